@@ -1,0 +1,298 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Sink keeps facts.
+type Sink interface {
+	// Append stores facts of one cluster and returns when they are durable, with those that were new. It may be given
+	// the same fact again. An error that is trail.ErrRefused will not go away by trying again; any other may.
+	Append(ctx context.Context, facts []trail.Fact) (added []trail.Fact, err error)
+	// Alive notes that everything seen until at was given to Append.
+	Alive(ctx context.Context, at time.Time) error
+}
+
+// Config is what a Collector needs. All fields are required but for those that say otherwise.
+type Config struct {
+	REST    *rest.Config
+	Tracker *trail.Tracker // resumed from the store; from here on the collector's
+	Sink    Sink
+	Log     *slog.Logger
+	Metrics *metrics.Metrics
+	Clock   func() time.Time // must give UTC; called from the owner goroutine and the writer
+
+	LastAlive time.Time     // when the store was last told that we are alive; zero: never. The time since is a gap
+	Extra     []Observation // taken before the first list, such as the descheduler's policy; optional
+	Backoff   *wait.Backoff // between attempts to list and watch; nil: client-go's own, 0.8 s to 30 s
+}
+
+// Observation is an observation that does not come from a watch; it gets the time at which the collector starts.
+type Observation func(trail.Seen) trail.Observation
+
+// queued bounds the notices that wait for the owner goroutine: with the Reflectors' own objects this is the memory
+// that a standing Sink can cost.
+const queued = 256
+
+// Collector watches one cluster. Make it with New and run it once.
+type Collector struct {
+	Config
+	log     *slog.Logger
+	metrics *metrics.Metrics
+	client  rest.Interface
+	feeds   []*feed
+	notices chan notice
+	out     *writer
+
+	rejected map[string]bool      // the owner's: objects whose rejection was logged
+	lastAt   map[string]time.Time // the owner's: last notice of each resource
+	selfGap  bool                 // the owner's: the gap of our own downtime is still to be told
+
+	mu    sync.Mutex
+	moved chan struct{} // closed and replaced when a feed's version or synced changes
+}
+
+// New makes a collector; it makes no request yet.
+func New(config Config) (*Collector, error) {
+	client, err := newClient(config.REST)
+	if err != nil {
+		return nil, err
+	}
+	c := &Collector{
+		Config: config, log: config.Log, metrics: config.Metrics, client: client,
+		notices:  make(chan notice, queued),
+		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, selfGap: !config.LastAlive.IsZero(),
+		moved: make(chan struct{}),
+	}
+	c.out = newWriter(config)
+	for _, r := range resources {
+		c.feeds = append(c.feeds, &feed{resource: r, c: c})
+		c.metrics.Watch(r.name)
+	}
+	return c, nil
+}
+
+// Run watches until ctx ends, then stores what was taken and returns. Its only errors are those of storing that rest.
+func (c *Collector) Run(ctx context.Context) error {
+	watching, stop := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(debugOnly{c.log.Handler()})))
+	defer stop()
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWriting()
+	g := errgroup.Group{}
+	for _, f := range c.feeds {
+		f.ctx = watching
+		g.Go(func() error { c.reflect(watching, f); return nil })
+	}
+	g.Go(func() error {
+		defer c.out.close()
+		c.own(watching)
+		return nil
+	})
+	g.Go(func() error { return c.out.run(writing, ctx.Done()) })
+	return g.Wait()
+}
+
+func (c *Collector) reflect(ctx context.Context, f *feed) {
+	logger := klog.FromContext(ctx)
+	r := cache.NewReflectorWithOptions(f.listWatch(c.client), &object{}, f, cache.ReflectorOptions{
+		Name: f.name, TypeDescription: f.String(), Logger: &logger, Backoff: c.Backoff,
+	})
+	r.RunWithContext(ctx)
+}
+
+// enqueue waits for room for a notice.
+func (c *Collector) enqueue(ctx context.Context, n notice) error {
+	select {
+	case c.notices <- n:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// own is the owner goroutine: it alone touches the Tracker.
+func (c *Collector) own(ctx context.Context) {
+	for _, extra := range c.Extra {
+		c.observe(ctx, extra(trail.Seen{At: c.Clock()}))
+	}
+	for {
+		select {
+		case n := <-c.notices:
+			c.take(ctx, n)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// take observes a notice and then tells who waits for it.
+func (c *Collector) take(ctx context.Context, n notice) {
+	now := c.Clock()
+	switch n.kind {
+	case noticeSeen, noticeGone:
+		c.object(ctx, n.objects[0], n.feed, trail.Seen{At: now, Gone: n.kind == noticeGone})
+	case noticeList:
+		c.list(ctx, n, now)
+	case noticeBookmark:
+	}
+	c.lastAt[n.feed.name] = now
+	c.metrics.WatchLastActivity.WithLabelValues(n.feed.name).Set(float64(now.UnixMilli()) / 1000)
+	c.advance(n)
+	c.tellSelfGap(ctx, now)
+}
+
+// list takes a list: all that it holds, then what it no longer holds. Any list but the first of this run follows a
+// break in which states may have come and gone, which is a gap.
+func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
+	if last, again := c.lastAt[n.feed.name]; again {
+		cause := trail.ReasonRelisted
+		if n.expired {
+			cause = trail.ReasonExpired
+		}
+		c.observe(ctx, trail.GapObservation{
+			Seen: trail.Seen{At: now}, Source: n.feed.name, Key: n.feed.version, OpenedAt: last, ClosedAt: now, Cause: cause,
+			Detail: fmt.Sprintf("resourceVersion %s to %s", n.feed.version, n.version),
+		})
+		c.log.Info("watch listed anew", "resource", n.feed.String(), "reason", cause, "elapsed", now.Sub(last))
+	}
+	present := make(map[string]struct{}, len(n.objects))
+	for _, o := range n.objects {
+		present[string(o.UID)] = struct{}{}
+		c.object(ctx, o, n.feed, trail.Seen{At: now, Listed: true})
+	}
+	c.observe(ctx, trail.ListObservation{
+		Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: present,
+	})
+}
+
+// object observes one object, or counts it as rejected when it cannot be read.
+func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.Seen) {
+	if o.err == nil {
+		c.observe(ctx, o.observe(seen))
+		return
+	}
+	c.metrics.Facts.WithLabelValues(string(f.kind), metrics.StageRejected).Inc()
+	key := f.name + " " + o.Namespace + "/" + o.Name
+	if !c.rejected[key] {
+		c.rejected[key] = true
+		c.log.Error("object rejected", "resource", f.String(), "namespace", o.Namespace, "name", o.Name, "err", o.err)
+	}
+}
+
+func (c *Collector) observe(ctx context.Context, o trail.Observation) {
+	facts := c.Tracker.Observe(o)
+	if len(facts) == 0 {
+		return
+	}
+	for _, f := range facts {
+		c.metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageObserved).Inc()
+	}
+	c.out.put(ctx, facts)
+}
+
+// tellSelfGap records the time in which no evictrail watched, once every first list has told what it missed.
+func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
+	if !c.selfGap || len(c.Unready()) > 0 {
+		return
+	}
+	c.selfGap = false
+	if now.After(c.LastAlive) {
+		c.observe(ctx, trail.GapObservation{
+			Seen: trail.Seen{At: now}, Source: trail.SourceSelf, Key: c.LastAlive.UTC().Format(time.RFC3339Nano),
+			OpenedAt: c.LastAlive, ClosedAt: now, Cause: trail.ReasonNotRunning,
+		})
+	}
+}
+
+// advance notes how far a feed was taken and wakes who waits for that.
+func (c *Collector) advance(n notice) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n.kind == noticeList && !n.feed.synced {
+		n.feed.synced = true
+		c.metrics.WatchSynced.WithLabelValues(n.feed.name).Set(1)
+		c.log.Info("watch synced", "resource", n.feed.String(), "count", len(n.objects))
+	}
+	if n.kind == noticeList {
+		for kind, held := range c.Tracker.Held() {
+			c.metrics.TrackedObjects.WithLabelValues(string(kind)).Set(float64(held))
+		}
+	}
+	n.feed.version = n.version
+	close(c.moved)
+	c.moved = make(chan struct{})
+}
+
+// Unready says which watches have not taken their first list or are refused, one line each; none when all is well.
+func (c *Collector) Unready() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var lines []string
+	for _, f := range c.feeds {
+		switch {
+		case f.problem != "":
+			lines = append(lines, f.problem)
+		case !f.synced:
+			lines = append(lines, fmt.Sprintf("watch of %s: waiting for its first list", f))
+		}
+	}
+	return lines
+}
+
+// Taken waits until a resource, named by its plural, was taken up to a resourceVersion. Errors: of ctx, and for a
+// resource that is not watched.
+func (c *Collector) Taken(ctx context.Context, name, version string) error {
+	i := slices.IndexFunc(c.feeds, func(f *feed) bool { return f.name == name })
+	if i < 0 {
+		return fmt.Errorf("wait for %s: not watched", name)
+	}
+	for {
+		c.mu.Lock()
+		at, moved := c.feeds[i].version, c.moved
+		c.mu.Unlock()
+		if at != "" && !trail.NewerVersion(version, at) {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Flush waits until every fact that was made so far is stored.
+func (c *Collector) Flush(ctx context.Context) error { return c.out.flush(ctx) }
+
+// errStopped says that facts were left behind because the Sink took them no more.
+var errStopped = errors.New("stopped before everything was stored")
+
+// debugOnly lowers what client-go logs to Debug: what an operator must know of it, the feeds say once themselves.
+type debugOnly struct{ slog.Handler }
+
+// Enabled tells whether Debug is.
+func (h debugOnly) Enabled(ctx context.Context, _ slog.Level) bool {
+	return h.Handler.Enabled(ctx, slog.LevelDebug)
+}
+
+// Handle passes the record on at level Debug.
+func (h debugOnly) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = slog.LevelDebug
+	return h.Handler.Handle(ctx, r)
+}

@@ -1,0 +1,56 @@
+package collector
+
+import (
+	"encoding/json"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// slimKubeVirt is what is read of the KubeVirt CR.
+type slimKubeVirt struct {
+	Spec struct {
+		Configuration struct {
+			EvictionStrategy       string `json:"evictionStrategy"`
+			DeveloperConfiguration struct {
+				FeatureGates         []string `json:"featureGates"`
+				DisabledFeatureGates []string `json:"disabledFeatureGates"`
+			} `json:"developerConfiguration"`
+			Migrations struct {
+				ParallelMigrationsPerCluster      *int64 `json:"parallelMigrationsPerCluster"`
+				ParallelOutboundMigrationsPerNode *int64 `json:"parallelOutboundMigrationsPerNode"`
+				NodeDrainTaintKey                 string `json:"nodeDrainTaintKey"`
+				ProgressTimeout                   *int64 `json:"progressTimeout"`
+				CompletionTimeoutPerGiB           *int64 `json:"completionTimeoutPerGiB"`
+				AllowPostCopy                     *bool  `json:"allowPostCopy"`
+			} `json:"migrations"`
+		} `json:"configuration"`
+		WorkloadUpdateStrategy struct {
+			WorkloadUpdateMethods []string `json:"workloadUpdateMethods"`
+		} `json:"workloadUpdateStrategy"`
+	} `json:"spec"`
+	Status struct {
+		ObservedKubeVirtVersion string `json:"observedKubeVirtVersion"`
+	} `json:"status"`
+}
+
+func decodeKubeVirt(raw []byte, m trail.Meta) (observer, error) {
+	var v slimKubeVirt
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	c := v.Spec.Configuration
+	o := trail.KubeVirtObservation{Meta: m, Settings: trail.KubeVirtSettings{
+		Version:                 v.Status.ObservedKubeVirtVersion,
+		EvictionStrategy:        c.EvictionStrategy,
+		ParallelPerCluster:      c.Migrations.ParallelMigrationsPerCluster,
+		ParallelOutboundPerNode: c.Migrations.ParallelOutboundMigrationsPerNode,
+		DrainTaintKey:           c.Migrations.NodeDrainTaintKey,
+		ProgressTimeout:         c.Migrations.ProgressTimeout,
+		CompletionTimeoutPerGiB: c.Migrations.CompletionTimeoutPerGiB,
+		AllowPostCopy:           c.Migrations.AllowPostCopy,
+		FeatureGates:            c.DeveloperConfiguration.FeatureGates,
+		DisabledFeatureGates:    c.DeveloperConfiguration.DisabledFeatureGates,
+		WorkloadUpdateMethods:   v.Spec.WorkloadUpdateStrategy.WorkloadUpdateMethods,
+	}}
+	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+}

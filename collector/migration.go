@@ -1,0 +1,113 @@
+package collector
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// slimMigration is what is read of a VirtualMachineInstanceMigration.
+type slimMigration struct {
+	Metadata struct {
+		Labels struct {
+			VolumeUpdate *string `json:"kubevirt.io/volume-update-migration"`
+		} `json:"labels"`
+		Annotations struct {
+			Evacuation     *string `json:"kubevirt.io/evacuationMigration"`
+			WorkloadUpdate *string `json:"kubevirt.io/workloadUpdateMigration"`
+		} `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		VMIName           string            `json:"vmiName"`
+		Priority          string            `json:"priority"`
+		AddedNodeSelector map[string]string `json:"addedNodeSelector"`
+		SendTo            *migrationID      `json:"sendTo"`
+		Receive           *migrationID      `json:"receive"`
+	} `json:"spec"`
+	Status struct {
+		Phase                     string              `json:"phase"`
+		PhaseTransitionTimestamps []phaseTime         `json:"phaseTransitionTimestamps"`
+		Conditions                []condition         `json:"conditions"`
+		MigrationState            *slimMigrationState `json:"migrationState"`
+	} `json:"status"`
+}
+
+type migrationID struct {
+	MigrationID string `json:"migrationID"`
+}
+
+func (i *migrationID) id() string {
+	if i == nil {
+		return ""
+	}
+	return i.MigrationID
+}
+
+// slimMigrationState is what is read of a migrationState, on VMIs and on VMIMs.
+type slimMigrationState struct {
+	MigrationUID           string       `json:"migrationUid"`
+	SourceNode             string       `json:"sourceNode"`
+	TargetNode             string       `json:"targetNode"`
+	SourcePod              string       `json:"sourcePod"`
+	TargetPod              string       `json:"targetPod"`
+	StartTimestamp         *metav1.Time `json:"startTimestamp"`
+	EndTimestamp           *metav1.Time `json:"endTimestamp"`
+	Mode                   string       `json:"mode"`
+	Completed              bool         `json:"completed"`
+	Failed                 bool         `json:"failed"`
+	FailureReason          string       `json:"failureReason"`
+	AbortRequested         bool         `json:"abortRequested"`
+	AbortStatus            string       `json:"abortStatus"`
+	MigrationPolicyName    string       `json:"migrationPolicyName"`
+	MigrationConfiguration struct {
+		CompletionTimeoutPerGiB int64 `json:"completionTimeoutPerGiB"`
+		ProgressTimeout         int64 `json:"progressTimeout"`
+	} `json:"migrationConfiguration"`
+}
+
+func (s *slimMigrationState) state() *trail.MigrationState {
+	if s == nil {
+		return nil
+	}
+	return &trail.MigrationState{
+		UID: s.MigrationUID, SourceNode: s.SourceNode, TargetNode: s.TargetNode, SourcePod: s.SourcePod, TargetPod: s.TargetPod,
+		StartedAt: utc(s.StartTimestamp), EndedAt: utc(s.EndTimestamp), Mode: s.Mode, Completed: s.Completed, Failed: s.Failed,
+		FailureReason: s.FailureReason, AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus, Policy: s.MigrationPolicyName,
+		CompletionTimeoutPerGiB: s.MigrationConfiguration.CompletionTimeoutPerGiB,
+		ProgressTimeout:         s.MigrationConfiguration.ProgressTimeout,
+	}
+}
+
+func decodeMigration(raw []byte, m trail.Meta) (observer, error) {
+	var v slimMigration
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	a := v.Metadata.Annotations
+	o := trail.MigrationObservation{
+		Meta:           m,
+		VMI:            v.Spec.VMIName,
+		Phase:          v.Status.Phase,
+		PhaseTimes:     phaseTimesFrom(v.Status.PhaseTransitionTimestamps),
+		Conditions:     conditionsFrom(v.Status.Conditions),
+		State:          v.Status.MigrationState.state(),
+		Evacuation:     a.Evacuation != nil,
+		EvacuationNode: text(a.Evacuation),
+		WorkloadUpdate: a.WorkloadUpdate != nil,
+		VolumeUpdate:   v.Metadata.Labels.VolumeUpdate != nil,
+		Priority:       v.Spec.Priority,
+		NodeSelector:   v.Spec.AddedNodeSelector,
+		SendTo:         v.Spec.SendTo.id(),
+		Receive:        v.Spec.Receive.id(),
+	}
+	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

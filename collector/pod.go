@@ -1,0 +1,64 @@
+package collector
+
+import (
+	"encoding/json"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// slimPod is what is read of a virt-launcher pod.
+type slimPod struct {
+	Metadata struct {
+		Labels struct {
+			CreatedBy       string `json:"kubevirt.io/created-by"`
+			MigrationJobUID string `json:"kubevirt.io/migrationJobUID"`
+		} `json:"labels"`
+		Annotations struct {
+			Domain             string  `json:"kubevirt.io/domain"`
+			MigrationJobName   string  `json:"kubevirt.io/migrationJobName"`
+			EvictionInProgress *string `json:"descheduler.alpha.kubernetes.io/eviction-in-progress"`
+		} `json:"annotations"`
+		OwnerReferences []struct {
+			Kind string `json:"kind"`
+			Name string `json:"name"`
+			UID  string `json:"uid"`
+		} `json:"ownerReferences"`
+	} `json:"metadata"`
+	Spec struct {
+		NodeName string `json:"nodeName"`
+	} `json:"spec"`
+	Status struct {
+		Phase      string      `json:"phase"`
+		Conditions []condition `json:"conditions"`
+	} `json:"status"`
+}
+
+func decodePod(raw []byte, m trail.Meta) (observer, error) {
+	var v slimPod
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	a := v.Metadata.Annotations
+	o := trail.PodObservation{
+		Meta:               m,
+		VMI:                a.Domain,
+		VMIUID:             v.Metadata.Labels.CreatedBy,
+		Node:               v.Spec.NodeName,
+		Phase:              v.Status.Phase,
+		MigrationUID:       v.Metadata.Labels.MigrationJobUID,
+		MigrationName:      a.MigrationJobName,
+		EvictionInProgress: text(a.EvictionInProgress),
+		HasInProgress:      a.EvictionInProgress != nil,
+	}
+	for _, owner := range v.Metadata.OwnerReferences {
+		if owner.Kind == string(trail.ObjectVMI) {
+			o.VMI, o.VMIUID = owner.Name, owner.UID
+		}
+	}
+	for _, c := range v.Status.Conditions {
+		if c.Type == "PodScheduled" && c.Status == "False" && c.Reason == "Unschedulable" {
+			o.Unschedulable = c.Message
+		}
+	}
+	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+}

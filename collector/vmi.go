@@ -1,0 +1,48 @@
+package collector
+
+import (
+	"encoding/json"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// slimVMI is what is read of a VirtualMachineInstance.
+type slimVMI struct {
+	Metadata struct {
+		Annotations struct {
+			EvictionSource string `json:"kubevirt.io/eviction-source"`
+			CreateTarget   string `json:"kubevirt.io/create-migration-target"`
+		} `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		EvictionStrategy string `json:"evictionStrategy"`
+	} `json:"spec"`
+	Status struct {
+		NodeName                  string              `json:"nodeName"`
+		Phase                     string              `json:"phase"`
+		EvacuationNodeName        string              `json:"evacuationNodeName"`
+		Conditions                []condition         `json:"conditions"`
+		PhaseTransitionTimestamps []phaseTime         `json:"phaseTransitionTimestamps"`
+		MigrationState            *slimMigrationState `json:"migrationState"`
+	} `json:"status"`
+}
+
+func decodeVMI(raw []byte, m trail.Meta) (observer, error) {
+	var v slimVMI
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, err
+	}
+	o := trail.VMIObservation{
+		Meta:            m,
+		Node:            v.Status.NodeName,
+		Phase:           v.Status.Phase,
+		Strategy:        v.Spec.EvictionStrategy,
+		Mark:            v.Status.EvacuationNodeName,
+		EvictionSource:  v.Metadata.Annotations.EvictionSource,
+		CreateForTarget: v.Metadata.Annotations.CreateTarget == "true",
+		Conditions:      conditionsFrom(v.Status.Conditions),
+		PhaseTimes:      phaseTimesFrom(v.Status.PhaseTransitionTimestamps),
+		State:           v.Status.MigrationState.state(),
+	}
+	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+}

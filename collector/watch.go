@@ -1,0 +1,261 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// resource is one thing that is watched, in all namespaces.
+type resource struct {
+	name     string // plural, as in the API's path
+	group    string // empty for the core group
+	version  string
+	kind     trail.ObjectKind
+	selector string // label selector
+	decode   decoder
+}
+
+// resources are watched in this order of starting; their watches have no common order.
+var resources = []resource{
+	{"kubevirts", "kubevirt.io", "v1", trail.ObjectKubeVirt, "", decodeKubeVirt},
+	{"nodes", "", "v1", trail.ObjectNode, "", decodeNode},
+	{"virtualmachineinstances", "kubevirt.io", "v1", trail.ObjectVMI, "", decodeVMI},
+	{"virtualmachineinstancemigrations", "kubevirt.io", "v1", trail.ObjectMigration, "", decodeMigration},
+	{"pods", "", "v1", trail.ObjectPod, "kubevirt.io=virt-launcher", decodePod},
+	{"events", "", "v1", trail.ObjectKubeEvent, "", decodeKubeEvent},
+}
+
+// Watches tells whether the collector watches a resource, named by its plural.
+func Watches(name string) bool {
+	for _, r := range resources {
+		if r.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Check reads an object as the watch of its resource would and says what makes it unreadable. Resources that are not
+// watched are not read.
+func Check(name string, raw []byte) error {
+	for _, r := range resources {
+		if r.name == name {
+			return decodeObject(raw, r.decode).err
+		}
+	}
+	return nil
+}
+
+func (r resource) path() string {
+	if r.group == "" {
+		return "/api/" + r.version + "/" + r.name
+	}
+	return "/apis/" + r.group + "/" + r.version + "/" + r.name
+}
+
+// String names the resource as kubectl does.
+func (r resource) String() string {
+	if r.group == "" {
+		return r.name
+	}
+	return r.name + "." + r.group
+}
+
+// newClient makes a REST client that knows no types: answers are read by our own decoders, errors as Status.
+func newClient(config *rest.Config) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	c := rest.CopyConfig(config)
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	c.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	c.QPS = -1 // a handful of watches: the server's own fairness is enough
+	client, err := rest.UnversionedRESTClientFor(c)
+	if err != nil {
+		return nil, fmt.Errorf("make Kubernetes client: %w", err)
+	}
+	return client, nil
+}
+
+// listWatch lists and watches the feed's resource and tells the feed how that went.
+func (f *feed) listWatch(client rest.Interface) *cache.ListWatch {
+	request := func(options metav1.ListOptions) *rest.Request {
+		options.LabelSelector = f.selector
+		return client.Get().AbsPath(f.path()).VersionedParams(&options, metav1.ParameterCodec)
+	}
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			body, err := request(options).Stream(ctx)
+			f.answered(ctx, err)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { _ = body.Close() }()
+			return decodeList(body, f.decode)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.Watch = true
+			body, err := request(options).Stream(ctx)
+			f.answered(ctx, err)
+			if err != nil {
+				return nil, err
+			}
+			reporter := apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")
+			return watch.NewStreamWatcherWithLogger(klog.FromContext(ctx), newWatchDecoder(body, f.decode, f.broken), reporter), nil
+		},
+	}
+}
+
+// feed is the store of one Reflector: what the Reflector would cache is handed to the owner goroutine instead, in
+// order, waiting for room in the queue. Its fields are the Reflector goroutine's, but for those under the collector's
+// lock.
+type feed struct {
+	resource
+	c   *Collector
+	ctx context.Context // of the collector's run: a Reflector's store methods get none
+
+	problem string // under c.mu: why it is not being watched, empty while it is
+	synced  bool   // under c.mu: the first list was taken
+	version string // under c.mu: the resourceVersion up to which it was taken
+	expired bool   // under c.mu: the server forgot our resourceVersion, which the next list makes good
+	started bool   // it was answered before
+}
+
+// notice is what a feed hands to the owner goroutine.
+type notice struct {
+	feed    *feed
+	kind    noticeKind
+	objects []*object
+	version string
+	expired bool
+}
+
+type noticeKind int
+
+const (
+	noticeSeen noticeKind = iota
+	noticeGone
+	noticeList
+	noticeBookmark
+)
+
+// Add hands on an object that was created.
+func (f *feed) Add(obj any) error { return f.send(noticeSeen, obj) }
+
+// Update hands on an object that was changed.
+func (f *feed) Update(obj any) error { return f.send(noticeSeen, obj) }
+
+// Delete hands on the last state of an object that was deleted.
+func (f *feed) Delete(obj any) error { return f.send(noticeGone, obj) }
+
+// Resync does nothing: there is no cache to repeat.
+func (f *feed) Resync() error { return nil }
+
+// Bookmark hands on that everything up to a resourceVersion was delivered.
+func (f *feed) Bookmark(version string) error {
+	return f.c.enqueue(f.ctx, notice{feed: f, kind: noticeBookmark, version: version})
+}
+
+// Replace hands on a whole list.
+func (f *feed) Replace(items []any, version string) error {
+	f.c.mu.Lock()
+	expired := f.expired
+	f.expired = false
+	f.c.mu.Unlock()
+	n := notice{feed: f, kind: noticeList, version: version, expired: expired, objects: make([]*object, 0, len(items))}
+	for _, item := range items {
+		o, ok := item.(*object)
+		if !ok {
+			return fmt.Errorf("list of %s: unexpected %T", f, item)
+		}
+		n.objects = append(n.objects, o)
+	}
+	return f.c.enqueue(f.ctx, n)
+}
+
+func (f *feed) send(kind noticeKind, obj any) error {
+	o, ok := obj.(*object)
+	if !ok {
+		return fmt.Errorf("watch of %s: unexpected %T", f, obj)
+	}
+	return f.c.enqueue(f.ctx, notice{feed: f, kind: kind, objects: []*object{o}, version: o.ResourceVersion})
+}
+
+// answered notes how a list or watch request went: the problem is logged once, when it appears and when it is over.
+func (f *feed) answered(ctx context.Context, err error) {
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	f.count(err)
+	problem := f.explain(err)
+	f.c.mu.Lock()
+	changed := f.problem != problem
+	f.problem = problem
+	f.c.mu.Unlock()
+	switch {
+	case !changed:
+	case problem != "":
+		f.c.log.Warn("watch refused", "resource", f.String(), "err", problem)
+	default:
+		f.c.log.Info("watch works again", "resource", f.String())
+	}
+}
+
+func (f *feed) count(err error) {
+	reason := metrics.RestartClosed
+	switch {
+	case expired(err):
+		f.broken(err)
+		reason = metrics.RestartExpired
+	case err != nil:
+		reason = metrics.RestartError
+	case !f.started:
+		f.started = true
+		return
+	}
+	f.c.metrics.WatchRestarts.WithLabelValues(f.name, reason).Inc()
+}
+
+// broken notes that the server forgot the resourceVersion to resume from, which it says in its answer or in the
+// middle of a stream.
+func (f *feed) broken(err error) {
+	if expired(err) {
+		f.c.mu.Lock()
+		f.expired = true
+		f.c.mu.Unlock()
+	}
+}
+
+func expired(err error) bool {
+	return err != nil && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err))
+}
+
+// explain says in one line what is wrong and what to do about it; empty without an error. An expired
+// resourceVersion is no problem: the Reflector lists anew at once.
+func (f *feed) explain(err error) string {
+	switch {
+	case err == nil || expired(err):
+		return ""
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("no right to watch %s: grant get, list and watch on %s in all namespaces (%v)", f, f, err)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("the API server does not accept our credentials for %s: renew the kubeconfig or the service account token (%v)", f, err)
+	case apierrors.IsNotFound(err) && f.group != "":
+		return fmt.Sprintf("the API server knows no %s: install KubeVirt, or wait until its operator has created the CRD (%v)", f, err)
+	}
+	return fmt.Sprintf("cannot watch %s: %v", f, err)
+}

@@ -1,0 +1,240 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// The writer's bounds. A batch is closed by whichever comes first.
+const (
+	batchFacts    = 2000                   // facts of one Append
+	batchWait     = 20 * time.Millisecond  // longest time that a fact waits for others
+	aliveInterval = 10 * time.Second       // between two notes that we are alive
+	retryFirst    = 200 * time.Millisecond // first wait after a failed Append; doubles
+	retryMost     = 15 * time.Second       // longest wait after a failed Append
+	stopGrace     = 10 * time.Second       // for storing the rest when stopping
+	backlog       = 50_000                 // facts that may wait; then the watches wait
+)
+
+// writer hands facts to the Sink in batches, in order, trying until they are stored.
+type writer struct {
+	sink    Sink
+	log     *slog.Logger
+	metrics *metrics.Metrics
+	clock   func() time.Time
+
+	mu      sync.Mutex
+	pending []trail.Fact
+	busy    int           // facts of the batch that is being stored
+	closed  bool          // no more facts will come
+	changed chan struct{} // closed and replaced at every change of the above
+}
+
+func newWriter(c Config) *writer {
+	return &writer{sink: c.Sink, log: c.Log, metrics: c.Metrics, clock: c.Clock, changed: make(chan struct{})}
+}
+
+// put adds facts, waiting while the backlog is full. When ctx ends it adds them all the same: they were seen.
+func (w *writer) put(ctx context.Context, facts []trail.Fact) {
+	for {
+		w.mu.Lock()
+		if len(w.pending) < backlog || ctx.Err() != nil {
+			w.pending = append(w.pending, facts...)
+			w.signal()
+			w.mu.Unlock()
+			return
+		}
+		changed := w.changed
+		w.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// close says that no more facts will come.
+func (w *writer) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	w.signal()
+}
+
+// signal wakes everyone who waits; the lock must be held.
+func (w *writer) signal() {
+	w.metrics.QueueLength.Set(float64(len(w.pending) + w.busy))
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+// flush waits until nothing waits.
+func (w *writer) flush(ctx context.Context) error {
+	for {
+		w.mu.Lock()
+		rest, changed := len(w.pending)+w.busy, w.changed
+		w.mu.Unlock()
+		if rest == 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %d facts to be stored: %w", rest, ctx.Err())
+		}
+	}
+}
+
+// run stores facts until close was called and all are stored. Once stopping is closed it gives the Sink stopGrace for
+// the rest; what is left then is an error.
+func (w *writer) run(ctx context.Context, stopping <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-stopping:
+			time.AfterFunc(stopGrace, cancel)
+		case <-ctx.Done():
+		}
+	}()
+	alive := time.NewTicker(aliveInterval)
+	defer alive.Stop()
+	for {
+		batch, done := w.next(ctx, alive.C)
+		if done {
+			return nil
+		}
+		if len(batch) == 0 {
+			w.alive(ctx)
+			continue
+		}
+		if err := w.store(ctx, batch); err != nil {
+			return fmt.Errorf("store %d facts: %w: %w", len(batch), errStopped, err)
+		}
+		w.mu.Lock()
+		w.busy = 0
+		w.signal()
+		w.mu.Unlock()
+	}
+}
+
+// next gives the next batch; an empty one when it is time to say that we are alive; done when nothing more will come.
+func (w *writer) next(ctx context.Context, alive <-chan time.Time) (batch []trail.Fact, done bool) {
+	for {
+		w.mu.Lock()
+		waiting, closed, changed := len(w.pending), w.closed, w.changed
+		w.mu.Unlock()
+		switch {
+		case waiting > 0:
+			w.gather(ctx, waiting, closed)
+			return w.cut(), false
+		case closed:
+			return nil, true
+		}
+		select {
+		case <-changed:
+		case <-alive:
+			return nil, false
+		}
+	}
+}
+
+// gather gives a small batch a moment to grow.
+func (w *writer) gather(ctx context.Context, waiting int, closed bool) {
+	if closed || waiting >= batchFacts {
+		return
+	}
+	t := time.NewTimer(batchWait)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (w *writer) cut() []trail.Fact {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.pending), batchFacts)
+	batch := w.pending[:n:n]
+	w.pending = w.pending[n:]
+	w.busy = n
+	w.signal()
+	return batch
+}
+
+// store appends a batch, trying until it is stored or ctx ends. A fact that the Sink refuses for good is found by
+// halving the batch; it is counted, logged and left out, so that nothing good is lost with it.
+func (w *writer) store(ctx context.Context, batch []trail.Fact) error {
+	wait := retryFirst
+	for {
+		err := w.append(ctx, batch)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, trail.ErrRefused) && len(batch) > 1:
+			half := len(batch) / 2
+			return errors.Join(w.store(ctx, batch[:half]), w.store(ctx, batch[half:]))
+		case errors.Is(err, trail.ErrRefused):
+			w.metrics.Facts.WithLabelValues(string(batch[0].Kind), metrics.StageRejected).Inc()
+			w.log.Error("fact refused", "kind", batch[0].Kind, "namespace", batch[0].Namespace, "vmi", batch[0].VMI, "err", err)
+			return nil
+		}
+		w.log.Warn("database does not take facts, trying again", "count", len(batch), "remaining", wait, "err", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return err
+		}
+		wait = min(2*wait, retryMost)
+	}
+}
+
+func (w *writer) append(ctx context.Context, batch []trail.Fact) error {
+	start := time.Now()
+	added, err := w.sink.Append(ctx, batch)
+	w.metrics.StoreWrite.WithLabelValues(metrics.OpAppend).Observe(time.Since(start).Seconds())
+	if err != nil {
+		w.metrics.StoreErrors.WithLabelValues(metrics.OpAppend).Inc()
+		w.metrics.StoreUp.Set(0)
+		return err
+	}
+	w.metrics.StoreUp.Set(1)
+	w.count(batch, added)
+	w.log.Debug("facts appended", "count", len(batch), "added", len(added), "elapsed", time.Since(start))
+	return nil
+}
+
+// count counts what was added, and what the Sink had already.
+func (w *writer) count(batch, added []trail.Fact) {
+	now := w.clock()
+	for _, f := range added {
+		w.metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageCommitted).Inc()
+		w.metrics.CommitLag.Observe(max(now.Sub(f.ObservedAt), 0).Seconds())
+	}
+	isNew := make(map[trail.FactID]bool, len(added))
+	for _, f := range added {
+		isNew[f.ID] = true
+	}
+	for _, f := range batch {
+		if !isNew[f.ID] {
+			w.metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageDeduplicated).Inc()
+		}
+	}
+}
+
+func (w *writer) alive(ctx context.Context) {
+	if err := w.sink.Alive(ctx, w.clock()); err != nil {
+		w.metrics.StoreErrors.WithLabelValues(metrics.OpAlive).Inc()
+		w.metrics.StoreUp.Set(0)
+		return
+	}
+	w.metrics.StoreUp.Set(1)
+}

@@ -1,0 +1,4 @@
+// Package metrics holds every metric of evictrail: its names and labels as constants (names.go), its instruments as
+// fields of one struct (metrics.go). Alerts and dashboards use the constants, so a renamed metric cannot be half
+// renamed. Nothing registers by itself: New takes the registry.
+package metrics

@@ -1,0 +1,46 @@
+package metrics
+
+// The names of the metrics about the pipeline. They are a contract: a renamed metric is a change in CHANGELOG.md.
+const (
+	FactsTotal                 = "evictrail_facts_total"
+	CommitLagSeconds           = "evictrail_commit_lag_seconds"
+	StoreUp                    = "evictrail_store_up"
+	StoreErrorsTotal           = "evictrail_store_errors_total"
+	StoreWriteDurationSeconds  = "evictrail_store_write_duration_seconds"
+	WatchLastActivityTimestamp = "evictrail_watch_last_activity_timestamp_seconds"
+	WatchRestartsTotal         = "evictrail_watch_restarts_total"
+	WatchSynced                = "evictrail_watch_synced"
+	TrackedObjects             = "evictrail_tracked_objects"
+	QueueLength                = "evictrail_queue_length"
+)
+
+// The labels.
+const (
+	LabelKind     = "kind"
+	LabelStage    = "stage"
+	LabelResource = "resource"
+	LabelReason   = "reason"
+	LabelOp       = "op"
+)
+
+// The stages of a fact: values of LabelStage.
+const (
+	StageObserved     = "observed"     // the tracker made it
+	StageCommitted    = "committed"    // the store took it, and it was new
+	StageDeduplicated = "deduplicated" // the store had it already
+	StageRejected     = "rejected"     // the object could not be read; the kind is then that of the object
+)
+
+// Why a watch started again: values of LabelReason of WatchRestartsTotal.
+const (
+	RestartClosed  = "closed"  // the stream ended and is resumed
+	RestartExpired = "expired" // 410 Gone: listed anew
+	RestartError   = "error"   // the request failed and is tried again
+)
+
+// The operations of the store: values of LabelOp.
+const (
+	OpAppend = "append"
+	OpAlive  = "alive"
+	OpResume = "resume"
+)

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Sentinels that callers can test for.
+var (
+	ErrUnavailable = errors.New("database unavailable")
+	ErrSchema      = errors.New("database schema does not fit")
+	ErrNotFound    = errors.New("nothing found")
+)
+
+// explain wraps an error of Postgres with what it means to a caller and, where that helps, what to do. Nil stays nil.
+func explain(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		sentinel, advice := classOf(pg)
+		if advice != "" {
+			advice = " (" + advice + ")"
+		}
+		return fmt.Errorf("%s: %w%s: %w", doing, sentinel, advice, err)
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	if errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || strings.Contains(err.Error(), "conn closed") {
+		return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, hidePassword(err))
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
+}
+
+// classOf maps a code of Postgres (Appendix A of its manual) to a sentinel and advice.
+func classOf(pg *pgconn.PgError) (sentinel error, advice string) {
+	switch pg.Code {
+	case "25006":
+		return ErrUnavailable, "the database is read-only: is this a standby? point --database-url to the primary"
+	case "53100":
+		return ErrUnavailable, "the database's disk is full: free space or drop old partitions"
+	case "53300":
+		return ErrUnavailable, "too many connections: raise max_connections or lower pool_max_conns in the URL"
+	case "42501":
+		return ErrUnavailable, "a right is missing: run the SQL of `evictrail schema roles` as the owner"
+	case "42P01", "3F000", "42703":
+		return ErrSchema, "run `evictrail schema up`"
+	case "3D000":
+		return ErrUnavailable, "create the database first"
+	case "28P01", "28000":
+		return ErrUnavailable, "check the user and the password file"
+	}
+	switch pg.Code[:2] {
+	case "22", "23":
+		return trail.ErrRefused, ""
+	}
+	return ErrUnavailable, ""
+}
+
+// hidePassword drops what a connection string may hold from an error of the driver.
+func hidePassword(err error) error {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		return errors.New("the database URL cannot be read")
+	}
+	return err
+}
+
+// retryable tells whether the transaction may succeed when it is simply done again: deadlock, serialization failure,
+// or two writers that made the same partition.
+func retryable(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	switch pg.Code {
+	case "40001", "40P01", "42P07", "23505":
+		return true
+	}
+	return false
+}

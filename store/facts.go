@@ -1,0 +1,243 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// factRow is one row of evictrail.events.
+type factRow struct {
+	Subject       string      `db:"subject"`
+	OccurredAt    time.Time   `db:"occurred_at"`
+	ID            pgtype.UUID `db:"id"`
+	Kind          string      `db:"kind"`
+	Reason        string      `db:"reason"`
+	Clock         string      `db:"clock"`
+	ObservedAt    time.Time   `db:"observed_at"`
+	SeenLate      bool        `db:"seen_late"`
+	Namespace     *string     `db:"namespace"`
+	VMI           *string     `db:"vmi"`
+	VMIUID        *string     `db:"vmi_uid"`
+	Node          *string     `db:"node"`
+	Migration     *string     `db:"migration"`
+	MigrationUID  *string     `db:"migration_uid"`
+	ObjectKind    string      `db:"object_kind"`
+	ObjectUID     string      `db:"object_uid"`
+	ObjectVersion string      `db:"object_version"`
+	What          string      `db:"what"`
+	Value         string      `db:"value"`
+	Evidence      string      `db:"evidence"`
+	Detail        []byte      `db:"detail"`
+}
+
+// clean replaces what Postgres' text cannot hold.
+func clean(s string) string { return strings.ReplaceAll(s, "\x00", "\uFFFD") }
+
+// null gives NULL for what is not known.
+func null(s string) *string {
+	if s == "" {
+		return nil
+	}
+	s = clean(s)
+	return &s
+}
+
+func known(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func rowFromFact(f trail.Fact) (factRow, error) {
+	r := factRow{
+		Subject: clean(f.Subject.String()), OccurredAt: f.OccurredAt, ID: pgtype.UUID{Bytes: f.ID, Valid: true},
+		Kind: string(f.Kind), Reason: string(f.Reason), Clock: string(f.Clock), ObservedAt: f.ObservedAt, SeenLate: f.Late,
+		Namespace: null(f.Namespace), VMI: null(f.VMI), VMIUID: null(f.VMIUID), Node: null(f.Node),
+		Migration: null(f.Migration), MigrationUID: null(f.MigrationUID),
+		ObjectKind: string(f.Object.Kind), ObjectUID: clean(f.Object.UID), ObjectVersion: clean(f.Object.ResourceVersion),
+		What: clean(f.What), Value: clean(f.Value), Evidence: clean(f.Evidence),
+	}
+	if f.Detail != nil {
+		text, err := jsonText(f.Detail)
+		if err != nil {
+			return r, fmt.Errorf("detail of %s %s: %w", f.Kind, f.ID, err)
+		}
+		r.Detail = []byte(text)
+	}
+	return r, nil
+}
+
+// jsonText writes a value as JSON that jsonb can hold: it knows no NUL.
+func jsonText(v any) (string, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode: %w: %w", trail.ErrRefused, err)
+	}
+	return strings.ReplaceAll(string(raw), `\u0000`, `\ufffd`), nil
+}
+
+func factFromRow(cluster string, r factRow) (trail.Fact, error) {
+	subject, err := trail.ParseSubject(r.Subject)
+	if err != nil {
+		return trail.Fact{}, err
+	}
+	detail, err := trail.DecodeDetail(trail.Kind(r.Kind), r.Detail)
+	if err != nil {
+		return trail.Fact{}, err
+	}
+	return trail.Fact{
+		ID: r.ID.Bytes, Cluster: cluster, Kind: trail.Kind(r.Kind), Reason: trail.Reason(r.Reason), Subject: subject,
+		Object: trail.Object{Kind: trail.ObjectKind(r.ObjectKind), UID: r.ObjectUID, ResourceVersion: r.ObjectVersion},
+		What:   r.What, Value: r.Value, OccurredAt: r.OccurredAt.UTC(), Clock: trail.Clock(r.Clock), ObservedAt: r.ObservedAt.UTC(),
+		Late: r.SeenLate, Namespace: known(r.Namespace), VMI: known(r.VMI), VMIUID: known(r.VMIUID), Node: known(r.Node),
+		Migration: known(r.Migration), MigrationUID: known(r.MigrationUID), Evidence: r.Evidence, Detail: detail,
+	}, nil
+}
+
+// Append stores the facts of one cluster and derives their subjects again, all or nothing. It gives those that were
+// new, in the order given; facts that are stored already add nothing, whatever else they say. See the package comment
+// for its errors.
+func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) ([]trail.Fact, error) {
+	if len(facts) == 0 {
+		return nil, nil
+	}
+	if err := s.ensureFor(ctx, facts); err != nil {
+		return nil, err
+	}
+	var added []trail.Fact
+	err := s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
+		var err error
+		d := &derivation{tx: tx, cluster: cluster, facts: map[trail.Subject][]trail.Fact{}}
+		if err = d.hold(ctx, subjectsOf(facts)); err != nil {
+			return err
+		}
+		added = d.missing(facts)
+		if err = insertFacts(ctx, tx, cluster, added); err != nil {
+			return err
+		}
+		if err = keepAspects(ctx, tx, cluster, added); err != nil {
+			return err
+		}
+		return d.derive(ctx, added)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return added, s.Alive(ctx, cluster, facts[len(facts)-1].ObservedAt)
+}
+
+// subjectsOf gives the subjects of the facts, each once, sorted: the order in which all writers take them.
+func subjectsOf(facts []trail.Fact) []trail.Subject {
+	seen := map[trail.Subject]bool{}
+	for _, f := range facts {
+		seen[f.Subject] = true
+	}
+	return sortedSubjects(seen)
+}
+
+func sortedSubjects(set map[trail.Subject]bool) []trail.Subject {
+	out := make([]trail.Subject, 0, len(set))
+	for subject := range set {
+		out = append(out, subject)
+	}
+	slices.SortFunc(out, func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
+	return out
+}
+
+func names(subjects []trail.Subject) []string {
+	out := make([]string, len(subjects))
+	for i, subject := range subjects {
+		out[i] = clean(subject.String())
+	}
+	return out
+}
+
+const insertFactsQuery = `
+INSERT INTO evictrail.events (
+    cluster, subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, namespace, vmi, vmi_uid, node,
+    migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail
+)
+SELECT @cluster, f.*
+FROM unnest(
+    @subject::text[], @occurred_at::timestamptz[], @id::uuid[], @kind::text[], @reason::text[], @clock::text[],
+    @observed_at::timestamptz[], @seen_late::boolean[], @namespace::text[], @vmi::text[], @vmi_uid::text[],
+    @node::text[], @migration::text[], @migration_uid::text[], @object_kind::text[], @object_uid::text[],
+    @object_version::text[], @what::text[], @value::text[], @evidence::text[], @detail::jsonb[]
+) AS f
+ON CONFLICT DO NOTHING`
+
+func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) error {
+	if len(facts) == 0 {
+		return nil
+	}
+	rows := make([]factRow, len(facts))
+	for i, f := range facts {
+		var err error
+		if rows[i], err = rowFromFact(f); err != nil {
+			return err
+		}
+	}
+	_, err := tx.Exec(ctx, insertFactsQuery, pgx.StrictNamedArgs{
+		"cluster": cluster,
+		"subject": column(rows, func(r factRow) string { return r.Subject }), "occurred_at": column(rows, func(r factRow) time.Time { return r.OccurredAt }),
+		"id": column(rows, func(r factRow) pgtype.UUID { return r.ID }), "kind": column(rows, func(r factRow) string { return r.Kind }),
+		"reason": column(rows, func(r factRow) string { return r.Reason }), "clock": column(rows, func(r factRow) string { return r.Clock }),
+		"observed_at": column(rows, func(r factRow) time.Time { return r.ObservedAt }), "seen_late": column(rows, func(r factRow) bool { return r.SeenLate }),
+		"namespace": column(rows, func(r factRow) *string { return r.Namespace }), "vmi": column(rows, func(r factRow) *string { return r.VMI }),
+		"vmi_uid": column(rows, func(r factRow) *string { return r.VMIUID }), "node": column(rows, func(r factRow) *string { return r.Node }),
+		"migration": column(rows, func(r factRow) *string { return r.Migration }), "migration_uid": column(rows, func(r factRow) *string { return r.MigrationUID }),
+		"object_kind": column(rows, func(r factRow) string { return r.ObjectKind }), "object_uid": column(rows, func(r factRow) string { return r.ObjectUID }),
+		"object_version": column(rows, func(r factRow) string { return r.ObjectVersion }), "what": column(rows, func(r factRow) string { return r.What }),
+		"value": column(rows, func(r factRow) string { return r.Value }), "evidence": column(rows, func(r factRow) string { return r.Evidence }),
+		"detail": column(rows, func(r factRow) []byte { return r.Detail }),
+	})
+	return explain("insert facts", err)
+}
+
+// column takes one column out of rows, as unnest wants it.
+func column[T any](rows []factRow, of func(factRow) T) []T {
+	out := make([]T, len(rows))
+	for i, r := range rows {
+		out[i] = of(r)
+	}
+	return out
+}
+
+const factsOfSubjectsQuery = `
+SELECT
+    subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, namespace, vmi, vmi_uid, node,
+    migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail
+FROM evictrail.events
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)`
+
+// queryer is a pool or a transaction.
+type queryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// factsOf reads all facts of some subjects, in no order.
+func factsOf(ctx context.Context, q queryer, cluster string, subjects []trail.Subject) ([]trail.Fact, error) {
+	rows, err := q.Query(ctx, factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(subjects)})
+	if err != nil {
+		return nil, explain("read facts", err)
+	}
+	facts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Fact, error) {
+		r, err := pgx.RowToStructByName[factRow](row)
+		if err != nil {
+			return trail.Fact{}, err
+		}
+		return factFromRow(cluster, r)
+	})
+	return facts, explain("read facts", err)
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// The months that get a partition of their own: what a cluster can have seen. Facts outside go to the default one.
+const (
+	monthsBack  = 120
+	monthsAhead = 3
+)
+
+func monthOf(t time.Time) time.Time {
+	return time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
+}
+
+// EnsureMonths makes the partitions of the month of now and of the one after.
+func (s *Store) EnsureMonths(ctx context.Context, now time.Time) error {
+	if err := s.ensureMonth(ctx, monthOf(now)); err != nil {
+		return err
+	}
+	return s.ensureMonth(ctx, monthOf(now).AddDate(0, 1, 0))
+}
+
+// ensureFor makes the partitions that facts need. A month far from the time at which its facts were seen gets none.
+func (s *Store) ensureFor(ctx context.Context, facts []trail.Fact) error {
+	for _, f := range facts {
+		month, seen := monthOf(f.OccurredAt), monthOf(f.ObservedAt)
+		if month.Before(seen.AddDate(0, -monthsBack, 0)) || month.After(seen.AddDate(0, monthsAhead, 0)) {
+			continue
+		}
+		if err := s.ensureMonth(ctx, month); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensureMonth makes the partition of one month unless it is known to exist. Without the right to make one, or with
+// rows of that month in the default partition, the default one takes the facts: they are never lost for want of a
+// partition.
+func (s *Store) ensureMonth(ctx context.Context, month time.Time) error {
+	s.mu.Lock()
+	known := s.months[month]
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	next := month.AddDate(0, 1, 0)
+	// Identifiers and bounds of a partition cannot be parameters; all three come from a time.
+	query := fmt.Sprintf(`
+CREATE TABLE IF NOT EXISTS evictrail.events_%s
+PARTITION OF evictrail.events
+FOR VALUES FROM ('%s') TO ('%s')`, month.Format("2006_01"), month.Format(time.RFC3339), next.Format(time.RFC3339))
+	_, err := s.pool.Exec(ctx, query)
+	if err != nil && !partitionUnneeded(err) {
+		return explain("make partition of "+month.Format("2006-01"), err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.months[month] = true
+	return nil
+}
+
+// partitionUnneeded tells the errors after which facts of the month still have a place: another writer made the
+// partition at the same moment, we may not make one, or the default partition holds rows of that month.
+func partitionUnneeded(err error) bool {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return false
+	}
+	switch pg.Code {
+	case "42P07", "23505", "42501", "23514", "42P17":
+		return true
+	}
+	return false
+}

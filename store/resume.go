@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// aspectRow is one row of evictrail.aspects.
+type aspectRow struct {
+	ObjectKind    string  `json:"object_kind" db:"object_kind"`
+	ObjectUID     string  `json:"object_uid" db:"object_uid"`
+	What          string  `json:"what" db:"what"`
+	Value         string  `json:"value" db:"value"`
+	ObjectVersion string  `json:"object_version" db:"object_version"`
+	Subject       string  `json:"subject" db:"subject"`
+	Namespace     *string `json:"namespace" db:"namespace"`
+	VMI           *string `json:"vmi" db:"vmi"`
+	VMIUID        *string `json:"vmi_uid" db:"vmi_uid"`
+	Node          *string `json:"node" db:"node"`
+	Migration     *string `json:"migration" db:"migration"`
+	Pod           *string `json:"pod" db:"pod"`
+}
+
+// A resourceVersion is a number written in decimal: the longer one is the larger one.
+const keepAspectsQuery = `
+INSERT INTO evictrail.aspects AS a (
+    cluster, object_kind, object_uid, what, value, object_version, subject, namespace, vmi, vmi_uid, node, migration, pod
+)
+SELECT
+    @cluster, object_kind, object_uid, what, value, object_version, subject, namespace, vmi, vmi_uid, node, migration, pod
+FROM jsonb_to_recordset(@rows::jsonb) AS r(
+    object_kind text, object_uid text, what text, value text, object_version text, subject text, namespace text,
+    vmi text, vmi_uid text, node text, migration text, pod text
+)
+ON CONFLICT (cluster, object_kind, object_uid, what) DO UPDATE
+SET value = excluded.value, object_version = excluded.object_version,
+    vmi_uid = coalesce(excluded.vmi_uid, a.vmi_uid), node = excluded.node
+WHERE (length(excluded.object_version), excluded.object_version) >= (length(a.object_version), a.object_version)`
+
+const dropAspectsQuery = `
+DELETE FROM evictrail.aspects
+WHERE cluster = @cluster
+  AND (object_kind, object_uid) IN (SELECT * FROM unnest(@kinds::text[], @uids::text[]))`
+
+// keepAspects brings the state in which each object was last recorded up to date, and forgets objects that are gone.
+// Of Kubernetes Events nothing is kept: their facts carry their count in their identity.
+func keepAspects(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) error {
+	last := map[[3]string]aspectRow{}
+	var kinds, uids []string
+	for _, f := range facts {
+		switch {
+		case f.Object.Kind == trail.ObjectKubeEvent || f.Object.Kind == trail.ObjectSource:
+		case f.What == trail.WhatGone:
+			kinds, uids = append(kinds, string(f.Object.Kind)), append(uids, f.Object.UID)
+		default:
+			r := rowFromAspect(f)
+			last[[3]string{r.ObjectKind, r.ObjectUID, r.What}] = r
+		}
+	}
+	rows := make([]aspectRow, 0, len(last))
+	for _, r := range last {
+		rows = append(rows, r)
+	}
+	if len(rows) > 0 {
+		if _, err := tx.Exec(ctx, keepAspectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "rows": rows}); err != nil {
+			return explain("keep state of objects", err)
+		}
+	}
+	if len(uids) > 0 {
+		_, err := tx.Exec(ctx, dropAspectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "kinds": kinds, "uids": uids})
+		return explain("forget state of objects", err)
+	}
+	return nil
+}
+
+func rowFromAspect(f trail.Fact) aspectRow {
+	r := aspectRow{
+		ObjectKind: string(f.Object.Kind), ObjectUID: clean(f.Object.UID), What: clean(f.What), Value: clean(f.Value),
+		ObjectVersion: clean(f.Object.ResourceVersion), Subject: clean(f.Subject.String()), Namespace: null(f.Namespace),
+		VMI: null(f.VMI), VMIUID: null(f.VMIUID), Node: null(f.Node), Migration: null(f.Migration),
+	}
+	if d, ok := f.Detail.(*trail.PodDetail); ok {
+		r.Pod = null(d.Pod)
+	}
+	return r
+}
+
+const resumeQuery = `
+SELECT object_kind, object_uid, what, value, object_version, subject, namespace, vmi, vmi_uid, node, migration, pod
+FROM evictrail.aspects
+WHERE cluster = @cluster`
+
+// Resume fills a new tracker with the state in which the objects of its cluster were last recorded. Each row becomes
+// as much of a fact as Tracker.Resume reads.
+func (s *Store) Resume(ctx context.Context, cluster string, t *trail.Tracker) error {
+	rows, err := s.pool.Query(ctx, resumeQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	if err != nil {
+		return explain("resume", err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[aspectRow])
+	if err != nil {
+		return explain("resume", err)
+	}
+	for r := range slices.Values(all) {
+		subject, err := trail.ParseSubject(r.Subject)
+		if err != nil {
+			return err
+		}
+		f := trail.Fact{
+			Subject: subject, What: r.What, Value: r.Value, Namespace: known(r.Namespace), VMI: known(r.VMI), VMIUID: known(r.VMIUID),
+			Node: known(r.Node), Migration: known(r.Migration),
+			Object: trail.Object{Kind: trail.ObjectKind(r.ObjectKind), UID: r.ObjectUID, ResourceVersion: r.ObjectVersion},
+		}
+		if r.Pod != nil {
+			f.Detail = &trail.PodDetail{Pod: *r.Pod}
+		}
+		t.Resume(f)
+	}
+	return nil
+}

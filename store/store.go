@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Store is one database. It is safe for concurrent use.
+type Store struct {
+	pool *pgxpool.Pool
+
+	mu     sync.Mutex
+	months map[time.Time]bool // partitions known to exist, by the first instant of the month
+}
+
+// Open connects to a database. url is a PostgreSQL URL or keyword string; a password comes from a pgpass file or
+// passwordFile (its first line), never from the command line.
+func Open(ctx context.Context, url, passwordFile string) (*Store, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w: expected postgres://user@host:port/database", hidePassword(err))
+	}
+	if err := readPassword(config, passwordFile); err != nil {
+		return nil, err
+	}
+	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	config.ConnConfig.RuntimeParams["application_name"] = "evictrail"
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, explain("open database", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, explain("open database", err)
+	}
+	return &Store{pool: pool, months: map[time.Time]bool{}}, nil
+}
+
+// Close gives back the connections.
+func (s *Store) Close() { s.pool.Close() }
+
+// Ping tells whether the database answers.
+func (s *Store) Ping(ctx context.Context) error { return explain("reach database", s.pool.Ping(ctx)) }
+
+// attempts bounds how often a transaction is done again before its error is the caller's.
+const attempts = 5
+
+// inTx runs a function in one transaction, again where Postgres asks for that.
+func (s *Store) inTx(ctx context.Context, doing string, run func(pgx.Tx) error) error {
+	var err error
+	for range attempts {
+		err = pgx.BeginFunc(ctx, s.pool, run)
+		if !retryable(err) {
+			break
+		}
+	}
+	if errors.Is(err, trail.ErrRefused) || errors.Is(err, ErrSchema) || errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return explain(doing, err)
+}
+
+// Alive notes that everything that a cluster's collector saw until at is stored.
+func (s *Store) Alive(ctx context.Context, cluster string, at time.Time) error {
+	const query = `
+INSERT INTO evictrail.clusters (cluster, alive_at)
+VALUES (@cluster, @at)
+ON CONFLICT (cluster) DO UPDATE SET alive_at = greatest(clusters.alive_at, excluded.alive_at)`
+	_, err := s.pool.Exec(ctx, query, pgx.StrictNamedArgs{"cluster": cluster, "at": at})
+	return explain("note that we are alive", err)
+}
+
+// LastAlive gives the time of the last Alive or Append of a cluster; zero where there was none.
+func (s *Store) LastAlive(ctx context.Context, cluster string) (time.Time, error) {
+	const query = `
+SELECT alive_at
+FROM evictrail.clusters
+WHERE cluster = @cluster`
+	var at time.Time
+	err := s.pool.QueryRow(ctx, query, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return time.Time{}, nil
+	}
+	return at.UTC(), explain("read when we were last alive", err)
+}
+
+// For gives the store as the Sink of one cluster.
+func (s *Store) For(cluster string) *ClusterStore { return &ClusterStore{store: s, cluster: cluster} }
+
+// ClusterStore is the store seen from one cluster's collector.
+type ClusterStore struct {
+	store   *Store
+	cluster string
+}
+
+// Append is Store.Append.
+func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) ([]trail.Fact, error) {
+	return c.store.Append(ctx, c.cluster, facts)
+}
+
+// Alive is Store.Alive.
+func (c *ClusterStore) Alive(ctx context.Context, at time.Time) error {
+	return c.store.Alive(ctx, c.cluster, at)
+}

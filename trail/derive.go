@@ -1,0 +1,173 @@
+package trail
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Derived is what the facts of one subject mean together. Every slice is in the order of its rows' times.
+type Derived struct {
+	Evacuations []Evacuation
+	Migrations  []Migration
+	Placements  []Placement
+	Gaps        []Gap
+	Timeline    []Line
+}
+
+// Derive ties together the facts of one subject. It is pure: facts may come in any order and more than once, and the
+// same facts in the same Env always give the same rows.
+func Derive(subject Subject, facts []Fact, env *Env) Derived {
+	facts = distinct(sortedByTime(facts))
+	switch subject.Kind {
+	case SubjectVMI:
+		return deriveVMI(facts, env)
+	case SubjectSource:
+		d := Derived{Gaps: deriveGaps(facts)}
+		d.Timeline = gapLines(d.Gaps)
+		return d
+	case SubjectNode, SubjectConfig:
+		return Derived{Timeline: factLines(facts)}
+	case SubjectUnknown:
+	}
+	return Derived{}
+}
+
+// deriveVMI derives everything of one VM: its lives (one per VMI UID), its migrations, and the evacuations that own
+// some of them as attempts.
+func deriveVMI(facts []Fact, env *Env) Derived {
+	lives := livesOf(facts)
+	migrations := migrationsOf(facts, lives)
+	for _, l := range lives {
+		l.placements = placementsOf(l)
+		l.evacuations = markedEvacuations(l, env)
+	}
+	assignAttempts(lives, migrations, env)
+	classify(lives, migrations, facts)
+	for _, l := range lives {
+		summarize(l, migrations)
+	}
+	var d Derived
+	for _, l := range lives {
+		for _, e := range l.evacuations {
+			d.Evacuations = append(d.Evacuations, e.Evacuation)
+		}
+		d.Placements = append(d.Placements, l.placements...)
+	}
+	for _, m := range migrations {
+		d.Migrations = append(d.Migrations, m.Migration)
+	}
+	d.Timeline = vmiLines(facts, d)
+	return d
+}
+
+// life is one VMI object from its first sight to its end.
+type life struct {
+	uid         string
+	namespace   string
+	vmi         string
+	createdAt   time.Time // zero where unknown
+	endedAt     time.Time // zero while it lives
+	endSeen     time.Time // our time of the end
+	facts       []Fact    // of the VMI object, in the order in which the API server wrote them
+	placements  []Placement
+	evacuations []*evacuation
+}
+
+// livesOf tells the VMI objects of one name apart. They come in the order of their creation.
+func livesOf(facts []Fact) []*life {
+	byUID := map[string]*life{}
+	var lives []*life
+	for _, f := range facts {
+		if f.Object.Kind != ObjectVMI {
+			continue
+		}
+		l := byUID[f.Object.UID]
+		if l == nil {
+			l = &life{uid: f.Object.UID, namespace: f.Namespace, vmi: f.VMI}
+			byUID[l.uid] = l
+			lives = append(lives, l)
+		}
+		l.facts = append(l.facts, f)
+		if d, ok := f.Detail.(*VMIDetail); ok && !d.CreatedAt.IsZero() {
+			l.createdAt = d.CreatedAt
+		}
+		if f.Kind == KindVMIEnded && (l.endedAt.IsZero() || f.OccurredAt.Before(l.endedAt)) {
+			l.endedAt, l.endSeen = f.OccurredAt, f.ObservedAt
+		}
+	}
+	for _, l := range lives {
+		slices.SortStableFunc(l.facts, byVersion)
+		if l.createdAt.IsZero() {
+			l.createdAt = l.facts[0].OccurredAt
+		}
+	}
+	slices.SortStableFunc(lives, func(a, b *life) int { return a.createdAt.Compare(b.createdAt) })
+	return lives
+}
+
+// lifeAt gives the VMI that bore the name at a time: the last one created by then, 1 s being the resolution of
+// creation times. Nil where none is known.
+func lifeAt(lives []*life, at time.Time) *life {
+	var found *life
+	for _, l := range lives {
+		if !l.createdAt.After(at.Add(time.Second)) {
+			found = l
+		}
+	}
+	return found
+}
+
+func lifeOf(lives []*life, uid string) *life {
+	for _, l := range lives {
+		if l.uid == uid {
+			return l
+		}
+	}
+	return nil
+}
+
+// sortedByTime copies the facts in the order in which they should be read: by the cluster's time, then ours.
+func sortedByTime(facts []Fact) []Fact {
+	out := slices.Clone(facts)
+	slices.SortFunc(out, func(a, b Fact) int {
+		return cmp.Or(a.OccurredAt.Compare(b.OccurredAt), a.ObservedAt.Compare(b.ObservedAt), byVersion(a, b),
+			slices.Compare(a.ID[:], b.ID[:]))
+	})
+	return out
+}
+
+// byVersion orders the facts of one object as the API server wrote them; those of one version by what they need of
+// each other: where the guest is comes before what the mark did.
+func byVersion(a, b Fact) int {
+	switch {
+	case a.Object.ResourceVersion == b.Object.ResourceVersion:
+		return cmp.Compare(rank(a.Kind), rank(b.Kind))
+	case NewerVersion(a.Object.ResourceVersion, b.Object.ResourceVersion):
+		return 1
+	}
+	return -1
+}
+
+func rank(k Kind) int {
+	switch k {
+	case KindMigrationResult, KindMigrationCompleted:
+		return 0
+	case KindVMIPlaced:
+		return 1
+	case KindEvacuationMarked, KindEvacuationUnmarked:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// distinct drops the repetitions of a fact from a sorted list.
+func distinct(facts []Fact) []Fact {
+	seen := make(map[FactID]bool, len(facts))
+	return slices.DeleteFunc(facts, func(f Fact) bool {
+		again := seen[f.ID]
+		seen[f.ID] = true
+		return again
+	})
+}

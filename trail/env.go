@@ -1,0 +1,161 @@
+package trail
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Env is what surrounds a VMI when it is derived: the cordons and taints of nodes and the rules in force, each with
+// its history. It is made of facts only and safe for concurrent reads.
+type Env struct {
+	nodes    map[string][]Fact
+	kubevirt []configAt
+	policies []configAt
+}
+
+// envSlack is how much later than a mark a cordon may show and still count as its cause: two watches have no common
+// order, and kubectl drain cordons some 30 ms before it evicts.
+const envSlack = time.Second
+
+// NewEnv makes an Env of the facts of nodes and of the rules in force, in any order.
+func NewEnv(facts []Fact) *Env {
+	e := &Env{nodes: map[string][]Fact{}}
+	for _, f := range sortedByTime(facts) {
+		switch f.Subject.Kind {
+		case SubjectNode:
+			e.nodes[f.Subject.Name] = append(e.nodes[f.Subject.Name], f)
+		case SubjectConfig:
+			e.addConfig(f)
+		case SubjectVMI, SubjectSource, SubjectUnknown:
+		}
+	}
+	return e
+}
+
+func (e *Env) addConfig(f Fact) {
+	d, ok := f.Detail.(*ConfigDetail)
+	switch {
+	case !ok:
+	case d.KubeVirt != nil:
+		e.kubevirt = append(e.kubevirt, configAt{f.OccurredAt, *d})
+	default:
+		e.policies = append(e.policies, configAt{f.OccurredAt, *d})
+	}
+}
+
+// EnvSubjects names the subjects whose facts make the Env of a VMI: the nodes that its facts name, and the rules.
+// The names are unique and sorted.
+func EnvSubjects(facts []Fact) []Subject {
+	seen := map[Subject]bool{
+		{SubjectConfig, string(ObjectKubeVirt)}: true,
+		{SubjectConfig, string(ObjectPolicy)}:   true,
+	}
+	for _, f := range facts {
+		if f.Subject.Kind == SubjectVMI && namesEvacuatedNode(f) {
+			seen[Subject{SubjectNode, f.Node}] = true
+		}
+	}
+	out := make([]Subject, 0, len(seen))
+	for s := range seen {
+		out = append(out, s)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].String() < out[j].String() })
+	return out
+}
+
+// namesEvacuatedNode tells the facts of a VMI whose meaning depends on the state of the node that they name.
+func namesEvacuatedNode(f Fact) bool {
+	return f.Node != "" && (f.Kind == KindEvacuationMarked || f.Kind == KindMigrationSeen)
+}
+
+// last gives the last fact of a node that satisfies is and whose time is not after at, and the first one at all.
+func (e *Env) last(node string, at time.Time, is func(Fact) bool) (last, first *Fact) {
+	for i := range e.nodes[node] {
+		f := &e.nodes[node][i]
+		if !is(*f) {
+			continue
+		}
+		if first == nil {
+			first = f
+		}
+		if !f.OccurredAt.After(at) {
+			last = f
+		}
+	}
+	return last, first
+}
+
+// cordoned tells whether the node was unschedulable at the time. Before its first cordon fact a node counts as it
+// was found: a cordon that came from a list is older than its sight.
+func (e *Env) cordoned(node string, at time.Time) bool {
+	last, first := e.last(node, at.Add(envSlack), func(f Fact) bool { return f.What == whatCordon })
+	if last == nil && first != nil {
+		return first.Kind == KindNodeUncordoned || first.Late
+	}
+	return last != nil && last.Kind == KindNodeCordoned
+}
+
+// drainTainted tells whether the node bore KubeVirt's drain taint at the time.
+func (e *Env) drainTainted(node string, at time.Time) bool {
+	f, first := e.last(node, at.Add(envSlack), e.isDrainTaint)
+	if f == nil && first != nil {
+		return first.Kind == KindNodeUntainted || first.Late
+	}
+	return f != nil && f.Kind == KindNodeTainted
+}
+
+// untaintedAfter gives the time at which the drain taint was taken off the node, zero where it was not.
+func (e *Env) untaintedAfter(node string, at time.Time) time.Time {
+	for _, f := range e.nodes[node] {
+		if f.Kind == KindNodeUntainted && e.isDrainTaint(f) && f.OccurredAt.After(at) {
+			return f.OccurredAt
+		}
+	}
+	return time.Time{}
+}
+
+// isDrainTaint tells the facts about the taint that the settings in force at their time call the drain taint.
+func (e *Env) isDrainTaint(f Fact) bool {
+	key := e.settings(f.OccurredAt).DrainTaintKey
+	if key == "" {
+		key = DefaultDrainTaintKey
+	}
+	return f.What == whatTaint+key+":"+EffectNoSchedule
+}
+
+// settings gives KubeVirt's settings in force at the time: the latest seen before, else the first seen at all.
+func (e *Env) settings(at time.Time) KubeVirtSettings {
+	var in *KubeVirtSettings
+	for i := range e.kubevirt {
+		if in == nil || !e.kubevirt[i].at.After(at) {
+			in = e.kubevirt[i].detail.KubeVirt
+		}
+	}
+	if in == nil {
+		return KubeVirtSettings{}
+	}
+	return *in
+}
+
+// deschedulerKnown tells whether a descheduler is known to be at work in the cluster.
+func (e *Env) deschedulerKnown() bool { return len(e.policies) > 0 }
+
+// marksSource tells whether KubeVirt of this version writes the eviction-source annotation (v1.7.0 and later).
+// Known is false where the version was not seen.
+func (s KubeVirtSettings) marksSource() (marks, known bool) {
+	major, minor, ok := majorMinor(s.Version)
+	return major > 1 || major == 1 && minor >= 7, ok
+}
+
+// majorMinor reads "v1.8.4" as 1, 8.
+func majorMinor(version string) (major, minor int, ok bool) {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(parts) < 2 {
+		return 0, 0, false
+	}
+	major, errMajor := strconv.Atoi(parts[0])
+	minor, errMinor := strconv.Atoi(parts[1])
+	return major, minor, errMajor == nil && errMinor == nil
+}

@@ -1,0 +1,142 @@
+package trail
+
+import "time"
+
+// Outcome is how an evacuation or a migration ended; empty while it goes on.
+type Outcome string
+
+// The outcomes of evacuations (migrated, cancelled, vmi_gone) and of migrations (succeeded, failed, aborted).
+const (
+	OutcomeMigrated  Outcome = "migrated"
+	OutcomeCancelled Outcome = "cancelled"
+	OutcomeVMIGone   Outcome = "vmi_gone"
+	OutcomeSucceeded Outcome = "succeeded"
+	OutcomeFailed    Outcome = "failed"
+	OutcomeAborted   Outcome = "aborted"
+)
+
+// Evacuation is the episode from a mark to its end; it owns the attempts that KubeVirt made for it.
+type Evacuation struct {
+	ID                FactID         `json:"evacuation_id"` // of the fact that opened it
+	Namespace         string         `json:"namespace"`
+	VMI               string         `json:"vmi"`
+	VMIUID            string         `json:"vmi_uid"`
+	Node              string         `json:"node"` // that the guest is to leave
+	Strategy          string         `json:"strategy,omitempty"`
+	MarkedAt          time.Time      `json:"marked_at"`
+	MarkedBy          string         `json:"marked_by"` // MarkedByMark, MarkedByTaint or MarkedByMigration
+	Trigger           Trigger        `json:"trigger"`
+	RequesterClass    RequesterClass `json:"requester_class"`
+	Confidence        Confidence     `json:"confidence"`
+	Evidence          string         `json:"evidence"`
+	EndedAt           time.Time      `json:"ended_at,omitzero"`
+	Outcome           Outcome        `json:"outcome,omitempty"`
+	Attempts          int            `json:"attempts"`
+	FailedAttempts    int            `json:"failed_attempts"` // aborted ones are not counted
+	LastFailureClass  FailureClass   `json:"last_failure_class,omitempty"`
+	LastFailureReason FailureReason  `json:"last_failure_reason,omitempty"`
+	FulfilledBy       string         `json:"fulfilled_by,omitempty"` // UID of the migration that moved the guest, whoever started it
+	SeenLate          bool           `json:"seen_late"`
+}
+
+// What opened an evacuation.
+const (
+	MarkedByMark      = "mark"      // status.evacuationNodeName
+	MarkedByTaint     = "taint"     // the drain taint: KubeVirt then marks no VMI
+	MarkedByMigration = "migration" // its first attempt; the mark itself was not seen
+)
+
+// evacuation is an Evacuation with what assigning attempts needs.
+type evacuation struct {
+	Evacuation
+	late    bool      // the opening came from a list
+	openAt  time.Time // our time of the opening
+	closeAt time.Time // our time of the end; zero while it is open
+}
+
+// markedEvacuations gives the evacuations that marks opened on one VMI, in their order; at most the last is open.
+func markedEvacuations(l *life, env *Env) []*evacuation {
+	var out []*evacuation
+	var open *evacuation
+	end := func(f Fact, outcome Outcome) {
+		if open != nil {
+			open.EndedAt, open.closeAt, open.Outcome = f.OccurredAt, f.ObservedAt, outcome
+			open.FulfilledBy = l.fulfilledBy(open, f)
+			open = nil
+		}
+	}
+	node := ""
+	for _, f := range l.facts {
+		switch f.Kind {
+		case KindVMIPlaced:
+			node = f.Node
+		case KindEvacuationMarked:
+			end(f, outcomeByNode(open, node)) // marked anew, the unmarking between was not seen
+			open = newEvacuation(l, f, env)
+			out = append(out, open)
+		case KindEvacuationUnmarked:
+			outcome := OutcomeCancelled
+			if f.Reason == ReasonMigrated {
+				outcome = OutcomeMigrated
+			}
+			end(f, outcome)
+		case KindVMIEnded:
+			end(f, OutcomeVMIGone)
+		default:
+		}
+	}
+	return out
+}
+
+// outcomeByNode judges an evacuation by where the guest is.
+func outcomeByNode(e *evacuation, node string) Outcome {
+	if e != nil && node != "" && node != e.Node {
+		return OutcomeMigrated
+	}
+	return OutcomeCancelled
+}
+
+// fulfilledBy names the migration that moved the guest away while the evacuation was open.
+func (l *life) fulfilledBy(e *evacuation, end Fact) string {
+	if e.Outcome != OutcomeMigrated {
+		return ""
+	}
+	by := ""
+	for _, p := range l.placements {
+		if p.Node != e.Node && !p.FromAt.After(end.OccurredAt.Add(time.Second)) && p.ArrivedBy != ArrivedStart && p.ArrivedBy != ArrivedUnknown {
+			by = p.ArrivedBy
+		}
+	}
+	return by
+}
+
+func newEvacuation(l *life, f Fact, env *Env) *evacuation {
+	e := &evacuation{late: f.Late, openAt: f.ObservedAt}
+	e.Evacuation = Evacuation{
+		ID: f.ID, Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid, Node: f.Node,
+		MarkedAt: f.OccurredAt, MarkedBy: MarkedByMark, SeenLate: f.Late,
+	}
+	d, _ := f.Detail.(*MarkDetail)
+	if d != nil {
+		e.Strategy = d.Strategy
+	}
+	a := attributeMark(f, d, env)
+	e.Trigger, e.RequesterClass, e.Confidence, e.Evidence = a.trigger, a.class, a.confidence, a.evidence
+	return e
+}
+
+// summarize counts the attempts of each evacuation of one VMI.
+func summarize(l *life, migrations []*migration) {
+	for _, e := range l.evacuations {
+		for _, m := range migrations {
+			if m.evacuation != e {
+				continue
+			}
+			e.Attempts++
+			if m.Outcome == OutcomeFailed {
+				e.FailedAttempts++
+				e.LastFailureClass, e.LastFailureReason = m.FailureClass, m.FailureReason
+			}
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package trail
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// FactID identifies a fact for ever: the first 16 bytes of a SHA-256 over its natural key, marked as a UUID of
+// version 8 (RFC 9562). The same fact, seen by another replica or after a restart, has the same ID.
+type FactID [16]byte
+
+// String gives the ID in UUID notation.
+func (id FactID) String() string {
+	h := hex.EncodeToString(id[:])
+	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
+}
+
+// MarshalText gives the ID in UUID notation.
+func (id FactID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// hashID hashes the parts of a natural key, each preceded by its length so that no two keys collide by joining.
+func hashID(parts ...string) FactID {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	var id FactID
+	copy(id[:], h.Sum(nil))
+	id[6] = id[6]&0x0f | 0x80
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// Clock says whose clock stamped Fact.OccurredAt. Clocks of different owners must not be compared below a second.
+type Clock string
+
+// The clocks of a cluster (reference: kubevirt-signals §10.7).
+const (
+	ClockAPIServer      Clock = "apiserver"       // creationTimestamp, deletionTimestamp; 1 s resolution
+	ClockVirtController Clock = "virt_controller" // phaseTransitionTimestamps, condition times; 1 s resolution
+	ClockSourceNode     Clock = "source_node"     // migrationState start and end; 1 s resolution
+	ClockEmitter        Clock = "emitter"         // the component that emitted a Kubernetes Event; 1 s resolution
+	ClockObserver       Clock = "observer"        // ours: the object carries no time for this change
+)
+
+// ObjectKind names the sort of object that an observation or fact is about.
+type ObjectKind string
+
+// The kinds of objects observed.
+const (
+	ObjectVMI       ObjectKind = "VirtualMachineInstance"
+	ObjectMigration ObjectKind = "VirtualMachineInstanceMigration"
+	ObjectPod       ObjectKind = "Pod"
+	ObjectNode      ObjectKind = "Node"
+	ObjectKubeVirt  ObjectKind = "KubeVirt"
+	ObjectKubeEvent ObjectKind = "Event"
+	ObjectPolicy    ObjectKind = "DeschedulerPolicy"
+	ObjectSource    ObjectKind = "Source" // one of our own sources: a watch, or evictrail itself
+)
+
+// Object is the object on which a fact showed.
+type Object struct {
+	Kind            ObjectKind
+	UID             string // for a Source: its name
+	ResourceVersion string // at which the change showed; empty for a Source
+}
+
+// Fact is one thing that was seen: stored once, never changed, without links to other facts.
+//
+// What and Value are the natural key in the open: What names the aspect of the object ("mark", "phase/Running"),
+// Value what it became. Folding the facts of an object by What gives the state in which it was last recorded; that is
+// how a restart resumes.
+type Fact struct {
+	ID         FactID
+	Cluster    string
+	Kind       Kind
+	Reason     Reason
+	Subject    Subject
+	Object     Object
+	What       string
+	Value      string
+	OccurredAt time.Time // the cluster's time of the change, UTC; Clock says which
+	Clock      Clock
+	ObservedAt time.Time // our time of the first sight, UTC
+	Late       bool      // it came from a list: the change may be older than its sight
+
+	Namespace    string
+	VMI          string
+	VMIUID       string // empty where the object names its VMI by name only
+	Node         string
+	Migration    string
+	MigrationUID string
+
+	Evidence string // the field of the object that says so
+	Detail   Detail // typed per kind; nil where the kind has none
+}
+
+// Detail is what a fact of its kind knows beyond the common columns. Each type is stored as a JSON object.
+type Detail interface{ detail() }
+
+// DecodeDetail reads the stored JSON of a fact of this kind. Empty input gives nil.
+func DecodeDetail(kind Kind, raw []byte) (Detail, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	d := newDetail(kind)
+	if d == nil {
+		return nil, fmt.Errorf("decode detail of %s: this kind has none", kind)
+	}
+	if err := json.Unmarshal(raw, d); err != nil {
+		return nil, fmt.Errorf("decode detail of %s: %w", kind, err)
+	}
+	return d, nil
+}
+
+// newDetail gives an empty detail for the kind, nil where the kind has none.
+func newDetail(kind Kind) Detail {
+	switch kind {
+	case KindEvacuationMarked, KindEvacuationUnmarked:
+		return &MarkDetail{}
+	case KindMigrationSeen:
+		return &SeenDetail{}
+	case KindMigrationResult, KindMigrationCompleted:
+		return &ResultDetail{}
+	case KindMigrationDeletionAsked, KindMigrationGone:
+		return &EndDetail{}
+	case KindMigrationCondition, KindVMICondition:
+		return &ConditionDetail{}
+	case KindVMIPlaced, KindVMIEnded:
+		return &VMIDetail{}
+	case KindLauncherPod:
+		return &PodDetail{}
+	case KindKubernetesEvent:
+		return &KubeEventDetail{}
+	case KindConfigSeen:
+		return &ConfigDetail{}
+	case KindGapOpened, KindGapClosed:
+		return &GapDetail{}
+	case KindAnnotationSet, KindAnnotationCleared, KindMigrationPhase,
+		KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone:
+		return nil
+	}
+	return nil
+}
+
+// SubjectKind says what sort of thing is derived as one.
+type SubjectKind string
+
+// The kinds of subjects.
+const (
+	SubjectVMI     SubjectKind = "vmi"     // a namespace and a VMI name, over all VMI objects that bore it
+	SubjectNode    SubjectKind = "node"    // a node name
+	SubjectConfig  SubjectKind = "config"  // the rules in force
+	SubjectSource  SubjectKind = "source"  // one of our own sources
+	SubjectUnknown SubjectKind = "unknown" // an object whose VMI was never seen
+)
+
+// Subject is what a fact belongs to and what is derived again when it arrives. A migration names its VMI by name
+// only, so the subject of a VM is its name; VMI UIDs are told apart when deriving.
+type Subject struct {
+	Kind SubjectKind
+	Name string // "namespace/name" for a VMI, else the name
+}
+
+// VMISubject is the subject of a VMI's name.
+func VMISubject(namespace, name string) Subject {
+	return Subject{SubjectVMI, namespace + "/" + name}
+}
+
+// String gives the subject as it is stored: kind, colon, name.
+func (s Subject) String() string { return string(s.Kind) + ":" + s.Name }
+
+// ParseSubject reads what String wrote.
+func ParseSubject(text string) (Subject, error) {
+	kind, name, ok := strings.Cut(text, ":")
+	if !ok {
+		return Subject{}, fmt.Errorf("subject %q: expected kind:name", text)
+	}
+	return Subject{SubjectKind(kind), name}, nil
+}
+
+// timeOf is a time with the clock that it was read from.
+type timeOf struct {
+	at    time.Time
+	clock Clock
+}

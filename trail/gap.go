@@ -1,0 +1,75 @@
+package trail
+
+import "time"
+
+// GapObservation reports a hole in what a source could see. A gap that is not over has no ClosedAt; the same gap is
+// reported again, with the same key, when it is.
+type GapObservation struct {
+	Seen
+	Source   string    // the resource of the watch, or SourceSelf
+	Key      string    // what tells this gap from others of the source: the last resourceVersion seen, or a time
+	OpenedAt time.Time // when the source was last seen whole
+	ClosedAt time.Time // when it was whole again; zero while it is not
+	Cause    Reason
+	Detail   string
+}
+
+// SourceSelf is the source of gaps in which evictrail itself was not running.
+const SourceSelf = "evictrail"
+
+// GapDetail says why a source could not be seen.
+type GapDetail struct {
+	Key    string `json:"key"`
+	Cause  Reason `json:"cause"`
+	Detail string `json:"detail,omitempty"`
+}
+
+func (*GapDetail) detail() {}
+
+func (t *Tracker) observeGap(o GapObservation) []Fact {
+	r := &recorder{
+		t: t, seen: o.Seen,
+		object: &object{subject: Subject{SubjectSource, o.Source}},
+		id:     Object{Kind: ObjectSource, UID: o.Source},
+	}
+	detail := &GapDetail{Key: o.Key, Cause: o.Cause, Detail: o.Detail}
+	r.event(KindGapOpened, o.Cause, "gap/"+o.Key, "open").at(timeOf{o.OpenedAt, ClockObserver}).with(detail)
+	if !o.ClosedAt.IsZero() {
+		r.event(KindGapClosed, o.Cause, "gap/"+o.Key, "closed").at(timeOf{o.ClosedAt, ClockObserver}).with(detail)
+	}
+	return r.facts
+}
+
+// Gap is an interval in which a source could not be seen.
+type Gap struct {
+	ID       FactID    `json:"gap_id"`
+	Source   string    `json:"source"`
+	OpenedAt time.Time `json:"opened_at"`
+	ClosedAt time.Time `json:"closed_at,omitzero"` // zero while the source is still not seen
+	Cause    Reason    `json:"cause"`
+	Detail   string    `json:"detail,omitempty"`
+}
+
+// deriveGaps pairs the openings and closings of one source by their keys, in the order of their openings.
+func deriveGaps(facts []Fact) []Gap {
+	var gaps []Gap
+	at := map[string]int{}
+	for _, f := range facts {
+		d, ok := f.Detail.(*GapDetail)
+		if !ok {
+			continue
+		}
+		i, known := at[d.Key]
+		if !known {
+			i = len(gaps)
+			at[d.Key] = i
+			gaps = append(gaps, Gap{ID: f.ID, Source: f.Object.UID, OpenedAt: f.OccurredAt, Cause: d.Cause, Detail: d.Detail})
+		}
+		if f.Kind == KindGapClosed {
+			gaps[i].ClosedAt = f.OccurredAt
+		} else {
+			gaps[i].ID, gaps[i].OpenedAt = f.ID, f.OccurredAt
+		}
+	}
+	return gaps
+}

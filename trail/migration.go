@@ -1,0 +1,273 @@
+package trail
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// MigrationObservation is what is read of a VirtualMachineInstanceMigration (VMIM).
+type MigrationObservation struct {
+	Seen
+	Meta
+	VMI            string // spec.vmiName
+	Phase          string // as KubeVirt spells it; empty until the controller has seen the object
+	PhaseTimes     []PhaseTime
+	Conditions     []Condition
+	State          *MigrationState // copied from the VMI after the end; nil when the attempt never reached hand-over
+	EvacuationNode string          // annotation kubevirt.io/evacuationMigration
+	Evacuation     bool            // the annotation is there
+	WorkloadUpdate bool            // annotation kubevirt.io/workloadUpdateMigration is there
+	VolumeUpdate   bool            // label kubevirt.io/volume-update-migration is there
+	Priority       string          // spec.priority; only virt-controller may set it
+	NodeSelector   map[string]string
+	SendTo         string // spec.sendTo.migrationID: the source half of a decentralized migration
+	Receive        string // spec.receive.migrationID: the target half
+}
+
+// The phases of a migration (reference: kubevirt-signals §3.3). Others are recorded as they come.
+const (
+	PhasePending         = "Pending"
+	PhaseScheduling      = "Scheduling"
+	PhaseScheduled       = "Scheduled"
+	PhasePreparingTarget = "PreparingTarget"
+	PhaseTargetReady     = "TargetReady"
+	PhaseRunning         = "Running"
+	PhaseSucceeded       = "Succeeded"
+	PhaseFailed          = "Failed"
+	PhaseWaitingForSync  = "WaitingForSync"
+	PhaseSynchronizing   = "Synchronizing"
+)
+
+// phaseWhat keeps one copy of the aspect name of each known phase, as every migration held has several.
+var phaseWhat = func() map[string]string {
+	m := map[string]string{}
+	for _, p := range []string{
+		PhasePending, PhaseScheduling, PhaseScheduled, PhasePreparingTarget, PhaseTargetReady, PhaseRunning,
+		PhaseSucceeded, PhaseFailed, PhaseWaitingForSync, PhaseSynchronizing,
+	} {
+		m[p] = "phase/" + p
+	}
+	return m
+}()
+
+// ConditionAbortRequested is the condition of a VMIM that has a deletionTimestamp.
+const ConditionAbortRequested = "migrationAbortRequested"
+
+// SeenDetail is what a VMIM says from its beginning on: its spec never changes.
+type SeenDetail struct {
+	Evacuation     bool              `json:"evacuation,omitempty"`
+	EvacuationNode string            `json:"evacuation_node,omitempty"`
+	WorkloadUpdate bool              `json:"workload_update,omitempty"`
+	VolumeUpdate   bool              `json:"volume_update,omitempty"`
+	Priority       string            `json:"priority,omitempty"`
+	NodeSelector   map[string]string `json:"node_selector,omitempty"`
+	SendTo         string            `json:"send_to,omitempty"`
+	Receive        string            `json:"receive,omitempty"`
+}
+
+func (*SeenDetail) detail() {}
+
+// ResultDetail is a migration state as one object showed it.
+type ResultDetail struct {
+	SourceNode              string    `json:"source_node,omitempty"`
+	TargetNode              string    `json:"target_node,omitempty"`
+	SourcePod               string    `json:"source_pod,omitempty"`
+	TargetPod               string    `json:"target_pod,omitempty"`
+	StartedAt               time.Time `json:"started_at,omitzero"`
+	EndedAt                 time.Time `json:"ended_at,omitzero"`
+	Mode                    string    `json:"mode,omitempty"`
+	Completed               bool      `json:"completed,omitempty"`
+	Failed                  bool      `json:"failed,omitempty"`
+	FailureReason           string    `json:"failure_reason,omitempty"`
+	AbortRequested          bool      `json:"abort_requested,omitempty"`
+	AbortStatus             string    `json:"abort_status,omitempty"`
+	Policy                  string    `json:"policy,omitempty"`
+	CompletionTimeoutPerGiB int64     `json:"completion_timeout_per_gib,omitempty"` // seconds
+	ProgressTimeout         int64     `json:"progress_timeout,omitempty"`           // seconds
+}
+
+func (*ResultDetail) detail() {}
+
+// EndDetail is the state of a VMIM when its deletion was asked for or when it was gone.
+type EndDetail struct {
+	Phase string `json:"phase,omitempty"` // the last phase seen
+	Final bool   `json:"final,omitempty"` // the migration had ended by itself before
+}
+
+func (*EndDetail) detail() {}
+
+func (t *Tracker) observeMigration(o MigrationObservation) []Fact {
+	r := t.take(ObjectMigration, o.Meta, o.Seen, VMISubject(o.Namespace, o.VMI))
+	if r == nil {
+		return nil
+	}
+	r.object.vmi = o.VMI
+	first := r.once(whatSeen, "true")
+	if first {
+		r.migrationSeen(o)
+	}
+	r.deletionAsked(o)
+	r.phases(o)
+	for _, c := range o.Conditions {
+		r.condition(KindMigrationCondition, whatCondition+c.Type, c.Type, c, true)
+	}
+	if o.State != nil && (o.State.UID == "" || o.State.UID == o.UID) {
+		state := *o.State
+		state.UID = o.UID
+		if !state.isEmpty() {
+			r.result(&state, "status.migrationState")
+		}
+	}
+	if o.Gone {
+		r.migrationGone()
+	}
+	r.nameMigration(o.Name, o.UID)
+	if first {
+		r.facts = append(r.facts, t.released(o)...)
+	}
+	return r.facts
+}
+
+// nameMigration writes the names of the VMIM on the facts made so far.
+func (r *recorder) nameMigration(name, uid string) {
+	for i := range r.facts {
+		r.facts[i].Migration, r.facts[i].MigrationUID = name, uid
+	}
+}
+
+func (r *recorder) migrationSeen(o MigrationObservation) {
+	reason := ReasonPlain
+	switch {
+	case o.SendTo != "" || o.Receive != "":
+		reason = ReasonDecentralized
+	case o.Evacuation:
+		reason = ReasonEvacuation
+	case o.VolumeUpdate:
+		reason = ReasonVolumeUpdate
+	case o.WorkloadUpdate:
+		reason = ReasonWorkloadUpdate
+	case len(o.NodeSelector) > 0:
+		reason = ReasonNamedNode
+	}
+	f := r.event(KindMigrationSeen, reason, whatSeen, "true").from("metadata, spec").at(timeOf{o.CreatedAt, ClockAPIServer})
+	f.Node = o.EvacuationNode
+	f.with(&SeenDetail{
+		Evacuation: o.Evacuation, EvacuationNode: o.EvacuationNode, WorkloadUpdate: o.WorkloadUpdate,
+		VolumeUpdate: o.VolumeUpdate, Priority: o.Priority, NodeSelector: o.NodeSelector, SendTo: o.SendTo, Receive: o.Receive,
+	})
+}
+
+// phases records each phase once, from the object's own list of transitions: watches may skip phases, the list does
+// not. A phase without an entry there is taken at our own time.
+func (r *recorder) phases(o MigrationObservation) {
+	for _, p := range o.PhaseTimes {
+		r.phase(p.Phase, "status.phaseTransitionTimestamps", timeOf{p.At, ClockVirtController})
+	}
+	r.phase(o.Phase, "status.phase", timeOf{})
+}
+
+func (r *recorder) phase(phase, evidence string, when timeOf) {
+	what, known := phaseWhat[phase]
+	if !known {
+		what = "phase/" + phase
+	}
+	if phase != "" && r.once(what, phase) {
+		r.event(KindMigrationPhase, phaseReason(phase), what, phase).from(evidence).at(when)
+	}
+}
+
+func phaseReason(phase string) Reason {
+	switch phase {
+	case PhaseSucceeded:
+		return ReasonSucceeded
+	case PhaseFailed:
+		return ReasonFailed
+	}
+	return ReasonPhaseReached
+}
+
+// deletionAsked records who-knows-who's wish to delete the VMIM, with the phase in which it met it: the deletion of
+// a final VMIM is KubeVirt's clean-up, any other is an abort. It is recorded before the phases of the same sight.
+func (r *recorder) deletionAsked(o MigrationObservation) {
+	if o.DeletionAt.IsZero() || !r.once("deletion", "true") {
+		return
+	}
+	_, succeeded := r.object.get(phaseWhat[PhaseSucceeded])
+	_, failed := r.object.get(phaseWhat[PhaseFailed])
+	final := succeeded || failed
+	if !final {
+		final = o.finalBefore(o.DeletionAt)
+	}
+	r.event(KindMigrationDeletionAsked, ReasonDeletionAsked, "deletion", "true").from("metadata.deletionTimestamp").
+		at(timeOf{o.DeletionAt, ClockAPIServer}).with(&EndDetail{Phase: o.Phase, Final: final})
+}
+
+// finalBefore tells whether the object's own list of transitions has an end before the time. Both have 1 s
+// resolution and different clocks; at equality the deletion counts as first, because only a deletion ends what it meets.
+func (o MigrationObservation) finalBefore(t time.Time) bool {
+	for _, p := range o.PhaseTimes {
+		if (p.Phase == PhaseSucceeded || p.Phase == PhaseFailed) && p.At.Before(t) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *recorder) migrationGone() {
+	if !r.once(WhatGone, "true") {
+		return
+	}
+	d := &EndDetail{}
+	for _, p := range []string{
+		PhasePending, PhaseScheduling, PhaseScheduled, PhasePreparingTarget, PhaseTargetReady, PhaseRunning, PhaseSucceeded, PhaseFailed,
+	} {
+		if _, ok := r.object.get(phaseWhat[p]); ok {
+			d.Phase = p
+		}
+	}
+	d.Final = d.Phase == PhaseSucceeded || d.Phase == PhaseFailed
+	reason := ReasonDeleted
+	if r.seen.Listed {
+		reason = ReasonDeletedUnseen
+	}
+	f := r.event(KindMigrationGone, reason, WhatGone, "true").from("DELETED").with(d)
+	f.Migration, f.MigrationUID = r.object.name, r.id.UID
+}
+
+// isEmpty tells whether the state says nothing yet of how the migration went.
+func (s MigrationState) isEmpty() bool {
+	return s.TargetNode == "" && s.StartedAt.IsZero() && s.EndedAt.IsZero() && !s.Failed && !s.Completed
+}
+
+// result records a migration state when it says something new: handed over, started, ended.
+func (r *recorder) result(s *MigrationState, evidence string) {
+	d := resultDetail(s)
+	text, err := json.Marshal(d)
+	if err != nil {
+		panic("marshal migration state: " + err.Error()) // plain strings, numbers and times: cannot fail
+	}
+	value := s.UID + " " + digest(string(text))
+	if !r.became(whatResult, value) {
+		return
+	}
+	reason, when := ReasonHandedOver, timeOf{}
+	switch {
+	case s.Failed:
+		reason, when = ReasonFailed, timeOf{s.EndedAt, ClockSourceNode}
+	case !s.EndedAt.IsZero():
+		reason, when = ReasonSucceeded, timeOf{s.EndedAt, ClockSourceNode}
+	case !s.StartedAt.IsZero():
+		reason, when = ReasonStarted, timeOf{s.StartedAt, ClockSourceNode}
+	}
+	f := r.change(KindMigrationResult, reason, whatResult, value).from(evidence).at(when).with(d)
+	f.MigrationUID, f.Node = s.UID, s.SourceNode
+}
+
+func resultDetail(s *MigrationState) *ResultDetail {
+	return &ResultDetail{
+		SourceNode: s.SourceNode, TargetNode: s.TargetNode, SourcePod: s.SourcePod, TargetPod: s.TargetPod,
+		StartedAt: s.StartedAt, EndedAt: s.EndedAt, Mode: s.Mode, Completed: s.Completed, Failed: s.Failed,
+		FailureReason: s.FailureReason, AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus, Policy: s.Policy,
+		CompletionTimeoutPerGiB: s.CompletionTimeoutPerGiB, ProgressTimeout: s.ProgressTimeout,
+	}
+}

@@ -1,0 +1,87 @@
+package trail
+
+import (
+	"strconv"
+	"time"
+)
+
+// Observation is one thing that a collector saw: an object (VMIObservation, PodObservation, MigrationObservation,
+// NodeObservation, KubeVirtObservation, PolicyObservation, KubeEventObservation), the end of a list
+// (ListObservation) or a hole in what it can see (GapObservation).
+type Observation interface{ seen() Seen }
+
+// Seen says how and when an observation reached us.
+type Seen struct {
+	At     time.Time // our clock, UTC
+	Listed bool      // from a list, not from a live watch: what changed may have changed long before
+	Gone   bool      // the object was deleted; what is said of it is its last state
+}
+
+func (s Seen) seen() Seen { return s }
+
+// Meta is what every Kubernetes object says of itself.
+type Meta struct {
+	UID             string
+	Namespace       string
+	Name            string
+	ResourceVersion string
+	CreatedAt       time.Time
+	DeletionAt      time.Time // zero while nobody asked for the deletion
+}
+
+// Condition is one entry of an object's status.conditions.
+type Condition struct {
+	Type      string
+	Status    string
+	Reason    string
+	Message   string
+	ChangedAt time.Time // lastTransitionTime; zero on VMIMs and on LiveMigratable, where KubeVirt leaves it out
+}
+
+// PhaseTime is one entry of status.phaseTransitionTimestamps: the first time of each phase, 1 s resolution.
+type PhaseTime struct {
+	Phase string
+	At    time.Time
+}
+
+// MigrationState is status.migrationState of a VMI, or its copy on the VMIM that it belongs to. It speaks of the
+// migration UID that it names, which on a VMI may be an earlier one.
+//
+// Source: kubevirt staging/src/kubevirt.io/api/core/v1/types.go, VirtualMachineInstanceMigrationState.
+type MigrationState struct {
+	UID                     string
+	SourceNode              string
+	TargetNode              string
+	SourcePod               string
+	TargetPod               string
+	StartedAt               time.Time
+	EndedAt                 time.Time
+	Mode                    string
+	Completed               bool // true on failures too: read Failed first
+	Failed                  bool
+	FailureReason           string
+	AbortRequested          bool
+	AbortStatus             string
+	Policy                  string
+	CompletionTimeoutPerGiB int64 // seconds; zero where the effective configuration does not say
+	ProgressTimeout         int64 // seconds; zero where the effective configuration does not say
+}
+
+// ListObservation closes a list: every object of the kind that exists at ResourceVersion was observed just before.
+type ListObservation struct {
+	Seen
+	Kind            ObjectKind
+	ResourceVersion string
+	Present         map[string]struct{} // the UIDs that were in the list
+}
+
+// NewerVersion tells whether resource version a is later than b. Both are numbers on every Kubernetes API server
+// (comparable by promise since 1.35); others count as newer when they differ.
+func NewerVersion(a, b string) bool {
+	x, errX := strconv.ParseUint(a, 10, 64)
+	y, errY := strconv.ParseUint(b, 10, 64)
+	if errX != nil || errY != nil {
+		return a != b
+	}
+	return x > y
+}

@@ -1,0 +1,105 @@
+package trail
+
+import "time"
+
+// PodObservation is what is read of a virt-launcher pod.
+type PodObservation struct {
+	Seen
+	Meta
+	VMI                string // annotation kubevirt.io/domain, else the owning VMI's name
+	VMIUID             string // label kubevirt.io/created-by
+	Node               string
+	Phase              string
+	MigrationUID       string // label kubevirt.io/migrationJobUID: the migration that this pod was made for
+	MigrationName      string
+	EvictionInProgress string // annotation descheduler.alpha.kubernetes.io/eviction-in-progress: its value tells KubeVirt's generation
+	HasInProgress      bool   // the annotation is there
+	Unschedulable      string // message of PodScheduled=False with reason Unschedulable; empty when it does not say so
+}
+
+// The aspects of a pod that are recorded.
+const (
+	whatSeen          = "seen"
+	whatPodPhase      = "phase"
+	whatUnschedulable = "unschedulable"
+	whatInProgress    = "annotation/descheduler.alpha.kubernetes.io/eviction-in-progress"
+)
+
+// PodDetail is a virt-launcher pod as far as it matters for evictions.
+type PodDetail struct {
+	Pod       string    `json:"pod"`
+	Phase     string    `json:"phase,omitempty"`
+	Message   string    `json:"message,omitempty"`
+	CreatedAt time.Time `json:"created_at,omitzero"`
+}
+
+func (*PodDetail) detail() {}
+
+func (t *Tracker) observePod(o PodObservation) []Fact {
+	subject := Subject{SubjectUnknown, o.Namespace + "/" + o.Name}
+	if o.VMI != "" {
+		subject = VMISubject(o.Namespace, o.VMI)
+	}
+	r := t.take(ObjectPod, o.Meta, o.Seen, subject)
+	if r == nil {
+		return nil
+	}
+	r.object.vmi, r.object.vmiUID = o.VMI, o.VMIUID
+	r.pod(o)
+	r.inProgress(o)
+	if o.Gone {
+		r.podGone()
+	}
+	return r.facts
+}
+
+// pod records the steps of a pod's life, each once.
+func (r *recorder) pod(o PodObservation) {
+	step := func(reason Reason, what, value, field string, when timeOf) {
+		if !r.once(what, value) {
+			return
+		}
+		detail := &PodDetail{Pod: o.Name, Phase: o.Phase, CreatedAt: o.CreatedAt}
+		if reason == ReasonUnschedulable {
+			detail.Message = o.Unschedulable
+		}
+		f := r.event(KindLauncherPod, reason, what, value).from(field).at(when).with(detail)
+		f.Node, f.MigrationUID, f.Migration = o.Node, o.MigrationUID, o.MigrationName
+	}
+	step(ReasonPodCreated, whatSeen, o.MigrationUID, "metadata.creationTimestamp", timeOf{o.CreatedAt, ClockAPIServer})
+	if o.Unschedulable != "" {
+		step(ReasonUnschedulable, whatUnschedulable, "true", "status.conditions[PodScheduled]", timeOf{})
+	}
+	if o.Node != "" {
+		step(ReasonScheduled, whatNode, o.Node, "spec.nodeName", timeOf{})
+	}
+	if o.Phase == "Succeeded" || o.Phase == "Failed" {
+		step(ReasonPodEnded, whatPodPhase, o.Phase, "status.phase", timeOf{})
+	}
+}
+
+// inProgress records the descheduler's annotation, which tells it that an eviction is under way.
+func (r *recorder) inProgress(o PodObservation) {
+	value := ""
+	if o.HasInProgress {
+		value = "=" + o.EvictionInProgress
+	}
+	if !r.became(whatInProgress, value) {
+		return
+	}
+	kind := KindAnnotationSet
+	if !o.HasInProgress {
+		kind = KindAnnotationCleared
+	}
+	f := r.change(kind, ReasonEvictionInProgress, whatInProgress, value).
+		from("metadata.annotations[descheduler.alpha.kubernetes.io/eviction-in-progress]")
+	f.Node = o.Node
+}
+
+func (r *recorder) podGone() {
+	if r.once(WhatGone, "true") {
+		f := r.event(KindLauncherPod, ReasonPodGone, WhatGone, "true").from("DELETED").with(&PodDetail{Pod: r.object.name})
+		f.Node, _ = r.object.get(whatNode)
+		f.MigrationUID, _ = r.object.get(whatSeen)
+	}
+}

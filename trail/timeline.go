@@ -1,0 +1,237 @@
+package trail
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Line is one entry of a timeline: a sentence that a person can read, and the fact that it tells of.
+type Line struct {
+	EventID   FactID    `json:"event_id"`
+	At        time.Time `json:"at"`
+	Kind      Kind      `json:"kind"`
+	Reason    Reason    `json:"reason"`
+	Namespace string    `json:"namespace,omitempty"`
+	VMI       string    `json:"vmi,omitempty"`
+	VMIUID    string    `json:"vmi_uid,omitempty"`
+	Node      string    `json:"node,omitempty"`
+	Sentence  string    `json:"sentence"`
+	SeenLate  bool      `json:"seen_late"`
+}
+
+// vmiLines tells the facts of a VM as sentences, in the order of their times. Facts that say nothing to a person who
+// reads a story (a repeated Event, a phase on the way) have no line; they are in the stream of events.
+func vmiLines(facts []Fact, d Derived) []Line {
+	s := speaker{migrations: map[string]*Migration{}, evacuations: map[FactID]*Evacuation{}}
+	for i := range d.Migrations {
+		s.migrations[d.Migrations[i].UID] = &d.Migrations[i]
+	}
+	for i := range d.Evacuations {
+		s.evacuations[d.Evacuations[i].ID] = &d.Evacuations[i]
+	}
+	return s.lines(facts)
+}
+
+// factLines tells the facts of a subject that nothing is derived of.
+func factLines(facts []Fact) []Line { return (&speaker{}).lines(facts) }
+
+func gapLines(gaps []Gap) []Line {
+	var out []Line
+	for _, g := range gaps {
+		text := fmt.Sprintf("From here on %s could not be seen (%s).", g.Source, g.Cause)
+		if !g.ClosedAt.IsZero() {
+			text = fmt.Sprintf("For %s %s could not be seen (%s).", span(g.ClosedAt.Sub(g.OpenedAt)), g.Source, g.Cause)
+		}
+		out = append(out, Line{EventID: g.ID, At: g.OpenedAt, Kind: KindGapOpened, Reason: g.Cause, Sentence: text})
+	}
+	return out
+}
+
+// speaker puts facts into words, knowing what was derived around them.
+type speaker struct {
+	migrations  map[string]*Migration
+	evacuations map[FactID]*Evacuation
+}
+
+func (s *speaker) lines(facts []Fact) []Line {
+	var out []Line
+	for _, f := range facts {
+		text := s.sentence(f)
+		if text == "" {
+			continue
+		}
+		line := Line{
+			EventID: f.ID, At: f.OccurredAt, Kind: f.Kind, Reason: f.Reason, Namespace: f.Namespace,
+			VMI: f.VMI, VMIUID: f.VMIUID, Node: f.Node, Sentence: text, SeenLate: f.Late,
+		}
+		if m := s.migrations[f.MigrationUID]; m != nil && line.VMIUID == "" {
+			line.VMIUID = m.VMIUID
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func (s *speaker) sentence(f Fact) string {
+	switch f.Kind {
+	case KindEvacuationMarked:
+		return s.marked(f)
+	case KindEvacuationUnmarked:
+		if f.Reason == ReasonMigrated {
+			return fmt.Sprintf("The evacuation from %s is over: the guest has left the node.", f.Node)
+		}
+		return fmt.Sprintf("The evacuation from %s was cancelled: the mark is gone and the guest is still there.", f.Node)
+	case KindMigrationSeen, KindMigrationPhase, KindMigrationDeletionAsked, KindMigrationGone, KindMigrationCondition:
+		return s.migration(f)
+	case KindVMIPlaced:
+		return placedSentence(f)
+	case KindVMIEnded:
+		return endedSentence(f)
+	case KindVMICondition:
+		return conditionSentence(f)
+	case KindAnnotationSet, KindAnnotationCleared:
+		return annotationSentence(f)
+	case KindLauncherPod:
+		return podSentence(f)
+	case KindNodeCordoned:
+		return fmt.Sprintf("Node %s was cordoned.", f.Node)
+	case KindNodeUncordoned:
+		return fmt.Sprintf("Node %s was uncordoned.", f.Node)
+	case KindNodeTainted:
+		return fmt.Sprintf("Node %s got the taint %s.", f.Node, strings.TrimPrefix(f.What, whatTaint))
+	case KindNodeUntainted:
+		return fmt.Sprintf("Node %s lost the taint %s.", f.Node, strings.TrimPrefix(f.What, whatTaint))
+	case KindNodeGone:
+		return fmt.Sprintf("Node %s was deleted.", f.Node)
+	case KindKubernetesEvent:
+		return eventSentence(f)
+	case KindConfigSeen:
+		return configSentence(f)
+	case KindMigrationResult, KindMigrationCompleted, KindGapOpened, KindGapClosed:
+		return "" // told by the migration's phases, and by gapLines
+	}
+	return ""
+}
+
+func (s *speaker) marked(f Fact) string {
+	e := s.evacuations[f.ID]
+	if e == nil {
+		return ""
+	}
+	text := fmt.Sprintf("KubeVirt accepted to move it away from %s: asked by %s (%s).", e.Node, e.asker(), e.Confidence)
+	if e.Strategy == "External" {
+		text += " Its strategy is External: KubeVirt itself will not move it."
+	}
+	return text
+}
+
+func (s *speaker) migration(f Fact) string {
+	m := s.migrations[f.MigrationUID]
+	if m == nil {
+		return ""
+	}
+	switch {
+	case f.Kind == KindMigrationSeen:
+		return fmt.Sprintf("%s was created (%s).", upperFirst(m.label()), m.cause())
+	case f.Kind == KindMigrationDeletionAsked && m.Outcome == OutcomeAborted:
+		return fmt.Sprintf("Somebody deleted %s before it was over.", m.label())
+	case f.Kind == KindMigrationCondition && f.Value != "":
+		d, _ := f.Detail.(*ConditionDetail)
+		if d == nil || d.Type == ConditionAbortRequested {
+			return ""
+		}
+		return fmt.Sprintf("%s reports %s.", upperFirst(m.label()), strings.TrimSpace(d.Type+" "+d.Message))
+	case f.Kind == KindMigrationGone && m.FailureReason == CauseEndNotSeen:
+		return fmt.Sprintf("%s is gone; how it ended was not seen.", upperFirst(m.label()))
+	case f.Value == PhaseRunning:
+		return fmt.Sprintf("%s began to move data%s.", upperFirst(m.label()), route(m))
+	case f.Value == PhaseSucceeded:
+		return fmt.Sprintf("%s succeeded%s.", upperFirst(m.label()), route(m))
+	case f.Value == PhaseFailed:
+		return fmt.Sprintf("%s %s%s: %s.", upperFirst(m.label()), m.Outcome, route(m), m.whyFailed())
+	}
+	return ""
+}
+
+func placedSentence(f Fact) string {
+	switch f.Reason {
+	case ReasonStarted:
+		return fmt.Sprintf("The guest was started on %s.", f.Node)
+	case ReasonFound:
+		return fmt.Sprintf("The guest was found on %s.", f.Node)
+	default:
+		return fmt.Sprintf("The guest now runs on %s.", f.Node)
+	}
+}
+
+func endedSentence(f Fact) string {
+	switch f.Reason {
+	case ReasonGuestStopped:
+		return "The guest was shut down."
+	case ReasonGuestFailed:
+		return "The guest failed: it was lost, or its pod was taken away."
+	case ReasonDeletedUnseen:
+		return "The VMI is gone; it was deleted while nobody watched."
+	default:
+		return "The VMI was deleted."
+	}
+}
+
+func conditionSentence(f Fact) string {
+	d, ok := f.Detail.(*ConditionDetail)
+	if !ok {
+		return ""
+	}
+	switch {
+	case d.Type == ConditionEvictionRequested:
+		return "" // the mark tells it
+	case d.Type == ConditionLiveMigratable && d.Status == "":
+		return "It can be live-migrated again."
+	case d.Type == ConditionLiveMigratable:
+		return fmt.Sprintf("It cannot be live-migrated: %s.", strings.TrimSpace(d.Reason+" "+d.Message))
+	case d.Status == "":
+		return fmt.Sprintf("Condition %s went away.", d.Type)
+	}
+	return fmt.Sprintf("Condition %s is %s %s.", d.Type, d.Status, d.Reason)
+}
+
+func annotationSentence(f Fact) string {
+	if f.Reason != ReasonEvictionInProgress {
+		return ""
+	}
+	if f.Kind == KindAnnotationCleared {
+		return "The annotation eviction-in-progress was taken off the pod: the descheduler now believes that nothing is under way."
+	}
+	return "The pod got the annotation eviction-in-progress: the descheduler counts it as under way."
+}
+
+func podSentence(f Fact) string {
+	d, ok := f.Detail.(*PodDetail)
+	if !ok || f.Reason != ReasonUnschedulable {
+		return ""
+	}
+	return fmt.Sprintf("The scheduler finds no node for pod %s: %s", d.Pod, d.Message)
+}
+
+func eventSentence(f Fact) string {
+	d, ok := f.Detail.(*KubeEventDetail)
+	if !ok || d.Count > 1 || d.Type != "Warning" {
+		return ""
+	}
+	if d.Reason == "MigrationBackoff" {
+		return "KubeVirt waits before its next attempt (MigrationBackoff)."
+	}
+	return fmt.Sprintf("KubeVirt reports %s: %s", d.Reason, d.Message)
+}
+
+func configSentence(f Fact) string {
+	d, ok := f.Detail.(*ConfigDetail)
+	switch {
+	case !ok:
+		return ""
+	case d.KubeVirt != nil:
+		return fmt.Sprintf("The settings of KubeVirt %s were seen.", d.KubeVirt.Version)
+	}
+	return "The policy of the descheduler was seen."
+}

@@ -1,0 +1,266 @@
+package trail
+
+import (
+	"sort"
+)
+
+// Tracker turns observations into facts. It remembers, per object, only what its facts said: the state in which the
+// object was last recorded. What an observation adds to that state are the new facts.
+//
+// It is not safe for concurrent use; the collector's goroutine owns it.
+type Tracker struct {
+	cluster string
+	objects map[objectKey]*object
+	waiting waitingEvents
+}
+
+type objectKey struct {
+	kind ObjectKind
+	uid  string
+}
+
+// object is what is remembered of one object: about 150 bytes and 32 for each aspect.
+type object struct {
+	subject   Subject
+	namespace string
+	name      string
+	vmi       string
+	vmiUID    string
+	rv        string
+	state     []aspect
+}
+
+type aspect struct{ what, value string }
+
+func (o *object) get(what string) (string, bool) {
+	for _, a := range o.state {
+		if a.what == what {
+			return a.value, true
+		}
+	}
+	return "", false
+}
+
+func (o *object) set(what, value string) {
+	for i := range o.state {
+		if o.state[i].what == what {
+			o.state[i].value = value
+			return
+		}
+	}
+	o.state = append(o.state, aspect{what, value})
+}
+
+// NewTracker makes a tracker that knows nothing yet.
+func NewTracker(cluster string) *Tracker {
+	return &Tracker{cluster: cluster, objects: map[objectKey]*object{}}
+}
+
+// Resume takes a stored fact into the state, so that what was open before a restart is no change afterwards. At
+// most one fact per object and aspect is expected, the latest.
+func (t *Tracker) Resume(f Fact) {
+	key := objectKey{f.Object.Kind, f.Object.UID}
+	o := t.objects[key]
+	if o == nil {
+		o = &object{subject: f.Subject, namespace: f.Namespace, vmi: f.VMI}
+		t.objects[key] = o
+	}
+	o.identify(f)
+	o.set(f.What, f.Value)
+	if o.rv == "" || NewerVersion(f.Object.ResourceVersion, o.rv) {
+		o.rv = f.Object.ResourceVersion
+	}
+}
+
+// identify fills in names that only some facts of an object carry.
+func (o *object) identify(f Fact) {
+	if f.VMIUID != "" {
+		o.vmiUID = f.VMIUID
+	}
+	switch f.Object.Kind {
+	case ObjectMigration:
+		o.name = f.Migration
+	case ObjectNode:
+		o.name = f.Node
+	case ObjectVMI:
+		o.name = f.VMI
+	case ObjectPod:
+		if d, ok := f.Detail.(*PodDetail); ok {
+			o.name = d.Pod
+		}
+	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource:
+	}
+}
+
+// Held counts the objects remembered, per kind.
+func (t *Tracker) Held() map[ObjectKind]int {
+	n := map[ObjectKind]int{}
+	for k := range t.objects {
+		n[k.kind]++
+	}
+	return n
+}
+
+// Observe gives the facts that an observation adds, in the order in which they should be read; none where it is not
+// newer than what was taken before. They are complete but for nothing: the caller only stores them.
+func (t *Tracker) Observe(o Observation) []Fact {
+	switch o := o.(type) {
+	case VMIObservation:
+		return t.observeVMI(o)
+	case PodObservation:
+		return t.observePod(o)
+	case MigrationObservation:
+		return t.observeMigration(o)
+	case NodeObservation:
+		return t.observeNode(o)
+	case KubeVirtObservation:
+		return t.observeKubeVirt(o)
+	case PolicyObservation:
+		return t.observePolicy(o)
+	case KubeEventObservation:
+		return t.observeKubeEvent(o)
+	case ListObservation:
+		return t.observeList(o)
+	case GapObservation:
+		return t.observeGap(o)
+	}
+	return nil
+}
+
+// observeList closes the objects of a kind that a list no longer holds. An object that was recorded at a later
+// resourceVersion than the list's is newer than the list, and stays.
+func (t *Tracker) observeList(l ListObservation) []Fact {
+	var gone []objectKey
+	for key, o := range t.objects {
+		if _, present := l.Present[key.uid]; key.kind != l.Kind || present || NewerVersion(o.rv, l.ResourceVersion) {
+			continue
+		}
+		gone = append(gone, key)
+	}
+	sort.Slice(gone, func(i, j int) bool { return gone[i].uid < gone[j].uid })
+	var facts []Fact
+	for _, key := range gone {
+		facts = append(facts, t.gone(key, Seen{At: l.At, Listed: true, Gone: true}, l.ResourceVersion)...)
+		delete(t.objects, key)
+	}
+	return facts
+}
+
+// gone makes the fact that an object which was remembered exists no more.
+func (t *Tracker) gone(key objectKey, seen Seen, rv string) []Fact {
+	o := t.objects[key]
+	r := recorder{t: t, object: o, id: Object{Kind: key.kind, UID: key.uid, ResourceVersion: rv}, seen: seen}
+	switch key.kind {
+	case ObjectVMI:
+		r.vmiGone()
+	case ObjectMigration:
+		r.migrationGone()
+	case ObjectPod:
+		r.podGone()
+	case ObjectNode:
+		r.nodeGone()
+	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource:
+	}
+	return r.facts
+}
+
+// recorder collects the facts of one observation of one object.
+type recorder struct {
+	t      *Tracker
+	object *object
+	id     Object
+	seen   Seen
+	facts  []Fact
+}
+
+// take begins an observation of an object: nil where it is not newer than what was taken before.
+func (t *Tracker) take(kind ObjectKind, m Meta, seen Seen, subject Subject) *recorder {
+	key := objectKey{kind, m.UID}
+	o, known := t.objects[key]
+	if known && !NewerVersion(m.ResourceVersion, o.rv) && !(seen.Gone && m.ResourceVersion == o.rv) {
+		return nil
+	}
+	if !known {
+		o = &object{subject: subject, namespace: m.Namespace, name: m.Name}
+		t.objects[key] = o
+	}
+	o.name = m.Name
+	o.rv = m.ResourceVersion
+	if seen.Gone {
+		delete(t.objects, key)
+	}
+	return &recorder{t: t, object: o, id: Object{Kind: kind, UID: m.UID, ResourceVersion: m.ResourceVersion}, seen: seen}
+}
+
+// became tells whether an aspect has another value than was recorded, and remembers it. An aspect that was never
+// recorded has the value "".
+func (r *recorder) became(what, value string) bool {
+	old, known := r.object.get(what)
+	if old == value {
+		return false
+	}
+	if known || value != "" {
+		r.object.set(what, value)
+	}
+	return true
+}
+
+// once tells whether an aspect is recorded for the first time.
+func (r *recorder) once(what, value string) bool {
+	if _, known := r.object.get(what); known {
+		return false
+	}
+	r.object.set(what, value)
+	return true
+}
+
+// change is the fact of a change that can happen again: its natural key holds the resourceVersion.
+func (r *recorder) change(kind Kind, reason Reason, what, value string) *Fact {
+	return r.add(kind, reason, what, value, r.id.ResourceVersion)
+}
+
+// event is the fact of a thing that happens once to an object.
+func (r *recorder) event(kind Kind, reason Reason, what, value string) *Fact {
+	return r.add(kind, reason, what, value, "")
+}
+
+func (r *recorder) add(kind Kind, reason Reason, what, value, rv string) *Fact {
+	r.facts = append(r.facts, Fact{
+		ID:         hashID(r.t.cluster, string(kind), string(r.id.Kind), r.id.UID, what, value, rv),
+		Cluster:    r.t.cluster,
+		Kind:       kind,
+		Reason:     reason,
+		Subject:    r.object.subject,
+		Object:     r.id,
+		What:       what,
+		Value:      value,
+		OccurredAt: r.seen.At,
+		Clock:      ClockObserver,
+		ObservedAt: r.seen.At,
+		Late:       r.seen.Listed,
+		Namespace:  r.object.namespace,
+		VMI:        r.object.vmi,
+		VMIUID:     r.object.vmiUID,
+	})
+	return &r.facts[len(r.facts)-1]
+}
+
+// at stamps a fact with a time of the cluster; without one it keeps our own.
+func (f *Fact) at(when timeOf) *Fact {
+	if !when.at.IsZero() {
+		f.OccurredAt, f.Clock = when.at.UTC(), when.clock
+	}
+	return f
+}
+
+// from names the field that says so.
+func (f *Fact) from(evidence string) *Fact {
+	f.Evidence = evidence
+	return f
+}
+
+// with adds the typed detail.
+func (f *Fact) with(d Detail) *Fact {
+	f.Detail = d
+	return f
+}

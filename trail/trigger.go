@@ -1,0 +1,125 @@
+package trail
+
+import "strings"
+
+// Trigger says why a migration exists.
+type Trigger string
+
+// The triggers of a migration (reference: kubevirt-signals §4).
+const (
+	TriggerDescheduler    Trigger = "descheduler"
+	TriggerDrain          Trigger = "drain"
+	TriggerDrainTaint     Trigger = "drain_taint"
+	TriggerEviction       Trigger = "eviction"
+	TriggerWorkloadUpdate Trigger = "workload_update"
+	TriggerHotplug        Trigger = "hotplug"
+	TriggerStorage        Trigger = "storage"
+	TriggerNamedNode      Trigger = "named_node"
+	TriggerUser           Trigger = "user"
+	TriggerDecentralized  Trigger = "decentralized"
+	TriggerUnknown        Trigger = "unknown"
+)
+
+// RequesterClass says what sort of program asked for an eviction. Informers alone can only tell the descheduler.
+type RequesterClass string
+
+// The requester classes that informers can tell.
+const (
+	RequesterDescheduler RequesterClass = "descheduler"
+	RequesterUnknown     RequesterClass = "unknown"
+)
+
+// Confidence says how a claim is known.
+type Confidence string
+
+// The degrees of confidence.
+const (
+	ConfidenceAsserted Confidence = "asserted" // a field says so
+	ConfidenceInferred Confidence = "inferred" // deduced from what else was seen
+	ConfidenceUnknown  Confidence = "unknown"
+)
+
+// attribution is a trigger with its requester and the ground for both.
+type attribution struct {
+	trigger    Trigger
+	class      RequesterClass
+	confidence Confidence
+	evidence   string
+}
+
+// attributeMark says who asked for an eviction, from the mark and the node alone.
+func attributeMark(f Fact, d *MarkDetail, env *Env) attribution {
+	cordoned := env.cordoned(f.Node, f.OccurredAt)
+	fromDescheduler := d != nil && strings.EqualFold(d.Source, "descheduler")
+	marks, known := env.settings(f.OccurredAt).marksSource()
+	switch {
+	case fromDescheduler && !d.Inherited:
+		return attribution{TriggerDescheduler, RequesterDescheduler, ConfidenceAsserted, "annotation kubevirt.io/eviction-source set with the mark"}
+	case cordoned:
+		return attribution{TriggerDrain, RequesterUnknown, ConfidenceInferred, "node " + f.Node + " was cordoned when the VMI was marked"}
+	case fromDescheduler:
+		return attribution{TriggerDescheduler, RequesterDescheduler, ConfidenceInferred, "annotation kubevirt.io/eviction-source was there before the mark"}
+	case known && marks:
+		return attribution{TriggerEviction, RequesterUnknown, ConfidenceInferred, "no eviction-source, node " + f.Node + " schedulable"}
+	case known && env.deschedulerKnown():
+		return attribution{TriggerDescheduler, RequesterDescheduler, ConfidenceInferred,
+			"node " + f.Node + " schedulable, a descheduler is at work, KubeVirt before v1.7 names no source"}
+	}
+	return attribution{TriggerUnknown, RequesterUnknown, ConfidenceUnknown, "nothing seen names the requester"}
+}
+
+// attributeMigration says why a migration exists. One that belongs to an evacuation shares its cause.
+func attributeMigration(m *migration, l *life) attribution {
+	d := m.spec
+	switch {
+	case (d.SendTo == "") != (d.Receive == ""):
+		return attribution{trigger: TriggerDecentralized, confidence: ConfidenceAsserted, evidence: "spec.sendTo or spec.receive"}
+	case m.evacuation != nil:
+		e := m.evacuation
+		return attribution{e.Trigger, e.RequesterClass, e.Confidence, e.Evidence}
+	case d.Evacuation && d.Priority == "system-maintenance":
+		return attribution{trigger: TriggerDescheduler, confidence: ConfidenceAsserted, evidence: "spec.priority system-maintenance"}
+	case d.Evacuation:
+		return attribution{trigger: TriggerUnknown, confidence: ConfidenceUnknown, evidence: "annotation kubevirt.io/evacuationMigration without a mark or drain taint"}
+	case d.VolumeUpdate:
+		return attribution{trigger: TriggerStorage, confidence: ConfidenceAsserted, evidence: "label kubevirt.io/volume-update-migration"}
+	case d.WorkloadUpdate:
+		return attributeUpdate(m, l)
+	case len(d.NodeSelector) > 0:
+		return attribution{trigger: TriggerNamedNode, confidence: ConfidenceAsserted, evidence: "spec.addedNodeSelector"}
+	case strings.HasPrefix(m.Name, "kubevirt-migrate-vm-"):
+		return attribution{trigger: TriggerUser, confidence: ConfidenceInferred, evidence: "name prefix of the migrate subresource"}
+	}
+	return attribution{trigger: TriggerUser, confidence: ConfidenceInferred, evidence: "no sign of a controller"}
+}
+
+// attributeUpdate tells a hot-plug from an update of the launcher: both come from KubeVirt's workload updater.
+func attributeUpdate(m *migration, l *life) attribution {
+	switch m.spec.Priority {
+	case "user-triggered":
+		return attribution{trigger: TriggerHotplug, confidence: ConfidenceAsserted, evidence: "spec.priority user-triggered"}
+	case "system-critical":
+		return attribution{trigger: TriggerWorkloadUpdate, confidence: ConfidenceAsserted, evidence: "spec.priority system-critical"}
+	}
+	for _, c := range []string{ConditionHotVCPUChange, ConditionHotMemoryChange, ConditionMigrationRequired} {
+		if l != nil && l.conditionAt(c, m) {
+			return attribution{trigger: TriggerHotplug, confidence: ConfidenceInferred, evidence: "condition " + c + " when the migration was created"}
+		}
+	}
+	if l != nil && l.conditionAt(ConditionVolumesChange, m) {
+		return attribution{trigger: TriggerStorage, confidence: ConfidenceInferred, evidence: "condition VolumesChange when the migration was created"}
+	}
+	return attribution{trigger: TriggerWorkloadUpdate, confidence: ConfidenceInferred, evidence: "annotation kubevirt.io/workloadUpdateMigration"}
+}
+
+// conditionAt tells whether a condition of the VMI was True when the migration was first seen.
+func (l *life) conditionAt(typ string, m *migration) bool {
+	on := false
+	for _, f := range l.facts {
+		d, ok := f.Detail.(*ConditionDetail)
+		if ok && d.Type == typ && !f.ObservedAt.After(m.seenAt) {
+			on = d.Status == "True"
+		}
+	}
+	return on
+}

@@ -1,0 +1,292 @@
+package trail
+
+import (
+	"strings"
+	"time"
+)
+
+// VMIObservation is what is read of a VirtualMachineInstance.
+type VMIObservation struct {
+	Seen
+	Meta
+	Node            string
+	Phase           string
+	Strategy        string // spec.evictionStrategy; empty when unset
+	Mark            string // status.evacuationNodeName; empty when not marked
+	EvictionSource  string // annotation kubevirt.io/eviction-source; empty when absent
+	Conditions      []Condition
+	PhaseTimes      []PhaseTime
+	State           *MigrationState // of the last migration handed over, which need not be the one under way
+	CreateForTarget bool            // annotation kubevirt.io/create-migration-target: a decentralized receiver
+}
+
+// The aspects of a VMI that are recorded.
+const (
+	whatNode      = "node"
+	whatMark      = "mark"
+	whatSource    = "annotation/kubevirt.io/eviction-source"
+	whatEnded     = "ended"
+	WhatGone      = "gone" // every kind of object: it exists no more
+	whatCompleted = "completed"
+	whatResult    = "result"
+	whatCondition = "condition/"
+)
+
+// The condition types of a VMI that are recorded (reference: kubevirt-signals §5.4).
+const (
+	ConditionLiveMigratable    = "LiveMigratable"
+	ConditionEvictionRequested = "EvictionRequested"
+	ConditionPaused            = "Paused"
+	ConditionMigrationRequired = "MigrationRequired"
+	ConditionHotVCPUChange     = "HotVCPUChange"
+	ConditionHotMemoryChange   = "HotMemoryChange"
+	ConditionVolumesChange     = "VolumesChange"
+	ConditionDecentralized     = "DecentralizedLiveMigrationFailure"
+)
+
+// conditionWhat maps each recorded condition type of a VMI to its aspect.
+var conditionWhat = map[string]string{
+	ConditionLiveMigratable:    whatCondition + ConditionLiveMigratable,
+	ConditionEvictionRequested: whatCondition + ConditionEvictionRequested,
+	ConditionPaused:            whatCondition + ConditionPaused,
+	ConditionMigrationRequired: whatCondition + ConditionMigrationRequired,
+	ConditionHotVCPUChange:     whatCondition + ConditionHotVCPUChange,
+	ConditionHotMemoryChange:   whatCondition + ConditionHotMemoryChange,
+	ConditionVolumesChange:     whatCondition + ConditionVolumesChange,
+	ConditionDecentralized:     whatCondition + ConditionDecentralized,
+}
+
+// recordedConditions is the order in which the conditions of one observation become facts.
+var recordedConditions = []string{
+	ConditionLiveMigratable, ConditionEvictionRequested, ConditionPaused, ConditionMigrationRequired,
+	ConditionHotVCPUChange, ConditionHotMemoryChange, ConditionVolumesChange, ConditionDecentralized,
+}
+
+// MarkDetail is what is known of a mark at the instant it was set or cleared.
+type MarkDetail struct {
+	Strategy  string `json:"strategy,omitempty"`
+	Source    string `json:"source,omitempty"`    // the eviction-source annotation at that instant
+	Inherited bool   `json:"inherited,omitempty"` // the annotation was there before the mark: it may be stale
+	GuestNode string `json:"guest_node,omitempty"`
+}
+
+func (*MarkDetail) detail() {}
+
+// ConditionDetail is a condition as it was seen.
+type ConditionDetail struct {
+	Type    string `json:"type"`
+	Status  string `json:"status,omitempty"` // empty when the condition was removed
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+func (*ConditionDetail) detail() {}
+
+// VMIDetail is what a placement or an end of a VMI knows beyond its node.
+type VMIDetail struct {
+	CreatedAt    time.Time `json:"created_at,omitzero"`
+	MigrationUID string    `json:"migration_uid,omitempty"` // the migration that brought the guest here, where the VMI says so
+	Phase        string    `json:"phase,omitempty"`
+}
+
+func (*VMIDetail) detail() {}
+
+func (t *Tracker) observeVMI(o VMIObservation) []Fact {
+	r := t.take(ObjectVMI, o.Meta, o.Seen, VMISubject(o.Namespace, o.Name))
+	if r == nil {
+		return nil
+	}
+	r.object.vmi, r.object.vmiUID = o.Name, o.UID
+	r.vmiResult(o)
+	r.vmiPlaced(o)
+	r.vmiMark(o)
+	r.vmiConditions(o)
+	r.vmiEnded(o)
+	if o.Gone {
+		r.vmiGone()
+	}
+	return r.facts
+}
+
+// vmiPlaced records on which node the guest runs. The API gives nodeName no time of its own: seen live our clock is
+// the best there is; from a list the end of the migration that led there, or the phase Running, is nearer.
+func (r *recorder) vmiPlaced(o VMIObservation) {
+	_, known := r.object.get(whatNode)
+	if o.Node == "" || !r.became(whatNode, o.Node) {
+		return
+	}
+	reason, when, detail := ReasonFound, timeOf{}, &VMIDetail{CreatedAt: o.CreatedAt}
+	switch {
+	case o.State != nil && o.State.TargetNode == o.Node && !o.State.Failed && !o.State.EndedAt.IsZero():
+		reason, when = ReasonMigrated, timeOf{o.State.EndedAt, ClockSourceNode}
+		detail.MigrationUID = o.State.UID
+	case known:
+		reason = ReasonMoved
+	case o.State == nil:
+		reason, when = ReasonStarted, o.phaseTime("Running", "Scheduled")
+	}
+	f := r.change(KindVMIPlaced, reason, whatNode, o.Node).from("status.nodeName").with(detail)
+	f.Node = o.Node
+	if o.Listed || reason == ReasonStarted {
+		f.at(when)
+	}
+}
+
+// vmiMark records the mark and the annotation that says who asked for it, as they were at the same instant.
+func (r *recorder) vmiMark(o VMIObservation) {
+	before, _ := r.object.get(whatSource)
+	old, _ := r.object.get(whatMark)
+	if r.became(whatMark, o.Mark) {
+		detail := &MarkDetail{Strategy: o.Strategy, Source: o.EvictionSource, GuestNode: o.Node}
+		if o.Mark != "" {
+			detail.Inherited = o.EvictionSource != "" && before == o.EvictionSource
+			r.marked(o, detail)
+		} else {
+			r.unmarked(o, old, detail)
+		}
+	}
+	if r.became(whatSource, o.EvictionSource) {
+		kind, reason := KindAnnotationSet, ReasonEvictionSource
+		if o.EvictionSource == "" {
+			kind = KindAnnotationCleared
+		}
+		r.change(kind, reason, whatSource, o.EvictionSource).from("metadata.annotations[kubevirt.io/eviction-source]").Node = o.Node
+	}
+}
+
+func (r *recorder) marked(o VMIObservation, detail *MarkDetail) {
+	reason := ReasonRequesterUnnamed
+	switch {
+	case detail.Inherited:
+		reason = ReasonDeschedulerInherited
+	case strings.EqualFold(o.EvictionSource, "descheduler"):
+		reason = ReasonDescheduler
+	}
+	f := r.change(KindEvacuationMarked, reason, whatMark, o.Mark).from("status.evacuationNodeName").with(detail)
+	f.Node = o.Mark
+	if c, ok := o.condition(ConditionEvictionRequested); ok && o.Listed {
+		f.at(timeOf{c.ChangedAt, ClockVirtController})
+	}
+}
+
+func (r *recorder) unmarked(o VMIObservation, old string, detail *MarkDetail) {
+	reason, when := ReasonCleared, timeOf{}
+	if o.Node != old {
+		reason = ReasonMigrated
+		if o.State != nil && o.State.TargetNode == o.Node {
+			when = timeOf{o.State.EndedAt, ClockSourceNode}
+		}
+	}
+	f := r.change(KindEvacuationUnmarked, reason, whatMark, "").from("status.evacuationNodeName").with(detail)
+	f.Node = old
+	if o.Listed {
+		f.at(when)
+	}
+}
+
+// vmiConditions records the conditions that explain why a VMI moves or cannot. LiveMigratable is expected to be
+// True and is re-created on every change, so only False is a state of its own; the others are expected to be absent.
+func (r *recorder) vmiConditions(o VMIObservation) {
+	for _, typ := range recordedConditions {
+		c, present := o.condition(typ)
+		if quiet := typ == ConditionLiveMigratable && c.Status == "True"; quiet {
+			c, present = Condition{Type: typ}, false
+		}
+		r.condition(KindVMICondition, conditionWhat[typ], typ, c, present)
+	}
+}
+
+// condition records that a condition appeared, changed or went away.
+func (r *recorder) condition(kind Kind, what, typ string, c Condition, present bool) {
+	value := ""
+	if present {
+		value = c.Status + ":" + c.Reason
+	}
+	if !r.became(what, value) {
+		return
+	}
+	reason := ReasonConditionSet
+	if !present {
+		reason = ReasonConditionRemoved
+	}
+	detail := &ConditionDetail{Type: typ, Status: c.Status, Reason: c.Reason, Message: c.Message}
+	f := r.change(kind, reason, what, value).from("status.conditions[" + typ + "]").with(detail)
+	if present {
+		f.at(timeOf{c.ChangedAt, ClockVirtController})
+	}
+}
+
+// vmiResult records what the VMI says of its last migration, and its end as the descheduler's cooldown counts it.
+func (r *recorder) vmiResult(o VMIObservation) {
+	if o.State == nil || o.State.UID == "" {
+		return
+	}
+	r.result(o.State, "status.migrationState")
+	if o.State.EndedAt.IsZero() || !r.became(whatCompleted, o.State.UID+"@"+formatTime(o.State.EndedAt)) {
+		return
+	}
+	reason := ReasonSucceeded
+	if o.State.Failed {
+		reason = ReasonFailed
+	}
+	f := r.event(KindMigrationCompleted, reason, whatCompleted, o.State.UID+"@"+formatTime(o.State.EndedAt)).
+		from("status.migrationState.endTimestamp").at(timeOf{o.State.EndedAt, ClockSourceNode}).with(resultDetail(o.State))
+	f.MigrationUID = o.State.UID
+}
+
+func (r *recorder) vmiEnded(o VMIObservation) {
+	var reason Reason
+	switch o.Phase {
+	case "Succeeded":
+		reason = ReasonGuestStopped
+	case "Failed":
+		reason = ReasonGuestFailed
+	default:
+		return
+	}
+	if r.once(whatEnded, o.Phase) {
+		f := r.event(KindVMIEnded, reason, whatEnded, o.Phase).from("status.phase").at(o.phaseTime(o.Phase))
+		f.Node = o.Node
+		f.with(&VMIDetail{CreatedAt: o.CreatedAt, Phase: o.Phase})
+	}
+}
+
+func (r *recorder) vmiGone() {
+	if !r.once(WhatGone, "true") {
+		return
+	}
+	reason := ReasonDeleted
+	if r.seen.Listed {
+		reason = ReasonDeletedUnseen
+	}
+	f := r.event(KindVMIEnded, reason, WhatGone, "true").from("DELETED")
+	f.Node, _ = r.object.get(whatNode)
+}
+
+// condition finds a condition by its type.
+func (o VMIObservation) condition(typ string) (Condition, bool) {
+	return findCondition(o.Conditions, typ)
+}
+
+func findCondition(conditions []Condition, typ string) (Condition, bool) {
+	for _, c := range conditions {
+		if c.Type == typ {
+			return c, true
+		}
+	}
+	return Condition{Type: typ}, false
+}
+
+// phaseTime gives the time of the first of the phases that the VMI has a time for.
+func (o VMIObservation) phaseTime(phases ...string) timeOf {
+	for _, phase := range phases {
+		for _, p := range o.PhaseTimes {
+			if p.Phase == phase {
+				return timeOf{p.At, ClockVirtController}
+			}
+		}
+	}
+	return timeOf{}
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
