@@ -139,6 +139,7 @@ func (m *migration) addResult(f Fact, d *ResultDetail) {
 	r.AbortRequested = r.AbortRequested || d.AbortRequested
 	r.CompletionTimeoutPerGiB = cmp.Or(d.CompletionTimeoutPerGiB, r.CompletionTimeoutPerGiB)
 	r.ProgressTimeout = cmp.Or(d.ProgressTimeout, r.ProgressTimeout)
+	r.GuestMemory = cmp.Or(d.GuestMemory, r.GuestMemory)
 	if !d.StartedAt.IsZero() {
 		r.StartedAt = d.StartedAt
 	}

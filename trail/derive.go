@@ -39,7 +39,7 @@ func deriveVMI(facts []Fact, env *Env) Derived {
 	lives := livesOf(facts)
 	migrations := migrationsOf(facts, lives)
 	for _, l := range lives {
-		l.placements = placementsOf(l)
+		l.placements = placementsOf(l, migrations)
 		l.evacuations = markedEvacuations(l, env)
 	}
 	assignAttempts(lives, migrations, env)

@@ -60,7 +60,7 @@ func markedEvacuations(l *life, env *Env) []*evacuation {
 	var open *evacuation
 	end := func(f Fact, outcome Outcome) {
 		if open != nil {
-			open.EndedAt, open.closeAt, open.Outcome = f.OccurredAt, f.ObservedAt, outcome
+			open.EndedAt, open.closeAt, open.Outcome = l.leftAt(open.Node, f), f.ObservedAt, outcome
 			open.FulfilledBy = l.fulfilledBy(open, f)
 			open = nil
 		}
@@ -86,6 +86,17 @@ func markedEvacuations(l *life, env *Env) []*evacuation {
 		}
 	}
 	return out
+}
+
+// leftAt gives the time of an end: where a list showed it together with the guest's arrival elsewhere, that of the
+// arrival.
+func (l *life) leftAt(node string, end Fact) time.Time {
+	for _, p := range l.placements {
+		if end.Late && p.SeenLate && p.Node != node && p.seenAt.Equal(end.ObservedAt) {
+			return p.FromAt
+		}
+	}
+	return end.OccurredAt
 }
 
 // outcomeByNode judges an evacuation by where the guest is.

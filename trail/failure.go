@@ -243,14 +243,22 @@ func (m *migration) abort(l *life) failure {
 	return failure{FailureAborted, CauseUserAbort, evidence}
 }
 
-// splitAbort tells stuck from too slow where v1.9 says the same of both, by the limits that held for this attempt:
-// a transfer that ran shorter than the time for one GiB cannot have exceeded its completion timeout.
+// splitAbort tells stuck from too slow where v1.9 says the same of both: a transfer that ran as long as its completion
+// timeout, which grows with the guest's memory, was too slow; one that ran only as long as its progress timeout can
+// merely have been stuck. It is an estimate, and where neither time had passed the cause stays that the monitor gave
+// up: the exact one stands only in the log of virt-launcher.
 func (m *migration) splitAbort(cause FailureReason) FailureReason {
-	ran := m.result.EndedAt.Sub(m.result.StartedAt)
-	if cause != CauseMonitorAbort || m.result.StartedAt.IsZero() || m.result.EndedAt.IsZero() || m.result.CompletionTimeoutPerGiB <= 0 {
+	r := m.result
+	if cause != CauseMonitorAbort || r.StartedAt.IsZero() || r.EndedAt.IsZero() {
 		return cause
 	}
-	if ran < time.Duration(m.result.CompletionTimeoutPerGiB)*time.Second {
+	const gib = 1 << 30
+	ran := r.EndedAt.Sub(r.StartedAt)
+	completion := time.Duration(float64(r.CompletionTimeoutPerGiB) * float64(r.GuestMemory) / gib * float64(time.Second))
+	switch {
+	case completion > 0 && ran >= completion:
+		return CauseTooSlow
+	case r.ProgressTimeout > 0 && ran >= time.Duration(r.ProgressTimeout)*time.Second:
 		return CauseNoProgress
 	}
 	return cause

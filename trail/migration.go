@@ -84,6 +84,7 @@ type ResultDetail struct {
 	Policy                  string    `json:"policy,omitempty"`
 	CompletionTimeoutPerGiB int64     `json:"completion_timeout_per_gib,omitempty"` // seconds
 	ProgressTimeout         int64     `json:"progress_timeout,omitempty"`           // seconds
+	GuestMemory             int64     `json:"guest_memory,omitempty"`               // bytes
 }
 
 func (*ResultDetail) detail() {}
@@ -269,5 +270,6 @@ func resultDetail(s *MigrationState) *ResultDetail {
 		StartedAt: s.StartedAt, EndedAt: s.EndedAt, Mode: s.Mode, Completed: s.Completed, Failed: s.Failed,
 		FailureReason: s.FailureReason, AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus, Policy: s.Policy,
 		CompletionTimeoutPerGiB: s.CompletionTimeoutPerGiB, ProgressTimeout: s.ProgressTimeout,
+		GuestMemory: s.GuestMemory,
 	}
 }

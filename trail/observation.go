@@ -65,6 +65,7 @@ type MigrationState struct {
 	Policy                  string
 	CompletionTimeoutPerGiB int64 // seconds; zero where the effective configuration does not say
 	ProgressTimeout         int64 // seconds; zero where the effective configuration does not say
+	GuestMemory             int64 // bytes; zero where the object does not say: VMIMs do not
 }
 
 // ListObservation closes a list: every object of the kind that exists at ResourceVersion was observed just before.

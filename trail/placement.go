@@ -21,33 +21,55 @@ type Placement struct {
 	ArrivedBy string    `json:"arrived_by"`        // a migration's UID, ArrivedStart or ArrivedUnknown
 	LeftBy    string    `json:"left_by,omitempty"` // a migration's UID, LeftEnd or ArrivedUnknown; empty while it is there
 	SeenLate  bool      `json:"seen_late"`
+
+	seenAt time.Time // our time of the arrival
 }
 
 // placementsOf gives the stays of one VMI: at most one of them, the last, has no end.
-func placementsOf(l *life) []Placement {
+func placementsOf(l *life, migrations []*migration) []Placement {
 	var out []Placement
 	for _, f := range l.facts {
 		if f.Kind != KindVMIPlaced {
 			continue
 		}
-		by := ArrivedUnknown
+		by, at := ArrivedUnknown, arrival(f, migrations)
 		if d, ok := f.Detail.(*VMIDetail); ok && d.MigrationUID != "" {
 			by = d.MigrationUID
 		} else if f.Reason == ReasonStarted {
 			by = ArrivedStart
 		}
 		if n := len(out); n > 0 {
-			out[n-1].ToAt, out[n-1].LeftBy = f.OccurredAt, by
+			out[n-1].ToAt, out[n-1].LeftBy = at, by
 		}
 		out = append(out, Placement{
 			ID: f.ID, Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid,
-			Node: f.Node, FromAt: f.OccurredAt, ArrivedBy: by, SeenLate: f.Late,
+			Node: f.Node, FromAt: at, ArrivedBy: by, SeenLate: f.Late, seenAt: f.ObservedAt,
 		})
 	}
 	if n := len(out); n > 0 && !l.endedAt.IsZero() {
 		out[n-1].ToAt, out[n-1].LeftBy = l.endedAt, LeftEnd
 	}
 	return out
+}
+
+// arrival gives the time at which a guest came to a node. An arrival that a list showed is older than its sight: then
+// the end of the migration that brought it, as virt-controller stamped it, is nearer, or, where that migration was
+// never seen, its end as the source node stamped it.
+func arrival(f Fact, migrations []*migration) time.Time {
+	d, ok := f.Detail.(*VMIDetail)
+	if !ok || !f.Late || d.MigrationUID == "" {
+		return f.OccurredAt
+	}
+	best := d.MigrationEnd
+	for _, m := range migrations {
+		if m.UID == d.MigrationUID {
+			best = m.FinishedAt
+		}
+	}
+	if best.IsZero() || best.After(f.OccurredAt) {
+		return f.OccurredAt
+	}
+	return best
 }
 
 // nodeAt gives the node on which the guest ran at a time; before the first stay that is known, the first.

@@ -149,7 +149,7 @@ func (s *speaker) migration(f Fact) string {
 	case f.Value == PhaseSucceeded:
 		return fmt.Sprintf("%s succeeded%s.", upperFirst(m.label()), route(m))
 	case f.Value == PhaseFailed:
-		return fmt.Sprintf("%s %s%s: %s.", upperFirst(m.label()), m.Outcome, route(m), m.whyFailed())
+		return fmt.Sprintf("%s %s%s: %s.", upperFirst(m.label()), ended(m.Outcome), route(m), m.whyFailed())
 	}
 	return ""
 }

@@ -86,6 +86,7 @@ func (*ConditionDetail) detail() {}
 type VMIDetail struct {
 	CreatedAt    time.Time `json:"created_at,omitzero"`
 	MigrationUID string    `json:"migration_uid,omitempty"` // the migration that brought the guest here, where the VMI says so
+	MigrationEnd time.Time `json:"migration_end,omitzero"`  // its endTimestamp, on the source node's clock
 	Phase        string    `json:"phase,omitempty"`
 }
 
@@ -97,9 +98,10 @@ func (t *Tracker) observeVMI(o VMIObservation) []Fact {
 		return nil
 	}
 	r.object.vmi, r.object.vmiUID = o.Name, o.UID
+	at, _ := r.object.get(whatNode)
 	r.vmiResult(o)
 	r.vmiPlaced(o)
-	r.vmiMark(o)
+	r.vmiMark(o, at != "" && at != o.Node)
 	r.vmiConditions(o)
 	r.vmiEnded(o)
 	if o.Gone {
@@ -108,8 +110,8 @@ func (t *Tracker) observeVMI(o VMIObservation) []Fact {
 	return r.facts
 }
 
-// vmiPlaced records on which node the guest runs. The API gives nodeName no time of its own: seen live our clock is
-// the best there is; from a list the end of the migration that led there, or the phase Running, is nearer.
+// vmiPlaced records on which node the guest runs. The API gives nodeName no time of its own, so that our clock is the
+// best there is, but for a guest that was started there and never moved.
 func (r *recorder) vmiPlaced(o VMIObservation) {
 	_, known := r.object.get(whatNode)
 	if o.Node == "" || !r.became(whatNode, o.Node) {
@@ -118,28 +120,25 @@ func (r *recorder) vmiPlaced(o VMIObservation) {
 	reason, when, detail := ReasonFound, timeOf{}, &VMIDetail{CreatedAt: o.CreatedAt}
 	switch {
 	case o.State != nil && o.State.TargetNode == o.Node && !o.State.Failed && !o.State.EndedAt.IsZero():
-		reason, when = ReasonMigrated, timeOf{o.State.EndedAt, ClockSourceNode}
-		detail.MigrationUID = o.State.UID
+		reason = ReasonMigrated
+		detail.MigrationUID, detail.MigrationEnd = o.State.UID, o.State.EndedAt
 	case known:
 		reason = ReasonMoved
 	case o.State == nil:
 		reason, when = ReasonStarted, o.phaseTime("Running", "Scheduled")
 	}
-	f := r.change(KindVMIPlaced, reason, whatNode, o.Node).from("status.nodeName").with(detail)
-	f.Node = o.Node
-	if o.Listed || reason == ReasonStarted {
-		f.at(when)
-	}
+	r.change(KindVMIPlaced, reason, whatNode, o.Node).from("status.nodeName").with(detail).at(when).Node = o.Node
 }
 
-// vmiMark records the mark and the annotation that says who asked for it, as they were at the same instant.
-func (r *recorder) vmiMark(o VMIObservation) {
+// vmiMark records the mark and the annotation that says who asked for it, as they were at the same instant. An
+// annotation that was there before the mark is inherited, unless the guest has moved since: that clears it.
+func (r *recorder) vmiMark(o VMIObservation, moved bool) {
 	before, _ := r.object.get(whatSource)
 	old, _ := r.object.get(whatMark)
 	if r.became(whatMark, o.Mark) {
 		detail := &MarkDetail{Strategy: o.Strategy, Source: o.EvictionSource, GuestNode: o.Node}
 		if o.Mark != "" {
-			detail.Inherited = o.EvictionSource != "" && before == o.EvictionSource
+			detail.Inherited = o.EvictionSource != "" && before == o.EvictionSource && !moved
 			r.marked(o, detail)
 		} else {
 			r.unmarked(o, old, detail)
@@ -170,18 +169,11 @@ func (r *recorder) marked(o VMIObservation, detail *MarkDetail) {
 }
 
 func (r *recorder) unmarked(o VMIObservation, old string, detail *MarkDetail) {
-	reason, when := ReasonCleared, timeOf{}
+	reason := ReasonCleared
 	if o.Node != old {
 		reason = ReasonMigrated
-		if o.State != nil && o.State.TargetNode == o.Node {
-			when = timeOf{o.State.EndedAt, ClockSourceNode}
-		}
 	}
-	f := r.change(KindEvacuationUnmarked, reason, whatMark, "").from("status.evacuationNodeName").with(detail)
-	f.Node = old
-	if o.Listed {
-		f.at(when)
-	}
+	r.change(KindEvacuationUnmarked, reason, whatMark, "").from("status.evacuationNodeName").with(detail).Node = old
 }
 
 // vmiConditions records the conditions that explain why a VMI moves or cannot. LiveMigratable is expected to be

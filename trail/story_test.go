@@ -1,0 +1,438 @@
+package trail
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected parts of testdata/*.txtar")
+
+// TestStories runs the stories of testdata: observations as JSON lines in, facts and rows as one-line texts out. Each
+// names in its comment the trap or rule that it holds.
+func TestStories(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			s := readStory(t, file)
+			facts := s.facts()
+			got := map[string]string{"facts": factTexts(facts), "rows": rowTexts(facts)}
+			if *update {
+				s.rewrite(t, file, got)
+				return
+			}
+			require.Equal(t, s.want["facts"], got["facts"], "facts")
+			require.Equal(t, s.want["rows"], got["rows"], "rows")
+		})
+	}
+}
+
+// TestStoriesInAnyOrder derives the facts of each story in random orders, with repetitions: the rows stay the same.
+func TestStoriesInAnyOrder(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(t, err)
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, file := range files {
+		facts := readStory(t, file).facts()
+		want := rowTexts(facts)
+		for range 20 {
+			shuffled := append(slices.Clone(facts), facts[:len(facts)/2]...)
+			r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+			require.Equal(t, want, rowTexts(shuffled), file)
+		}
+	}
+}
+
+// TestStoriesAgain observes each story a second time, with the same tracker, with a resumed one and with a new one:
+// there is no new fact, or none with another identity.
+func TestStoriesAgain(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(t, err)
+	for _, file := range files {
+		s := readStory(t, file)
+		first := s.facts()
+		ids := map[FactID]bool{}
+		for _, f := range first {
+			ids[f.ID] = true
+		}
+		for name, tracker := range map[string]*Tracker{"new": NewTracker("test"), "resumed": resumed(first)} {
+			for _, o := range s.observations {
+				for _, f := range tracker.Observe(o) {
+					require.True(t, ids[f.ID], "%s, %s tracker: new fact %s", file, name, factText(f))
+				}
+			}
+		}
+	}
+}
+
+// TestStoriesResumed stops after each observation of each story and goes on with a tracker that knows only the facts:
+// in the end the same facts are there.
+func TestStoriesResumed(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(t, err)
+	for _, file := range files {
+		s := readStory(t, file)
+		want := factTexts(s.facts())
+		for cut := range s.observations {
+			tracker := NewTracker("test")
+			var facts []Fact
+			for i, o := range s.observations {
+				if i == cut {
+					tracker = resumed(facts)
+					observeEvents(tracker, s.observations[:i])
+				}
+				facts = append(facts, tracker.Observe(o)...)
+			}
+			require.Equal(t, want, factTexts(facts), "%s, resumed before observation %d", file, cut)
+		}
+	}
+}
+
+// observeEvents lists the Events again, as a restarted collector does: their facts have the identity that they had,
+// but for those that still wait for their migration and so are no facts yet.
+func observeEvents(tracker *Tracker, observations []Observation) {
+	for _, o := range observations {
+		if e, ok := o.(KubeEventObservation); ok {
+			tracker.Observe(e)
+		}
+	}
+}
+
+// resumed gives a tracker with the last fact of each aspect of the objects that are not gone, as a store gives them.
+func resumed(facts []Fact) *Tracker {
+	gone := map[string]bool{}
+	last := map[[2]string]Fact{}
+	for _, f := range facts {
+		if f.What == WhatGone {
+			gone[f.Object.UID] = true
+		}
+		last[[2]string{f.Object.UID, f.What}] = f
+	}
+	tracker := NewTracker("test")
+	for _, f := range last {
+		if !gone[f.Object.UID] && f.Object.Kind != ObjectSource {
+			tracker.Resume(f)
+		}
+	}
+	return tracker
+}
+
+// story is one file of testdata.
+type story struct {
+	archive      *txtar.Archive
+	observations []Observation
+	want         map[string]string
+}
+
+func readStory(t *testing.T, file string) *story {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	require.NoError(t, err)
+	s := &story{archive: archive, want: map[string]string{}}
+	for _, f := range archive.Files {
+		if f.Name != "observations" {
+			s.want[f.Name] = string(f.Data)
+			continue
+		}
+		lines := bufio.NewScanner(bytes.NewReader(f.Data))
+		for lines.Scan() {
+			if text := strings.TrimSpace(lines.Text()); text != "" && !strings.HasPrefix(text, "#") {
+				s.observations = append(s.observations, parseObservation(t, file, text))
+			}
+		}
+	}
+	return s
+}
+
+func (s *story) facts() []Fact {
+	tracker := NewTracker("test")
+	var facts []Fact
+	for _, o := range s.observations {
+		facts = append(facts, tracker.Observe(o)...)
+	}
+	return facts
+}
+
+func (s *story) rewrite(t *testing.T, file string, got map[string]string) {
+	t.Helper()
+	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool { return f.Name != "observations" })
+	for _, name := range []string{"facts", "rows"} {
+		kept = append(kept, txtar.File{Name: name, Data: []byte(got[name])})
+	}
+	s.archive.Files = kept
+	require.NoError(t, os.WriteFile(file, txtar.Format(s.archive), 0o644))
+}
+
+// day is the day of all stories; times in them are "minutes:seconds" of its first hour.
+var day = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+// told is one line of a story.
+type told struct {
+	T      string
+	Listed bool
+	Gone   bool
+	VMI    *struct {
+		UID, Name, Node, Phase, Strategy, Mark, Source, Created string
+		RV                                                      int
+		Times                                                   map[string]string
+		Conditions                                              map[string]string
+		State                                                   *toldState
+	}
+	Migration *struct {
+		UID, Name, VMI, Phase, Evacuation, Priority, Created, Deleted, SendTo, Receive string
+		RV                                                                             int
+		Update, Volume                                                                 bool
+		Node                                                                           string
+		Times                                                                          map[string]string
+		Conditions                                                                     map[string]string
+		State                                                                          *toldState
+	}
+	Pod *struct {
+		UID, Name, VMI, VMIUID, Node, Phase, Migration, Unschedulable string
+		InProgress                                                    *string
+		RV                                                            int
+	}
+	Node *struct {
+		Name     string
+		RV       int
+		Cordoned bool
+		Taints   []Taint
+	}
+	KubeVirt *struct {
+		RV                int
+		Version, TaintKey string
+	}
+	Policy string
+	Event  *struct {
+		UID, About, Name, ObjectUID, Reason, Message, Type string
+		RV                                                 int
+		Count                                              int64
+	}
+	List *struct {
+		Kind    ObjectKind
+		RV      int
+		Present []string
+	}
+	Gap *struct{ Source, Key, From, To, Cause string }
+}
+
+type toldState struct {
+	UID, Source, Target, Start, End, Mode, Reason, AbortStatus string
+	Failed, Completed, AbortRequested                          bool
+	PerGiB, Progress, Memory                                   int64
+}
+
+func parseObservation(t *testing.T, file, line string) Observation {
+	t.Helper()
+	var l told
+	d := json.NewDecoder(strings.NewReader(line))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&l), "%s: %s", file, line)
+	seen := Seen{At: moment(t, l.T), Listed: l.Listed, Gone: l.Gone}
+	meta := func(uid, name string, rv int, created string) Meta {
+		return Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: moment(t, created)}
+	}
+	switch {
+	case l.VMI != nil:
+		v := l.VMI
+		return VMIObservation{
+			Seen: seen, Meta: meta(v.UID, v.Name, v.RV, cmp.Or(v.Created, "00:00")), Node: v.Node, Phase: cmp.Or(v.Phase, "Running"), Strategy: v.Strategy,
+			Mark: v.Mark, EvictionSource: v.Source, PhaseTimes: toldTimes(t, v.Times), Conditions: toldConditions(t, v.Conditions), State: v.State.state(t),
+		}
+	case l.Migration != nil:
+		m := l.Migration
+		o := MigrationObservation{
+			Seen: seen, Meta: meta(m.UID, m.Name, m.RV, m.Created), VMI: m.VMI, Phase: m.Phase, PhaseTimes: toldTimes(t, m.Times),
+			Conditions: toldConditions(t, m.Conditions), State: m.State.state(t), EvacuationNode: m.Evacuation, Evacuation: m.Evacuation != "",
+			WorkloadUpdate: m.Update, VolumeUpdate: m.Volume, Priority: m.Priority, SendTo: m.SendTo, Receive: m.Receive,
+		}
+		if o.Phase == "" && len(o.PhaseTimes) > 0 {
+			o.Phase = o.PhaseTimes[len(o.PhaseTimes)-1].Phase
+		}
+		if m.Node != "" {
+			o.NodeSelector = map[string]string{"kubernetes.io/hostname": m.Node}
+		}
+		o.DeletionAt = moment(t, m.Deleted)
+		return o
+	case l.Pod != nil:
+		p := l.Pod
+		o := PodObservation{
+			Seen: seen, Meta: meta(p.UID, p.Name, p.RV, ""), VMI: p.VMI, VMIUID: p.VMIUID, Node: p.Node, Phase: p.Phase, MigrationUID: p.Migration,
+			Unschedulable: p.Unschedulable, HasInProgress: p.InProgress != nil,
+		}
+		if p.InProgress != nil {
+			o.EvictionInProgress = *p.InProgress
+		}
+		return o
+	case l.Node != nil:
+		m := meta("uid-"+l.Node.Name, l.Node.Name, l.Node.RV, "")
+		m.Namespace = ""
+		return NodeObservation{Seen: seen, Meta: m, Unschedulable: l.Node.Cordoned, Taints: l.Node.Taints}
+	case l.KubeVirt != nil:
+		return KubeVirtObservation{
+			Seen: seen, Meta: meta("kv", "kubevirt", l.KubeVirt.RV, ""), Settings: KubeVirtSettings{Version: l.KubeVirt.Version, DrainTaintKey: l.KubeVirt.TaintKey},
+		}
+	case l.Policy != "":
+		return PolicyObservation{Seen: seen, Meta: meta("policy", "policy", 1, ""), Text: l.Policy}
+	case l.Event != nil:
+		e := l.Event
+		return KubeEventObservation{
+			Seen: seen, Meta: meta(e.UID, e.UID, e.RV, ""), About: Involved{Kind: e.About, Namespace: "shop", Name: e.Name, UID: e.ObjectUID},
+			Reason: e.Reason, Message: e.Message, Type: cmp.Or(e.Type, "Warning"), Count: e.Count,
+		}
+	case l.List != nil:
+		present := map[string]struct{}{}
+		for _, uid := range l.List.Present {
+			present[uid] = struct{}{}
+		}
+		return ListObservation{Seen: seen, Kind: l.List.Kind, ResourceVersion: strconv.Itoa(l.List.RV), Present: present}
+	case l.Gap != nil:
+		g := GapObservation{Seen: seen, Source: l.Gap.Source, Key: l.Gap.Key, OpenedAt: moment(t, l.Gap.From), Cause: Reason(l.Gap.Cause)}
+		g.ClosedAt = moment(t, l.Gap.To)
+		return g
+	}
+	t.Fatalf("%s: no observation in %s", file, line)
+	return nil
+}
+
+func moment(t *testing.T, text string) time.Time {
+	t.Helper()
+	if text == "" {
+		return time.Time{}
+	}
+	minutes, seconds, ok := strings.Cut(text, ":")
+	require.True(t, ok, "time %q: expected minutes:seconds", text)
+	d, err := time.ParseDuration(minutes + "m" + seconds + "s")
+	require.NoError(t, err)
+	return day.Add(d)
+}
+
+func toldTimes(t *testing.T, in map[string]string) []PhaseTime {
+	t.Helper()
+	var out []PhaseTime
+	for phase, at := range in {
+		out = append(out, PhaseTime{phase, moment(t, at)})
+	}
+	lastPhase(out)
+	return out
+}
+
+// toldConditions reads {"Type": "Status:Reason@time"}.
+func toldConditions(t *testing.T, in map[string]string) []Condition {
+	t.Helper()
+	var out []Condition
+	for typ, text := range in {
+		text, at, _ := strings.Cut(text, "@")
+		status, reason, _ := strings.Cut(text, ":")
+		out = append(out, Condition{Type: typ, Status: status, Reason: reason, ChangedAt: moment(t, at)})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Type < out[j].Type })
+	return out
+}
+
+func (s *toldState) state(t *testing.T) *MigrationState {
+	t.Helper()
+	if s == nil {
+		return nil
+	}
+	return &MigrationState{
+		UID: s.UID, SourceNode: s.Source, TargetNode: s.Target, StartedAt: moment(t, s.Start), EndedAt: moment(t, s.End), Mode: s.Mode,
+		Completed: s.Completed, Failed: s.Failed, FailureReason: s.Reason, AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus,
+		CompletionTimeoutPerGiB: s.PerGiB, ProgressTimeout: s.Progress, GuestMemory: s.Memory << 30,
+	}
+}
+
+func short(at time.Time) string {
+	if at.IsZero() {
+		return "-"
+	}
+	text := at.Sub(day).String()
+	d := at.Sub(day)
+	if d >= 0 && d < time.Hour {
+		text = fmt.Sprintf("%02d:%06.3f", int(d.Minutes()), (d % time.Minute).Seconds())
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+		if strings.HasSuffix(text, ":") {
+			text += "00"
+		}
+	}
+	return text
+}
+
+func factTexts(facts []Fact) string {
+	var b strings.Builder
+	for _, f := range facts {
+		b.WriteString(factText(f) + "\n")
+	}
+	return b.String()
+}
+
+func factText(f Fact) string {
+	late := ""
+	if f.Late {
+		late = " late"
+	}
+	return fmt.Sprintf("%s %s/%s %s %s=%q %s%s", short(f.OccurredAt), f.Kind, f.Reason, f.Subject, f.What, f.Value, f.Clock, late)
+}
+
+func rowTexts(facts []Fact) string {
+	by := map[string][]Fact{}
+	for _, f := range facts {
+		by[f.Subject.String()] = append(by[f.Subject.String()], f)
+	}
+	names := make([]string, 0, len(by))
+	for name := range by {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	env := NewEnv(facts)
+	var b strings.Builder
+	for _, name := range names {
+		subject, err := ParseSubject(name)
+		if err != nil {
+			panic(err)
+		}
+		d := Derive(subject, by[name], env)
+		for _, e := range d.Evacuations {
+			fmt.Fprintf(&b, "evacuation of %s/%s from %s: %s to %s %s, by %s, %s by %s (%s), attempts %d failed %d, fulfilled by %s\n", e.VMI, e.VMIUID, e.Node,
+				short(e.MarkedAt), short(e.EndedAt), dash(string(e.Outcome)), e.MarkedBy, e.Trigger, e.RequesterClass, e.Confidence, e.Attempts, e.FailedAttempts, dash(e.FulfilledBy))
+		}
+		for _, m := range d.Migrations {
+			fmt.Fprintf(&b, "migration %s of %s/%s: %s (%s), attempt %d, %s -> %s, %s to %s %s %s, %s/%s\n", m.Name, m.VMI, dash(m.VMIUID), m.Trigger, m.TriggerConfidence, m.Attempt,
+				dash(m.SourceNode), dash(m.TargetNode), short(m.CreatedAt), short(m.FinishedAt), dash(m.Phase), dash(string(m.Outcome)), dash(string(m.FailureClass)), dash(string(m.FailureReason)))
+		}
+		for _, p := range d.Placements {
+			fmt.Fprintf(&b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy))
+		}
+		for _, g := range d.Gaps {
+			fmt.Fprintf(&b, "gap of %s: %s to %s %s\n", g.Source, short(g.OpenedAt), short(g.ClosedAt), g.Cause)
+		}
+		for _, l := range d.Timeline {
+			fmt.Fprintf(&b, "%s %s\n", short(l.At), l.Sentence)
+		}
+	}
+	return b.String()
+}
+
+func dash(s string) string { return cmp.Or(s, "-") }
