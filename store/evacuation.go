@@ -1,6 +1,14 @@
 package store
 
-import "github.com/evictrail/evictrail/trail"
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
 
 // evacuationRow is one row of evictrail.evacuations.
 type evacuationRow struct {
@@ -12,4 +20,20 @@ type evacuationRow struct {
 var Evacuations = View{
 	Name: "evacuations", at: "marked_at", key: "evacuation_id", where: vmFilters,
 	Brief: []string{"cluster", "namespace", "vmi", "node", "marked_at", "trigger", "requester_class", "confidence", "attempts", "failed_attempts", "last_failure_class", "outcome", "ended_at"},
+}
+
+const mostTriedQuery = `
+SELECT namespace, vmi
+FROM evictrail_v1.evacuations
+WHERE cluster = @cluster
+ORDER BY failed_attempts DESC, marked_at
+LIMIT 1`
+
+// MostTried names the VM of a cluster whose evacuation failed most often; ErrNotFound where there is no evacuation.
+func (s *Store) MostTried(ctx context.Context, cluster string) (namespace, vmi string, err error) {
+	err = s.pool.QueryRow(ctx, mostTriedQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&namespace, &vmi)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", "", fmt.Errorf("evacuations of cluster %s: %w", cluster, ErrNotFound)
+	}
+	return namespace, vmi, explain("find an evacuation", err)
 }

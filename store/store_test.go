@@ -1,0 +1,244 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+var start = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+// incident gives the facts of VMs that are marked, fail once and then move, one after the other.
+func incident(cluster string, vms int) []trail.Fact {
+	tracker := trail.NewTracker(cluster)
+	var facts []trail.Fact
+	rv, at := 100, start
+	meta := func(uid, name string) trail.Meta {
+		rv++
+		at = at.Add(time.Second)
+		return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: start}
+	}
+	see := func(o trail.Observation) { facts = append(facts, tracker.Observe(o)...) }
+	see(trail.NodeObservation{Meta: meta("node-1", "n1"), Seen: trail.Seen{At: at, Listed: true}})
+	see(trail.KubeVirtObservation{Meta: meta("kv", "kubevirt"), Seen: trail.Seen{At: at}, Settings: trail.KubeVirtSettings{Version: "v1.8.4"}})
+	for i := range vms {
+		name := fmt.Sprintf("db-%d", i)
+		uid := "uid-" + name
+		see(trail.VMIObservation{Meta: meta(uid, name), Seen: trail.Seen{At: at}, Node: "n1", Phase: "Running"})
+		see(trail.VMIObservation{Meta: meta(uid, name), Seen: trail.Seen{At: at}, Node: "n1", Phase: "Running", Mark: "n1", Strategy: "LiveMigrate"})
+		for attempt := range 2 {
+			m := trail.MigrationObservation{
+				Meta: meta(fmt.Sprintf("m-%d-%d", i, attempt), fmt.Sprintf("evac-%d-%d", i, attempt)), Seen: trail.Seen{At: at}, VMI: name,
+				Evacuation: true, EvacuationNode: "n1", Phase: trail.PhasePending, PhaseTimes: []trail.PhaseTime{{Phase: trail.PhasePending, At: at}},
+			}
+			m.CreatedAt = at
+			see(m)
+			end := trail.PhaseFailed
+			if attempt == 1 {
+				end = trail.PhaseSucceeded
+				see(trail.VMIObservation{Meta: meta(uid, name), Seen: trail.Seen{At: at}, Node: "n2", Phase: "Running", State: &trail.MigrationState{
+					UID: m.UID, SourceNode: "n1", TargetNode: "n2", StartedAt: at, EndedAt: at,
+				}})
+			}
+			created := m.CreatedAt
+			m.Meta = meta(m.UID, m.Name)
+			m.CreatedAt, m.At, m.Phase = created, at, end
+			m.PhaseTimes = append(slices.Clone(m.PhaseTimes), trail.PhaseTime{Phase: end, At: at})
+			see(m)
+		}
+	}
+	return facts
+}
+
+// dump reads everything that users can read but the time of storing.
+func dump(t *testing.T, s *store.Store) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	for view, drop := range map[string]string{
+		"evacuations": "", "migrations": "", "migration_phases": "", "placements": "", "gaps": "", "timeline": "", "events": "stored_at",
+	} {
+		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - '%s')::text FROM evictrail_v1.%s v ORDER BY 1", drop, view))
+		require.NoError(t, err)
+		out[view], err = pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+	}
+	return out
+}
+
+func TestAppend(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	facts := incident("c1", 1)
+	added, err := s.Append(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	require.Len(t, added, len(facts))
+	rows := dump(t, s)
+	require.Len(t, rows["events"], len(facts))
+	require.Len(t, rows["evacuations"], 1)
+	require.Contains(t, rows["evacuations"][0], `"outcome": "migrated"`)
+	require.Contains(t, rows["evacuations"][0], `"failed_attempts": 1`)
+	require.Len(t, rows["migrations"], 2)
+	require.Len(t, rows["migration_phases"], 4)
+	require.Len(t, rows["placements"], 2)
+
+	added, err = s.Append(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	require.Empty(t, added, "the same facts again")
+	require.Equal(t, rows, dump(t, s))
+}
+
+func TestAppendInAnyOrderAndSize(t *testing.T) {
+	t.Parallel()
+	facts := incident("c1", 3)
+	whole := storetest.New(t)
+	_, err := whole.Append(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	want := dump(t, whole)
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 5 {
+		s := storetest.New(t)
+		shuffled := append(slices.Clone(facts), facts[:len(facts)/3]...)
+		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+		for len(shuffled) > 0 {
+			n := min(len(shuffled), 1+r.IntN(9))
+			_, err := s.Append(t.Context(), "c1", shuffled[:n])
+			require.NoError(t, err)
+			shuffled = shuffled[n:]
+		}
+		require.Equal(t, want, dump(t, s))
+	}
+}
+
+func TestRederiveGivesTheSameRows(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for _, cluster := range []string{"c1", "c2"} {
+		_, err := s.Append(t.Context(), cluster, incident(cluster, 5))
+		require.NoError(t, err)
+	}
+	want := dump(t, s)
+	_, err := s.Pool().Exec(t.Context(), "DELETE FROM evictrail.evacuations; UPDATE evictrail.migrations SET attempt = 9 WHERE attempt IS NOT NULL; DELETE FROM evictrail.timeline")
+	require.NoError(t, err)
+	require.NotEqual(t, want, dump(t, s))
+	for _, cluster := range []string{"c1", "c2"} {
+		n, err := s.Rederive(t.Context(), cluster)
+		require.NoError(t, err)
+		require.Equal(t, 6, n, "five VMs and the rules; the node has said nothing")
+	}
+	require.Equal(t, want, dump(t, s))
+}
+
+func TestTwoWritersAtOnce(t *testing.T) {
+	t.Parallel()
+	facts := incident("c1", 8)
+	alone := storetest.New(t)
+	_, err := alone.Append(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	want := dump(t, alone)
+
+	s := storetest.New(t)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	total := 0
+	for writer := range 4 {
+		wg.Go(func() {
+			// A replica sees the same changes, a little later on its own clock.
+			mine := slices.Clone(facts)
+			for i := range mine {
+				if mine[i].Clock == trail.ClockObserver && writer > 0 {
+					mine[i].OccurredAt = mine[i].OccurredAt.Add(time.Duration(writer) * time.Millisecond)
+				}
+			}
+			r := rand.New(rand.NewPCG(uint64(writer), 1))
+			for len(mine) > 0 {
+				n := min(len(mine), 1+r.IntN(12))
+				added, err := s.Append(context.WithoutCancel(t.Context()), "c1", mine[:n])
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				total += len(added)
+				mu.Unlock()
+				mine = mine[n:]
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, len(facts), total, "each fact was new to exactly one writer")
+	got := dump(t, s)
+	for view := range want {
+		require.Len(t, got[view], len(want[view]), view)
+	}
+}
+
+func TestResume(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	_, err := s.Append(t.Context(), "c1", incident("c1", 2))
+	require.NoError(t, err)
+	tracker := trail.NewTracker("c1")
+	require.NoError(t, s.Resume(t.Context(), "c1", tracker))
+	require.Equal(t, map[trail.ObjectKind]int{trail.ObjectVMI: 2, trail.ObjectMigration: 4, trail.ObjectKubeVirt: 1}, tracker.Held(),
+		"the node has said nothing that is worth a fact")
+	mark := trail.VMIObservation{
+		Meta: trail.Meta{UID: "uid-db-0", Namespace: "shop", Name: "db-0", ResourceVersion: "9999"}, Seen: trail.Seen{At: start.Add(time.Hour), Listed: true},
+		Node: "n2", Phase: "Running",
+	}
+	require.Empty(t, tracker.Observe(mark), "the same state, listed anew after a restart, is no change")
+	mark.ResourceVersion, mark.Mark = "10000", "n2"
+	require.Len(t, tracker.Observe(mark), 1)
+
+	at, err := s.LastAlive(t.Context(), "c1")
+	require.NoError(t, err)
+	require.False(t, at.IsZero())
+	never, err := s.LastAlive(t.Context(), "c9")
+	require.NoError(t, err)
+	require.True(t, never.IsZero())
+}
+
+func TestBadTextIsKept(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	tracker := trail.NewTracker("c1")
+	facts := tracker.Observe(trail.KubeEventObservation{
+		Meta: trail.Meta{UID: "e1", Name: "e1", ResourceVersion: "5"}, Seen: trail.Seen{At: start}, Count: 1, Type: "Warning", Reason: "SyncFailed",
+		Message: "nul \x00 and \u001b[31m", About: trail.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db", UID: "v1"},
+	})
+	_, err := s.Append(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	require.Len(t, dump(t, s)["timeline"], 1)
+}
+
+func TestFarTimesGoToTheDefaultPartition(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	facts := incident("c1", 1)
+	facts[0].OccurredAt = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+	facts[1].OccurredAt = time.Date(2026, 8, 31, 23, 59, 59, 0, time.UTC)
+	_, err := s.Append(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	require.NoError(t, s.EnsureMonths(t.Context(), start))
+	rows, err := s.Pool().Query(t.Context(), "SELECT relname FROM pg_class WHERE relname LIKE 'events_%' AND relkind = 'r' ORDER BY 1")
+	require.NoError(t, err)
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Equal(t, []string{"events_2026_08", "events_2026_11", "events_2026_12", "events_default"}, names)
+	var stray int
+	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stray))
+	require.Equal(t, 1, stray)
+}

@@ -1,0 +1,144 @@
+// Package storetest gives each test a database of its own, with the current schema, on a real Postgres: the one that
+// EVICTRAIL_TEST_DATABASE_URL names (its user must be allowed to create databases), else an embedded one that the tests
+// of a package share. A machine without a Postgres server fails with the name of the package to install.
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/embedded"
+)
+
+// server is the one that the tests of this process share.
+var server struct {
+	once     sync.Once
+	url      string // of the template database
+	embedded *embedded.Server
+	dir      string
+	err      error
+	count    atomic.Int64
+}
+
+// Main runs the tests of a package and then stops the shared server. Call it from TestMain.
+func Main(m *testing.M) {
+	code := m.Run()
+	stop()
+	os.Exit(code)
+}
+
+func stop() {
+	if server.embedded != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		_ = server.embedded.Stop(ctx)
+	}
+	if server.dir != "" {
+		_ = os.RemoveAll(server.dir)
+	}
+}
+
+// New gives a store on a fresh database with the current schema. Both are gone when the test ends.
+func New(t testing.TB) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), NewURL(t), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// NewURL gives the URL of a fresh database with the current schema.
+func NewURL(t testing.TB) string { t.Helper(); return create(t, "TEMPLATE "+templateName()) }
+
+// EmptyURL gives the URL of a fresh database without any schema.
+func EmptyURL(t testing.TB) string { t.Helper(); return create(t, "") }
+
+func create(t testing.TB, options string) string {
+	t.Helper()
+	server.once.Do(func() { server.err = start(context.WithoutCancel(t.Context())) })
+	if server.err != nil {
+		t.Fatalf("start Postgres for tests: %v", server.err)
+	}
+	name := fmt.Sprintf("evictrail_test_%d_%d", os.Getpid(), server.count.Add(1))
+	if err := run(t.Context(), fmt.Sprintf("CREATE DATABASE %s %s", name, options)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := run(context.Background(), fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)); err != nil {
+			t.Error(err)
+		}
+	})
+	return withDatabase(server.url, name)
+}
+
+func templateName() string { return fmt.Sprintf("evictrail_template_%d", os.Getpid()) }
+
+// start finds or starts a server and makes the template that New copies.
+func start(ctx context.Context) error {
+	server.url = os.Getenv("EVICTRAIL_TEST_DATABASE_URL")
+	if server.url == "" {
+		if err := startEmbedded(ctx); err != nil {
+			return err
+		}
+	}
+	if err := run(ctx, "CREATE DATABASE "+templateName()); err != nil {
+		return err
+	}
+	s, err := store.Open(ctx, withDatabase(server.url, templateName()), "")
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, err = s.Up(ctx)
+	return err
+}
+
+func startEmbedded(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "evictrail-test-")
+	if err != nil {
+		return err
+	}
+	server.dir = dir
+	if err := os.Chmod(dir, 0o755); err != nil { // as root the server runs as another user
+		return err
+	}
+	server.embedded, err = embedded.Start(ctx, embedded.Options{
+		Dir: dir, Settings: map[string]string{"fsync": "off", "full_page_writes": "off", "max_connections": "100"},
+	})
+	if err == nil {
+		server.url = server.embedded.URL("postgres")
+	}
+	return err
+}
+
+func run(ctx context.Context, sql string) error {
+	conn, err := pgx.Connect(ctx, server.url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, sql)
+	return err
+}
+
+// withDatabase gives the same URL with another database.
+func withDatabase(base, name string) string {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme == "" {
+		return strings.TrimSpace(base) + " dbname=" + name
+	}
+	u.Path = "/" + name
+	return u.String()
+}
