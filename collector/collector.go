@@ -82,7 +82,7 @@ func New(config Config) (*Collector, error) {
 	}
 	c.out = newWriter(config)
 	for _, r := range resources {
-		c.feeds = append(c.feeds, &feed{resource: r, c: c})
+		c.feeds = append(c.feeds, &feed{watched: r, c: c})
 		c.metrics.Watch(r.name)
 	}
 	return c, nil

@@ -3,6 +3,8 @@ package collector
 import (
 	"encoding/json"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -24,6 +26,9 @@ type slimVMI struct {
 		Conditions                []condition         `json:"conditions"`
 		PhaseTransitionTimestamps []phaseTime         `json:"phaseTransitionTimestamps"`
 		MigrationState            *slimMigrationState `json:"migrationState"`
+		Memory                    struct {
+			GuestCurrent string `json:"guestCurrent"`
+		} `json:"memory"`
 	} `json:"status"`
 }
 
@@ -44,5 +49,17 @@ func decodeVMI(raw []byte, m trail.Meta) (observer, error) {
 		PhaseTimes:      phaseTimesFrom(v.Status.PhaseTransitionTimestamps),
 		State:           v.Status.MigrationState.state(),
 	}
+	if o.State != nil {
+		o.State.GuestMemory = bytesOf(v.Status.Memory.GuestCurrent)
+	}
 	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+}
+
+// bytesOf reads a quantity such as "2Gi"; zero where there is none or it cannot be read.
+func bytesOf(text string) int64 {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0
+	}
+	return q.Value()
 }

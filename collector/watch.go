@@ -20,8 +20,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// resource is one thing that is watched, in all namespaces.
-type resource struct {
+// watched is one resource that is watched, in all namespaces.
+type watched struct {
 	name     string // plural, as in the API's path
 	group    string // empty for the core group
 	version  string
@@ -31,7 +31,7 @@ type resource struct {
 }
 
 // resources are watched in this order of starting; their watches have no common order.
-var resources = []resource{
+var resources = []watched{
 	{"kubevirts", "kubevirt.io", "v1", trail.ObjectKubeVirt, "", decodeKubeVirt},
 	{"nodes", "", "v1", trail.ObjectNode, "", decodeNode},
 	{"virtualmachineinstances", "kubevirt.io", "v1", trail.ObjectVMI, "", decodeVMI},
@@ -61,7 +61,7 @@ func Check(name string, raw []byte) error {
 	return nil
 }
 
-func (r resource) path() string {
+func (r watched) path() string {
 	if r.group == "" {
 		return "/api/" + r.version + "/" + r.name
 	}
@@ -69,7 +69,7 @@ func (r resource) path() string {
 }
 
 // String names the resource as kubectl does.
-func (r resource) String() string {
+func (r watched) String() string {
 	if r.group == "" {
 		return r.name
 	}
@@ -124,7 +124,7 @@ func (f *feed) listWatch(client rest.Interface) *cache.ListWatch {
 // order, waiting for room in the queue. Its fields are the Reflector goroutine's, but for those under the collector's
 // lock.
 type feed struct {
-	resource
+	watched
 	c   *Collector
 	ctx context.Context // of the collector's run: a Reflector's store methods get none
 

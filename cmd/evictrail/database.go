@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/embedded"
+)
+
+// databaseFlags say where the database is.
+type databaseFlags struct {
+	url          string
+	passwordFile string
+	dataDir      string
+}
+
+func (d *databaseFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&d.url, "database-url", os.Getenv("EVICTRAIL_DATABASE_URL"),
+		"PostgreSQL `URL`, without a password (env EVICTRAIL_DATABASE_URL)")
+	cmd.Flags().StringVar(&d.passwordFile, "database-password-file", "", "`file` whose first line is the password; a pgpass file works too")
+}
+
+func (d *databaseFlags) addEmbedded(cmd *cobra.Command, part string) {
+	d.dataDir = filepath.Join(embedded.DefaultDir(), part)
+	cmd.Flags().StringVar(&d.dataDir, "data-dir", d.dataDir, "`directory` of the embedded Postgres, used without --database-url")
+}
+
+// open opens the database that the flags name.
+func (d *databaseFlags) open(ctx context.Context) (*store.Store, error) {
+	if d.url == "" {
+		return nil, usagef("no database: give --database-url or set EVICTRAIL_DATABASE_URL; `evictrail run` and `demo` print theirs when they start")
+	}
+	return store.Open(ctx, d.url, d.passwordFile)
+}
+
+// database is an open store, and the embedded server below it where there is one.
+type database struct {
+	*store.Store
+	url    string
+	server *embedded.Server // nil with a database of one's own
+}
+
+// openOrEmbed opens the database that the flags name, or starts an embedded Postgres and opens that.
+func (d *databaseFlags) openOrEmbed(ctx context.Context, log *slog.Logger) (*database, error) {
+	if d.url != "" {
+		s, err := d.open(ctx)
+		return &database{Store: s, url: d.url}, err
+	}
+	server, err := embedded.Start(ctx, embedded.Options{Dir: d.dataDir, Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("start embedded Postgres (or give --database-url): %w", err)
+	}
+	url := server.URL("evictrail")
+	s, err := store.Open(ctx, url, "")
+	if err != nil {
+		_ = server.Stop(context.WithoutCancel(ctx))
+		return nil, err
+	}
+	return &database{Store: s, url: url, server: server}, nil
+}
+
+// close gives back the connections and stops the embedded server.
+func (d *database) close(ctx context.Context) error {
+	d.Close()
+	if d.server == nil {
+		return nil
+	}
+	return d.server.Stop(context.WithoutCancel(ctx))
+}
+
+// gone is closed when the embedded server ended by itself; never without one.
+func (d *database) gone() <-chan struct{} {
+	if d.server == nil {
+		return nil
+	}
+	return d.server.Done()
+}
+
+// prepare brings the schema up to date and says what it did.
+func prepare(ctx context.Context, s *store.Store, log *slog.Logger) error {
+	applied, err := s.Up(ctx)
+	if err != nil {
+		return err
+	}
+	if len(applied) > 0 {
+		log.Info("schema migrated", "count", len(applied))
+	}
+	return nil
+}

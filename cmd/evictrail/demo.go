@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/evictrail/evictrail"
+	"github.com/evictrail/evictrail/collector"
+	"github.com/evictrail/evictrail/collector/recording"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// demoFlags are those of "evictrail demo".
+type demoFlags struct {
+	db         databaseFlags
+	log        logFlags
+	listen     string
+	auth       string
+	recordings string
+	once       bool
+}
+
+// demoFirst is played first: the incident that the first answer is about.
+const demoFirst = "b-dual-retry-loop-v1.8"
+
+func newDemo() *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use: "demo", Short: "Play recorded incidents of real clusters, no cluster needed", GroupID: "record", Args: asUsage(cobra.NoArgs),
+		Long: `Start a Postgres of our own, play recorded incidents of real KubeVirt clusters through the collector into it, show what
+to ask, and stay until you press Ctrl-C. Each recording is a cluster of its own: --cluster tells them apart.`,
+		Example: `  evictrail demo
+  evictrail demo --once   # leave when everything is played`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.db.add(cmd)
+	f.db.addEmbedded(cmd, "demo")
+	f.log.add(cmd, "warn")
+	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` of metrics and health")
+	cmd.Flags().StringVar(&f.auth, "auth", "", "`none`: serve other hosts without authentication")
+	cmd.Flags().StringVar(&f.recordings, "recordings", "", "`directory` with recordings, one folder each; by default those built in")
+	cmd.Flags().BoolVar(&f.once, "once", false, "leave when everything is played")
+	return cmd
+}
+
+func (f *demoFlags) run(cmd *cobra.Command) (err error) {
+	started := time.Now()
+	log, err := f.log.logger(cmd)
+	if err != nil {
+		return err
+	}
+	recs, err := f.open()
+	if err != nil {
+		return err
+	}
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	web, err := newService(ctx, f.listen, f.auth)
+	if err != nil {
+		return err
+	}
+	say(out, "Starting a Postgres ...\n")
+	db, err := f.db.openOrEmbed(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close(ctx)) }()
+	if err := prepare(ctx, db.Store, log); err != nil {
+		return err
+	}
+	g, serving := errgroup.WithContext(ctx)
+	serving, stop := context.WithCancel(serving)
+	g.Go(func() error {
+		return web.serve(serving, func(ctx context.Context) []string {
+			if err := db.Ping(ctx); err != nil {
+				return []string{err.Error()}
+			}
+			return nil
+		})
+	})
+	g.Go(func() error {
+		defer stop()
+		return f.show(serving, db, web, recs, out, log, started)
+	})
+	return g.Wait()
+}
+
+// open reads the recordings, the one that the first answer is about first.
+func (f *demoFlags) open() ([]*recording.Recording, error) {
+	from := evictrail.Recordings()
+	if f.recordings != "" {
+		from = os.DirFS(f.recordings)
+	}
+	folders, err := fs.ReadDir(from, ".")
+	if err != nil {
+		return nil, fmt.Errorf("read recordings: %w", err)
+	}
+	var out []*recording.Recording
+	for _, folder := range folders {
+		if !folder.IsDir() {
+			continue
+		}
+		rec, err := recording.Open(from, folder.Name(), collector.Check)
+		switch {
+		case err != nil:
+			return nil, err
+		case rec.Name == demoFirst:
+			out = append([]*recording.Recording{rec}, out...)
+		default:
+			out = append(out, rec)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("read recordings: no folder in %s: expected one for each recording", f.recordings)
+	}
+	return out, nil
+}
+
+// show plays everything, tells what to try after the first, and waits for the end.
+func (f *demoFlags) show(ctx context.Context, db *database, web *service, recs []*recording.Recording, out io.Writer, log *slog.Logger, started time.Time) error {
+	p := player{store: db.Store, log: log, metrics: web.metrics, progress: io.Discard}
+	for i, rec := range recs {
+		if err := p.play(ctx, rec, rec.Name); err != nil {
+			return ignoreCancel(ctx, err)
+		}
+		say(out, "Played %s: %s, %d lines.\n", rec.Name, rec.End().Sub(rec.Start()).Round(time.Second), len(rec.Lines))
+		if i > 0 {
+			continue
+		}
+		if err := firstAnswer(ctx, db.Store, rec, out); err != nil {
+			return ignoreCancel(ctx, err)
+		}
+		say(out, "\n(The first answer took %s.) Try, in another shell:\n\n%s\n", time.Since(started).Round(100*time.Millisecond), whatToTry(db.url, web.listener.Addr().String()))
+	}
+	say(out, "\nAll %d recordings are in, %s after the start.", len(recs), time.Since(started).Round(100*time.Millisecond))
+	if f.once {
+		say(out, "\n")
+		return nil
+	}
+	say(out, " Press Ctrl-C to leave.\n")
+	select {
+	case <-db.gone():
+		return fmt.Errorf("embedded Postgres ended: %w", db.server.Err())
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// firstAnswer answers why for the VM of a recording that was tried most often.
+func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, out io.Writer) error {
+	namespace, vm, err := s.MostTried(ctx, rec.Name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d, err := s.History(ctx, rec.Name, namespace, vm, rec.End())
+	if err != nil {
+		return err
+	}
+	say(out, "\n$ evictrail why %s/%s --cluster %s --at %s\n\n%s\n", namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
+		wrap(trail.Why(namespace, vm, d, rec.End()).Paragraph, 100))
+	return nil
+}
+
+func whatToTry(url, addr string) string {
+	return fmt.Sprintf(`  export EVICTRAIL_DATABASE_URL='%s'
+  evictrail evacuations
+  evictrail migrations --cluster %s
+  evictrail timeline --cluster %s --vm demo/vm-d
+  psql "$EVICTRAIL_DATABASE_URL" -c 'SELECT vmi, failure_class, count(*) FROM evictrail_v1.migrations GROUP BY 1, 2 ORDER BY 3 DESC'
+  curl http://%s/metrics
+`, url, demoFirst, demoFirst, addr)
+}
+
+func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }

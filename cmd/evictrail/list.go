@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// list is a command that prints the rows of one view.
+type list struct {
+	view    store.View
+	short   string
+	example string
+}
+
+var (
+	evacuationsList = list{store.Evacuations, "List evacuations: who had to leave which node, and how that went",
+		"  evictrail evacuations --node worker-1 --since 24h\n  evictrail evacuations -o json | jq '.[] | select(.outcome == null)'"}
+	migrationsList = list{store.Migrations, "List migrations: why each was made, its phases' times, why it failed",
+		"  evictrail migrations --namespace shop --vm db-1\n  evictrail migrations --since 2026-11-01 -o csv > november.csv"}
+	gapsList = list{store.Gaps, "List gaps: when a source could not be seen",
+		"  evictrail gaps --since 24h"}
+	timelineList = list{store.Timeline, "Tell the story of VMs and nodes, one sentence a line",
+		"  evictrail timeline --namespace shop --vm db-1\n  evictrail timeline --node worker-1 --since 1h"}
+)
+
+// queryFlags are the filters that all lists share.
+type queryFlags struct {
+	query         trail.Query
+	since, until  string
+	output        string
+	withVM        bool
+	databaseFlags databaseFlags
+}
+
+func (q *queryFlags) add(cmd *cobra.Command, withVM bool) {
+	f := cmd.Flags()
+	q.withVM = withVM
+	f.StringVar(&q.query.Cluster, "cluster", "", "only this `cluster`")
+	if withVM {
+		f.StringVarP(&q.query.Namespace, "namespace", "n", "", "only this `namespace`")
+		f.StringVar(&q.query.VMI, "vm", "", "only this VM: `name` or namespace/name")
+		f.StringVar(&q.query.Node, "node", "", "only this `node`")
+	}
+	f.StringVar(&q.since, "since", "", "not before: a `time` (2026-11-21 or 2026-11-21T00:30:00Z) or an age (90m, 24h, 7d)")
+	f.StringVar(&q.until, "until", "", "before: a `time` or an age")
+	f.IntVar(&q.query.Limit, "limit", 200, "the newest `N` rows; 0: all")
+	f.StringVarP(&q.output, "output", "o", "table", "`format`: table, json or csv")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "csv"}, cobra.ShellCompDirectiveNoFileComp))
+	q.databaseFlags.add(cmd)
+}
+
+// parse reads what the flags say, now being the moment from which ages count.
+func (q *queryFlags) parse(now time.Time) error {
+	if !slices.Contains([]string{"table", "json", "csv"}, q.output) {
+		return usagef("output %q: expected table, json or csv", q.output)
+	}
+	if q.query.Limit < 0 {
+		return usagef("limit %d: must not be negative", q.query.Limit)
+	}
+	if namespace, name, ok := strings.Cut(q.query.VMI, "/"); ok {
+		if q.query.Namespace != "" && q.query.Namespace != namespace {
+			return usagef("vm %s is not in namespace %s", q.query.VMI, q.query.Namespace)
+		}
+		q.query.Namespace, q.query.VMI = namespace, name
+	}
+	var err error
+	if q.query.Since, err = parseTime("since", q.since, now); err != nil {
+		return err
+	}
+	q.query.Until, err = parseTime("until", q.until, now)
+	return err
+}
+
+// parseTime reads a time, a date, or an age before now; empty gives zero.
+func parseTime(flag, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	age := text
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n int
+		if _, err := fmt.Sscanf(days+"$", "%d$", &n); err == nil {
+			age = fmt.Sprintf("%dh", 24*n)
+		}
+	}
+	if d, err := time.ParseDuration(age); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	return time.Time{}, usagef("%s %q: expected a time such as 2026-11-21T00:30:00Z, a date, or an age such as 90m or 7d", flag, text)
+}
+
+func newList(l list) *cobra.Command {
+	var q queryFlags
+	cmd := &cobra.Command{
+		Use: l.view.Name, Short: l.short, Example: l.example, GroupID: "ask", Args: asUsage(cobra.NoArgs),
+		Long: l.short + `.
+
+The newest rows are shown, oldest first. The columns are those of the view evictrail_v1.` + l.view.Name + `; a table shows the
+most telling ones, -o json and -o csv all. Exit status 3 when there is nothing to show.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := q.parse(time.Now()); err != nil {
+				return err
+			}
+			s, err := q.databaseFlags.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			return l.print(cmd.Context(), s, &q, cmd.OutOrStdout())
+		},
+	}
+	q.add(cmd, l.view.HasNode())
+	return cmd
+}
+
+// print writes the rows in the format asked for; nothing found is store.ErrNotFound.
+func (l list) print(ctx context.Context, s *store.Store, q *queryFlags, out io.Writer) error {
+	if q.output == "json" {
+		rows, err := s.ListJSON(ctx, l.view, q.query)
+		if err != nil {
+			return err
+		}
+		if err := writeJSON(out, rows); err != nil {
+			return err
+		}
+		return l.found(len(rows))
+	}
+	t, err := s.ListText(ctx, l.view, q.query)
+	if err != nil {
+		return err
+	}
+	if q.output == "csv" {
+		err = writeCSV(out, t)
+	} else if len(t.Rows) > 0 {
+		err = writeTable(out, t, l.view.Brief)
+	}
+	if err != nil {
+		return err
+	}
+	return l.found(len(t.Rows))
+}
+
+func (l list) found(n int) error {
+	if n == 0 {
+		return fmt.Errorf("%s: %w: try without filters, or `evictrail timeline` to see what is there", l.view.Name, store.ErrNotFound)
+	}
+	return nil
+}
+
+func writeJSON(out io.Writer, v any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func writeCSV(out io.Writer, t store.Table) error {
+	w := csv.NewWriter(out)
+	if err := w.Write(t.Columns); err != nil {
+		return err
+	}
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			if cell != nil {
+				cells[i] = *cell
+			}
+		}
+		if err := w.Write(cells); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// writeTable writes the brief columns for people. The cluster is left out where all rows are of one.
+func writeTable(out io.Writer, t store.Table, brief []string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var at []int
+	var head []string
+	for _, column := range brief {
+		i := slices.Index(t.Columns, column)
+		if column == "cluster" && sameCells(t, i) {
+			continue
+		}
+		at, head = append(at, i), append(head, strings.ToUpper(strings.ReplaceAll(column, "_", " ")))
+	}
+	_, _ = fmt.Fprintln(w, strings.Join(head, "\t"))
+	for _, row := range t.Rows {
+		cells := make([]string, len(at))
+		for i, from := range at {
+			cells[i] = tableCell(row[from])
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	return w.Flush()
+}
+
+func sameCells(t store.Table, column int) bool {
+	for _, row := range t.Rows {
+		if *row[column] != *t.Rows[0][column] {
+			return false
+		}
+	}
+	return true
+}
+
+// tableCell shortens a value for people: a dash for NULL, times without a zone (all are UTC) and to the second, no
+// control characters, which a VM's texts may hold.
+func tableCell(cell *string) string {
+	if cell == nil {
+		return "-"
+	}
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, *cell)
+	if t, err := time.Parse("2006-01-02 15:04:05.999999-07", text); err == nil {
+		return t.UTC().Format("2006-01-02 15:04:05")
+	}
+	return text
+}

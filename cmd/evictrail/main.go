@@ -1,0 +1,115 @@
+// Command evictrail is the flight recorder for VM evictions on KubeVirt clusters. See docs/architecture.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/prometheus/common/version"
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/store"
+)
+
+// The exit statuses.
+const (
+	exitFound    = 0
+	exitError    = 1
+	exitUsage    = 2
+	exitNotFound = 3
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// execute runs one command line and gives its exit status.
+func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var usage *usageError
+	switch {
+	case err == nil:
+		return exitFound
+	case errors.Is(err, store.ErrNotFound):
+		_, _ = fmt.Fprintln(stderr, "evictrail:", err)
+		return exitNotFound
+	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
+		_, _ = fmt.Fprintf(stderr, "evictrail: %v\nSee '%s --help'.\n", err, root.CommandPath())
+		return exitUsage
+	}
+	_, _ = fmt.Fprintln(stderr, "evictrail:", err)
+	return exitError
+}
+
+// usageError is a command line that cannot be run.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// asUsage makes cobra's complaints about arguments usage errors.
+func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return &usageError{err}
+		}
+		return nil
+	}
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "evictrail",
+		Short: "The flight recorder for VM evictions on KubeVirt clusters",
+		Long: `evictrail records why VMs move: every mark, migration attempt and failure of a KubeVirt cluster becomes a reasoned,
+timestamped row in Postgres. It answers: why did it move, why does it not move, why does it not stop.`,
+		Example: `  evictrail demo                          # recorded incidents, no cluster needed
+  evictrail run                           # watch the cluster of your kubeconfig
+  evictrail why shop/db-1                 # why did this VM move?
+  evictrail evacuations --since 24h       # what was evacuated since yesterday`,
+		Version:       version.Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          asUsage(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	if strings.HasPrefix(filepath.Base(os.Args[0]), "kubectl-") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl evictrail"}
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.AddGroup(
+		&cobra.Group{ID: "record", Title: "Record:"},
+		&cobra.Group{ID: "ask", Title: "Ask:"},
+		&cobra.Group{ID: "keep", Title: "Upkeep:"},
+	)
+	root.AddCommand(newRun(), newDemo(), newPlay())
+	root.AddCommand(newWhy(), newList(evacuationsList), newList(migrationsList), newList(gapsList), newList(timelineList))
+	root.AddCommand(newSchema(), newVersion())
+	root.SetHelpCommandGroupID("keep")
+	root.SetCompletionCommandGroupID("keep")
+	return root
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", GroupID: "keep", Args: asUsage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version.Print("evictrail"))
+			return err
+		},
+	}
+}

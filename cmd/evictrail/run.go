@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/evictrail/evictrail/collector"
+	"github.com/evictrail/evictrail/store"
+)
+
+// runFlags are those of "evictrail run".
+type runFlags struct {
+	db         databaseFlags
+	log        logFlags
+	listen     string
+	auth       string
+	kubeconfig string
+	context    string
+	cluster    string
+	policy     string
+}
+
+func newRun() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use: "run", Short: "Watch a cluster and record its evictions and migrations", GroupID: "record", Args: asUsage(cobra.NoArgs),
+		Long: `Watch the cluster of your kubeconfig, or the one it runs in, and record what happens to its VMs until it is stopped.
+Without --database-url it starts a Postgres of its own and prints how to reach it.
+
+It needs get, list and watch on kubevirts, virtualmachineinstances and virtualmachineinstancemigrations (kubevirt.io), on
+nodes, pods and events, and get on the namespace kube-system; it writes nothing to the cluster.
+
+/metrics, /livez and /readyz are served on --listen; /readyz says which watch is not working.`,
+		Example: `  evictrail run
+  evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.db.add(cmd)
+	f.db.addEmbedded(cmd, "run")
+	f.log.add(cmd, "info")
+	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` of metrics and health")
+	cmd.Flags().StringVar(&f.auth, "auth", "", "`none`: serve other hosts without authentication")
+	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; by default $KUBECONFIG, ~/.kube/config, or the service account of the pod")
+	cmd.Flags().StringVar(&f.context, "context", "", "`context` of the kubeconfig")
+	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
+	cmd.Flags().StringVar(&f.policy, "descheduler-policy", "", "`file` with the descheduler's policy: tells that one is at work, which KubeVirt before v1.7 does not")
+	return cmd
+}
+
+func (f *runFlags) run(cmd *cobra.Command) error {
+	log, err := f.log.logger(cmd)
+	if err != nil {
+		return err
+	}
+	config, err := f.restConfig()
+	if err != nil {
+		return err
+	}
+	extra, err := policyObservation(f.policy)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	web, err := newService(ctx, f.listen, f.auth)
+	if err != nil {
+		return err
+	}
+	db, err := f.db.openOrEmbed(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close(ctx)) }()
+	if err := prepare(ctx, db.Store, log); err != nil {
+		return err
+	}
+	if f.db.url == "" {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The database is a Postgres of our own. To ask it from another shell:\n  export EVICTRAIL_DATABASE_URL='%s'\n", db.url)
+	}
+	err = f.record(ctx, db, web, log, collector.Config{
+		REST: config, Log: log, Metrics: web.metrics, Clock: now, Extra: extra,
+	})
+	return err
+}
+
+// record watches until ctx ends or something that it needs does.
+func (f *runFlags) record(ctx context.Context, db *database, web *service, log *slog.Logger, config collector.Config) error {
+	g, ctx := errgroup.WithContext(ctx)
+	watching := make(chan *collector.Collector, 1)
+	g.Go(func() error {
+		cluster, err := f.clusterName(ctx, config.REST, log)
+		if err != nil {
+			return ignoreCancel(ctx, err)
+		}
+		c, err := newCollector(ctx, db.Store, cluster, config)
+		if err != nil {
+			return ignoreCancel(ctx, err)
+		}
+		log.Info("recording", "cluster", cluster, "addr", web.listener.Addr().String())
+		watching <- c
+		return c.Run(ctx)
+	})
+	g.Go(func() error { return web.serve(ctx, readiness(db, watching)) })
+	g.Go(func() error { return keepMonths(ctx, db.Store, log) })
+	g.Go(func() error {
+		select {
+		case <-db.gone():
+			return fmt.Errorf("embedded Postgres ended: %w", db.server.Err())
+		case <-ctx.Done():
+			return nil
+		}
+	})
+	return g.Wait()
+}
+
+func ignoreCancel(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// readiness says what is not ready: the database, the cluster, a watch.
+func readiness(db *database, watching chan *collector.Collector) func(context.Context) []string {
+	return func(ctx context.Context) []string {
+		var lines []string
+		if err := db.Ping(ctx); err != nil {
+			lines = append(lines, err.Error())
+		}
+		select {
+		case c := <-watching:
+			watching <- c
+			return append(lines, c.Unready()...)
+		default:
+			return append(lines, "the cluster has not answered yet")
+		}
+	}
+}
+
+// clusterName gives the name under which the cluster is recorded, waiting for the cluster where it must be asked.
+func (f *runFlags) clusterName(ctx context.Context, config *rest.Config, log *slog.Logger) (string, error) {
+	if f.cluster != "" {
+		return f.cluster, nil
+	}
+	const least, most = time.Second, 30 * time.Second
+	for wait := least; ; wait = min(2*wait, most) {
+		uid, err := collector.ClusterUID(ctx, config)
+		if err == nil {
+			return uid, nil
+		}
+		log.Warn("cluster does not tell its identity, trying again (or name it with --cluster)", "remaining", wait, "err", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+// keepMonths makes the partitions of this and the next month, now and every hour.
+func keepMonths(ctx context.Context, s *store.Store, log *slog.Logger) error {
+	hourly := time.NewTicker(time.Hour)
+	defer hourly.Stop()
+	for {
+		if err := s.EnsureMonths(ctx, now()); err != nil && ctx.Err() == nil {
+			log.Warn("partitions not made, trying again in an hour", "err", err)
+		}
+		select {
+		case <-hourly.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (f *runFlags) restConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w: give --kubeconfig, or try `evictrail demo`, which needs none", err)
+	}
+	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	return config, nil
+}
+
+// policyObservation reads the descheduler's policy from a file; none where no file is named.
+func policyObservation(file string) ([]collector.Observation, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read descheduler policy: %w", err)
+	}
+	return []collector.Observation{collector.Policy(text)}, nil
+}

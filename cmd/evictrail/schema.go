@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/store"
+)
+
+func newSchema() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "schema", Short: "Look after the database schema", GroupID: "keep", Args: asUsage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newSchemaUp(), newSchemaStatus(), newSchemaRoles())
+	return cmd
+}
+
+func newSchemaUp() *cobra.Command {
+	var db databaseFlags
+	cmd := &cobra.Command{
+		Use: "up", Short: "Bring the schema to what this version needs", Args: asUsage(cobra.NoArgs),
+		Long: `Apply the schema migrations that the database lacks. It is safe to run while an evictrail of the version before
+still writes, and to run again. "run" does the same at its start.`,
+		Example: `  evictrail schema up --database-url postgres://evictrail@db.example:5432/evictrail`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := db.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			applied, err := s.Up(cmd.Context())
+			for _, name := range applied {
+				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "applied", name)
+			}
+			if err == nil && len(applied) == 0 {
+				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "the schema is up to date")
+			}
+			return err
+		},
+	}
+	db.add(cmd)
+	return cmd
+}
+
+func newSchemaStatus() *cobra.Command {
+	var db databaseFlags
+	cmd := &cobra.Command{
+		Use: "status", Short: "Tell which schema the database has", Args: asUsage(cobra.NoArgs),
+		Long: `Print the version of the database's schema and the one that this evictrail needs. Exit status 1 when they differ.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := db.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			status, err := s.Schema(cmd.Context())
+			if err != nil {
+				return err
+			}
+			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "database: %d\nneeded:   %d\n", status.Version, status.Expected)
+			return status.Check()
+		},
+	}
+	db.add(cmd)
+	return cmd
+}
+
+func newSchemaRoles() *cobra.Command {
+	return &cobra.Command{
+		Use: "roles", Short: "Print the SQL that makes the roles", Args: asUsage(cobra.NoArgs),
+		Long:    `Print the SQL that creates evictrail_reader and evictrail_writer and grants them what they need. Nothing is run.`,
+		Example: `  evictrail schema roles | psql -d evictrail`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(cmd.OutOrStdout(), store.Roles())
+			return err
+		},
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/collector"
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// logFlags say what is logged. Logs go to standard error.
+type logFlags struct{ level string }
+
+func (l *logFlags) add(cmd *cobra.Command, level string) {
+	cmd.Flags().StringVar(&l.level, "log-level", level, "least `level` that is logged: debug, info, warn or error")
+}
+
+func (l *logFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.level)); err != nil {
+		return nil, usagef("log-level %q: expected debug, info, warn or error", l.level)
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), nil
+}
+
+// newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
+func newCollector(ctx context.Context, s *store.Store, cluster string, c collector.Config) (*collector.Collector, error) {
+	c.Tracker = trail.NewTracker(cluster)
+	if err := s.Resume(ctx, cluster, c.Tracker); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.LastAlive, err = s.LastAlive(ctx, cluster); err != nil {
+		return nil, err
+	}
+	c.Sink = s.For(cluster)
+	return collector.New(c)
+}
+
+// service is the HTTP side of run and demo.
+type service struct {
+	listener net.Listener
+	registry *prometheus.Registry
+	metrics  *metrics.Metrics
+}
+
+// newService binds the address, so that a taken port is an error before anything is started.
+func newService(ctx context.Context, listen, auth string) (*service, error) {
+	if err := checkListen(listen, auth); err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w: choose another address with --listen", listen, err)
+	}
+	s := &service{listener: listener, registry: prometheus.NewRegistry()}
+	s.metrics = metrics.New(s.registry)
+	return s, nil
+}
+
+// checkListen refuses to serve a network without protection unless that is said aloud.
+func checkListen(listen, auth string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return usagef("listen %q: expected HOST:PORT, such as 127.0.0.1:8080", listen)
+	}
+	if auth != "" && auth != "none" {
+		return usagef("auth %q: expected none", auth)
+	}
+	ip := net.ParseIP(host)
+	if host != "localhost" && (ip == nil || !ip.IsLoopback()) && auth != "none" {
+		return usagef("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=none", listen)
+	}
+	return nil
+}
+
+// serve answers until ctx ends.
+func (s *service) serve(ctx context.Context, unready func(context.Context) []string) error {
+	health := api.Health{Unready: unready, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})}
+	server := &http.Server{Handler: health.Handler(), ReadHeaderTimeout: 5 * time.Second}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve %s: %w", s.listener.Addr(), err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+		defer cancel()
+		return server.Shutdown(stop)
+	})
+	return g.Wait()
+}
+
+// now is the clock of a live cluster.
+func now() time.Time { return time.Now().UTC() }

@@ -1,0 +1,183 @@
+package recording
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"time"
+)
+
+// Kind says what a line records.
+type Kind string
+
+// The kinds of lines.
+const (
+	KindSync        Kind = "SYNC"       // an item of a list
+	KindSyncEmpty   Kind = "SYNC_EMPTY" // a list without items
+	KindAdded       Kind = "ADDED"
+	KindModified    Kind = "MODIFIED"
+	KindDeleted     Kind = "DELETED"
+	KindBookmark    Kind = "BOOKMARK"
+	KindWatchClosed Kind = "WATCH_CLOSED" // the recorder's own watch ended
+	KindWatchError  Kind = "WATCH_ERROR"
+	KindListError   Kind = "LIST_ERROR"
+)
+
+var kinds = []Kind{
+	KindSync, KindSyncEmpty, KindAdded, KindModified, KindDeleted, KindBookmark, KindWatchClosed, KindWatchError, KindListError,
+}
+
+// breaks tells whether the line records that the recorder could not see.
+func (k Kind) breaks() bool { return k == KindWatchClosed || k == KindWatchError || k == KindListError }
+
+// lists tells whether the line belongs to a list.
+func (k Kind) lists() bool { return k == KindSync || k == KindSyncEmpty }
+
+// Line is one line of a recording.
+type Line struct {
+	Number              int // in the file, from 1
+	At                  time.Time
+	Resource            string // plural
+	Kind                Kind
+	ListResourceVersion string          // of SYNC and SYNC_EMPTY
+	Object              json.RawMessage // nil for lists without items and for breaks
+	Key                 string          // namespace/name of the object
+	ResourceVersion     string          // of the object
+}
+
+// Recording is a recorded cluster, in memory.
+type Recording struct {
+	Name   string // of its folder
+	Lines  []Line // in the order of the file, at least one
+	Policy []byte // the descheduler's policy; nil where none was recorded
+}
+
+// Start gives the time of the first line, UTC.
+func (r *Recording) Start() time.Time { return r.Lines[0].At }
+
+// End gives the time of the last line, UTC.
+func (r *Recording) End() time.Time { return r.Lines[len(r.Lines)-1].At }
+
+// maxLine bounds a line, in bytes. No object of an API server comes near it.
+const maxLine = 4 << 20
+
+// traceFile is the recording proper; policyFile the policy that the descheduler ran with.
+const (
+	traceFile  = "trace.jsonl.gz"
+	policyFile = "descheduler-policy.yaml"
+)
+
+// Open reads the recording in a folder of fsys. check, which may be nil, says what makes an object of a resource
+// unreadable. Every error names the file and, where there is one, the line; a recording is taken whole or not at all.
+func Open(fsys fs.FS, folder string, check func(resource string, object []byte) error) (*Recording, error) {
+	name := path.Join(folder, traceFile)
+	file, err := fsys.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read recording: %w: expected a folder with %s", err, traceFile)
+	}
+	defer func() { _ = file.Close() }()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, fmt.Errorf("read recording: %s: %w", name, err)
+	}
+	r := &Recording{Name: path.Base(folder)}
+	if err := r.read(unzipped, name, check); err != nil {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	r.Policy, err = fs.ReadFile(fsys, path.Join(folder, policyFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	return r, nil
+}
+
+func (r *Recording) read(from io.Reader, name string, check func(string, []byte) error) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(make([]byte, 64<<10), maxLine)
+	for number := 1; lines.Scan(); number++ {
+		line, err := parseLine(lines.Bytes(), check)
+		if err != nil {
+			return fmt.Errorf("%s:%d: %w", name, number, err)
+		}
+		line.Number = number
+		r.Lines = append(r.Lines, line)
+	}
+	last := len(r.Lines)
+	switch err := lines.Err(); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%s:%d: the file is cut short after this line: copy it again", name, last)
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("%s:%d: longer than %d bytes", name, last+1, maxLine)
+	case err != nil:
+		return fmt.Errorf("%s:%d: after this line: %w", name, last, err)
+	case last == 0:
+		return fmt.Errorf("%s: no lines", name)
+	}
+	return nil
+}
+
+func parseLine(raw []byte, check func(string, []byte) error) (Line, error) {
+	var l struct {
+		T                   *time.Time      `json:"t"`
+		Resource            string          `json:"resource"`
+		Kind                Kind            `json:"kind"`
+		ListResourceVersion string          `json:"listResourceVersion"`
+		Object              json.RawMessage `json:"object"`
+	}
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return Line{}, fmt.Errorf("bad JSON: %w", err)
+	}
+	switch {
+	case l.T == nil:
+		return Line{}, errors.New(`no time: expected "t"`)
+	case l.Resource == "":
+		return Line{}, errors.New(`no resource: expected "resource"`)
+	case !slices.Contains(kinds, l.Kind):
+		return Line{}, fmt.Errorf("unknown kind %q: expected one of %v", l.Kind, kinds)
+	case l.Kind.lists() && !isVersion(l.ListResourceVersion):
+		return Line{}, fmt.Errorf("listResourceVersion %q: expected a number", l.ListResourceVersion)
+	}
+	line := Line{At: l.T.UTC(), Resource: l.Resource, Kind: l.Kind, ListResourceVersion: l.ListResourceVersion}
+	if l.Kind.breaks() || l.Kind == KindSyncEmpty {
+		return line, nil
+	}
+	line.Object = l.Object
+	return line, line.identify(check)
+}
+
+// identify reads the names of the line's object and has it checked.
+func (l *Line) identify(check func(string, []byte) error) error {
+	var o struct {
+		Metadata struct {
+			Namespace       string `json:"namespace"`
+			Name            string `json:"name"`
+			UID             string `json:"uid"`
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if l.Object == nil {
+		return fmt.Errorf("%s without an object", l.Kind)
+	}
+	if err := json.Unmarshal(l.Object, &o); err != nil {
+		return fmt.Errorf("object of %s: %w", l.Resource, err)
+	}
+	m := o.Metadata
+	l.Key, l.ResourceVersion = m.Namespace+"/"+m.Name, m.ResourceVersion
+	switch {
+	case !isVersion(m.ResourceVersion):
+		return fmt.Errorf("object %s of %s: resourceVersion %q: expected a number", l.Key, l.Resource, m.ResourceVersion)
+	case l.Kind == KindBookmark:
+		return nil
+	case m.Name == "" || m.UID == "":
+		return fmt.Errorf("object %s of %s without a name or uid", l.Key, l.Resource)
+	case check == nil:
+		return nil
+	}
+	return check(l.Resource, l.Object)
+}

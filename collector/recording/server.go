@@ -1,0 +1,308 @@
+package recording
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// ServerOptions say how unkind the server is to its watchers. Zero is never.
+type ServerOptions struct {
+	CutEvery    int // end each watch after so many notifications; the client resumes and misses nothing
+	ExpireEvery int // answer 410 Gone after so many notifications of a watch; the client must list anew
+}
+
+// Server serves a recording as a Kubernetes API, as far as it was released. It is an http.Handler, safe for concurrent
+// use; Release is the player's alone.
+type Server struct {
+	options   ServerOptions
+	rec       *Recording
+	resources map[string]*resource // by path
+	byName    map[string]*resource
+	steps     []step       // one for each line
+	cuts      atomic.Int64 // every other one drops the connection
+}
+
+// apis are the resources that are served, by their plural: the path of their group and version, and their kind.
+var apis = map[string]struct{ group, kind string }{
+	"pods":                             {"/api/v1/", "Pod"},
+	"nodes":                            {"/api/v1/", "Node"},
+	"events":                           {"/api/v1/", "Event"},
+	"kubevirts":                        {"/apis/kubevirt.io/v1/", "KubeVirt"},
+	"virtualmachines":                  {"/apis/kubevirt.io/v1/", "VirtualMachine"},
+	"virtualmachineinstances":          {"/apis/kubevirt.io/v1/", "VirtualMachineInstance"},
+	"virtualmachineinstancemigrations": {"/apis/kubevirt.io/v1/", "VirtualMachineInstanceMigration"},
+	"poddisruptionbudgets":             {"/apis/policy/v1/", "PodDisruptionBudget"},
+}
+
+// resource is the state of one resource as far as it was released.
+type resource struct {
+	kind       string
+	apiVersion string
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced at every change
+	ready   bool          // a list was released
+	down    bool          // the recorder could not see: requests are refused
+	epoch   int           // of breaks: a stream of an older one ends
+	gone    bool          // the break that began this epoch is told as 410
+	objects map[string]json.RawMessage
+	order   []string // keys in the order of their first sight, so that lists are stable
+	version uint64
+	oldest  uint64 // a watch from an earlier version gets 410
+	log     []notification
+	dropped int // notifications that were cut off the front of log
+}
+
+// notification is one released line that watchers get.
+type notification struct {
+	kind    Kind
+	version uint64
+	object  json.RawMessage
+}
+
+// step is what releasing a line does besides its own object.
+type step struct {
+	completes bool // the last line of a list: the list is now the state
+	relists   bool // a break after which the recorder had to list anew
+	items     []int
+}
+
+// NewServer makes a server of which nothing is released yet.
+func NewServer(rec *Recording, options ServerOptions) *Server {
+	s := &Server{options: options, rec: rec, resources: map[string]*resource{}, byName: map[string]*resource{}}
+	recorded := map[string]bool{}
+	for _, l := range rec.Lines {
+		recorded[l.Resource] = true
+	}
+	for plural, api := range apis {
+		version := strings.Trim(strings.TrimPrefix(strings.TrimPrefix(api.group, "/apis/"), "/api/"), "/")
+		r := &resource{kind: api.kind, apiVersion: version, changed: make(chan struct{}), objects: map[string]json.RawMessage{}}
+		r.ready, r.version = !recorded[plural], 1
+		s.resources[api.group+plural], s.byName[plural] = r, r
+	}
+	s.steps = plan(rec.Lines)
+	return s
+}
+
+// plan looks ahead once: which line ends a list, and after which breaks the recorder had to list anew.
+func plan(lines []Line) []step {
+	steps := make([]step, len(lines))
+	last := map[string]int{}       // the line before of each resource
+	items := map[string][]int{}    // of the list that is being read
+	breaking := map[string][]int{} // breaks that wait for what follows them
+	for i, l := range lines {
+		before, seen := last[l.Resource]
+		same := seen && lines[before].Kind.lists() && l.Kind.lists() && lines[before].ListResourceVersion == l.ListResourceVersion
+		if seen && lines[before].Kind.lists() && !same {
+			steps[before].completes, steps[before].items = true, items[l.Resource]
+		}
+		if !same {
+			items[l.Resource] = nil
+		}
+		if l.Kind == KindSync {
+			items[l.Resource] = append(items[l.Resource], i)
+		}
+		if l.Kind.breaks() {
+			breaking[l.Resource] = append(breaking[l.Resource], i)
+		} else {
+			for _, b := range breaking[l.Resource] {
+				steps[b].relists = l.Kind.lists()
+			}
+			breaking[l.Resource] = nil
+		}
+		last[l.Resource] = i
+	}
+	for name, i := range last {
+		if lines[i].Kind.lists() {
+			steps[i].completes, steps[i].items = true, items[name]
+		}
+	}
+	return steps
+}
+
+// Position is what a client must have taken to have seen a line.
+type Position struct {
+	Resource        string
+	ResourceVersion string
+	Visible         bool // false: no client can see the line by itself
+}
+
+// Release makes line i visible. Lines are released in their order, each once.
+func (s *Server) Release(i int) Position {
+	l, step := s.rec.Lines[i], s.steps[i]
+	r := s.byName[l.Resource]
+	if r == nil {
+		return Position{Resource: l.Resource}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.signal()
+	switch {
+	case step.completes:
+		r.relist(s.rec.Lines, step.items, l.ListResourceVersion)
+		return Position{l.Resource, l.ListResourceVersion, true}
+	case l.Kind.lists():
+		return Position{Resource: l.Resource}
+	case l.Kind.breaks():
+		r.epoch++
+		r.down, r.gone = r.down || step.relists, l.Kind == KindWatchError && step.relists
+		return Position{Resource: l.Resource}
+	}
+	r.apply(l)
+	return Position{l.Resource, l.ResourceVersion, true}
+}
+
+// relist makes a list the state: what it does not hold was deleted while nobody saw it, and history begins anew.
+func (r *resource) relist(lines []Line, items []int, version string) {
+	if r.ready {
+		r.epoch++
+	}
+	r.objects, r.order = map[string]json.RawMessage{}, nil
+	for _, i := range items {
+		r.put(lines[i].Key, lines[i].Object)
+	}
+	r.version = max(r.version, parseVersion(version))
+	r.ready, r.down = true, false
+	r.forget()
+}
+
+// forget drops the history: a watch can begin at the present version, not before.
+func (r *resource) forget() {
+	r.dropped += len(r.log)
+	r.log, r.oldest = nil, r.version
+}
+
+// expire forgets all versions up to the present one and says so: whoever watched must list.
+func (r *resource) expire() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forget()
+	r.oldest = r.version + 1
+	return tooOld(r.version, r.oldest)
+}
+
+// remember makes the present version one to watch from: it was just listed. The lock must be held.
+func (r *resource) remember() { r.oldest = min(r.oldest, r.version) }
+
+func (r *resource) put(key string, object json.RawMessage) {
+	if _, known := r.objects[key]; !known {
+		r.order = append(r.order, key)
+	}
+	r.objects[key] = object
+}
+
+func (r *resource) apply(l Line) {
+	switch l.Kind {
+	case KindDeleted:
+		delete(r.objects, l.Key)
+		r.order = slices.DeleteFunc(r.order, func(k string) bool { return k == l.Key })
+	case KindBookmark:
+	default:
+		r.put(l.Key, l.Object)
+	}
+	r.version = max(r.version, parseVersion(l.ResourceVersion))
+	r.log = append(r.log, notification{l.Kind, parseVersion(l.ResourceVersion), l.Object})
+}
+
+// signal wakes the streams; the lock must be held.
+func (r *resource) signal() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// ServeHTTP answers list and watch requests.
+func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	r := s.resources[strings.TrimSuffix(req.URL.Path, "/")]
+	switch {
+	case req.Method != http.MethodGet:
+		refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "a recording can only be read")
+	case req.URL.Path == "/version":
+		answer(w, map[string]string{"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
+	case r == nil:
+		refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+	case !r.await(req.Context()):
+		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the recorder could not see the API server at this time")
+	case isTrue(req, "watch"):
+		s.watch(w, req, r)
+	default:
+		r.list(w)
+	}
+}
+
+// await waits for the first list and tells whether the resource can be served.
+func (r *resource) await(ctx context.Context) bool {
+	for {
+		r.mu.Lock()
+		ready, down, changed := r.ready, r.down, r.changed
+		r.mu.Unlock()
+		if ready || down {
+			return !down
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (r *resource) list(w http.ResponseWriter) {
+	r.mu.Lock()
+	items := make([]json.RawMessage, 0, len(r.order))
+	for _, key := range r.order {
+		items = append(items, r.objects[key])
+	}
+	r.remember()
+	version := r.version
+	r.mu.Unlock()
+	answer(w, map[string]any{
+		"kind": r.kind + "List", "apiVersion": r.apiVersion, "metadata": map[string]string{"resourceVersion": formatVersion(version)}, "items": items,
+	})
+}
+
+func isTrue(req *http.Request, param string) bool {
+	on, err := strconv.ParseBool(req.URL.Query().Get(param))
+	return err == nil && on
+}
+
+func answer(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// refuse answers with a Status, as an API server does.
+func refuse(w http.ResponseWriter, code int, reason, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(status(code, reason, message))
+}
+
+func status(code int, reason, message string) map[string]any {
+	return map[string]any{
+		"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure", "message": message, "reason": reason, "code": code,
+	}
+}
+
+func tooOld(asked, oldest uint64) string {
+	return fmt.Sprintf("too old resource version: %d (%d)", asked, oldest)
+}
+
+func isVersion(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 64)
+	return err == nil
+}
+
+// parseVersion reads a version that Open has checked.
+func parseVersion(text string) uint64 {
+	v, _ := strconv.ParseUint(text, 10, 64)
+	return v
+}
+
+func formatVersion(v uint64) string { return strconv.FormatUint(v, 10) }

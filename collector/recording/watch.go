@@ -1,0 +1,167 @@
+package recording
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sort"
+	"strconv"
+	"time"
+)
+
+// stream is one watch request that is being answered.
+type stream struct {
+	w         http.ResponseWriter
+	r         *resource
+	server    *Server
+	bookmarks bool
+	next      int // index in the resource's whole log of the next notification
+	epoch     int
+	sent      int // notifications since the initial ones
+}
+
+// watch answers a watch request until the client leaves, its time is over, or the server breaks it.
+func (s *Server) watch(w http.ResponseWriter, req *http.Request, r *resource) {
+	query := req.URL.Query()
+	from := query.Get("resourceVersion")
+	if from != "" && !isVersion(from) {
+		refuse(w, http.StatusBadRequest, "BadRequest", "resourceVersion "+strconv.Quote(from)+": expected a number")
+		return
+	}
+	st := &stream{w: w, r: r, server: s, bookmarks: isTrue(req, "allowWatchBookmarks")}
+	initial, refused := st.begin(parseVersion(from), isTrue(req, "sendInitialEvents"))
+	if refused != "" {
+		refuse(w, http.StatusGone, "Expired", refused)
+		return
+	}
+	ctx, cancel := withTimeout(req.Context(), query.Get("timeoutSeconds"))
+	defer cancel()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	for _, n := range initial {
+		st.send(string(n.kind), n.object)
+	}
+	st.flush()
+	st.follow(ctx)
+}
+
+func withTimeout(ctx context.Context, seconds string) (context.Context, context.CancelFunc) {
+	n, err := strconv.Atoi(seconds)
+	if err != nil || n <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Duration(n)*time.Second)
+}
+
+// begin finds where the stream starts and what it sends at first: the whole state when it was asked for or when no
+// version is named. It is refused, with the message, where the version is forgotten.
+func (st *stream) begin(from uint64, sendInitial bool) (initial []notification, refused string) {
+	r := st.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st.epoch = r.epoch
+	st.next = r.dropped + len(r.log)
+	switch {
+	case sendInitial:
+		r.remember()
+		return append(r.state(), notification{kind: KindBookmark, object: r.initialEnd()}), ""
+	case from == 0:
+		r.remember()
+		return r.state(), ""
+	case from < r.oldest:
+		return nil, tooOld(from, r.oldest)
+	}
+	st.next = r.dropped + sort.Search(len(r.log), func(i int) bool { return r.log[i].version > from })
+	return nil, ""
+}
+
+// state gives everything that exists as ADDED; the lock must be held.
+func (r *resource) state() []notification {
+	out := make([]notification, 0, len(r.order)+1)
+	for _, key := range r.order {
+		out = append(out, notification{kind: KindAdded, object: r.objects[key]})
+	}
+	return out
+}
+
+// initialEnd is the bookmark that ends a streamed list; the lock must be held.
+func (r *resource) initialEnd() json.RawMessage {
+	raw, err := json.Marshal(map[string]any{
+		"kind": r.kind, "apiVersion": r.apiVersion, "metadata": map[string]any{
+			"resourceVersion": formatVersion(r.version), "annotations": map[string]string{"k8s.io/initial-events-end": "true"},
+		},
+	})
+	if err != nil {
+		panic(err) // strings only
+	}
+	return raw
+}
+
+// follow sends what is released until the stream ends.
+func (st *stream) follow(ctx context.Context) {
+	for {
+		n, changed, end := st.take()
+		switch {
+		case n != nil:
+			if n.kind == KindBookmark && !st.bookmarks {
+				continue
+			}
+			st.send(string(n.kind), n.object)
+			st.flush()
+			st.sent++
+			if st.breaks() {
+				return
+			}
+		case end:
+			return
+		default:
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// take gives the next notification, or what to wait for, or that the stream ends here because the recorder's did. What
+// was released before a break is sent before the stream ends.
+func (st *stream) take() (n *notification, changed <-chan struct{}, end bool) {
+	r := st.r
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := st.next - r.dropped; i >= 0 && i < len(r.log) {
+		st.next++
+		return &r.log[i], nil, false
+	}
+	if st.epoch != r.epoch || st.next < r.dropped {
+		if r.gone || st.next < r.dropped {
+			st.send("ERROR", status(http.StatusGone, "Expired", tooOld(0, r.oldest)))
+			st.flush()
+		}
+		return nil, nil, true
+	}
+	return nil, r.changed, false
+}
+
+// breaks ends the stream where the options say so: cleanly or by dropping the connection, in turns, or with 410 Gone and
+// all history forgotten.
+func (st *stream) breaks() bool {
+	if n := st.server.options.ExpireEvery; n > 0 && st.sent >= n {
+		st.send("ERROR", status(http.StatusGone, "Expired", st.r.expire()))
+		return true
+	}
+	if n := st.server.options.CutEvery; n > 0 && st.sent >= n {
+		if st.server.cuts.Add(1)%2 == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		return true
+	}
+	return false
+}
+
+func (st *stream) send(kind string, object any) {
+	_ = json.NewEncoder(st.w).Encode(map[string]any{"type": kind, "object": object})
+}
+
+func (st *stream) flush() { _ = http.NewResponseController(st.w).Flush() }

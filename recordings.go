@@ -1,0 +1,20 @@
+// Package evictrail embeds the recordings of real incidents that "evictrail demo" plays and the tests compare against.
+// Everything else lives in the packages below: start at docs/architecture.md.
+package evictrail
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed testdata/recordings/*/*.gz testdata/recordings/*/*.yaml testdata/recordings/*/expected.json
+var files embed.FS
+
+// Recordings gives the recordings, one folder each.
+func Recordings() fs.FS {
+	sub, err := fs.Sub(files, "testdata/recordings")
+	if err != nil {
+		panic(err) // the path is the one embedded above
+	}
+	return sub
+}
