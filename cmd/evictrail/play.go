@@ -43,7 +43,7 @@ what it sees, and exit. Playing the same recording again adds nothing. By defaul
 the recording in; nothing of the order or the times is lost by that.`,
 		Example: `  evictrail play testdata/recordings/c-node-drain --database-url postgres:///evictrail
   evictrail play rec --cut-every 40       # end each watch after 40 notifications
-  evictrail play rec --expire-every 120   # 410 Gone after 120: the client must list again
+  evictrail play rec --expire-every 120   # 410 Gone at every 120th line: the client must list again
   evictrail play rec --speed 10           # ten times as fast as it was`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
@@ -52,7 +52,7 @@ the recording in; nothing of the order or the times is lost by that.`,
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which it is recorded; by default the folder's name")
 	cmd.Flags().BoolVar(&f.noAudit, "no-audit", false, "leave out the recording's audit log (this version does not read it in any case)")
 	cmd.Flags().IntVar(&f.server.CutEvery, "cut-every", 0, "end each watch after `N` notifications; 0: never")
-	cmd.Flags().IntVar(&f.server.ExpireEvery, "expire-every", 0, "answer 410 Gone after `N` notifications of a watch; 0: never")
+	cmd.Flags().IntVar(&f.server.ExpireEvery, "expire-every", 0, "answer all watches 410 Gone at every `N`-th line; 0: never")
 	cmd.Flags().Float64Var(&f.speed, "speed", 0, "`N` times real time; 0: as fast as it goes")
 	return cmd
 }
@@ -112,7 +112,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	}
 	c, err := newCollector(ctx, p.store, cluster, collector.Config{
 		REST: config, Log: p.log, Metrics: p.metrics, Clock: clock.now, Extra: extra,
-		Backoff: &wait.Backoff{Duration: 5 * time.Millisecond, Cap: time.Second, Factor: 2, Steps: 10},
+		Backoff: &wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1, Steps: 1},
 	})
 	if err != nil {
 		return err

@@ -25,8 +25,10 @@ func Play(ctx context.Context, rec *Recording, server *Server, hooks Hooks) erro
 			}
 		}
 		hooks.Clock(line.At)
-		at := server.Release(i)
-		if at.Visible && hooks.Watched(line.Resource) {
+		for _, at := range server.Release(i) {
+			if !hooks.Watched(at.Resource) {
+				continue
+			}
 			if err := hooks.Taken(ctx, at.Resource, at.ResourceVersion); err != nil {
 				return fmt.Errorf("play %s: line %d: wait for the collector: %w", rec.Name, line.Number, err)
 			}

@@ -14,8 +14,8 @@ import (
 
 // ServerOptions say how unkind the server is to its watchers. Zero is never.
 type ServerOptions struct {
-	CutEvery    int // end each watch after so many notifications; the client resumes and misses nothing
-	ExpireEvery int // answer 410 Gone after so many notifications of a watch; the client must list anew
+	CutEvery    int // end each watch after N notifications; the client resumes and misses nothing
+	ExpireEvery int // answer all watches 410 Gone at every N-th line; the clients must list anew
 }
 
 // Server serves a recording as a Kubernetes API, as far as it was released. It is an http.Handler, safe for concurrent
@@ -131,15 +131,44 @@ func plan(lines []Line) []step {
 type Position struct {
 	Resource        string
 	ResourceVersion string
-	Visible         bool // false: no client can see the line by itself
 }
 
-// Release makes line i visible. Lines are released in their order, each once.
-func (s *Server) Release(i int) Position {
+// Release makes line i visible, in the order of the lines, each once. It gives what clients must take to have seen it:
+// nothing for a line that no client can see by itself, every resource where all watches were expired with it.
+func (s *Server) Release(i int) []Position {
+	at, visible := s.release(i)
+	switch n := s.options.ExpireEvery; {
+	case n > 0 && (i+1)%n == 0:
+		return s.expire()
+	case visible:
+		return []Position{at}
+	}
+	return nil
+}
+
+// expire makes the server forget all versions: watches end with 410 Gone and clients must list. As on an API server a
+// list is of the latest version of all resources.
+func (s *Server) expire() []Position {
+	var latest uint64
+	for _, r := range s.byName {
+		r.mu.Lock()
+		latest = max(latest, r.version)
+		r.mu.Unlock()
+	}
+	var out []Position
+	for name, r := range s.byName {
+		if r.expire(latest) {
+			out = append(out, Position{name, formatVersion(latest)})
+		}
+	}
+	return out
+}
+
+func (s *Server) release(i int) (at Position, visible bool) {
 	l, step := s.rec.Lines[i], s.steps[i]
 	r := s.byName[l.Resource]
 	if r == nil {
-		return Position{Resource: l.Resource}
+		return at, false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,16 +176,16 @@ func (s *Server) Release(i int) Position {
 	switch {
 	case step.completes:
 		r.relist(s.rec.Lines, step.items, l.ListResourceVersion)
-		return Position{l.Resource, l.ListResourceVersion, true}
+		return Position{l.Resource, l.ListResourceVersion}, true
 	case l.Kind.lists():
-		return Position{Resource: l.Resource}
+		return at, false
 	case l.Kind.breaks():
 		r.epoch++
 		r.down, r.gone = r.down || step.relists, l.Kind == KindWatchError && step.relists
-		return Position{Resource: l.Resource}
+		return at, false
 	}
 	r.apply(l)
-	return Position{l.Resource, l.ResourceVersion, true}
+	return Position{l.Resource, l.ResourceVersion}, true
 }
 
 // relist makes a list the state: what it does not hold was deleted while nobody saw it, and history begins anew.
@@ -179,13 +208,20 @@ func (r *resource) forget() {
 	r.log, r.oldest = nil, r.version
 }
 
-// expire forgets all versions up to the present one and says so: whoever watched must list.
-func (r *resource) expire() string {
+// expire forgets all versions, so that whoever watches must list. It tells whether there was anything to forget.
+func (r *resource) expire(latest uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.ready || r.down {
+		return false
+	}
+	r.version = latest
 	r.forget()
-	r.oldest = r.version + 1
-	return tooOld(r.version, r.oldest)
+	r.oldest = latest + 1
+	r.epoch++
+	r.gone = true
+	r.signal()
+	return true
 }
 
 // remember makes the present version one to watch from: it was just listed. The lock must be held.

@@ -109,7 +109,7 @@ func (st *stream) follow(ctx context.Context) {
 			st.send(string(n.kind), n.object)
 			st.flush()
 			st.sent++
-			if st.breaks() {
+			if st.cut() {
 				return
 			}
 		case end:
@@ -136,7 +136,7 @@ func (st *stream) take() (n *notification, changed <-chan struct{}, end bool) {
 	}
 	if st.epoch != r.epoch || st.next < r.dropped {
 		if r.gone || st.next < r.dropped {
-			st.send("ERROR", status(http.StatusGone, "Expired", tooOld(0, r.oldest)))
+			st.send("ERROR", status(http.StatusGone, "Expired", tooOld(r.version, r.oldest)))
 			st.flush()
 		}
 		return nil, nil, true
@@ -144,20 +144,16 @@ func (st *stream) take() (n *notification, changed <-chan struct{}, end bool) {
 	return nil, r.changed, false
 }
 
-// breaks ends the stream where the options say so: cleanly or by dropping the connection, in turns, or with 410 Gone and
-// all history forgotten.
-func (st *stream) breaks() bool {
-	if n := st.server.options.ExpireEvery; n > 0 && st.sent >= n {
-		st.send("ERROR", status(http.StatusGone, "Expired", st.r.expire()))
-		return true
+// cut ends the stream where the options say so: cleanly or by dropping the connection, in turns.
+func (st *stream) cut() bool {
+	n := st.server.options.CutEvery
+	if n == 0 || st.sent < n {
+		return false
 	}
-	if n := st.server.options.CutEvery; n > 0 && st.sent >= n {
-		if st.server.cuts.Add(1)%2 == 0 {
-			panic(http.ErrAbortHandler)
-		}
-		return true
+	if st.server.cuts.Add(1)%2 == 0 {
+		panic(http.ErrAbortHandler)
 	}
-	return false
+	return true
 }
 
 func (st *stream) send(kind string, object any) {
