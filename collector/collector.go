@@ -293,6 +293,16 @@ func (h debugOnly) Enabled(ctx context.Context, _ slog.Level) bool {
 
 // Handle passes the record on at level Debug.
 func (h debugOnly) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = slog.LevelDebug
+	if r.Level = slog.LevelDebug; !h.Handler.Enabled(ctx, r.Level) { // logr asks Enabled for Info only
+		return nil
+	}
 	return h.Handler.Handle(ctx, r)
 }
+
+// WithAttrs keeps the level lowered.
+func (h debugOnly) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return debugOnly{h.Handler.WithAttrs(attrs)}
+}
+
+// WithGroup keeps the level lowered.
+func (h debugOnly) WithGroup(name string) slog.Handler { return debugOnly{h.Handler.WithGroup(name)} }

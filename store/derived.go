@@ -89,7 +89,8 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 	return d.replace(ctx, sortedSubjects(subjects))
 }
 
-// A fact about a node can change what marks since the fact before it mean, one about the rules all of them.
+// A fact about a node can change what marks since the fact before it mean, one about the rules or a gap those of all
+// nodes.
 const concernedQuery = `
 SELECT DISTINCT subject
 FROM evictrail.events
@@ -128,8 +129,8 @@ func (d *derivation) concerned(ctx context.Context, added []trail.Fact) ([]trail
 	return out, nil
 }
 
-// surroundings tells which nodes the new facts are about, whether some are about the rules, and since when they may
-// matter: since the fact before the earliest of them, for ever where there is none.
+// surroundings tells which nodes the new facts are about, whether some are about the rules or gaps, and since when they
+// may matter: a gap since it opened, others since the fact before the earliest of them, for ever where there is none.
 func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywhere bool, since time.Time) {
 	seen := map[string]bool{}
 	var bounds []time.Time
@@ -142,7 +143,11 @@ func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywher
 			}
 		case trail.SubjectConfig:
 			everywhere = true
-		case trail.SubjectVMI, trail.SubjectSource, trail.SubjectUnknown:
+		case trail.SubjectSource:
+			everywhere = true
+			bounds = append(bounds, f.OccurredAt.Add(-time.Second))
+			continue
+		case trail.SubjectVMI, trail.SubjectUnknown:
 			continue
 		}
 		bounds = append(bounds, d.before(f))

@@ -273,22 +273,29 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 
 // openFor finds the evacuation from the migration's node that was open when the migration was created, the latest if
 // several were. Two live sights are compared on our own clock, which saw both; otherwise the cluster's times must do.
-// Watches have no common order and times a resolution of 1 s, hence the slack.
+// Watches have no common order and times a resolution of 1 s, hence the slack. A mark that a list showed is older than
+// its sight: it may be as old as the end of the evacuation before it.
 func (l *life) openFor(m *migration) *evacuation {
 	const slack = 2 * time.Second
 	var found *evacuation
+	before := time.Time{}
 	for _, e := range l.evacuations {
-		if e.Node != m.spec.EvacuationNode && m.spec.EvacuationNode != "" {
-			continue
-		}
 		at, from, to := m.CreatedAt, e.MarkedAt, e.EndedAt
-		if !m.listed && !e.late {
+		switch {
+		case e.late:
+			from = before
+		case !m.listed:
 			at, from, to = m.seenAt, e.openAt, e.closeAt
 		}
-		if from.After(at.Add(slack)) || !to.IsZero() && to.Before(at.Add(-slack)) {
+		before = e.EndedAt
+		if e.Node != m.spec.EvacuationNode && m.spec.EvacuationNode != "" ||
+			from.After(at.Add(slack)) || !to.IsZero() && to.Before(at.Add(-slack)) {
 			continue
 		}
 		found = e
+	}
+	if found != nil && found.late && m.CreatedAt.Before(found.MarkedAt) {
+		found.MarkedAt = m.CreatedAt
 	}
 	return found
 }
@@ -305,7 +312,7 @@ func (l *life) unmarkedEvacuation(m *migration, migrations []*migration, env *En
 	case env.drainTainted(e.Node, m.CreatedAt):
 		e.MarkedBy, e.Trigger, e.Confidence = MarkedByTaint, TriggerDrainTaint, ConfidenceAsserted
 		e.Evidence = "node " + e.Node + " bore the drain taint and the VMI no mark"
-	case m.listed || m.spec.Priority == "system-critical" || m.spec.Priority == "system-maintenance":
+	case m.listed || env.blind(m.CreatedAt) || m.spec.Priority == "system-critical" || m.spec.Priority == "system-maintenance":
 		e.MarkedBy = MarkedByMigration
 		a := attributeMark(Fact{Node: e.Node, OccurredAt: m.CreatedAt}, m.markDetail(), env)
 		e.Trigger, e.RequesterClass, e.Confidence, e.Evidence = a.trigger, a.class, ConfidenceInferred, a.evidence+"; the mark itself was not seen"
@@ -325,11 +332,14 @@ func (m *migration) markDetail() *MarkDetail {
 	return &MarkDetail{}
 }
 
-// strategy gives the eviction strategy that a mark of this VMI last showed; empty where none did.
+// strategy gives the eviction strategy that the VMI last showed; empty where it showed none.
 func (l *life) strategy() string {
 	s := ""
 	for _, f := range l.facts {
-		if d, ok := f.Detail.(*MarkDetail); ok {
+		switch d := f.Detail.(type) {
+		case *MarkDetail:
+			s = cmp.Or(d.Strategy, s)
+		case *VMIDetail:
 			s = cmp.Or(d.Strategy, s)
 		}
 	}

@@ -13,6 +13,7 @@ type Env struct {
 	nodes    map[string][]Fact
 	kubevirt []configAt
 	policies []configAt
+	gaps     []Gap // in which marks could come and go unseen
 }
 
 // envSlack is how much later than a mark a cordon may show and still count as its cause: two watches have no common
@@ -22,15 +23,19 @@ const envSlack = time.Second
 // NewEnv makes an Env of the facts of nodes and of the rules in force, in any order.
 func NewEnv(facts []Fact) *Env {
 	e := &Env{nodes: map[string][]Fact{}}
+	var gaps []Fact
 	for _, f := range sortedByTime(facts) {
 		switch f.Subject.Kind {
 		case SubjectNode:
 			e.nodes[f.Subject.Name] = append(e.nodes[f.Subject.Name], f)
 		case SubjectConfig:
 			e.addConfig(f)
-		case SubjectVMI, SubjectSource, SubjectUnknown:
+		case SubjectSource:
+			gaps = append(gaps, f)
+		case SubjectVMI, SubjectUnknown:
 		}
 	}
+	e.gaps = deriveGaps(gaps)
 	return e
 }
 
@@ -45,12 +50,18 @@ func (e *Env) addConfig(f Fact) {
 	}
 }
 
-// EnvSubjects names the subjects whose facts make the Env of a VMI: the nodes that its facts name, and the rules.
-// The names are unique and sorted.
+// The sources whose gaps hide marks.
+var markSources = []Subject{{SubjectSource, "virtualmachineinstances"}, {SubjectSource, SourceSelf}}
+
+// EnvSubjects names the subjects whose facts make the Env of a VMI: the nodes that its facts name, the rules, and the
+// sources of marks. The names are unique and sorted.
 func EnvSubjects(facts []Fact) []Subject {
 	seen := map[Subject]bool{
 		{SubjectConfig, string(ObjectKubeVirt)}: true,
 		{SubjectConfig, string(ObjectPolicy)}:   true,
+	}
+	for _, s := range markSources {
+		seen[s] = true
 	}
 	for _, f := range facts {
 		if f.Subject.Kind == SubjectVMI && namesEvacuatedNode(f) {
@@ -85,6 +96,16 @@ func (e *Env) last(node string, at time.Time, is func(Fact) bool) (last, first *
 		}
 	}
 	return last, first
+}
+
+// blind tells whether a mark set at the time could have come and gone unseen.
+func (e *Env) blind(at time.Time) bool {
+	for _, g := range e.gaps {
+		if !g.OpenedAt.After(at.Add(time.Second)) && (g.ClosedAt.IsZero() || !g.ClosedAt.Before(at)) {
+			return true
+		}
+	}
+	return false
 }
 
 // cordoned tells whether the node was unschedulable at the time. Before its first cordon fact a node counts as it

@@ -50,7 +50,7 @@ type Gap struct {
 	Detail   string    `json:"detail,omitempty"`
 }
 
-// deriveGaps pairs the openings and closings of one source by their keys, in the order of their openings.
+// deriveGaps pairs the openings and closings of sources by their keys, in the order of their openings.
 func deriveGaps(facts []Fact) []Gap {
 	var gaps []Gap
 	at := map[string]int{}
@@ -59,10 +59,11 @@ func deriveGaps(facts []Fact) []Gap {
 		if !ok {
 			continue
 		}
-		i, known := at[d.Key]
+		key := f.Object.UID + " " + d.Key
+		i, known := at[key]
 		if !known {
 			i = len(gaps)
-			at[d.Key] = i
+			at[key] = i
 			gaps = append(gaps, Gap{ID: f.ID, Source: f.Object.UID, OpenedAt: f.OccurredAt, Cause: d.Cause, Detail: d.Detail})
 		}
 		if f.Kind == KindGapClosed {

@@ -2,6 +2,7 @@ package trail
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -62,7 +63,7 @@ func (s *speaker) lines(facts []Fact) []Line {
 			continue
 		}
 		line := Line{
-			EventID: f.ID, At: f.OccurredAt, Kind: f.Kind, Reason: f.Reason, Namespace: f.Namespace,
+			EventID: f.ID, At: bestTime(f), Kind: f.Kind, Reason: f.Reason, Namespace: f.Namespace,
 			VMI: f.VMI, VMIUID: f.VMIUID, Node: f.Node, Sentence: text, SeenLate: f.Late,
 		}
 		if m := s.migrations[f.MigrationUID]; m != nil && line.VMIUID == "" {
@@ -70,7 +71,17 @@ func (s *speaker) lines(facts []Fact) []Line {
 		}
 		out = append(out, line)
 	}
+	slices.SortStableFunc(out, func(a, b Line) int { return a.At.Compare(b.At) })
 	return out
+}
+
+// bestTime gives a fact's time for reading. A clock with a resolution of 1 s leaves out by how much the second had gone
+// on; a live sight within that second is nearer, and keeps what happened in one second in its order.
+func bestTime(f Fact) time.Time {
+	if since := f.ObservedAt.Sub(f.OccurredAt); !f.Late && since > 0 && since < time.Second {
+		return f.ObservedAt
+	}
+	return f.OccurredAt
 }
 
 func (s *speaker) sentence(f Fact) string {
@@ -219,7 +230,10 @@ func eventSentence(f Fact) string {
 	if !ok || d.Count > 1 || d.Type != "Warning" {
 		return ""
 	}
-	if d.Reason == "MigrationBackoff" {
+	switch d.Reason {
+	case "Migrated", "FailedMigration":
+		return "" // the migration's own end tells it
+	case "MigrationBackoff":
 		return "KubeVirt waits before its next attempt (MigrationBackoff)."
 	}
 	return fmt.Sprintf("KubeVirt reports %s: %s", d.Reason, d.Message)

@@ -88,6 +88,7 @@ type VMIDetail struct {
 	MigrationUID string    `json:"migration_uid,omitempty"` // the migration that brought the guest here, where the VMI says so
 	MigrationEnd time.Time `json:"migration_end,omitzero"`  // its endTimestamp, on the source node's clock
 	Phase        string    `json:"phase,omitempty"`
+	Strategy     string    `json:"strategy,omitempty"`
 }
 
 func (*VMIDetail) detail() {}
@@ -117,7 +118,7 @@ func (r *recorder) vmiPlaced(o VMIObservation) {
 	if o.Node == "" || !r.became(whatNode, o.Node) {
 		return
 	}
-	reason, when, detail := ReasonFound, timeOf{}, &VMIDetail{CreatedAt: o.CreatedAt}
+	reason, when, detail := ReasonFound, timeOf{}, &VMIDetail{CreatedAt: o.CreatedAt, Strategy: o.Strategy}
 	switch {
 	case o.State != nil && o.State.TargetNode == o.Node && !o.State.Failed && !o.State.EndedAt.IsZero():
 		reason = ReasonMigrated

@@ -181,7 +181,8 @@ func (s *Server) release(i int) (at Position, visible bool) {
 		return at, false
 	case l.Kind.breaks():
 		r.epoch++
-		r.down, r.gone = r.down || step.relists, l.Kind == KindWatchError && step.relists
+		r.down = r.down || step.relists
+		r.gone = r.gone && r.down || l.Kind == KindWatchError && step.relists
 		return at, false
 	}
 	r.apply(l)
@@ -198,7 +199,7 @@ func (r *resource) relist(lines []Line, items []int, version string) {
 		r.put(lines[i].Key, lines[i].Object)
 	}
 	r.version = max(r.version, parseVersion(version))
-	r.ready, r.down = true, false
+	r.ready, r.down, r.gone = true, false, false
 	r.forget()
 }
 
