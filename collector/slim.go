@@ -21,9 +21,6 @@ import (
 // Source: k8s.io/apimachinery pkg/api/validation, TotalAnnotationSizeLimitB.
 const maxAnnotations = 256 << 10
 
-// initialEventsEnd is the annotation of the bookmark that ends a streamed list.
-const initialEventsEnd = metav1.InitialEventsAnnotationKey
-
 // object is what a Reflector handles for us: the metadata that it needs, and the observation or why there is none.
 type object struct {
 	metav1.TypeMeta

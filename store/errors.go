@@ -26,7 +26,7 @@ func explain(doing string, err error) error {
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		sentinel, advice := classOf(pg)
+		advice, sentinel := classOf(pg)
 		if advice != "" {
 			advice = " (" + advice + ")"
 		}
@@ -44,28 +44,28 @@ func explain(doing string, err error) error {
 }
 
 // classOf maps a code of Postgres (Appendix A of its manual) to a sentinel and advice.
-func classOf(pg *pgconn.PgError) (sentinel error, advice string) {
+func classOf(pg *pgconn.PgError) (advice string, sentinel error) {
 	switch pg.Code {
 	case "25006":
-		return ErrUnavailable, "the database is read-only: is this a standby? point --database-url to the primary"
+		return "the database is read-only: is this a standby? point --database-url to the primary", ErrUnavailable
 	case "53100":
-		return ErrUnavailable, "the database's disk is full: free space or drop old partitions"
+		return "the database's disk is full: free space or drop old partitions", ErrUnavailable
 	case "53300":
-		return ErrUnavailable, "too many connections: raise max_connections or lower pool_max_conns in the URL"
+		return "too many connections: raise max_connections or lower pool_max_conns in the URL", ErrUnavailable
 	case "42501":
-		return ErrUnavailable, "a right is missing: run the SQL of `evictrail schema roles` as the owner"
+		return "a right is missing: run the SQL of `evictrail schema roles` as the owner", ErrUnavailable
 	case "42P01", "3F000", "42703":
-		return ErrSchema, "run `evictrail schema up`"
+		return "run `evictrail schema up`", ErrSchema
 	case "3D000":
-		return ErrUnavailable, "create the database first"
+		return "create the database first", ErrUnavailable
 	case "28P01", "28000":
-		return ErrUnavailable, "check the user and the password file"
+		return "check the user and the password file", ErrUnavailable
 	}
 	switch pg.Code[:2] {
 	case "22", "23":
-		return trail.ErrRefused, ""
+		return "", trail.ErrRefused
 	}
-	return ErrUnavailable, ""
+	return "", ErrUnavailable
 }
 
 // hidePassword drops what a connection string may hold from an error of the driver.

@@ -26,7 +26,7 @@ func (id FactID) MarshalText() ([]byte, error) { return []byte(id.String()), nil
 func hashID(parts ...string) FactID {
 	h := sha256.New()
 	for _, p := range parts {
-		fmt.Fprintf(h, "%d:%s", len(p), p)
+		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p)
 	}
 	var id FactID
 	copy(id[:], h.Sum(nil))

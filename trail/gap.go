@@ -33,9 +33,9 @@ func (t *Tracker) observeGap(o GapObservation) []Fact {
 		id:     Object{Kind: ObjectSource, UID: o.Source},
 	}
 	detail := &GapDetail{Key: o.Key, Cause: o.Cause, Detail: o.Detail}
-	r.event(KindGapOpened, o.Cause, "gap/"+o.Key, "open").at(timeOf{o.OpenedAt, ClockObserver}).with(detail)
+	r.event(KindGapOpened, o.Cause, "gap/"+o.Key, "open").from("the collector").at(timeOf{o.OpenedAt, ClockObserver}).with(detail)
 	if !o.ClosedAt.IsZero() {
-		r.event(KindGapClosed, o.Cause, "gap/"+o.Key, "closed").at(timeOf{o.ClosedAt, ClockObserver}).with(detail)
+		r.event(KindGapClosed, o.Cause, "gap/"+o.Key, "closed").from("the collector").at(timeOf{o.ClosedAt, ClockObserver}).with(detail)
 	}
 	return r.facts
 }

@@ -70,16 +70,13 @@ func (t *Tracker) observeKubeEvent(o KubeEventObservation) []Fact {
 		delete(t.objects, objectKey{ObjectKubeEvent, o.UID})
 		return nil
 	}
-	switch ObjectKind(o.About.Kind) {
-	case ObjectVMI:
+	if o.About.Kind == string(ObjectVMI) {
 		return t.kubeEvent(o, VMISubject(o.About.Namespace, o.About.Name), o.About.Name, o.About.UID)
-	case ObjectMigration:
-		if m := t.objects[objectKey{ObjectMigration, o.About.UID}]; m != nil {
-			return t.kubeEvent(o, m.subject, m.vmi, "")
-		}
-		return t.await(o)
 	}
-	return nil
+	if m := t.objects[objectKey{ObjectMigration, o.About.UID}]; m != nil {
+		return t.kubeEvent(o, m.subject, m.vmi, "")
+	}
+	return t.await(o)
 }
 
 func (t *Tracker) await(o KubeEventObservation) []Fact {

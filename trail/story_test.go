@@ -27,17 +27,13 @@ var update = flag.Bool("update", false, "rewrite the expected parts of testdata/
 // names in its comment the trap or rule that it holds.
 func TestStories(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txtar")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+	for _, s := range stories(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(s.file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
-			s := readStory(t, file)
 			facts := s.facts()
 			got := map[string]string{"facts": factTexts(facts), "rows": rowTexts(facts)}
 			if *update {
-				s.rewrite(t, file, got)
+				s.rewrite(t, got)
 				return
 			}
 			require.Equal(t, s.want["facts"], got["facts"], "facts")
@@ -49,16 +45,14 @@ func TestStories(t *testing.T) {
 // TestStoriesInAnyOrder derives the facts of each story in random orders, with repetitions: the rows stay the same.
 func TestStoriesInAnyOrder(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txtar")
-	require.NoError(t, err)
 	r := rand.New(rand.NewPCG(1, 2))
-	for _, file := range files {
-		facts := readStory(t, file).facts()
+	for _, s := range stories(t) {
+		facts := s.facts()
 		want := rowTexts(facts)
 		for range 20 {
 			shuffled := append(slices.Clone(facts), facts[:len(facts)/2]...)
 			r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-			require.Equal(t, want, rowTexts(shuffled), file)
+			require.Equal(t, want, rowTexts(shuffled), s.file)
 		}
 	}
 }
@@ -67,10 +61,7 @@ func TestStoriesInAnyOrder(t *testing.T) {
 // there is no new fact, or none with another identity.
 func TestStoriesAgain(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txtar")
-	require.NoError(t, err)
-	for _, file := range files {
-		s := readStory(t, file)
+	for _, s := range stories(t) {
 		first := s.facts()
 		ids := map[FactID]bool{}
 		for _, f := range first {
@@ -79,7 +70,7 @@ func TestStoriesAgain(t *testing.T) {
 		for name, tracker := range map[string]*Tracker{"new": NewTracker("test"), "resumed": resumed(first)} {
 			for _, o := range s.observations {
 				for _, f := range tracker.Observe(o) {
-					require.True(t, ids[f.ID], "%s, %s tracker: new fact %s", file, name, factText(f))
+					require.True(t, ids[f.ID], "%s, %s tracker: new fact %s", s.file, name, factText(f))
 				}
 			}
 		}
@@ -90,10 +81,7 @@ func TestStoriesAgain(t *testing.T) {
 // in the end the same facts are there.
 func TestStoriesResumed(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txtar")
-	require.NoError(t, err)
-	for _, file := range files {
-		s := readStory(t, file)
+	for _, s := range stories(t) {
 		want := factTexts(s.facts())
 		for cut := range s.observations {
 			tracker := NewTracker("test")
@@ -105,7 +93,7 @@ func TestStoriesResumed(t *testing.T) {
 				}
 				facts = append(facts, tracker.Observe(o)...)
 			}
-			require.Equal(t, want, factTexts(facts), "%s, resumed before observation %d", file, cut)
+			require.Equal(t, want, factTexts(facts), "%s, resumed before observation %d", s.file, cut)
 		}
 	}
 }
@@ -139,8 +127,22 @@ func resumed(facts []Fact) *Tracker {
 	return tracker
 }
 
+// stories reads all stories.
+func stories(t *testing.T) []*story {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	out := make([]*story, 0, len(files))
+	for _, file := range files {
+		out = append(out, readStory(t, file))
+	}
+	return out
+}
+
 // story is one file of testdata.
 type story struct {
+	file         string
 	archive      *txtar.Archive
 	observations []Observation
 	want         map[string]string
@@ -150,7 +152,7 @@ func readStory(t *testing.T, file string) *story {
 	t.Helper()
 	archive, err := txtar.ParseFile(file)
 	require.NoError(t, err)
-	s := &story{archive: archive, want: map[string]string{}}
+	s := &story{file: file, archive: archive, want: map[string]string{}}
 	for _, f := range archive.Files {
 		if f.Name != "observations" {
 			s.want[f.Name] = string(f.Data)
@@ -175,14 +177,14 @@ func (s *story) facts() []Fact {
 	return facts
 }
 
-func (s *story) rewrite(t *testing.T, file string, got map[string]string) {
+func (s *story) rewrite(t *testing.T, got map[string]string) {
 	t.Helper()
 	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool { return f.Name != "observations" })
 	for _, name := range []string{"facts", "rows"} {
 		kept = append(kept, txtar.File{Name: name, Data: []byte(got[name])})
 	}
 	s.archive.Files = kept
-	require.NoError(t, os.WriteFile(file, txtar.Format(s.archive), 0o644))
+	require.NoError(t, os.WriteFile(s.file, txtar.Format(s.archive), 0o644))
 }
 
 // day is the day of all stories; times in them are "minutes:seconds" of its first hour.

@@ -2,6 +2,7 @@ package trail
 
 import (
 	"sort"
+	"time"
 )
 
 // Tracker turns observations into facts. It remembers, per object, only what its facts said: the state in which the
@@ -177,7 +178,8 @@ type recorder struct {
 func (t *Tracker) take(kind ObjectKind, m Meta, seen Seen, subject Subject) *recorder {
 	key := objectKey{kind, m.UID}
 	o, known := t.objects[key]
-	if known && !NewerVersion(m.ResourceVersion, o.rv) && !(seen.Gone && m.ResourceVersion == o.rv) {
+	same := known && seen.Gone && m.ResourceVersion == o.rv // a deletion may carry the version of the last change
+	if known && !same && !NewerVersion(m.ResourceVersion, o.rv) {
 		return nil
 	}
 	if !known {
@@ -224,6 +226,9 @@ func (r *recorder) event(kind Kind, reason Reason, what, value string) *Fact {
 	return r.add(kind, reason, what, value, "")
 }
 
+// resolution is that of the times of facts: what Postgres keeps, so that a fact read back is the fact that was stored.
+const resolution = time.Microsecond
+
 func (r *recorder) add(kind Kind, reason Reason, what, value, rv string) *Fact {
 	r.facts = append(r.facts, Fact{
 		ID:         hashID(r.t.cluster, string(kind), string(r.id.Kind), r.id.UID, what, value, rv),
@@ -234,9 +239,9 @@ func (r *recorder) add(kind Kind, reason Reason, what, value, rv string) *Fact {
 		Object:     r.id,
 		What:       what,
 		Value:      value,
-		OccurredAt: r.seen.At,
+		OccurredAt: r.seen.At.Truncate(resolution),
 		Clock:      ClockObserver,
-		ObservedAt: r.seen.At,
+		ObservedAt: r.seen.At.Truncate(resolution),
 		Late:       r.seen.Listed,
 		Namespace:  r.object.namespace,
 		VMI:        r.object.vmi,
@@ -248,7 +253,7 @@ func (r *recorder) add(kind Kind, reason Reason, what, value, rv string) *Fact {
 // at stamps a fact with a time of the cluster; without one it keeps our own.
 func (f *Fact) at(when timeOf) *Fact {
 	if !when.at.IsZero() {
-		f.OccurredAt, f.Clock = when.at.UTC(), when.clock
+		f.OccurredAt, f.Clock = when.at.UTC().Truncate(resolution), when.clock
 	}
 	return f
 }

@@ -12,6 +12,7 @@ import (
 // installFake makes a directory that looks like a server of this version. Tests that use it do not run in parallel: a
 // fork elsewhere would hold the new script open for writing, and Linux then refuses to run it.
 func installFake(t *testing.T, version string) string {
+	t.Helper()
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + "'\n"
 	for _, name := range []string{"initdb", "postgres"} {

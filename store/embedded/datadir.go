@@ -62,7 +62,7 @@ func openDirectory(path string, b binaries) (*directory, error) {
 	return d, nil
 }
 
-func (d *directory) close() { d.lock.Close() }
+func (d *directory) close() { _ = d.lock.Close() }
 
 func (d *directory) data() string {
 	return filepath.Join(d.parent, "pg"+strconv.Itoa(d.binaries.major))
@@ -207,7 +207,7 @@ func syncDir(path string) error {
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	return dir.Sync()
 }
 

@@ -17,6 +17,7 @@ var discard = slog.New(slog.DiscardHandler)
 
 // openTemp opens a directory of ours as a server of version 15 sees it, without there being one.
 func openTemp(t *testing.T) *directory {
+	t.Helper()
 	d, err := openDirectory(tempDir(t), binaries{dir: "/", version: "15.1", major: 15})
 	require.NoError(t, err)
 	t.Cleanup(d.close)
@@ -25,6 +26,7 @@ func openTemp(t *testing.T) *directory {
 
 // write makes a file and the directories above it; all belong to the server's user.
 func (d *directory) write(t *testing.T, name, text string) {
+	t.Helper()
 	path := filepath.Join(d.parent, name)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -33,6 +35,7 @@ func (d *directory) write(t *testing.T, name, text string) {
 
 // listing is every path below a directory with its mode, time and size.
 func listing(t *testing.T, dir string) (lines []string) {
+	t.Helper()
 	require.NoError(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		require.NoError(t, err)
 		info, err := entry.Info()
@@ -49,12 +52,13 @@ func TestForeignDataIsRefusedAndUntouched(t *testing.T) {
 		setup func(*testing.T, *directory)
 		want  string
 	}{
-		{"other version under our name", func(t *testing.T, d *directory) { d.write(t, "pg15/PG_VERSION", "13\n") }, "holds data of PostgreSQL 13"},
-		{"no database", func(t *testing.T, d *directory) { d.write(t, "pg15/letter.txt", "dear") }, "no PG_VERSION in it, but letter.txt"},
-		{"a file", func(t *testing.T, d *directory) { d.write(t, "pg15", "dear") }, "not a directory"},
-		{"older version beside", func(t *testing.T, d *directory) { d.write(t, "pg14/PG_VERSION", "14\n") }, "there is data of PostgreSQL 14"},
-		{"newer version beside", func(t *testing.T, d *directory) { d.write(t, "pg16/PG_VERSION", "16\n") }, "there is data of PostgreSQL 16"},
+		{"other version under our name", func(t *testing.T, d *directory) { t.Helper(); d.write(t, "pg15/PG_VERSION", "13\n") }, "holds data of PostgreSQL 13"},
+		{"no database", func(t *testing.T, d *directory) { t.Helper(); d.write(t, "pg15/letter.txt", "dear") }, "no PG_VERSION in it, but letter.txt"},
+		{"a file", func(t *testing.T, d *directory) { t.Helper(); d.write(t, "pg15", "dear") }, "not a directory"},
+		{"older version beside", func(t *testing.T, d *directory) { t.Helper(); d.write(t, "pg14/PG_VERSION", "14\n") }, "there is data of PostgreSQL 14"},
+		{"newer version beside", func(t *testing.T, d *directory) { t.Helper(); d.write(t, "pg16/PG_VERSION", "16\n") }, "there is data of PostgreSQL 16"},
 		{"another user's", func(t *testing.T, d *directory) {
+			t.Helper()
 			d.write(t, "pg15/PG_VERSION", "15\n")
 			d.account.uid++
 		}, "owned by uid"},

@@ -204,10 +204,10 @@ func (s *Server) endedByItself(err error) error {
 // release gives back what prepare took. The lock goes last.
 func (s *Server) release() {
 	if s.log != nil {
-		s.log.Close()
+		_ = s.log.Close()
 	}
 	if s.socketDir != "" && filepath.Dir(s.socketDir) != s.dir.parent {
-		os.RemoveAll(s.socketDir)
+		_ = os.RemoveAll(s.socketDir)
 	}
 	s.dir.close()
 }
@@ -217,7 +217,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	for {
 		conn, err := pgx.Connect(ctx, s.URL("postgres"))
 		if err == nil {
-			defer conn.Close(context.WithoutCancel(ctx))
+			defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 			return ensureDatabase(ctx, conn)
 		}
 		select {

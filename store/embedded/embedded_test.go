@@ -51,12 +51,14 @@ func options(dir string) Options {
 
 // tempDir is t.TempDir, open to the user that the server runs as when the tests run as root.
 func tempDir(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
 	return dir
 }
 
 func startServer(t *testing.T, opts Options) *Server {
+	t.Helper()
 	s, err := Start(t.Context(), opts)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Stop(context.Background()) })
@@ -64,6 +66,7 @@ func startServer(t *testing.T, opts Options) *Server {
 }
 
 func connect(t *testing.T, s *Server) *pgx.Conn {
+	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.URL("evictrail"))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
@@ -72,12 +75,14 @@ func connect(t *testing.T, s *Server) *pgx.Conn {
 
 // ask returns the one text that a query answers.
 func ask(t *testing.T, s *Server, query string) string {
+	t.Helper()
 	var answer string
 	require.NoError(t, connect(t, s).QueryRow(t.Context(), query).Scan(&answer))
 	return answer
 }
 
 func awaitDone(t *testing.T, s *Server) {
+	t.Helper()
 	select {
 	case <-s.Done():
 	case <-time.After(20 * time.Second):
@@ -218,6 +223,7 @@ func TestStartWaitsForServerOfDeadParent(t *testing.T) {
 
 // startHelper runs a server in a process of its own and returns that and the server's process ID.
 func startHelper(t *testing.T, dir string) (*exec.Cmd, int) {
+	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(program)

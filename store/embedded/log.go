@@ -35,7 +35,7 @@ func tail(path string, after int64) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }()
 	size, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return err.Error()

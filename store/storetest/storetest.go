@@ -49,35 +49,35 @@ func stop() {
 }
 
 // New gives a store on a fresh database with the current schema. Both are gone when the test ends.
-func New(t testing.TB) *store.Store {
-	t.Helper()
-	s, err := store.Open(t.Context(), NewURL(t), "")
+func New(tb testing.TB) *store.Store {
+	tb.Helper()
+	s, err := store.Open(tb.Context(), NewURL(tb), "")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(s.Close)
+	tb.Cleanup(s.Close)
 	return s
 }
 
 // NewURL gives the URL of a fresh database with the current schema.
-func NewURL(t testing.TB) string { t.Helper(); return create(t, "TEMPLATE "+templateName()) }
+func NewURL(tb testing.TB) string { tb.Helper(); return create(tb, "TEMPLATE "+templateName()) }
 
 // EmptyURL gives the URL of a fresh database without any schema.
-func EmptyURL(t testing.TB) string { t.Helper(); return create(t, "") }
+func EmptyURL(tb testing.TB) string { tb.Helper(); return create(tb, "") }
 
-func create(t testing.TB, options string) string {
-	t.Helper()
-	server.once.Do(func() { server.err = start(context.WithoutCancel(t.Context())) })
+func create(tb testing.TB, options string) string {
+	tb.Helper()
+	server.once.Do(func() { server.err = start(context.WithoutCancel(tb.Context())) })
 	if server.err != nil {
-		t.Fatalf("start Postgres for tests: %v", server.err)
+		tb.Fatalf("start Postgres for tests: %v", server.err)
 	}
 	name := fmt.Sprintf("evictrail_test_%d_%d", os.Getpid(), server.count.Add(1))
-	if err := run(t.Context(), fmt.Sprintf("CREATE DATABASE %s %s", name, options)); err != nil {
-		t.Fatal(err)
+	if err := run(tb.Context(), fmt.Sprintf("CREATE DATABASE %s %s", name, options)); err != nil {
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := run(context.Background(), fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", name)); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return withDatabase(server.url, name)

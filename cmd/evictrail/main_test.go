@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail"
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// asCommand makes the test binary behave as evictrail, for tests that must kill it.
+const asCommand = "EVICTRAIL_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+		stop()
+		os.Exit(code)
+	}
+	storetest.Main(m)
+}
+
+// run runs a command line in this process.
+func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = execute(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// play plays a built-in recording into a database.
+func play(t *testing.T, url, name string, args ...string) {
+	t.Helper()
+	code, _, stderr := run(t, append([]string{"play", recordingDir(name), "--no-audit", "--database-url", url}, args...)...)
+	require.Equal(t, exitFound, code, stderr)
+}
+
+func recordingDir(name string) string { return "../../testdata/recordings/" + name }
+
+// recordings names the built-in recordings.
+func recordings(t *testing.T) []string {
+	t.Helper()
+	folders, err := fs.ReadDir(evictrail.Recordings(), ".")
+	require.NoError(t, err)
+	var names []string
+	for _, f := range folders {
+		if f.IsDir() {
+			names = append(names, f.Name())
+		}
+	}
+	require.NotEmpty(t, names)
+	return names
+}
+
+// rows reads a query's rows as JSON into a slice.
+func rows[T any](t *testing.T, url, query string) []T {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	result, err := conn.Query(t.Context(), fmt.Sprintf("SELECT to_jsonb(r)::text FROM (%s) r", query))
+	require.NoError(t, err)
+	out, err := pgx.CollectRows(result, func(row pgx.CollectableRow) (T, error) {
+		var text string
+		var v T
+		if err := row.Scan(&text); err != nil {
+			return v, err
+		}
+		return v, json.Unmarshal([]byte(text), &v)
+	})
+	require.NoError(t, err)
+	return out
+}
+
+// everything reads all that users can read but when it was stored, to compare two databases.
+func everything(t *testing.T, url string) map[string][]string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	out := map[string][]string{}
+	for _, view := range []string{"evacuations", "migrations", "migration_phases", "placements", "gaps", "timeline", "events"} {
+		result, err := conn.Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'stored_at')::text FROM evictrail_v1.%s v ORDER BY 1", view))
+		require.NoError(t, err)
+		out[view], err = pgx.CollectRows(result, pgx.RowTo[string])
+		require.NoError(t, err)
+	}
+	return out
+}
+
+func closeTo(a, b *time.Time, tolerance time.Duration) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return a.Sub(*b).Abs() <= tolerance
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail"
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// truth is the part of a recording's expected.json that this test compares.
+type truth struct {
+	Evacuations []evacuationTruth `json:"evacuations"`
+	Migrations  []migrationTruth  `json:"migrations"`
+}
+
+type evacuationTruth struct {
+	Namespace      string     `json:"namespace"`
+	VMI            string     `json:"vmi"`
+	VMIUID         string     `json:"vmi_uid"`
+	Node           string     `json:"node"`
+	Strategy       string     `json:"strategy"`
+	MarkedAt       time.Time  `json:"marked_at"`
+	EndedAt        *time.Time `json:"ended_at"`
+	Outcome        string     `json:"outcome"`
+	Attempts       int        `json:"attempts"`
+	FailedAttempts int        `json:"failed_attempts"`
+}
+
+type migrationTruth struct {
+	Namespace    string      `json:"namespace"`
+	Migration    string      `json:"migration"`
+	UID          string      `json:"migration_uid"`
+	VMI          string      `json:"vmi"`
+	VMIUID       string      `json:"vmi_uid"`
+	Trigger      string      `json:"trigger"`
+	Attempt      *int        `json:"attempt"`
+	CreatedAt    *time.Time  `json:"created_at"`
+	FinishedAt   *time.Time  `json:"finished_at"`
+	SourceNode   *string     `json:"source_node"`
+	TargetNode   *string     `json:"target_node"`
+	Outcome      *string     `json:"outcome"`
+	FailureClass *string     `json:"failure_class"`
+	FailureText  *string     `json:"failure_text"`
+	Mode         *string     `json:"mode"`
+	Priority     *string     `json:"priority"`
+	Phases       [][2]string `json:"phases"`
+}
+
+type phaseRow struct {
+	UID   string    `json:"migration_uid"`
+	Phase string    `json:"phase"`
+	At    time.Time `json:"at"`
+}
+
+// TestRecordings plays every recording and compares evacuations, migrations and phases with what really happened, also
+// when it is played twice, with watches that are cut, and with a server that forgets its history.
+func TestRecordings(t *testing.T) {
+	t.Parallel()
+	ways := map[string][][]string{
+		"plain":   {nil},
+		"twice":   {nil, nil},
+		"cut":     {{"--cut-every=37"}},
+		"expired": {{"--expire-every=120"}},
+	}
+	for _, name := range recordings(t) {
+		raw, err := fs.ReadFile(evictrail.Recordings(), name+"/expected.json")
+		require.NoError(t, err)
+		var want truth
+		require.NoError(t, json.Unmarshal(raw, &want))
+		for way, plays := range ways {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				t.Parallel()
+				url := storetest.NewURL(t)
+				var before map[string][]string
+				for i, args := range plays {
+					play(t, url, name, args...)
+					if i > 0 {
+						require.Equal(t, before, everything(t, url), "rows after the second play")
+					}
+					before = everything(t, url)
+				}
+				compareEvacuations(t, url, want.Evacuations)
+				compareMigrations(t, url, want.Migrations)
+				if way == "expired" {
+					require.NotEmpty(t, before["gaps"], "each gap is a row")
+				}
+			})
+		}
+	}
+}
+
+func compareEvacuations(t *testing.T, url string, want []evacuationTruth) {
+	t.Helper()
+	got := rows[evacuationTruth](t, url, "SELECT * FROM evictrail_v1.evacuations")
+	require.Len(t, got, len(want))
+	for _, w := range want {
+		i := slices.IndexFunc(got, func(g evacuationTruth) bool {
+			return g.VMIUID == w.VMIUID && closeTo(&g.MarkedAt, &w.MarkedAt, 1500*time.Millisecond)
+		})
+		require.GreaterOrEqual(t, i, 0, "evacuation of %s at %s", w.VMI, w.MarkedAt)
+		g := got[i]
+		require.True(t, closeTo(g.EndedAt, w.EndedAt, 2*time.Second), "end of the evacuation of %s: got %v, want %v", w.VMI, g.EndedAt, w.EndedAt)
+		if w.Outcome == "open" {
+			w.Outcome = ""
+		}
+		g.MarkedAt, g.EndedAt = w.MarkedAt, w.EndedAt
+		require.Equal(t, w, g)
+	}
+}
+
+func compareMigrations(t *testing.T, url string, want []migrationTruth) {
+	t.Helper()
+	got := rows[migrationTruth](t, url, "SELECT * FROM evictrail_v1.migrations")
+	require.Len(t, got, len(want))
+	phases := rows[phaseRow](t, url, "SELECT * FROM evictrail_v1.migration_phases")
+	for _, w := range want {
+		i := slices.IndexFunc(got, func(g migrationTruth) bool { return g.UID == w.UID })
+		require.GreaterOrEqual(t, i, 0, "migration %s", w.Migration)
+		g := got[i]
+		require.True(t, closeTo(g.CreatedAt, w.CreatedAt, time.Second), "creation of %s: got %v, want %v", w.Migration, g.CreatedAt, w.CreatedAt)
+		require.True(t, closeTo(g.FinishedAt, w.FinishedAt, 1500*time.Millisecond), "end of %s: got %v, want %v", w.Migration, g.FinishedAt, w.FinishedAt)
+		comparePhases(t, w, phases)
+		forgiveUnknown(&g, &w)
+		require.Equal(t, w, g)
+	}
+}
+
+// forgiveUnknown takes out what the truth does not know, what only an audit log tells, and what was compared already.
+func forgiveUnknown(g, w *migrationTruth) {
+	if w.SourceNode == nil {
+		g.SourceNode = nil
+	}
+	if w.TargetNode == nil {
+		g.TargetNode = nil
+	}
+	if w.Mode == nil {
+		g.Mode = nil
+	}
+	if w.FailureText == nil {
+		g.FailureText = nil
+	} else if g.FailureText != nil {
+		*g.FailureText, *w.FailureText = strings.TrimSpace(*g.FailureText), strings.TrimSpace(*w.FailureText)
+	}
+	if w.Trigger == "descheduler" || w.Trigger == "eviction" {
+		g.Trigger = w.Trigger
+	}
+	g.CreatedAt, g.FinishedAt, g.Phases, w.Phases = w.CreatedAt, w.FinishedAt, nil, nil
+}
+
+func comparePhases(t *testing.T, w migrationTruth, phases []phaseRow) {
+	t.Helper()
+	at := map[string]time.Time{}
+	for _, p := range phases {
+		if p.UID == w.UID {
+			at[p.Phase] = p.At
+		}
+	}
+	require.Len(t, at, len(w.Phases), "phases of %s", w.Migration)
+	for _, p := range w.Phases {
+		want, err := time.Parse(time.RFC3339, p[1])
+		require.NoError(t, err)
+		require.Contains(t, at, p[0], w.Migration)
+		require.WithinDuration(t, want, at[p[0]], 1500*time.Millisecond, "%s of %s", p[0], w.Migration)
+	}
+}
