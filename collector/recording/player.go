@@ -21,7 +21,7 @@ func Play(ctx context.Context, rec *Recording, server *Server, hooks Hooks) erro
 	for i, line := range rec.Lines {
 		if i > 0 && hooks.Speed > 0 {
 			if err := pause(ctx, line.At.Sub(rec.Lines[i-1].At), hooks.Speed); err != nil {
-				return fmt.Errorf("play %s: %w", rec.Name, err)
+				return fmt.Errorf("play %s: line %d: %w", rec.Name, line.Number, err)
 			}
 		}
 		hooks.Clock(line.At)

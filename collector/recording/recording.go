@@ -67,9 +67,11 @@ func (r *Recording) End() time.Time { return r.Lines[len(r.Lines)-1].At }
 // maxLine bounds a line, in bytes. No object of an API server comes near it.
 const maxLine = 4 << 20
 
-// traceFile is the recording proper; policyFile the policy that the descheduler ran with.
+// traceFile is the recording proper, plainFile the same not compressed, which is read where there is no traceFile;
+// policyFile is the policy that the descheduler ran with.
 const (
 	traceFile  = "trace.jsonl.gz"
+	plainFile  = "trace.jsonl"
 	policyFile = "descheduler-policy.yaml"
 )
 
@@ -78,16 +80,22 @@ const (
 func Open(fsys fs.FS, folder string, check func(resource string, object []byte) error) (*Recording, error) {
 	name := path.Join(folder, traceFile)
 	file, err := fsys.Open(name)
+	if plain := path.Join(folder, plainFile); errors.Is(err, fs.ErrNotExist) {
+		if unpacked, plainErr := fsys.Open(plain); plainErr == nil {
+			name, file, err = plain, unpacked, nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read recording: %w: expected a folder with %s", err, traceFile)
 	}
 	defer func() { _ = file.Close() }()
-	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		return nil, fmt.Errorf("read recording: %s: %w", name, err)
-	}
 	r := &Recording{Name: path.Base(folder)}
-	if err := r.read(unzipped, name, check); err != nil {
+	if path.Ext(name) == ".gz" {
+		err = r.unzip(file, name, check)
+	} else {
+		err = r.read(file, name, check)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read recording: %w", err)
 	}
 	r.Policy, err = fs.ReadFile(fsys, path.Join(folder, policyFile))
@@ -97,9 +105,26 @@ func Open(fsys fs.FS, folder string, check func(resource string, object []byte) 
 	return r, nil
 }
 
+// cutShort takes the file's name and the number of its last whole line, 0 if there is none.
+const cutShort = "%s:%d: the file is cut short after this line: copy it again"
+
+func (r *Recording) unzip(from io.Reader, name string, check func(string, []byte) error) error {
+	unzipped, err := gzip.NewReader(from)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf(cutShort, name, 0)
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return r.read(unzipped, name, check)
+}
+
 func (r *Recording) read(from io.Reader, name string, check func(string, []byte) error) error {
 	lines := bufio.NewScanner(from)
-	lines.Buffer(make([]byte, 64<<10), maxLine)
+	lines.Buffer(make([]byte, 64<<10), maxLine+len("\n"))
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		return bufio.ScanLines(data, atEOF && lines.Err() == nil) // what a broken file ends with is no line
+	})
 	for number := 1; lines.Scan(); number++ {
 		line, err := parseLine(lines.Bytes(), check)
 		if err != nil {
@@ -111,7 +136,7 @@ func (r *Recording) read(from io.Reader, name string, check func(string, []byte)
 	last := len(r.Lines)
 	switch err := lines.Err(); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%s:%d: the file is cut short after this line: copy it again", name, last)
+		return fmt.Errorf(cutShort, name, last)
 	case errors.Is(err, bufio.ErrTooLong):
 		return fmt.Errorf("%s:%d: longer than %d bytes", name, last+1, maxLine)
 	case err != nil:
@@ -161,7 +186,7 @@ func (l *Line) identify(check func(string, []byte) error) error {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
-	if l.Object == nil {
+	if l.Object == nil || string(l.Object) == "null" {
 		return fmt.Errorf("%s without an object", l.Kind)
 	}
 	if err := json.Unmarshal(l.Object, &o); err != nil {

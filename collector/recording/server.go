@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -139,29 +140,46 @@ func (s *Server) Release(i int) []Position {
 	at, visible := s.release(i)
 	switch n := s.options.ExpireEvery; {
 	case n > 0 && (i+1)%n == 0:
-		return s.expire()
+		return s.expire(i)
 	case visible:
 		return []Position{at}
 	}
 	return nil
 }
 
-// expire makes the server forget all versions: watches end with 410 Gone and clients must list. As on an API server a
-// list is of the latest version of all resources.
-func (s *Server) expire() []Position {
+// expire makes the server forget all versions at line i: watches end with 410 Gone and clients must list. As on an API
+// server a list is of the latest version of all resources, but never of one that the resource has yet to reach: its watch
+// may lag behind the others', and a client that listed past a notification would miss it.
+func (s *Server) expire(i int) []Position {
 	var latest uint64
 	for _, r := range s.byName {
 		r.mu.Lock()
 		latest = max(latest, r.version)
 		r.mu.Unlock()
 	}
+	ahead := s.ahead(i)
 	var out []Position
-	for name, r := range s.byName {
-		if r.expire(latest) {
-			out = append(out, Position{name, formatVersion(latest)})
+	for _, name := range slices.Sorted(maps.Keys(s.byName)) {
+		version := latest
+		if next, known := ahead[name]; known {
+			version = min(latest, next-1)
+		}
+		if version, done := s.byName[name].expire(version); done {
+			out = append(out, Position{name, formatVersion(version)})
 		}
 	}
 	return out
+}
+
+// ahead gives the version of the next line after line i of each resource that has one; never 0.
+func (s *Server) ahead(i int) map[string]uint64 {
+	next := map[string]uint64{}
+	for _, l := range slices.Backward(s.rec.Lines[i+1:]) {
+		if v := max(parseVersion(l.ListResourceVersion), parseVersion(l.ResourceVersion)); v > 0 {
+			next[l.Resource] = v
+		}
+	}
+	return next
 }
 
 func (s *Server) release(i int) (at Position, visible bool) {
@@ -185,6 +203,7 @@ func (s *Server) release(i int) (at Position, visible bool) {
 		r.gone = r.gone && r.down || l.Kind == KindWatchError && step.relists
 		return at, false
 	}
+	r.ready = true // should the recording begin in the middle of a watch
 	r.apply(l)
 	return Position{l.Resource, l.ResourceVersion}, true
 }
@@ -209,20 +228,21 @@ func (r *resource) forget() {
 	r.log, r.oldest = nil, r.version
 }
 
-// expire forgets all versions, so that whoever watches must list. It tells whether there was anything to forget.
-func (r *resource) expire(latest uint64) bool {
+// expire forgets all versions, so that whoever watches must list. It gives the version of such a list, at least the one
+// asked for, and tells whether there was anything to forget.
+func (r *resource) expire(version uint64) (listed uint64, done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ready || r.down {
-		return false
+		return 0, false
 	}
-	r.version = latest
+	r.version = max(r.version, version)
 	r.forget()
-	r.oldest = latest + 1
+	r.oldest = r.version + 1
 	r.epoch++
 	r.gone = true
 	r.signal()
-	return true
+	return r.version, true
 }
 
 // remember makes the present version one to watch from: it was just listed. The lock must be held.
@@ -257,6 +277,7 @@ func (r *resource) signal() {
 // ServeHTTP answers list and watch requests.
 func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r := s.resources[strings.TrimSuffix(req.URL.Path, "/")]
+	from := req.URL.Query().Get("resourceVersion")
 	switch {
 	case req.Method != http.MethodGet:
 		refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "a recording can only be read")
@@ -264,6 +285,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		answer(w, map[string]string{"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
 	case r == nil:
 		refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+	case from != "" && !isVersion(from):
+		refuse(w, http.StatusBadRequest, "BadRequest", "resourceVersion "+strconv.Quote(from)+": expected a number")
 	case !r.await(req.Context()):
 		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the recorder could not see the API server at this time")
 	case isTrue(req, "watch"):

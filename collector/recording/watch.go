@@ -23,13 +23,8 @@ type stream struct {
 // watch answers a watch request until the client leaves, its time is over, or the server breaks it.
 func (s *Server) watch(w http.ResponseWriter, req *http.Request, r *resource) {
 	query := req.URL.Query()
-	from := query.Get("resourceVersion")
-	if from != "" && !isVersion(from) {
-		refuse(w, http.StatusBadRequest, "BadRequest", "resourceVersion "+strconv.Quote(from)+": expected a number")
-		return
-	}
 	st := &stream{w: w, r: r, server: s, bookmarks: isTrue(req, "allowWatchBookmarks")}
-	initial, refused := st.begin(parseVersion(from), isTrue(req, "sendInitialEvents"))
+	initial, refused := st.begin(parseVersion(query.Get("resourceVersion")), isTrue(req, "sendInitialEvents"))
 	if refused != "" {
 		refuse(w, http.StatusGone, "Expired", refused)
 		return
@@ -86,13 +81,17 @@ func (r *resource) state() []notification {
 
 // initialEnd is the bookmark that ends a streamed list; the lock must be held.
 func (r *resource) initialEnd() json.RawMessage {
-	raw, err := json.Marshal(map[string]any{
+	return encode(map[string]any{
 		"kind": r.kind, "apiVersion": r.apiVersion, "metadata": map[string]any{
 			"resourceVersion": formatVersion(r.version), "annotations": map[string]string{"k8s.io/initial-events-end": "true"},
 		},
 	})
+}
+
+func encode(body map[string]any) json.RawMessage {
+	raw, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // strings only
+		panic(err) // texts and numbers only
 	}
 	return raw
 }
@@ -102,6 +101,12 @@ func (st *stream) follow(ctx context.Context) {
 	for {
 		n, changed, end := st.take()
 		switch {
+		case end:
+			if n != nil {
+				st.send(string(n.kind), n.object)
+				st.flush()
+			}
+			return
 		case n != nil:
 			if n.kind == KindBookmark && !st.bookmarks {
 				continue
@@ -112,8 +117,6 @@ func (st *stream) follow(ctx context.Context) {
 			if st.cut() {
 				return
 			}
-		case end:
-			return
 		default:
 			select {
 			case <-changed:
@@ -124,8 +127,9 @@ func (st *stream) follow(ctx context.Context) {
 	}
 }
 
-// take gives the next notification, or what to wait for, or that the stream ends here because the recorder's did. What
-// was released before a break is sent before the stream ends.
+// take gives the next notification, or what to wait for, or that the stream ends here, which the notification, if there
+// is one, explains. What was released before a break of the recorder's is sent before the stream ends. Nothing is sent
+// here, under the lock: a client that does not read must not hold up Release.
 func (st *stream) take() (n *notification, changed <-chan struct{}, end bool) {
 	r := st.r
 	r.mu.Lock()
@@ -136,10 +140,9 @@ func (st *stream) take() (n *notification, changed <-chan struct{}, end bool) {
 	}
 	if st.epoch != r.epoch || st.next < r.dropped {
 		if r.gone || st.next < r.dropped {
-			st.send("ERROR", status(http.StatusGone, "Expired", tooOld(r.version, r.oldest)))
-			st.flush()
+			n = &notification{kind: "ERROR", object: encode(status(http.StatusGone, "Expired", tooOld(r.version, r.oldest)))}
 		}
-		return nil, nil, true
+		return n, nil, true
 	}
 	return nil, r.changed, false
 }
@@ -156,7 +159,7 @@ func (st *stream) cut() bool {
 	return true
 }
 
-func (st *stream) send(kind string, object any) {
+func (st *stream) send(kind string, object json.RawMessage) {
 	_ = json.NewEncoder(st.w).Encode(map[string]any{"type": kind, "object": object})
 }
 

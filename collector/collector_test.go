@@ -1,0 +1,315 @@
+package collector
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// api is a Kubernetes API of which a test sets each resource's list and what its watch then sends.
+type api struct {
+	mu      sync.Mutex
+	items   map[string][]string // by plural
+	status  map[string]int      // answered instead
+	streams map[string]chan string
+}
+
+func newAPI() *api {
+	a := &api{items: map[string][]string{}, status: map[string]int{}, streams: map[string]chan string{}}
+	for _, r := range resources {
+		a.streams[r.name] = make(chan string, 100)
+	}
+	return a
+}
+
+func (a *api) set(name string, status int, items ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status[name], a.items[name] = status, items
+}
+
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	a.mu.Lock()
+	status, items, stream := a.status[name], a.items[name], a.streams[name]
+	a.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if status != 0 {
+		w.WriteHeader(status)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no %s for you","reason":%q,"code":%d}`,
+			name, map[int]string{403: "Forbidden", 404: "NotFound"}[status], status)
+		return
+	}
+	if r.URL.Query().Get("watch") == "" {
+		_, _ = fmt.Fprintf(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"100"},"items":[%s]}`, strings.Join(items, ","))
+		return
+	}
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		for _, item := range items {
+			_, _ = fmt.Fprintf(w, `{"type":"ADDED","object":%s}`+"\n", item)
+		}
+		_, _ = fmt.Fprintln(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"100","annotations":{"k8s.io/initial-events-end":"true"}}}}`)
+	}
+	_ = http.NewResponseController(w).Flush()
+	for {
+		select {
+		case line := <-stream:
+			_, _ = fmt.Fprintln(w, line)
+			_ = http.NewResponseController(w).Flush()
+			if strings.Contains(line, `"ERROR"`) {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// sink keeps facts in memory; fail may refuse them.
+type sink struct {
+	mu    sync.Mutex
+	facts []trail.Fact
+	calls int
+	fail  func(call int, facts []trail.Fact) error
+}
+
+func (s *sink) Append(_ context.Context, facts []trail.Fact) ([]trail.Fact, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	if s.fail != nil {
+		if err := s.fail(s.calls, facts); err != nil {
+			return nil, err
+		}
+	}
+	s.facts = append(s.facts, facts...)
+	return facts, nil
+}
+
+func (s *sink) Alive(context.Context, time.Time) error { return nil }
+
+func (s *sink) kinds() map[trail.Kind]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := map[trail.Kind]int{}
+	for _, f := range s.facts {
+		out[f.Kind]++
+	}
+	return out
+}
+
+type running struct {
+	*Collector
+	api     *api
+	sink    *sink
+	log     *lockedBuffer
+	metrics *metrics.Metrics
+	stop    func() error
+}
+
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func start(t *testing.T, a *api, s *sink, change func(*Config)) *running {
+	t.Helper()
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	log := &lockedBuffer{}
+	config := Config{
+		REST: &rest.Config{Host: server.URL}, Tracker: trail.NewTracker("test"), Sink: s, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Metrics: metrics.New(prometheus.NewRegistry()), Clock: func() time.Time { return time.Now().UTC() },
+		Backoff: &wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1, Steps: 1},
+	}
+	if change != nil {
+		change(&config)
+	}
+	c, err := New(config)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Run(ctx) }()
+	stop := sync.OnceValue(func() error { cancel(); return <-done })
+	t.Cleanup(func() { _ = stop() })
+	return &running{c, a, s, log, config.Metrics, stop}
+}
+
+func (r *running) eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	require.Eventually(t, holds, 20*time.Second, 5*time.Millisecond, "%s; log:\n%s", what, r.log)
+}
+
+func vmiJSON(name, version, more string) string {
+	return fmt.Sprintf(`{"metadata":{"namespace":"shop","name":%q,"uid":%q,"resourceVersion":%q,"creationTimestamp":"2026-11-21T00:00:00Z"},"status":{"nodeName":"n1","phase":"Running"%s}}`,
+		name, "uid-"+name, version, more)
+}
+
+func notification(kind, object string) string {
+	return fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object)
+}
+
+const vmis = "virtualmachineinstances"
+
+func TestCollectorSeesListsAndWatches(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.set(vmis, 0, vmiJSON("db", "50", ""))
+	r := start(t, a, &sink{}, nil)
+	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
+	r.eventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
+	a.streams[vmis] <- notification("MODIFIED", vmiJSON("db", "101", `,"evacuationNodeName":"n1"`))
+	a.streams[vmis] <- notification("DELETED", vmiJSON("db", "102", `,"evacuationNodeName":"n1"`))
+	require.NoError(t, r.Taken(t.Context(), vmis, "102"))
+	require.NoError(t, r.Flush(t.Context()))
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 1, trail.KindEvacuationMarked: 1, trail.KindVMIEnded: 1}, r.sink.kinds())
+	require.InDelta(t, 1, testutil.ToFloat64(r.metrics.Facts.WithLabelValues("evacuation_marked", metrics.StageCommitted)), 0)
+	require.NoError(t, r.stop())
+	require.ErrorContains(t, r.Taken(t.Context(), "secrets", "1"), "not watched")
+}
+
+func TestCollectorSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.set("pods", http.StatusForbidden)
+	a.set(vmis, http.StatusNotFound)
+	r := start(t, a, &sink{}, nil)
+	ready := func() string { return strings.Join(r.Unready(), "\n") }
+	r.eventually(t, "both are named", func() bool {
+		return strings.Contains(ready(), "no right to watch pods: grant get, list and watch on pods in all namespaces") &&
+			strings.Contains(ready(), "the API server knows no virtualmachineinstances.kubevirt.io: install KubeVirt")
+	})
+	r.eventually(t, "the others work", func() bool { return len(r.Unready()) == 2 })
+	require.Equal(t, 1, strings.Count(r.log.String(), "no right to watch pods"), "logged once, tried often")
+	a.set("pods", 0)
+	a.set(vmis, 0)
+	r.eventually(t, "it goes on by itself", func() bool { return len(r.Unready()) == 0 })
+	require.Contains(t, r.log.String(), "watch works again")
+}
+
+func TestCollectorRejectsBadObjectsAndGoesOn(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	huge := fmt.Sprintf(`{"metadata":{"namespace":"shop","name":"huge","uid":"h","resourceVersion":"3","annotations":{"x":%q}}}`, strings.Repeat("x", 1<<20))
+	a.set(vmis, 0, vmiJSON("good", "2", ""), `{"metadata":{"namespace":"shop","name":"nouid","resourceVersion":"3"}}`, huge)
+	r := start(t, a, &sink{}, nil)
+	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
+	for _, version := range []string{"101", "102"} {
+		a.streams[vmis] <- notification("MODIFIED", `{"metadata":{"namespace":"shop","name":"odd","uid":"o","resourceVersion":"`+version+`"},"status":{"phase":["Running"]}}`)
+	}
+	a.streams[vmis] <- notification("ADDED", vmiJSON("better", "103", ""))
+	require.NoError(t, r.Taken(t.Context(), vmis, "103"))
+	require.NoError(t, r.Flush(t.Context()))
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 2}, r.sink.kinds())
+	require.InDelta(t, 4, testutil.ToFloat64(r.metrics.Facts.WithLabelValues("VirtualMachineInstance", metrics.StageRejected)), 0)
+	log := r.log.String()
+	for _, name := range []string{"nouid", "huge", "odd"} {
+		require.Equal(t, 1, strings.Count(log, "name="+name), "%s is logged once:\n%s", name, log)
+	}
+	require.Contains(t, log, "object without metadata.uid")
+	require.Contains(t, log, "at most 262144 are possible")
+}
+
+func TestCollectorRecordsGaps(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.set(vmis, 0, vmiJSON("db", "50", ""), vmiJSON("old", "51", ""))
+	r := start(t, a, &sink{}, func(c *Config) { c.LastAlive = time.Now().Add(-time.Hour) })
+	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
+	a.streams[vmis] <- notification("MODIFIED", vmiJSON("db", "101", ""))
+	require.NoError(t, r.Taken(t.Context(), vmis, "101"))
+	a.set(vmis, 0, vmiJSON("db", "150", `,"evacuationNodeName":"n1"`))
+	a.streams[vmis] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+	r.eventually(t, "the list after the break is taken", func() bool { return r.sink.kinds()[trail.KindEvacuationMarked] == 1 })
+	r.eventually(t, "both gaps are told", func() bool { return r.sink.kinds()[trail.KindGapClosed] == 2 })
+	require.NoError(t, r.Flush(t.Context()))
+	causes := map[string]trail.Reason{}
+	for _, f := range r.sink.facts {
+		if f.Kind == trail.KindGapClosed {
+			causes[f.Object.UID] = f.Reason
+		}
+		if f.Kind == trail.KindEvacuationMarked {
+			require.True(t, f.Late, "what a list shows is seen late")
+		}
+		if f.Kind == trail.KindVMIEnded {
+			require.Equal(t, trail.ReasonDeletedUnseen, f.Reason)
+		}
+	}
+	require.Equal(t, map[string]trail.Reason{vmis: trail.ReasonExpired, trail.SourceSelf: trail.ReasonNotRunning}, causes)
+	require.Equal(t, 1, r.sink.kinds()[trail.KindVMIEnded], "the VMI that the list no longer holds")
+}
+
+func TestWriterTriesUntilItIsStored(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.set(vmis, 0, vmiJSON("a", "1", ""), vmiJSON("b", "2", ""), vmiJSON("c", "3", ""))
+	s := &sink{fail: func(call int, _ []trail.Fact) error {
+		if call <= 2 {
+			return errors.New("the database is away")
+		}
+		return nil
+	}}
+	r := start(t, a, s, nil)
+	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
+	require.NoError(t, r.Flush(t.Context()))
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3}, s.kinds())
+	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.StoreErrors.WithLabelValues(metrics.OpAppend)), 0)
+}
+
+func TestWriterLeavesOutOnlyWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.set(vmis, 0, vmiJSON("a", "1", ""), vmiJSON("poison", "2", ""), vmiJSON("c", "3", ""), vmiJSON("d", "4", ""))
+	s := &sink{fail: func(_ int, facts []trail.Fact) error {
+		for _, f := range facts {
+			if f.VMI == "poison" {
+				return fmt.Errorf("append: %w", trail.ErrRefused)
+			}
+		}
+		return nil
+	}}
+	r := start(t, a, s, nil)
+	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
+	require.NoError(t, r.Flush(t.Context()))
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3}, s.kinds())
+	require.Equal(t, 1, strings.Count(r.log.String(), `msg="fact refused"`))
+}
+
+func TestCheckReadsAsTheWatchDoes(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, Check(vmis, json.RawMessage(vmiJSON("db", "1", ""))))
+	require.NoError(t, Check("secrets", json.RawMessage(`{}`)), "not watched, not read")
+	require.ErrorContains(t, Check(vmis, json.RawMessage(`{"metadata":{"name":"x","resourceVersion":"1"}}`)), "without metadata.uid")
+	require.ErrorContains(t, Check("nodes", json.RawMessage(`{"metadata":{"name":"x","uid":"u","resourceVersion":"1"},"spec":{"taints":1}}`)), "read /x")
+}
