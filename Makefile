@@ -1,42 +1,49 @@
 # evictrail. `make` explains itself.
 
-SHELL := /bin/bash
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-GO            ?= go
-BIN           := $(CURDIR)/bin
-LINT_VERSION  := v2.15.0
-TEST_TIMEOUT  ?= 15m
-RACE          ?=
-VERSION       ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-PACKAGE       := github.com/prometheus/common/version
-LDFLAGS       := -X $(PACKAGE).Version=$(VERSION) \
-                 -X $(PACKAGE).Revision=$(shell git rev-parse HEAD 2>/dev/null || echo unknown) \
-                 -X $(PACKAGE).Branch=$(shell git rev-parse --abbrev-ref HEAD 2>/dev/null || echo unknown)
+GO           ?= go
+BIN          := $(CURDIR)/bin
+LINT_VERSION := v2.15.0
+TEST_TIMEOUT ?= 15m
+RACE         ?=
+PKG          ?= ./...
+
+# What `evictrail version` tells. Everything comes from git, so that one commit gives one binary; a source archive, or a
+# checkout that git refuses to read, says unknown.
+git      = $(firstword $(shell $(1) 2>/dev/null || echo unknown))
+VERSION ?= $(call git,git describe --tags --always --dirty)
+STAMP   := github.com/prometheus/common/version
+LDFLAGS  = -X $(STAMP).Version=$(VERSION) \
+           -X $(STAMP).Revision=$(call git,git rev-parse HEAD) \
+           -X $(STAMP).Branch=$(call git,git rev-parse --abbrev-ref HEAD) \
+           -X $(STAMP).BuildDate=$(call git,TZ=UTC git show -s --date=format-local:%Y%m%d-%H:%M:%S --format=%cd HEAD)
 
 .PHONY: help
 help: ## Show this help
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/evictrail
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/evictrail ./cmd/evictrail
+	$(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(BIN)/evictrail ./cmd/evictrail
 
 .PHONY: demo
 demo: postgres build ## Play recorded incidents into a Postgres of our own and show what to ask (DEMO_ARGS=--once to leave then)
 	@$(BIN)/evictrail demo $(DEMO_ARGS)
 
 .PHONY: postgres
-postgres: ## Make sure that a PostgreSQL server is installed, 15 or newer
+postgres: ## Make sure that a PostgreSQL server, 15 or newer, is installed; the demo and the tests start their own from it
 	@hack/ensure-postgres.sh
 
 .PHONY: test
-test: postgres ## Run all tests (RACE=1: with the race detector)
-	$(GO) test $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) ./...
+test: postgres ## Run all tests (RACE=1: with the race detector, which needs a C compiler; PKG=./store: one package)
+	$(GO) test $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
 
 .PHONY: bench
-bench: postgres ## Run the benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: postgres ## Run the benchmarks (PKG=./store: of one package)
+	$(GO) test -run '^$$' -bench . -benchmem -timeout $(TEST_TIMEOUT) $(PKG)
 
 .PHONY: fmt
 fmt: lint-install ## Format the code
@@ -46,10 +53,11 @@ fmt: lint-install ## Format the code
 lint: lint-install ## Check style, imports and common mistakes
 	$(BIN)/golangci-lint run
 
+# The linter must be of our version and built with our Go: it refuses code newer than the Go it was built with.
 .PHONY: lint-install
 lint-install:
-	@$(BIN)/golangci-lint version 2>/dev/null | grep -q '$(LINT_VERSION:v%=%)' || { \
-	  echo "building golangci-lint $(LINT_VERSION), which takes some minutes the first time" >&2; \
+	@$(BIN)/golangci-lint version 2>/dev/null | grep -qF "version $(LINT_VERSION:v%=%) built with $$($(GO) env GOVERSION) " || { \
+	  echo "building golangci-lint $(LINT_VERSION) into bin/: some minutes the first time" >&2; \
 	  GOBIN=$(BIN) GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION); }
 
 .PHONY: generate
@@ -57,11 +65,8 @@ generate: ## Write the generated files
 	$(GO) generate ./...
 
 .PHONY: verify
-verify: ## Check that generated files, modules and formatting are up to date
+verify: ## Check that modules, formatting and generated files are up to date
 	$(GO) mod verify
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
-	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	@before=$$(git status --porcelain; git diff | sha256sum); $(MAKE) --no-print-directory generate; \
-	  after=$$(git status --porcelain; git diff | sha256sum); \
-	  test "$$before" = "$$after" || { echo "make generate changes files: run it and commit them"; git status --short; exit 1; }
+	@GO=$(GO) MAKE=$(MAKE_COMMAND) hack/verify-files.sh

@@ -39,11 +39,11 @@ type Config struct {
 	Clock   func() time.Time // must give UTC; called from the owner goroutine and the writer
 
 	LastAlive time.Time     // when the store was last told that we are alive; zero: never. The time since is a gap
-	Extra     []Observation // taken before the first list, such as the descheduler's policy; optional
+	Extra     []Observation // taken when the collector is made, such as the descheduler's policy; optional
 	Backoff   *wait.Backoff // between attempts to list and watch; nil: client-go's own, 0.8 s to 30 s
 }
 
-// Observation is an observation that does not come from a watch; it gets the time at which the collector starts.
+// Observation is an observation that does not come from a watch; it gets the time at which the collector is made.
 type Observation func(trail.Seen) trail.Observation
 
 // queued bounds the notices that wait for the owner goroutine: with the Reflectors' own objects this is the memory
@@ -77,13 +77,16 @@ func New(config Config) (*Collector, error) {
 	c := &Collector{
 		Config: config, log: config.Log, metrics: config.Metrics, client: client,
 		notices:  make(chan notice, queued),
-		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, selfGap: !config.LastAlive.IsZero(),
+		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, selfGap: !config.LastAlive.IsZero() && config.Clock().After(config.LastAlive), // not so when a recording is played again
 		moved: make(chan struct{}),
 	}
 	c.out = newWriter(config)
 	for _, r := range resources {
 		c.feeds = append(c.feeds, &feed{watched: r, c: c})
 		c.metrics.Watch(r.name)
+	}
+	for _, extra := range config.Extra {
+		c.observe(context.Background(), extra(trail.Seen{At: config.Clock()}))
 	}
 	return c, nil
 }
@@ -128,9 +131,6 @@ func (c *Collector) enqueue(ctx context.Context, n notice) error {
 
 // own is the owner goroutine: it alone touches the Tracker.
 func (c *Collector) own(ctx context.Context) {
-	for _, extra := range c.Extra {
-		c.observe(ctx, extra(trail.Seen{At: c.Clock()}))
-	}
 	for {
 		select {
 		case n := <-c.notices:
@@ -212,12 +212,10 @@ func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 		return
 	}
 	c.selfGap = false
-	if now.After(c.LastAlive) {
-		c.observe(ctx, trail.GapObservation{
-			Seen: trail.Seen{At: now}, Source: trail.SourceSelf, Key: c.LastAlive.UTC().Format(time.RFC3339Nano),
-			OpenedAt: c.LastAlive, ClosedAt: now, Cause: trail.ReasonNotRunning,
-		})
-	}
+	c.observe(ctx, trail.GapObservation{
+		Seen: trail.Seen{At: now}, Source: trail.SourceSelf, Key: c.LastAlive.UTC().Format(time.RFC3339Nano),
+		OpenedAt: c.LastAlive, ClosedAt: now, Cause: trail.ReasonNotRunning,
+	})
 }
 
 // advance notes how far a feed was taken and wakes who waits for that.
