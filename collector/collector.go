@@ -43,7 +43,7 @@ type Config struct {
 	Backoff   *wait.Backoff // between attempts to list and watch; nil: client-go's own, 0.8 s to 30 s
 }
 
-// Observation is an observation that does not come from a watch; it gets the time at which the collector is made.
+// Observation is an observation that lacks how it was seen.
 type Observation func(trail.Seen) trail.Observation
 
 // queued bounds the notices that wait for the owner goroutine: with the Reflectors' own objects this is the memory

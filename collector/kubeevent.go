@@ -35,7 +35,7 @@ type component struct {
 	Component string `json:"component"`
 }
 
-func decodeKubeEvent(raw []byte, m trail.Meta) (observer, error) {
+func decodeKubeEvent(raw []byte, m trail.Meta) (Observation, error) {
 	var v slimKubeEvent
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return nil, err

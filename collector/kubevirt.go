@@ -35,7 +35,7 @@ type slimKubeVirt struct {
 	} `json:"status"`
 }
 
-func decodeKubeVirt(raw []byte, m trail.Meta) (observer, error) {
+func decodeKubeVirt(raw []byte, m trail.Meta) (Observation, error) {
 	var v slimKubeVirt
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return nil, err

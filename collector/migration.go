@@ -80,7 +80,7 @@ func (s *slimMigrationState) state() *trail.MigrationState {
 	}
 }
 
-func decodeMigration(raw []byte, m trail.Meta) (observer, error) {
+func decodeMigration(raw []byte, m trail.Meta) (Observation, error) {
 	var v slimMigration
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return nil, err

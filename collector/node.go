@@ -14,7 +14,7 @@ type slimNode struct {
 	} `json:"spec"`
 }
 
-func decodeNode(raw []byte, m trail.Meta) (observer, error) {
+func decodeNode(raw []byte, m trail.Meta) (Observation, error) {
 	var v slimNode
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return nil, err

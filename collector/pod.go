@@ -33,7 +33,7 @@ type slimPod struct {
 	} `json:"status"`
 }
 
-func decodePod(raw []byte, m trail.Meta) (observer, error) {
+func decodePod(raw []byte, m trail.Meta) (Observation, error) {
 	var v slimPod
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return nil, err

@@ -25,12 +25,9 @@ const maxAnnotations = 256 << 10
 type object struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
-	observe observer
+	observe Observation
 	err     error // the object could not be read; metadata is there as far as it could be
 }
-
-// observer completes an observation with how it was seen.
-type observer func(trail.Seen) trail.Observation
 
 // DeepCopyObject satisfies runtime.Object. Objects are never changed after decoding, so they may be shared.
 func (o *object) DeepCopyObject() runtime.Object { return o }
@@ -46,7 +43,7 @@ type objectList struct {
 func (l *objectList) DeepCopyObject() runtime.Object { return l }
 
 // decoder reads one kind of object. It gets the metadata that is common to all.
-type decoder func(raw []byte, m trail.Meta) (observer, error)
+type decoder func(raw []byte, m trail.Meta) (Observation, error)
 
 // metadata is what is read of every object's metadata.
 type metadata struct {

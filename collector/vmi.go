@@ -32,7 +32,7 @@ type slimVMI struct {
 	} `json:"status"`
 }
 
-func decodeVMI(raw []byte, m trail.Meta) (observer, error) {
+func decodeVMI(raw []byte, m trail.Meta) (Observation, error) {
 	var v slimVMI
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return nil, err

@@ -50,15 +50,25 @@ func Watches(name string) bool {
 	return false
 }
 
-// Check reads an object as the watch of its resource would and says what makes it unreadable. Resources that are not
-// watched are not read.
-func Check(name string, raw []byte) error {
+// Decode reads an object of a watched resource, named by its plural, as its watch would. The observation lacks how it
+// was seen.
+func Decode(name string, raw []byte) (Observation, error) {
 	for _, r := range resources {
 		if r.name == name {
-			return decodeObject(raw, r.decode).err
+			o := decodeObject(raw, r.decode)
+			return o.observe, o.err
 		}
 	}
-	return nil
+	return nil, fmt.Errorf("read %s: not watched", name)
+}
+
+// Check says what makes an object unreadable. Resources that are not watched are not read.
+func Check(name string, raw []byte) error {
+	if !Watches(name) {
+		return nil
+	}
+	_, err := Decode(name, raw)
+	return err
 }
 
 func (r watched) path() string {

@@ -42,6 +42,22 @@ CREATE INDEX events_by_evacuated_node ON evictrail.events (cluster, node, occurr
     WHERE kind IN ('evacuation_marked', 'migration_seen');
 COMMENT ON INDEX evictrail.events_by_evacuated_node IS 'Which VMs a fact about a node concerns: derive again.';
 
+-- Makes the partition of the month that begins at the time given. It runs as the owner, who alone may attach partitions,
+-- so that the writer needs no right to change tables.
+-- +goose StatementBegin
+CREATE FUNCTION evictrail.ensure_month(month timestamptz) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+DECLARE
+    first timestamp := date_trunc('month', month AT TIME ZONE 'UTC');
+BEGIN
+    EXECUTE format(
+        'CREATE TABLE IF NOT EXISTS evictrail.events_%s PARTITION OF evictrail.events FOR VALUES FROM (%L) TO (%L)',
+        to_char(first, 'YYYY_MM'), first AT TIME ZONE 'UTC', (first + interval '1 month') AT TIME ZONE 'UTC');
+END
+$$;
+-- +goose StatementEnd
+REVOKE ALL ON FUNCTION evictrail.ensure_month(timestamptz) FROM PUBLIC;
+
 -- One row per subject: who holds it may derive it.
 CREATE TABLE evictrail.subjects (
     cluster    text        NOT NULL,

@@ -3,9 +3,9 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/evictrail/evictrail/trail"
@@ -43,6 +43,9 @@ func (s *Store) ensureFor(ctx context.Context, facts []trail.Fact) error {
 	return nil
 }
 
+const ensureMonthQuery = `
+SELECT evictrail.ensure_month(@month)`
+
 // ensureMonth makes the partition of one month unless it is known to exist. Without the right to make one, or with
 // rows of that month in the default partition, the default one takes the facts: they are never lost for want of a
 // partition.
@@ -53,13 +56,7 @@ func (s *Store) ensureMonth(ctx context.Context, month time.Time) error {
 	if known {
 		return nil
 	}
-	next := month.AddDate(0, 1, 0)
-	// Identifiers and bounds of a partition cannot be parameters; all three come from a time.
-	query := fmt.Sprintf(`
-CREATE TABLE IF NOT EXISTS evictrail.events_%s
-PARTITION OF evictrail.events
-FOR VALUES FROM ('%s') TO ('%s')`, month.Format("2006_01"), month.Format(time.RFC3339), next.Format(time.RFC3339))
-	_, err := s.pool.Exec(ctx, query)
+	_, err := s.pool.Exec(ctx, ensureMonthQuery, pgx.StrictNamedArgs{"month": month})
 	if err != nil && !partitionUnneeded(err) {
 		return explain("make partition of "+month.Format("2006-01"), err)
 	}

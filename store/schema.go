@@ -61,8 +61,7 @@ func (s *Store) Schema(ctx context.Context) (SchemaStatus, error) {
 	return SchemaStatus{Version: current, Expected: expected}, nil
 }
 
-// Up brings the database to the schema that this program needs and makes the partitions of this and the next month.
-// It gives the names of the schema migrations that it applied, none when there was nothing to do. A database that is
+// Up brings the database to the schema that this program needs. It gives the names of the schema migrations that it applied, none when there was nothing to do. A database that is
 // newer than this program is left alone: the error is ErrSchema.
 func (s *Store) Up(ctx context.Context) ([]string, error) {
 	p, done, err := s.provider()
@@ -110,8 +109,9 @@ GRANT USAGE ON SCHEMA evictrail_v1 TO evictrail_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA evictrail_v1 TO evictrail_reader;
 ALTER DEFAULT PRIVILEGES IN SCHEMA evictrail_v1 GRANT SELECT ON TABLES TO evictrail_reader;
 
--- The writer adds facts but cannot change them, replaces derived rows, and makes the partitions of new months.
-GRANT USAGE, CREATE ON SCHEMA evictrail TO evictrail_writer;
+-- The writer adds facts but cannot change them, replaces derived rows, and has the partitions of new months made.
+GRANT USAGE ON SCHEMA evictrail TO evictrail_writer;
+GRANT EXECUTE ON FUNCTION evictrail.ensure_month(timestamptz) TO evictrail_writer;
 GRANT USAGE ON SCHEMA evictrail_v1 TO evictrail_writer;
 GRANT SELECT ON ALL TABLES IN SCHEMA evictrail, evictrail_v1 TO evictrail_writer;
 GRANT SELECT ON public.evictrail_schema TO evictrail_writer;

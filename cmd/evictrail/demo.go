@@ -168,19 +168,20 @@ func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, 
 	if err != nil {
 		return err
 	}
-	say(out, "\n$ evictrail why %s/%s --cluster %s --at %s\n\n%s\n", namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
+	say(out, "\n$ %s why %s/%s --cluster %s --at %s\n\n%s\n", os.Args[0], namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
 		wrap(trail.Why(namespace, vm, d, rec.End()).Paragraph, 100))
 	return nil
 }
 
+// whatToTry gives commands to paste, with the program named as it was called.
 func whatToTry(url, addr string) string {
-	return fmt.Sprintf(`  export EVICTRAIL_DATABASE_URL='%s'
-  evictrail evacuations
-  evictrail migrations --cluster %s
-  evictrail timeline --cluster %s --vm demo/vm-d
+	return fmt.Sprintf(`  export EVICTRAIL_DATABASE_URL='%[1]s'
+  %[2]s evacuations
+  %[2]s migrations --cluster %[3]s
+  %[2]s timeline --cluster %[3]s --vm demo/vm-d
   psql "$EVICTRAIL_DATABASE_URL" -c 'SELECT vmi, failure_class, count(*) FROM evictrail_v1.migrations GROUP BY 1, 2 ORDER BY 3 DESC'
-  curl http://%s/metrics
-`, url, demoFirst, demoFirst, addr)
+  curl http://%[4]s/metrics
+`, url, os.Args[0], demoFirst, addr)
 }
 
 func say(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }

@@ -61,6 +61,9 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if err := checkListen(f.listen, f.auth); err != nil {
+		return err
+	}
 	config, err := f.restConfig()
 	if err != nil {
 		return err

@@ -34,6 +34,9 @@ still writes, and to run again. "run" does the same at its start.`,
 			for _, name := range applied {
 				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "applied", name)
 			}
+			if err == nil {
+				err = s.EnsureMonths(cmd.Context(), now())
+			}
 			if err == nil && len(applied) == 0 {
 				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "the schema is up to date")
 			}

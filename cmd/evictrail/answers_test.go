@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/collector"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// TestAPhaseBecomesARow walks the one-minute path: a VMIM's phase on the wire, observation, fact, derived row, reader.
+func TestAPhaseBecomesARow(t *testing.T) {
+	t.Parallel()
+	const wire = `{"metadata":{"namespace":"shop","name":"kubevirt-evacuation-x","uid":"m1","resourceVersion":"12","creationTimestamp":"2026-11-21T00:00:01Z",
+		"annotations":{"kubevirt.io/evacuationMigration":"n1"}},"spec":{"vmiName":"db"},
+		"status":{"phase":"Running","phaseTransitionTimestamps":[{"phase":"Running","phaseTransitionTimestamp":"2026-11-21T00:00:07Z"}]}}`
+
+	observation, err := collector.Decode("virtualmachineinstancemigrations", []byte(wire)) // collector/migration.go
+	require.NoError(t, err)
+	at := time.Date(2026, 11, 21, 0, 0, 7, 400_000_000, time.UTC)
+	facts := trail.NewTracker("c1").Observe(observation(trail.Seen{At: at})) // trail/migration.go
+	require.Len(t, facts, 2)
+	require.Equal(t, trail.KindMigrationPhase, facts[1].Kind)
+	require.Equal(t, "Running", facts[1].Value)
+
+	url := storetest.NewURL(t)
+	s, err := store.Open(t.Context(), url, "")
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	added, err := s.Append(t.Context(), "c1", facts) // store/facts.go, trail/attempt.go, store/derived.go
+	require.NoError(t, err)
+	require.Len(t, added, 2)
+
+	code, out, stderr := run(t, "migrations", "--vm", "shop/db", "-o", "json", "--database-url", url) // store/view.go
+	require.Equal(t, exitFound, code, stderr)
+	var got []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.Len(t, got, 1)
+	require.Equal(t, "2026-11-21T00:00:07+00:00", got[0]["running_at"])
+	require.Equal(t, "Running", got[0]["phase"])
+}
+
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	for _, name := range []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy"} {
+		play(t, url, name)
+	}
+	ask := func(args ...string) string {
+		code, out, stderr := run(t, append(args, "--database-url", url)...)
+		require.Equal(t, exitFound, code, "%v: %s", args, stderr)
+		return out
+	}
+	all := ask("evacuations")
+	require.Len(t, strings.Split(strings.TrimSpace(all), "\n"), 1+8+3+4)
+	require.Contains(t, all, "CLUSTER", "several clusters are told apart")
+	drain := ask("evacuations", "--cluster", "c-node-drain")
+	require.NotContains(t, drain, "CLUSTER")
+	require.Contains(t, drain, "web-3")
+	require.NotContains(t, drain, "vm-d")
+	require.Len(t, strings.Split(strings.TrimSpace(ask("evacuations", "--node", "worker-2", "--cluster", "c-node-drain", "--limit", "2")), "\n"), 3)
+	require.NotContains(t, ask("migrations", "--since", "2026-11-21T00:44:00Z", "--cluster", "b-dual-retry-loop-v1.8"), "xr9vm")
+	records, err := csv.NewReader(strings.NewReader(ask("migrations", "-n", "demo", "--vm", "vm-d", "-o", "csv"))).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, records, 7)
+	require.Contains(t, ask("timeline", "--vm", "demo/vm-d"), "Attempt 6 (kubevirt-evacuation-pchh5) succeeded from worker-1 to worker-2.")
+	for _, view := range []string{"evacuations", "migrations", "timeline"} {
+		require.True(t, json.Valid([]byte(ask(view, "-o", "json", "--limit", "0"))))
+	}
+}
+
+func TestWhy(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	for _, name := range []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "k-blocked-slot"} {
+		play(t, url, name)
+	}
+	for _, c := range []struct {
+		name, vm, at string
+		says         []string
+	}{
+		{"a chain of failures that ended well", "demo/vm-d", "2026-11-21T00:45:07Z", []string{
+			"asked by the descheduler (asserted", "KubeVirt made 6 attempts; 5 failed (2 × data_plane, libvirt_error", "after 11m14s, by attempt 6", "runs on worker-2",
+		}},
+		{"the same in the middle of it", "demo/vm-d", "2026-11-21T00:36:30Z", []string{"4 failed", "still to move, 3m33s after", "Attempt 5 (kubevirt-evacuation-d64t9) is in phase Pending", "evacuate/cancel"}},
+		{"a drain", "demo/web-3", "2026-11-21T00:36:00Z", []string{"asked by whoever drains the node (inferred: node worker-2 was cordoned", "by attempt 2"}},
+		{"strategy External", "demo/ext-2", "2026-11-21T00:45:48Z", []string{"makes no migration: the controller that owns the VM has to act", `{"evacuationNodeName": "worker-1"}`}},
+		{"a user's own move", "demo/app-2", "2026-11-21T00:41:00Z", []string{"migration bob-rebalance-jcnkw was created (for: named_node)", "from worker-3 to worker-1"}},
+		{"an eviction that never ends", "demo/nbr-2", "2026-11-21T01:10:40Z", []string{"9 attempts; 8 failed (8 × data_plane, libvirt_error)", "is in phase Pending since 2026-11-21 01:10:29Z"}},
+		{"nothing happened", "demo/app-4", "2026-11-21T00:41:00Z", []string{"no eviction and no migration", "runs on worker-1"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, out, stderr := run(t, "why", c.vm, "--at", c.at, "--database-url", url)
+			require.Equal(t, exitFound, code, stderr)
+			said := strings.Join(strings.Fields(out), " ")
+			for _, s := range c.says {
+				require.Contains(t, said, s)
+			}
+			require.Contains(t, out, "Evidence:\n  2026-11-21")
+		})
+	}
+}
+
+func TestExitStatuses(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says string
+	}{
+		{"VM that nobody knows", []string{"why", "shop/nope"}, exitNotFound, "`evictrail timeline` lists the VMs that are known"},
+		{"nothing to list", []string{"evacuations"}, exitNotFound, "nothing found"},
+		{"nothing to list as JSON", []string{"gaps", "-o", "json"}, exitNotFound, "nothing found"},
+		{"not a VM", []string{"why", "nope"}, exitUsage, "expected NAMESPACE/VM"},
+		{"no VM", []string{"why"}, exitUsage, "accepts 1 arg(s)"},
+		{"unknown flag", []string{"evacuations", "--colour"}, exitUsage, "unknown flag"},
+		{"unknown format", []string{"evacuations", "-o", "xml"}, exitUsage, "expected table, json or csv"},
+		{"unknown time", []string{"evacuations", "--since", "yesterday"}, exitUsage, "or an age such as 90m or 7d"},
+		{"two namespaces", []string{"evacuations", "-n", "a", "--vm", "b/c"}, exitUsage, "is not in namespace a"},
+		{"no such recording", []string{"play", "/nowhere"}, exitError, "expected a folder with trace.jsonl.gz"},
+		{"negative", []string{"play", recordingDir("c-node-drain"), "--cut-every=-1"}, exitUsage, "must not be negative"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := run(t, append(c.args, "--database-url", url)...)
+			require.Equal(t, c.code, code, stderr)
+			require.Contains(t, stderr, c.says)
+		})
+	}
+	code, _, stderr := run(t, "evictions")
+	require.Equal(t, exitUsage, code, stderr)
+	code, _, stderr = run(t, "evacuations", "--database-url", "")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "give --database-url or set EVICTRAIL_DATABASE_URL")
+	code, _, stderr = run(t, "evacuations", "--database-url", "postgres://u:secret@127.0.0.1:1/x")
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "database unavailable")
+	require.NotContains(t, stderr, "secret")
+	code, _, stderr = run(t, "run", "--listen", "0.0.0.0:0")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--auth=none")
+}
+
+func TestSchemaCommands(t *testing.T) {
+	t.Parallel()
+	url := storetest.EmptyURL(t)
+	code, _, stderr := run(t, "schema", "status", "--database-url", url)
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "run `evictrail schema up`")
+	code, _, stderr = run(t, "evacuations", "--database-url", url)
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "run `evictrail schema up`")
+	code, out, stderr := run(t, "schema", "up", "--database-url", url)
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, out, "applied 001_facts.sql")
+	code, out, _ = run(t, "schema", "up", "--database-url", url)
+	require.Equal(t, exitFound, code)
+	require.Contains(t, out, "up to date")
+	code, out, _ = run(t, "schema", "roles")
+	require.Equal(t, exitFound, code)
+	require.Contains(t, out, "evictrail_reader")
+	code, out, _ = run(t, "version")
+	require.Equal(t, exitFound, code)
+	require.Contains(t, out, "evictrail, version")
+	code, out, _ = run(t, "completion", "bash")
+	require.Equal(t, exitFound, code)
+	require.Contains(t, out, "__start_evictrail")
+}
+
+// TestPlayRefusesABrokenRecording takes a recording whole or not at all, and says where it is broken.
+func TestPlayRefusesABrokenRecording(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	dir := filepath.Join(t.TempDir(), "broken")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	line := `{"t":"2026-11-21T00:00:00Z","resource":"virtualmachineinstances","kind":"SYNC","listResourceVersion":"5","object":{"metadata":{"name":"db","namespace":"shop","uid":"u","resourceVersion":"3"}}}` + "\n"
+	_, err := z.Write([]byte(line + strings.Replace(line, `"uid":"u"`, `"uid":"u","annotations":{"big":"`+strings.Repeat("x", 1<<20)+`"}`, 1)))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "trace.jsonl.gz"), b.Bytes(), 0o644))
+	code, _, stderr := run(t, "play", dir, "--database-url", url)
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "broken/trace.jsonl.gz:2: read shop/db: annotations of")
+	require.Empty(t, everything(t, url)["events"])
+}

@@ -1,0 +1,172 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		code string
+		is   error
+		says string
+	}{
+		{"25006", store.ErrUnavailable, "is this a standby?"},
+		{"53100", store.ErrUnavailable, "disk is full"},
+		{"53300", store.ErrUnavailable, "too many connections"},
+		{"42501", store.ErrUnavailable, "evictrail schema roles"},
+		{"42P01", store.ErrSchema, "evictrail schema up"},
+		{"57P01", store.ErrUnavailable, ""},
+		{"22P05", trail.ErrRefused, ""},
+		{"23514", trail.ErrRefused, ""},
+	} {
+		err := store.Explain("append facts", &pgconn.PgError{Code: c.code, Message: "as Postgres says it"})
+		require.ErrorIs(t, err, c.is, c.code)
+		require.ErrorContains(t, err, c.says)
+		require.ErrorContains(t, err, "as Postgres says it")
+	}
+	require.NoError(t, store.Explain("x", nil))
+	require.ErrorIs(t, store.Explain("x", errors.New("broken pipe")), store.ErrUnavailable)
+}
+
+func TestNewerDatabaseIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	_, err := s.Pool().Exec(t.Context(), "INSERT INTO public.evictrail_schema (version_id, is_applied) VALUES (999, true)")
+	require.NoError(t, err)
+	_, err = s.Up(t.Context())
+	require.ErrorIs(t, err, store.ErrSchema)
+	require.ErrorContains(t, err, "use a newer evictrail")
+}
+
+func TestReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	facts := incident("c1", 1)
+	readOnly(t, s, "on")
+	_, err := s.Append(t.Context(), "c1", facts)
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorContains(t, err, "read-only")
+	readOnly(t, s, "off")
+	require.Empty(t, dump(t, s)["events"], "nothing half-written")
+	added, err := s.Append(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	require.Len(t, added, len(facts), "the same call succeeds later")
+}
+
+// readOnly turns the whole database of a store read-only or back, for new connections.
+func readOnly(t *testing.T, s *store.Store, value string) {
+	t.Helper()
+	var name string
+	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT current_database()").Scan(&name))
+	_, err := s.Pool().Exec(t.Context(), "BEGIN READ WRITE; ALTER DATABASE "+name+" SET default_transaction_read_only = "+value+"; COMMIT")
+	require.NoError(t, err)
+	s.Pool().Reset()
+}
+
+func TestUnreachableDatabase(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := store.Open(ctx, "postgres://u:secret@127.0.0.1:1/x", "")
+	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.NotContains(t, err.Error(), "secret")
+	_, err = store.Open(ctx, "postgres://u:secret@[x", "")
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "secret")
+}
+
+// TestAppendIsAllOrNothing breaks the derived half of a transaction: its facts are not there either.
+func TestAppendIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	_, err := s.Pool().Exec(t.Context(), "ALTER TABLE evictrail.placements ADD CHECK (node <> 'n2')")
+	require.NoError(t, err)
+	_, err = s.Append(t.Context(), "c1", incident("c1", 1))
+	require.ErrorIs(t, err, trail.ErrRefused)
+	for view, rows := range dump(t, s) {
+		require.Empty(t, rows, view)
+	}
+}
+
+// TestRolesDoWhatTheyMay runs the SQL of Roles and then works as each role.
+func TestRolesDoWhatTheyMay(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	makeRoles(t, s)
+	_, err := s.Append(t.Context(), "c1", incident("c1", 1))
+	require.NoError(t, err)
+	as := func(role, sql string) error {
+		_, err := s.Pool().Exec(t.Context(), "BEGIN; SET LOCAL ROLE "+role+"; "+sql+"; ROLLBACK")
+		if err != nil {
+			_, rollback := s.Pool().Exec(t.Context(), "ROLLBACK")
+			require.NoError(t, rollback)
+		}
+		return err
+	}
+	require.NoError(t, as("evictrail_reader", "SELECT * FROM evictrail_v1.migration_phases"))
+	require.ErrorContains(t, as("evictrail_reader", "SELECT * FROM evictrail.events"), "permission denied")
+	require.ErrorContains(t, as("evictrail_writer", "UPDATE evictrail.events SET reason = 'x'"), "permission denied")
+	require.ErrorContains(t, as("evictrail_writer", "DELETE FROM evictrail.events"), "permission denied")
+	require.NoError(t, as("evictrail_writer", "DELETE FROM evictrail.migrations"))
+}
+
+// TestWriterNeedsNoMore appends as the writer, a month that has no partition included.
+func TestWriterNeedsNoMore(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	owner, err := store.Open(t.Context(), url, "")
+	require.NoError(t, err)
+	t.Cleanup(owner.Close)
+	makeRoles(t, owner)
+	writer, err := store.Open(t.Context(), url+"&options=-c%20role%3Devictrail_writer", "")
+	require.NoError(t, err)
+	t.Cleanup(writer.Close)
+	facts := incident("c1", 2)
+	added, err := writer.Append(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	require.Len(t, added, len(facts))
+	require.NoError(t, writer.Resume(t.Context(), "c1", trail.NewTracker("c1")))
+	_, err = writer.Rederive(t.Context(), "c1")
+	require.NoError(t, err)
+	var stray int
+	require.NoError(t, owner.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stray))
+	require.Zero(t, stray)
+}
+
+// TestEveryColumnIsExplained holds that users find a comment on each view and column.
+func TestEveryColumnIsExplained(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	var missing []string
+	err := s.Pool().QueryRow(t.Context(), `
+SELECT coalesce(array_agg(c.relname || coalesce('.' || a.attname, '')), '{}')
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'evictrail_v1'
+LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+WHERE c.relkind = 'v' AND col_description(c.oid, coalesce(a.attnum, 0)) IS NULL`).Scan(&missing)
+	require.NoError(t, err)
+	require.Empty(t, missing)
+}
+
+// rolesMade keeps tests from making the roles, which belong to the whole server, at once.
+var rolesMade sync.Mutex
+
+func makeRoles(t *testing.T, s *store.Store) {
+	t.Helper()
+	rolesMade.Lock()
+	defer rolesMade.Unlock()
+	_, err := s.Pool().Exec(t.Context(), store.Roles())
+	require.NoError(t, err)
+}
