@@ -1,0 +1,28 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// TestReadmeQueriesWork runs every SQL query of the README on a recorded cluster.
+func TestReadmeQueriesWork(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	url := storetest.NewURL(t)
+	for _, name := range []string{"k-blocked-slot", "b-dual-retry-loop-v1.8"} {
+		play(t, url, name)
+	}
+	queries := regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllSubmatch(readme, -1)
+	require.Len(t, queries, 3)
+	for _, q := range queries {
+		got := rows[map[string]any](t, url, regexp.MustCompile(`now\(\)`).ReplaceAllString(string(q[1]), "timestamptz '2026-11-22'"))
+		require.NotEmpty(t, got, string(q[1]))
+	}
+}
