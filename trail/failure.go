@@ -2,6 +2,7 @@ package trail
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -225,7 +226,7 @@ func (m *migration) failure(onVMI []KubeEventDetail, l *life) failure {
 		}
 		return failure{FailureDataPlane, CauseReported, "failureReason of a form not known here"}
 	}
-	if f, ok := eventFailure(m.events, onVMI); ok {
+	if f, ok := m.eventFailure(onVMI); ok {
 		return f
 	}
 	return m.failureByPhase()
@@ -264,10 +265,15 @@ func (m *migration) splitAbort(cause FailureReason) FailureReason {
 	return cause
 }
 
-// eventFailure finds the row of the table that any Event matches, those on the migration first.
-func eventFailure(onMigration, onVMI []KubeEventDetail) (failure, bool) {
+// eventFailure finds the row of the table that any Event matches, those on the migration first. That a pod had no node
+// at some time is no cause once it got one.
+func (m *migration) eventFailure(onVMI []KubeEventDetail) (failure, bool) {
+	_, scheduled := m.target()
 	for _, row := range eventTexts {
-		for _, d := range append(append([]KubeEventDetail{}, onMigration...), onVMI...) {
+		if row.cause == CauseUnschedulable && scheduled {
+			continue
+		}
+		for _, d := range slices.Concat(m.events, onVMI) {
 			if _, ok := matchText([]failureText{row}, d.Message); ok {
 				return failure{row.class, row.cause, "Event " + d.Reason}, true
 			}
@@ -276,13 +282,18 @@ func eventFailure(onMigration, onVMI []KubeEventDetail) (failure, bool) {
 	return failure{}, false
 }
 
+// target tells whether the scheduler found no node for a target pod at some time, and whether it found one in the end.
+func (m *migration) target() (unschedulable, scheduled bool) {
+	for _, p := range m.pods {
+		unschedulable = unschedulable || p.Reason == ReasonUnschedulable
+		scheduled = scheduled || p.Reason == ReasonScheduled
+	}
+	return unschedulable, scheduled
+}
+
 // failureByPhase judges by how far the migration came and what became of its target pod.
 func (m *migration) failureByPhase() failure {
-	scheduled, unschedulable := false, false
-	for _, p := range m.pods {
-		scheduled = scheduled || p.Reason == ReasonScheduled
-		unschedulable = unschedulable || p.Reason == ReasonUnschedulable
-	}
+	unschedulable, scheduled := m.target()
 	started := !m.result.StartedAt.IsZero() && !m.result.StartedAt.Equal(m.result.EndedAt)
 	switch {
 	case unschedulable && !scheduled:

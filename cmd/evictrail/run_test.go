@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail"
+	"github.com/evictrail/evictrail/collector/recording"
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// TestRun runs the service on a cluster that stands still at the end of a recording, stops it, and starts it again.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	rec, err := recording.Open(evictrail.Recordings(), "k-blocked-slot", nil)
+	require.NoError(t, err)
+	server := recording.NewServer(rec, recording.ServerOptions{})
+	for i := range rec.Lines {
+		server.Release(i)
+	}
+	cluster := httptest.NewServer(server)
+	t.Cleanup(cluster.Close)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(kubeconfig, []byte(strings.ReplaceAll(`
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: SERVER}}]
+contexts: [{name: c, context: {cluster: c}}]
+current-context: c
+`, "SERVER", cluster.URL)), 0o600))
+
+	url := storetest.NewURL(t)
+	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url}
+	first := startRun(t, args)
+	require.Contains(t, first.get(t, "/metrics"), `evictrail_watch_synced{resource="virtualmachineinstances"} 1`)
+	require.Equal(t, "ok\n", first.get(t, "/livez"))
+	require.Equal(t, exitFound, first.stop())
+	code, out, stderr := run(t, "evacuations", "--database-url", url)
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, out, "nbr-2")
+	before := everything(t, url)
+	require.Empty(t, before["gaps"])
+
+	second := startRun(t, args)
+	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, 20*time.Second, 20*time.Millisecond,
+		"the time between is a gap")
+	require.Equal(t, exitFound, second.stop())
+	after := everything(t, url)
+	require.Equal(t, before["events"], withoutGaps(after["events"]), "nothing else is new")
+}
+
+func withoutGaps(events []string) []string {
+	var out []string
+	for _, e := range events {
+		if !strings.Contains(e, `"kind": "gap_`) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// service is a run of this process that is ready.
+type runningService struct {
+	addr string
+	stop func() int
+}
+
+func (s runningService) get(t *testing.T, path string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.addr+path, nil)
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+func startRun(t *testing.T, args []string) runningService {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	log := &lockedBuilder{}
+	code := make(chan int, 1)
+	go func() { code <- execute(ctx, args, io.Discard, log) }()
+	s := runningService{stop: sync.OnceValue(func() int { cancel(); return <-code })}
+	t.Cleanup(func() { _ = s.stop() })
+	address := regexp.MustCompile(`addr=(\S+)`)
+	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 20*time.Second, 5*time.Millisecond, log)
+	s.addr = address.FindStringSubmatch(log.String())[1]
+	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 20*time.Second, 20*time.Millisecond, log)
+	return s
+}
+
+// lockedBuilder is a text that is read while it is written.
+type lockedBuilder struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lockedBuilder) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuilder) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
