@@ -13,7 +13,6 @@ type slimVMI struct {
 	Metadata struct {
 		Annotations struct {
 			EvictionSource string `json:"kubevirt.io/eviction-source"`
-			CreateTarget   string `json:"kubevirt.io/create-migration-target"`
 		} `json:"annotations"`
 	} `json:"metadata"`
 	Spec struct {
@@ -38,16 +37,15 @@ func decodeVMI(raw []byte, m trail.Meta) (Observation, error) {
 		return nil, err
 	}
 	o := trail.VMIObservation{
-		Meta:            m,
-		Node:            v.Status.NodeName,
-		Phase:           v.Status.Phase,
-		Strategy:        v.Spec.EvictionStrategy,
-		Mark:            v.Status.EvacuationNodeName,
-		EvictionSource:  v.Metadata.Annotations.EvictionSource,
-		CreateForTarget: v.Metadata.Annotations.CreateTarget == "true",
-		Conditions:      conditionsFrom(v.Status.Conditions),
-		PhaseTimes:      phaseTimesFrom(v.Status.PhaseTransitionTimestamps),
-		State:           v.Status.MigrationState.state(),
+		Meta:           m,
+		Node:           v.Status.NodeName,
+		Phase:          v.Status.Phase,
+		Strategy:       v.Spec.EvictionStrategy,
+		Mark:           v.Status.EvacuationNodeName,
+		EvictionSource: v.Metadata.Annotations.EvictionSource,
+		Conditions:     conditionsFrom(v.Status.Conditions),
+		PhaseTimes:     phaseTimesFrom(v.Status.PhaseTransitionTimestamps),
+		State:          v.Status.MigrationState.state(),
 	}
 	if o.State != nil {
 		o.State.GuestMemory = bytesOf(v.Status.Memory.GuestCurrent)

@@ -109,6 +109,7 @@ func (w *writer) run(ctx context.Context, stopping <-chan struct{}) error {
 	for {
 		batch, done := w.next(ctx, alive.C)
 		if done {
+			w.alive(ctx)
 			return nil
 		}
 		if len(batch) == 0 {

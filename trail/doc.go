@@ -16,6 +16,7 @@
 // says so; the collector's one goroutine owns the Tracker.
 //
 // One noun, one file: vmi.go, pod.go, migration.go, node.go, config.go, kubeevent.go and gap.go each hold what is seen
-// of that noun and which facts it makes; evacuation.go, attempt.go, trigger.go, failure.go, placement.go and timeline.go
-// hold what is derived. Read observation.go, fact.go and reason.go first, then tracker.go, then derive.go.
+// of that noun and which facts it makes; outcome.go (one migration), evacuation.go, attempt.go (which migration belongs
+// to which evacuation), trigger.go, failure.go, placement.go and timeline.go hold what is derived. Read observation.go,
+// fact.go and reason.go first, then tracker.go, then derive.go.
 package trail

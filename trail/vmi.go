@@ -9,15 +9,14 @@ import (
 type VMIObservation struct {
 	Seen
 	Meta
-	Node            string
-	Phase           string
-	Strategy        string // spec.evictionStrategy; empty when unset
-	Mark            string // status.evacuationNodeName; empty when not marked
-	EvictionSource  string // annotation kubevirt.io/eviction-source; empty when absent
-	Conditions      []Condition
-	PhaseTimes      []PhaseTime
-	State           *MigrationState // of the last migration handed over, which need not be the one under way
-	CreateForTarget bool            // annotation kubevirt.io/create-migration-target: a decentralized receiver
+	Node           string
+	Phase          string
+	Strategy       string // spec.evictionStrategy; empty when unset
+	Mark           string // status.evacuationNodeName; empty when not marked
+	EvictionSource string // annotation kubevirt.io/eviction-source; empty when absent
+	Conditions     []Condition
+	PhaseTimes     []PhaseTime
+	State          *MigrationState // of the last migration handed over, which need not be the one under way
 }
 
 // The aspects of a VMI that are recorded.

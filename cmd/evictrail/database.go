@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -63,6 +65,23 @@ func (d *databaseFlags) openOrEmbed(ctx context.Context, log *slog.Logger) (*dat
 		return nil, err
 	}
 	return &database{Store: s, url: url, server: server}, nil
+}
+
+// await opens the database like openOrEmbed, but waits for one that is away: a service starts before its database.
+func (d *databaseFlags) await(ctx context.Context, log *slog.Logger) (*database, error) {
+	const least, most = time.Second, 30 * time.Second
+	for wait := least; ; wait = min(2*wait, most) {
+		db, err := d.openOrEmbed(ctx, log)
+		if d.url == "" || !errors.Is(err, store.ErrUnavailable) {
+			return db, err
+		}
+		log.Warn("database is away, trying again", "remaining", wait, "err", err)
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // close gives back the connections and stops the embedded server.

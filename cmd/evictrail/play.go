@@ -83,7 +83,12 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 	if f.cluster == "" {
 		f.cluster = rec.Name
 	}
-	return p.play(ctx, rec, f.cluster)
+	started := time.Now()
+	if err := p.play(ctx, rec, f.cluster); err != nil {
+		return err
+	}
+	say(cmd.OutOrStdout(), "played %d lines into cluster %s in %s\n", len(rec.Lines), f.cluster, time.Since(started).Round(time.Millisecond))
+	return nil
 }
 
 // player plays recordings through the collector into a store.

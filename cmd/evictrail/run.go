@@ -77,7 +77,7 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	db, err := f.db.openOrEmbed(ctx, log)
+	db, err := f.db.await(ctx, log)
 	if err != nil {
 		return err
 	}

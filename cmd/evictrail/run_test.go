@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail"
@@ -31,14 +32,7 @@ func TestRun(t *testing.T) {
 	}
 	cluster := httptest.NewServer(server)
 	t.Cleanup(cluster.Close)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(kubeconfig, []byte(strings.ReplaceAll(`
-apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: SERVER}}]
-contexts: [{name: c, context: {cluster: c}}]
-current-context: c
-`, "SERVER", cluster.URL)), 0o600))
+	kubeconfig := writeKubeconfig(t, cluster.URL)
 
 	url := storetest.NewURL(t)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url}
@@ -58,6 +52,50 @@ current-context: c
 	require.Equal(t, exitFound, second.stop())
 	after := everything(t, url)
 	require.Equal(t, before["events"], withoutGaps(after["events"]), "nothing else is new")
+}
+
+func writeKubeconfig(t *testing.T, server string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(`
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: SERVER}}]
+contexts: [{name: c, context: {cluster: c}}]
+current-context: c
+`, "SERVER", server)), 0o600))
+	return file
+}
+
+// TestRunWaitsForItsDatabase starts the service before its database exists.
+func TestRunWaitsForItsDatabase(t *testing.T) {
+	t.Parallel()
+	cluster := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(cluster.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	url := storetest.EmptyURL(t)
+	log := &lockedBuilder{}
+	args := []string{
+		"run", "--kubeconfig", writeKubeconfig(t, cluster.URL), "--cluster", "c1", "--listen", "127.0.0.1:0",
+		"--database-url", strings.Replace(url, "?", "_later?", 1),
+	}
+	code := make(chan int, 1)
+	go func() { code <- execute(ctx, args, io.Discard, log) }()
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "create the database first") }, 20*time.Second, 5*time.Millisecond, log)
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	var name string
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_database()").Scan(&name))
+	_, err = conn.Exec(t.Context(), "CREATE DATABASE "+name+"_later")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=recording") }, 20*time.Second, 5*time.Millisecond, log)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "install KubeVirt") }, 20*time.Second, 5*time.Millisecond, log)
+	cancel()
+	require.Equal(t, exitFound, <-code)
+	_, err = conn.Exec(context.WithoutCancel(t.Context()), "DROP DATABASE "+name+"_later WITH (FORCE)")
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(context.WithoutCancel(t.Context())))
 }
 
 func withoutGaps(events []string) []string {

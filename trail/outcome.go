@@ -1,0 +1,235 @@
+package trail
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Migration is one VMIM from its creation to its end.
+type Migration struct {
+	UID               string        `json:"migration_uid"`
+	Name              string        `json:"migration"`
+	Namespace         string        `json:"namespace"`
+	VMI               string        `json:"vmi"`
+	VMIUID            string        `json:"vmi_uid,omitempty"`
+	Trigger           Trigger       `json:"trigger"`
+	TriggerConfidence Confidence    `json:"trigger_confidence"`
+	TriggerEvidence   string        `json:"trigger_evidence"`
+	EvacuationID      *FactID       `json:"evacuation_id,omitempty"`
+	Attempt           int           `json:"attempt,omitempty"` // from 1 within its evacuation; 0 outside of any
+	Priority          string        `json:"priority,omitempty"`
+	SourceNode        string        `json:"source_node,omitempty"`
+	TargetNode        string        `json:"target_node,omitempty"`
+	CreatedAt         time.Time     `json:"created_at"`
+	PendingAt         time.Time     `json:"pending_at,omitzero"`
+	SchedulingAt      time.Time     `json:"scheduling_at,omitzero"`
+	ScheduledAt       time.Time     `json:"scheduled_at,omitzero"`
+	PreparingTargetAt time.Time     `json:"preparing_target_at,omitzero"`
+	TargetReadyAt     time.Time     `json:"target_ready_at,omitzero"`
+	RunningAt         time.Time     `json:"running_at,omitzero"`
+	FinishedAt        time.Time     `json:"finished_at,omitzero"`
+	Phase             string        `json:"phase,omitempty"` // the last one seen
+	Outcome           Outcome       `json:"outcome,omitempty"`
+	FailureClass      FailureClass  `json:"failure_class,omitempty"`
+	FailureReason     FailureReason `json:"failure_reason,omitempty"`
+	FailureText       string        `json:"failure_text,omitempty"` // migrationState.failureReason as it came
+	FailureEvidence   string        `json:"failure_evidence,omitempty"`
+	Mode              string        `json:"mode,omitempty"`
+	Policy            string        `json:"policy,omitempty"`
+	SeenLate          bool          `json:"seen_late"` // its creation or its end came from a list
+	Phases            []PhaseTime   `json:"-"`         // in the order of their times
+}
+
+// migration is a Migration with what deriving it needs.
+type migration struct {
+	Migration
+	spec       *SeenDetail
+	seenAt     time.Time // our time of the first sight
+	listed     bool      // the first sight was a list
+	evacuation *evacuation
+	result     ResultDetail // merged over what the VMI and the VMIM said, latest first
+	deletion   *EndDetail
+	gone       *EndDetail
+	goneAt     time.Time
+	aborting   bool // condition migrationAbortRequested
+	pods       []Fact
+	events     []KubeEventDetail
+	failedSeen bool
+}
+
+// migrationsOf gathers the migrations of one VM, in the order of their creation. Only those whose VMIM was seen have
+// a row; what a VMI tells of others stays a fact.
+func migrationsOf(facts []Fact, lives []*life) []*migration {
+	byUID := map[string]*migration{}
+	var out []*migration
+	for _, f := range facts {
+		if f.Kind != KindMigrationSeen {
+			continue
+		}
+		m := newMigration(f)
+		byUID[m.UID] = m
+		out = append(out, m)
+	}
+	for _, f := range facts {
+		if m := byUID[f.MigrationUID]; m != nil {
+			m.add(f)
+		}
+	}
+	for _, m := range out {
+		m.complete(lives)
+	}
+	slices.SortStableFunc(out, func(a, b *migration) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), a.seenAt.Compare(b.seenAt), strings.Compare(a.UID, b.UID))
+	})
+	return out
+}
+
+func newMigration(f Fact) *migration {
+	m := &migration{seenAt: f.ObservedAt, listed: f.Late, spec: &SeenDetail{}}
+	m.Migration = Migration{
+		UID: f.MigrationUID, Name: f.Migration, Namespace: f.Namespace, VMI: f.VMI, CreatedAt: f.OccurredAt, SeenLate: f.Late,
+	}
+	if d, ok := f.Detail.(*SeenDetail); ok {
+		m.spec = d
+		m.Priority, m.SourceNode = d.Priority, d.EvacuationNode
+	}
+	return m
+}
+
+// add takes in one fact that names the migration.
+func (m *migration) add(f Fact) {
+	switch d := f.Detail.(type) {
+	case *ResultDetail:
+		m.addResult(f, d)
+	case *EndDetail:
+		if f.Kind == KindMigrationGone {
+			m.gone, m.goneAt = d, f.OccurredAt
+		} else {
+			m.deletion = d
+		}
+	case *ConditionDetail:
+		if d.Type == ConditionAbortRequested {
+			m.aborting = m.aborting || d.Status == "True"
+		}
+	case *PodDetail:
+		m.pods = append(m.pods, f)
+		m.VMIUID = cmp.Or(f.VMIUID, m.VMIUID)
+	case *KubeEventDetail:
+		m.events = append(m.events, *d)
+	}
+	if f.Kind == KindMigrationPhase {
+		m.addPhase(f)
+	}
+}
+
+// addResult merges a migration state: what a later one leaves out, an earlier one may have said. The state of the VMI
+// names the VMI's own UID, which the VMIM does not.
+func (m *migration) addResult(f Fact, d *ResultDetail) {
+	m.VMIUID = cmp.Or(f.VMIUID, m.VMIUID)
+	r := &m.result
+	r.SourceNode, r.TargetNode = cmp.Or(d.SourceNode, r.SourceNode), cmp.Or(d.TargetNode, r.TargetNode)
+	r.Mode, r.Policy = cmp.Or(d.Mode, r.Mode), cmp.Or(d.Policy, r.Policy)
+	r.FailureReason, r.AbortStatus = cmp.Or(d.FailureReason, r.FailureReason), cmp.Or(d.AbortStatus, r.AbortStatus)
+	r.Failed, r.Completed = r.Failed || d.Failed, r.Completed || d.Completed
+	r.AbortRequested = r.AbortRequested || d.AbortRequested
+	r.CompletionTimeoutPerGiB = cmp.Or(d.CompletionTimeoutPerGiB, r.CompletionTimeoutPerGiB)
+	r.ProgressTimeout = cmp.Or(d.ProgressTimeout, r.ProgressTimeout)
+	r.GuestMemory = cmp.Or(d.GuestMemory, r.GuestMemory)
+	if !d.StartedAt.IsZero() {
+		r.StartedAt = d.StartedAt
+	}
+	if !d.EndedAt.IsZero() {
+		r.EndedAt = d.EndedAt
+	}
+}
+
+func (m *migration) addPhase(f Fact) {
+	m.Phases = append(m.Phases, PhaseTime{f.Value, f.OccurredAt})
+	switch f.Value {
+	case PhasePending:
+		m.PendingAt = f.OccurredAt
+	case PhaseScheduling:
+		m.SchedulingAt = f.OccurredAt
+	case PhaseScheduled:
+		m.ScheduledAt = f.OccurredAt
+	case PhasePreparingTarget:
+		m.PreparingTargetAt = f.OccurredAt
+	case PhaseTargetReady:
+		m.TargetReadyAt = f.OccurredAt
+	case PhaseRunning:
+		m.RunningAt = f.OccurredAt
+	case PhaseSucceeded, PhaseFailed:
+		m.FinishedAt = f.OccurredAt
+		m.failedSeen = f.Value == PhaseFailed
+		m.SeenLate = m.SeenLate || f.Late
+	}
+}
+
+// complete fills in what follows from the gathered facts: nodes, VMI, last phase, outcome.
+func (m *migration) complete(lives []*life) {
+	l := lifeOf(lives, m.VMIUID)
+	if l == nil && m.VMIUID == "" {
+		l = lifeAt(lives, m.CreatedAt)
+	}
+	if l != nil {
+		m.VMIUID = l.uid
+	}
+	m.SourceNode = cmp.Or(m.result.SourceNode, m.SourceNode)
+	m.TargetNode = m.result.TargetNode
+	for _, p := range m.pods {
+		m.TargetNode = cmp.Or(m.TargetNode, p.Node)
+	}
+	m.Mode, m.Policy, m.FailureText = m.result.Mode, m.result.Policy, m.result.FailureReason
+	m.Phase = lastPhase(m.Phases)
+	m.Outcome = m.outcome()
+	if m.FinishedAt.IsZero() && m.gone != nil {
+		m.FinishedAt = m.goneAt
+	}
+}
+
+// phaseOrder ranks the phases that share a second: their times have a resolution of 1 s.
+var phaseOrder = []string{
+	PhaseWaitingForSync, PhaseSynchronizing, PhasePending, PhaseScheduling, PhaseScheduled, PhasePreparingTarget,
+	PhaseTargetReady, PhaseRunning, PhaseSucceeded, PhaseFailed,
+}
+
+func lastPhase(phases []PhaseTime) string {
+	slices.SortStableFunc(phases, func(a, b PhaseTime) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(slices.Index(phaseOrder, a.Phase), slices.Index(phaseOrder, b.Phase)))
+	})
+	if len(phases) == 0 {
+		return ""
+	}
+	return phases[len(phases)-1].Phase
+}
+
+// outcome tells how the migration ended. The VMIM's phase wins over the VMI's state (KubeVirt before v1.9 may leave
+// that half open). One that vanished unseen is judged by what the VMI says of it; where nothing does, the outcome
+// stays empty and the failure reason says that the end was not seen.
+func (m *migration) outcome() Outcome {
+	switch {
+	case m.failedSeen && m.abortedByUser():
+		return OutcomeAborted
+	case m.failedSeen:
+		return OutcomeFailed
+	case !m.FinishedAt.IsZero():
+		return OutcomeSucceeded
+	case m.gone == nil:
+		return ""
+	case m.abortedByUser():
+		return OutcomeAborted
+	case m.result.Failed:
+		return OutcomeFailed
+	case !m.result.EndedAt.IsZero():
+		return OutcomeSucceeded
+	}
+	return ""
+}
+
+// abortedByUser tells whether somebody deleted the VMIM before it was final. KubeVirt's own monitor leaves the same
+// texts and abortStatus since v1.9, but none of these three signs (reference: kubevirt-signals §6.2).
+func (m *migration) abortedByUser() bool {
+	return m.result.AbortRequested || m.aborting || m.deletion != nil && !m.deletion.Final
+}
