@@ -77,7 +77,7 @@ func newRoot() *cobra.Command {
 		Use:   "evictrail",
 		Short: "The flight recorder for VM evictions on KubeVirt clusters",
 		Long: `evictrail records why VMs move: every mark, migration attempt and failure of a KubeVirt cluster becomes a reasoned,
-timestamped row in Postgres. It answers: why did it move, why does it not move, why does it not stop.`,
+timestamped row in Postgres. Ask it why a VM moved, what was tried and why that failed.`,
 		Example: `  evictrail demo                          # recorded incidents, no cluster needed
   evictrail run                           # watch the cluster of your kubeconfig
   evictrail why shop/db-1                 # why did this VM move?

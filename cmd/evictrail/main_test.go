@@ -84,6 +84,15 @@ func rows[T any](t *testing.T, url, query string) []T {
 	return out
 }
 
+func execSQL(t *testing.T, url, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	_, err = conn.Exec(t.Context(), sql)
+	require.NoError(t, err)
+}
+
 // everything reads all that users can read but when it was stored, to compare two databases.
 func everything(t *testing.T, url string) map[string][]string {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail"
+	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
@@ -86,6 +87,8 @@ func TestRecordings(t *testing.T) {
 					}
 					before = everything(t, url)
 				}
+				rederive(t, url, name)
+				require.Equal(t, before, everything(t, url), "rows derived anew from the facts")
 				compareEvacuations(t, url, want.Evacuations)
 				compareMigrations(t, url, want.Migrations)
 				if way == "expired" {
@@ -94,6 +97,20 @@ func TestRecordings(t *testing.T) {
 			})
 		}
 	}
+}
+
+// rederive derives everything of a cluster anew, from nothing.
+func rederive(t *testing.T, url, cluster string) {
+	t.Helper()
+	s, err := store.Open(t.Context(), url, "")
+	require.NoError(t, err)
+	defer s.Close()
+	for _, table := range []string{"evacuations", "migrations", "placements", "gaps", "timeline"} {
+		execSQL(t, url, "DELETE FROM evictrail."+table)
+	}
+	n, err := s.Rederive(t.Context(), cluster)
+	require.NoError(t, err)
+	require.Positive(t, n)
 }
 
 func compareEvacuations(t *testing.T, url string, want []evacuationTruth) {
