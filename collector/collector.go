@@ -77,7 +77,7 @@ func New(config Config) (*Collector, error) {
 	c := &Collector{
 		Config: config, log: config.Log, metrics: config.Metrics, client: client,
 		notices:  make(chan notice, queued),
-		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, selfGap: !config.LastAlive.IsZero() && config.Clock().After(config.LastAlive), // not so when a recording is played again
+		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, selfGap: wasAway(config),
 		moved: make(chan struct{}),
 	}
 	c.out = newWriter(config)
@@ -89,6 +89,12 @@ func New(config Config) (*Collector, error) {
 		c.observe(context.Background(), extra(trail.Seen{At: config.Clock()}))
 	}
 	return c, nil
+}
+
+// wasAway tells whether time has passed since we were last alive. None has when a recording is played again: then the
+// clock stands at the recording's start. The store keeps microseconds.
+func wasAway(c Config) bool {
+	return !c.LastAlive.IsZero() && c.Clock().Truncate(time.Microsecond).After(c.LastAlive)
 }
 
 // Run watches until ctx ends, then stores what was taken and returns. Its only errors are those of storing that rest.
