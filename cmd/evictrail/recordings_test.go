@@ -68,7 +68,7 @@ func TestRecordings(t *testing.T) {
 		"plain":   {nil},
 		"twice":   {nil, nil},
 		"cut":     {{"--cut-every=37"}},
-		"expired": {{"--expire-every=120"}},
+		"expired": {{"--expire-every=120"}, {"--expire-every=120"}},
 	}
 	for _, name := range recordings(t) {
 		raw, err := fs.ReadFile(evictrail.Recordings(), name+"/expected.json")

@@ -137,9 +137,11 @@ type Position struct {
 // Release makes line i visible, in the order of the lines, each once. It gives what clients must take to have seen it:
 // nothing for a line that no client can see by itself, every resource where all watches were expired with it.
 func (s *Server) Release(i int) []Position {
-	at, visible := s.release(i)
-	switch n := s.options.ExpireEvery; {
-	case n > 0 && (i+1)%n == 0:
+	n := s.options.ExpireEvery
+	expiring := n > 0 && (i+1)%n == 0
+	at, visible := s.release(i, expiring)
+	switch {
+	case expiring:
 		return s.expire(i)
 	case visible:
 		return []Position{at}
@@ -182,7 +184,9 @@ func (s *Server) ahead(i int) map[string]uint64 {
 	return next
 }
 
-func (s *Server) release(i int) (at Position, visible bool) {
+// release makes line i part of the state. Where all watches are expired with it, no stream sees it: whether one did would
+// be chance.
+func (s *Server) release(i int, expiring bool) (at Position, visible bool) {
 	l, step := s.rec.Lines[i], s.steps[i]
 	r := s.byName[l.Resource]
 	if r == nil {
@@ -205,6 +209,9 @@ func (s *Server) release(i int) (at Position, visible bool) {
 	}
 	r.ready = true // should the recording begin in the middle of a watch
 	r.apply(l)
+	if expiring {
+		r.forget()
+	}
 	return Position{l.Resource, l.ResourceVersion}, true
 }
 
