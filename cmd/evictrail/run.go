@@ -56,7 +56,7 @@ nodes, pods and events, and get on the namespace kube-system; it writes nothing 
 	return cmd
 }
 
-func (f *runFlags) run(cmd *cobra.Command) error {
+func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	log, err := f.log.logger(cmd)
 	if err != nil {
 		return err
@@ -88,10 +88,9 @@ func (f *runFlags) run(cmd *cobra.Command) error {
 	if f.db.url == "" {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The database is a Postgres of our own. To ask it from another shell:\n  export EVICTRAIL_DATABASE_URL='%s'\n", db.url)
 	}
-	err = f.record(ctx, db, web, log, collector.Config{
+	return f.record(ctx, db, web, log, collector.Config{
 		REST: config, Log: log, Metrics: web.metrics, Clock: now, Extra: extra,
 	})
-	return err
 }
 
 // record watches until ctx ends or something that it needs does.
