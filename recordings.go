@@ -1,5 +1,3 @@
-// Package evictrail embeds the recordings of real incidents that "evictrail demo" plays and the tests compare against.
-// Everything else lives in the packages below: start at docs/architecture.md.
 package evictrail
 
 import (

@@ -53,8 +53,6 @@ const queued = 256
 // Collector watches one cluster. Make it with New and run it once.
 type Collector struct {
 	Config
-	log     *slog.Logger
-	metrics *metrics.Metrics
 	client  rest.Interface
 	feeds   []*feed
 	notices chan notice
@@ -75,7 +73,7 @@ func New(config Config) (*Collector, error) {
 		return nil, err
 	}
 	c := &Collector{
-		Config: config, log: config.Log, metrics: config.Metrics, client: client,
+		Config: config, client: client,
 		notices:  make(chan notice, queued),
 		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, selfGap: wasAway(config),
 		moved: make(chan struct{}),
@@ -83,7 +81,7 @@ func New(config Config) (*Collector, error) {
 	c.out = newWriter(config)
 	for _, r := range resources {
 		c.feeds = append(c.feeds, &feed{watched: r, c: c})
-		c.metrics.Watch(r.name)
+		c.Metrics.Watch(r.name)
 	}
 	for _, extra := range config.Extra {
 		c.observe(context.Background(), extra(trail.Seen{At: config.Clock()}))
@@ -99,7 +97,7 @@ func wasAway(c Config) bool {
 
 // Run watches until ctx ends, then stores what was taken and returns. Its only errors are those of storing that rest.
 func (c *Collector) Run(ctx context.Context) error {
-	watching, stop := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(debugOnly{c.log.Handler()})))
+	watching, stop := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(debugOnly{c.Log.Handler()})))
 	defer stop()
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWriting()
@@ -158,7 +156,7 @@ func (c *Collector) take(ctx context.Context, n notice) {
 	case noticeBookmark:
 	}
 	c.lastAt[n.feed.name] = now
-	c.metrics.WatchLastActivity.WithLabelValues(n.feed.name).Set(float64(now.UnixMilli()) / 1000)
+	c.Metrics.WatchLastActivity.WithLabelValues(n.feed.name).Set(float64(now.UnixMilli()) / 1000)
 	c.advance(n)
 	c.tellSelfGap(ctx, now)
 }
@@ -175,7 +173,7 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 			Seen: trail.Seen{At: now}, Source: n.feed.name, Key: n.feed.version, OpenedAt: last, ClosedAt: now, Cause: cause,
 			Detail: fmt.Sprintf("resourceVersion %s to %s", n.feed.version, n.version),
 		})
-		c.log.Info("watch listed anew", "resource", n.feed.String(), "reason", cause, "elapsed", now.Sub(last))
+		c.Log.Info("watch listed anew", "resource", n.feed.String(), "reason", cause, "elapsed", now.Sub(last))
 	}
 	present := make(map[string]struct{}, len(n.objects))
 	for _, o := range n.objects {
@@ -193,11 +191,11 @@ func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.S
 		c.observe(ctx, o.observe(seen))
 		return
 	}
-	c.metrics.Facts.WithLabelValues(string(f.kind), metrics.StageRejected).Inc()
+	c.Metrics.Facts.WithLabelValues(string(f.kind), metrics.StageRejected).Inc()
 	key := f.name + " " + o.Namespace + "/" + o.Name
 	if !c.rejected[key] {
 		c.rejected[key] = true
-		c.log.Error("object rejected", "resource", f.String(), "namespace", o.Namespace, "name", o.Name, "err", o.err)
+		c.Log.Error("object rejected", "resource", f.String(), "namespace", o.Namespace, "name", o.Name, "err", o.err)
 	}
 }
 
@@ -207,7 +205,7 @@ func (c *Collector) observe(ctx context.Context, o trail.Observation) {
 		return
 	}
 	for _, f := range facts {
-		c.metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageObserved).Inc()
+		c.Metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageObserved).Inc()
 	}
 	c.out.put(ctx, facts)
 }
@@ -230,12 +228,12 @@ func (c *Collector) advance(n notice) {
 	defer c.mu.Unlock()
 	if n.kind == noticeList && !n.feed.synced {
 		n.feed.synced = true
-		c.metrics.WatchSynced.WithLabelValues(n.feed.name).Set(1)
-		c.log.Info("watch synced", "resource", n.feed.String(), "count", len(n.objects))
+		c.Metrics.WatchSynced.WithLabelValues(n.feed.name).Set(1)
+		c.Log.Info("watch synced", "resource", n.feed.String(), "count", len(n.objects))
 	}
 	if n.kind == noticeList {
 		for kind, held := range c.Tracker.Held() {
-			c.metrics.TrackedObjects.WithLabelValues(string(kind)).Set(float64(held))
+			c.Metrics.TrackedObjects.WithLabelValues(string(kind)).Set(float64(held))
 		}
 	}
 	n.feed.version = n.version

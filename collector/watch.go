@@ -40,26 +40,31 @@ var resources = []watched{
 	{"events", "", "v1", trail.ObjectKubeEvent, "", decodeKubeEvent},
 }
 
-// Watches tells whether the collector watches a resource, named by its plural.
-func Watches(name string) bool {
+// find finds a watched resource by its plural.
+func find(name string) (watched, bool) {
 	for _, r := range resources {
 		if r.name == name {
-			return true
+			return r, true
 		}
 	}
-	return false
+	return watched{}, false
+}
+
+// Watches tells whether the collector watches a resource, named by its plural.
+func Watches(name string) bool {
+	_, found := find(name)
+	return found
 }
 
 // Decode reads an object of a watched resource, named by its plural, as its watch would. The observation lacks how it
 // was seen.
 func Decode(name string, raw []byte) (Observation, error) {
-	for _, r := range resources {
-		if r.name == name {
-			o := decodeObject(raw, r.decode)
-			return o.observe, o.err
-		}
+	r, found := find(name)
+	if !found {
+		return nil, fmt.Errorf("read %s: not watched", name)
 	}
-	return nil, fmt.Errorf("read %s: not watched", name)
+	o := decodeObject(raw, r.decode)
+	return o.observe, o.err
 }
 
 // Check says what makes an object unreadable. Resources that are not watched are not read.
@@ -219,9 +224,9 @@ func (f *feed) answered(ctx context.Context, err error) {
 	switch {
 	case !changed:
 	case problem != "":
-		f.c.log.Warn("watch refused", "resource", f.String(), "err", problem)
+		f.c.Log.Warn("watch refused", "resource", f.String(), "err", problem)
 	default:
-		f.c.log.Info("watch works again", "resource", f.String())
+		f.c.Log.Info("watch works again", "resource", f.String())
 	}
 }
 
@@ -237,7 +242,7 @@ func (f *feed) count(err error) {
 		f.started = true
 		return
 	}
-	f.c.metrics.WatchRestarts.WithLabelValues(f.name, reason).Inc()
+	f.c.Metrics.WatchRestarts.WithLabelValues(f.name, reason).Inc()
 }
 
 // broken notes that the server forgot the resourceVersion to resume from, which it says in its answer or in the

@@ -32,10 +32,11 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 			count[m.evacuation]++
 			m.Attempt = count[m.evacuation]
 		}
-		if l := lifeOf(lives, m.VMIUID); m.SourceNode == "" && l != nil {
+		l := lifeOf(lives, m.VMIUID)
+		if m.SourceNode == "" && l != nil {
 			m.SourceNode = l.nodeAt(m.CreatedAt)
 		}
-		a := attributeMigration(m, lifeOf(lives, m.VMIUID))
+		a := attributeMigration(m, l)
 		m.Trigger, m.TriggerConfidence, m.TriggerEvidence = a.trigger, a.confidence, a.evidence
 	}
 }
@@ -119,10 +120,7 @@ func (l *life) strategy() string {
 func (e *evacuation) closeUnmarkedAt(l *life, m *migration, migrations []*migration) {
 	for _, p := range l.placements {
 		if p.FromAt.After(m.CreatedAt.Add(-time.Second)) && p.Node != e.Node {
-			e.EndedAt, e.closeAt, e.Outcome = p.FromAt, p.FromAt, OutcomeMigrated
-			if p.ArrivedBy != ArrivedStart && p.ArrivedBy != ArrivedUnknown {
-				e.FulfilledBy = p.ArrivedBy
-			}
+			e.EndedAt, e.closeAt, e.Outcome, e.FulfilledBy = p.FromAt, p.FromAt, OutcomeMigrated, p.migration()
 			return
 		}
 	}

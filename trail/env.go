@@ -81,23 +81,6 @@ func namesEvacuatedNode(f Fact) bool {
 	return f.Node != "" && (f.Kind == KindEvacuationMarked || f.Kind == KindMigrationSeen)
 }
 
-// last gives the last fact of a node that satisfies is and whose time is not after at, and the first one at all.
-func (e *Env) last(node string, at time.Time, is func(Fact) bool) (last, first *Fact) {
-	for i := range e.nodes[node] {
-		f := &e.nodes[node][i]
-		if !is(*f) {
-			continue
-		}
-		if first == nil {
-			first = f
-		}
-		if !f.OccurredAt.After(at) {
-			last = f
-		}
-	}
-	return last, first
-}
-
 // blind tells whether a mark set at the time could have come and gone unseen.
 func (e *Env) blind(at time.Time) bool {
 	for _, g := range e.gaps {
@@ -108,23 +91,36 @@ func (e *Env) blind(at time.Time) bool {
 	return false
 }
 
-// cordoned tells whether the node was unschedulable at the time. Before its first cordon fact a node counts as it
-// was found: a cordon that came from a list is older than its sight.
+// cordoned tells whether the node was unschedulable at the time.
 func (e *Env) cordoned(node string, at time.Time) bool {
-	last, first := e.last(node, at.Add(envSlack), func(f Fact) bool { return f.What == whatCordon })
-	if last == nil && first != nil {
-		return first.Kind == KindNodeUncordoned || first.Late
-	}
-	return last != nil && last.Kind == KindNodeCordoned
+	return e.was(KindNodeCordoned, node, at, func(f Fact) bool { return f.What == whatCordon })
 }
 
 // drainTainted tells whether the node bore KubeVirt's drain taint at the time.
 func (e *Env) drainTainted(node string, at time.Time) bool {
-	f, first := e.last(node, at.Add(envSlack), e.isDrainTaint)
-	if f == nil && first != nil {
-		return first.Kind == KindNodeUntainted || first.Late
+	return e.was(KindNodeTainted, node, at, e.isDrainTaint)
+}
+
+// was tells whether the last of the facts that is selects, up to the time, was of a kind. Before the first of them a
+// node counts as it was found: a state that came from a list is older than its sight, and one that ends had begun.
+func (e *Env) was(kind Kind, node string, at time.Time, is func(Fact) bool) bool {
+	var first, last *Fact
+	for i := range e.nodes[node] {
+		f := &e.nodes[node][i]
+		if !is(*f) {
+			continue
+		}
+		if first == nil {
+			first = f
+		}
+		if !f.OccurredAt.After(at.Add(envSlack)) {
+			last = f
+		}
 	}
-	return f != nil && f.Kind == KindNodeTainted
+	if last == nil && first != nil {
+		return first.Kind != kind || first.Late
+	}
+	return last != nil && last.Kind == kind
 }
 
 // untaintedAfter gives the time at which the drain taint was taken off the node, zero where it was not.

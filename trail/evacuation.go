@@ -114,8 +114,8 @@ func (l *life) fulfilledBy(e *evacuation, end Fact) string {
 	}
 	by := ""
 	for _, p := range l.placements {
-		if p.Node != e.Node && !p.FromAt.After(end.OccurredAt.Add(time.Second)) && p.ArrivedBy != ArrivedStart && p.ArrivedBy != ArrivedUnknown {
-			by = p.ArrivedBy
+		if p.Node != e.Node && !p.FromAt.After(end.OccurredAt.Add(time.Second)) && p.migration() != "" {
+			by = p.migration()
 		}
 	}
 	return by

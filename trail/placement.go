@@ -52,6 +52,14 @@ func placementsOf(l *life, migrations []*migration) []Placement {
 	return out
 }
 
+// migration gives the UID of the migration that brought the guest, empty where none did or none is known.
+func (p Placement) migration() string {
+	if p.ArrivedBy == ArrivedStart || p.ArrivedBy == ArrivedUnknown {
+		return ""
+	}
+	return p.ArrivedBy
+}
+
 // arrival gives the time at which a guest came to a node. An arrival that a list showed is older than its sight: then
 // the end of the migration that brought it, as virt-controller stamped it, is nearer, or, where that migration was
 // never seen, its end as the source node stamped it.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -69,19 +68,9 @@ func (d *databaseFlags) openOrEmbed(ctx context.Context, log *slog.Logger) (*dat
 
 // await opens the database like openOrEmbed, but waits for one that is away: a service starts before its database.
 func (d *databaseFlags) await(ctx context.Context, log *slog.Logger) (*database, error) {
-	const least, most = time.Second, 30 * time.Second
-	for wait := least; ; wait = min(2*wait, most) {
-		db, err := d.openOrEmbed(ctx, log)
-		if d.url == "" || !errors.Is(err, store.ErrUnavailable) {
-			return db, err
-		}
-		log.Warn("database is away, trying again", "remaining", wait, "err", err)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
+	return await(ctx, log, "database is away, trying again",
+		func() (*database, error) { return d.openOrEmbed(ctx, log) },
+		func(err error) bool { return d.url != "" && errors.Is(err, store.ErrUnavailable) })
 }
 
 // close gives back the connections and stops the embedded server.

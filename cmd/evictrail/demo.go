@@ -24,8 +24,7 @@ import (
 type demoFlags struct {
 	db         databaseFlags
 	log        logFlags
-	listen     string
-	auth       string
+	listen     listenFlags
 	recordings string
 	once       bool
 }
@@ -46,8 +45,7 @@ to ask, and stay until you press Ctrl-C. Each recording is a cluster of its own:
 	f.db.add(cmd)
 	f.db.addEmbedded(cmd, "demo")
 	f.log.add(cmd, "warn")
-	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` of metrics and health")
-	cmd.Flags().StringVar(&f.auth, "auth", "", "`none`: serve other hosts without authentication")
+	f.listen.add(cmd)
 	cmd.Flags().StringVar(&f.recordings, "recordings", "", "`directory` with recordings, one folder each; by default those built in")
 	cmd.Flags().BoolVar(&f.once, "once", false, "leave when everything is played")
 	return cmd
@@ -64,7 +62,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	web, err := newService(ctx, f.listen, f.auth)
+	web, err := f.listen.bind(ctx)
 	if err != nil {
 		return err
 	}

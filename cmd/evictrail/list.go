@@ -40,13 +40,11 @@ type queryFlags struct {
 	query         trail.Query
 	since, until  string
 	output        string
-	withVM        bool
 	databaseFlags databaseFlags
 }
 
 func (q *queryFlags) add(cmd *cobra.Command, withVM bool) {
 	f := cmd.Flags()
-	q.withVM = withVM
 	f.StringVar(&q.query.Cluster, "cluster", "", "only this `cluster`")
 	if withVM {
 		f.StringVarP(&q.query.Namespace, "namespace", "n", "", "only this `namespace`")

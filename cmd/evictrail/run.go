@@ -21,8 +21,7 @@ import (
 type runFlags struct {
 	db         databaseFlags
 	log        logFlags
-	listen     string
-	auth       string
+	listen     listenFlags
 	kubeconfig string
 	context    string
 	cluster    string
@@ -47,8 +46,7 @@ nodes, pods and events, and get on the namespace kube-system; it writes nothing 
 	f.db.add(cmd)
 	f.db.addEmbedded(cmd, "run")
 	f.log.add(cmd, "info")
-	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "`address` of metrics and health")
-	cmd.Flags().StringVar(&f.auth, "auth", "", "`none`: serve other hosts without authentication")
+	f.listen.add(cmd)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; by default $KUBECONFIG, ~/.kube/config, or the service account of the pod")
 	cmd.Flags().StringVar(&f.context, "context", "", "`context` of the kubeconfig")
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
@@ -61,7 +59,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := checkListen(f.listen, f.auth); err != nil {
+	if err := f.listen.check(); err != nil {
 		return err
 	}
 	config, err := f.restConfig()
@@ -73,7 +71,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	ctx := cmd.Context()
-	web, err := newService(ctx, f.listen, f.auth)
+	web, err := f.listen.bind(ctx)
 	if err != nil {
 		return err
 	}
@@ -152,19 +150,9 @@ func (f *runFlags) clusterName(ctx context.Context, config *rest.Config, log *sl
 	if f.cluster != "" {
 		return f.cluster, nil
 	}
-	const least, most = time.Second, 30 * time.Second
-	for wait := least; ; wait = min(2*wait, most) {
-		uid, err := collector.ClusterUID(ctx, config)
-		if err == nil {
-			return uid, nil
-		}
-		log.Warn("cluster does not tell its identity, trying again (or name it with --cluster)", "remaining", wait, "err", err)
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-	}
+	return await(ctx, log, "cluster does not tell its identity, trying again (or name it with --cluster)",
+		func() (string, error) { return collector.ClusterUID(ctx, config) },
+		func(error) bool { return true })
 }
 
 // keepMonths makes the partitions of this and the next month, now and every hour.

@@ -57,33 +57,41 @@ type service struct {
 	metrics  *metrics.Metrics
 }
 
-// newService binds the address, so that a taken port is an error before anything is started.
-func newService(ctx context.Context, listen, auth string) (*service, error) {
-	if err := checkListen(listen, auth); err != nil {
+// listenFlags say where metrics and health are served, and to whom.
+type listenFlags struct{ listen, auth string }
+
+func (l *listenFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.listen, "listen", "127.0.0.1:8080", "`address` of metrics and health")
+	cmd.Flags().StringVar(&l.auth, "auth", "", "`none`: serve other hosts without authentication")
+}
+
+// bind takes the address, so that a taken port is an error before anything is started.
+func (l listenFlags) bind(ctx context.Context) (*service, error) {
+	if err := l.check(); err != nil {
 		return nil, err
 	}
 	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", listen)
+	listener, err := lc.Listen(ctx, "tcp", l.listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w: choose another address with --listen", listen, err)
+		return nil, fmt.Errorf("listen on %s: %w: choose another address with --listen", l.listen, err)
 	}
 	s := &service{listener: listener, registry: prometheus.NewRegistry()}
 	s.metrics = metrics.New(s.registry)
 	return s, nil
 }
 
-// checkListen refuses to serve a network without protection unless that is said aloud.
-func checkListen(listen, auth string) error {
-	host, _, err := net.SplitHostPort(listen)
+// check refuses to serve a network without protection unless that is said aloud.
+func (l listenFlags) check() error {
+	host, _, err := net.SplitHostPort(l.listen)
 	if err != nil {
-		return usagef("listen %q: expected HOST:PORT, such as 127.0.0.1:8080", listen)
+		return usagef("listen %q: expected HOST:PORT, such as 127.0.0.1:8080", l.listen)
 	}
-	if auth != "" && auth != "none" {
-		return usagef("auth %q: expected none", auth)
+	if l.auth != "" && l.auth != "none" {
+		return usagef("auth %q: expected none", l.auth)
 	}
 	ip := net.ParseIP(host)
-	if host != "localhost" && (ip == nil || !ip.IsLoopback()) && auth != "none" {
-		return usagef("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=none", listen)
+	if host != "localhost" && (ip == nil || !ip.IsLoopback()) && l.auth != "none" {
+		return usagef("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=none", l.listen)
 	}
 	return nil
 }
@@ -106,6 +114,24 @@ func (s *service) serve(ctx context.Context, unready func(context.Context) []str
 		return server.Shutdown(stop)
 	})
 	return g.Wait()
+}
+
+// await tries until it succeeds, the error is not one to wait for, or ctx ends, with 1 s to 30 s between two attempts. The
+// error is that of the last attempt.
+func await[T any](ctx context.Context, log *slog.Logger, message string, try func() (T, error), waitFor func(error) bool) (T, error) {
+	const least, most = time.Second, 30 * time.Second
+	for wait := least; ; wait = min(2*wait, most) {
+		got, err := try()
+		if err == nil || !waitFor(err) {
+			return got, err
+		}
+		log.Warn(message, "remaining", wait, "err", err) //nolint:sloglint // each caller passes a constant
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return got, err
+		}
+	}
 }
 
 // now is the clock of a live cluster.
