@@ -36,8 +36,6 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 		if m.SourceNode == "" && l != nil {
 			m.SourceNode = l.nodeAt(m.CreatedAt)
 		}
-		a := attributeMigration(m, l)
-		m.Trigger, m.TriggerConfidence, m.TriggerEvidence = a.trigger, a.confidence, a.evidence
 	}
 }
 
@@ -82,6 +80,9 @@ func (l *life) unmarkedEvacuation(m *migration, migrations []*migration, env *En
 	case env.drainTainted(e.Node, m.CreatedAt):
 		e.MarkedBy, e.Trigger, e.Confidence = MarkedByTaint, TriggerDrainTaint, ConfidenceAsserted
 		e.Evidence = "node " + e.Node + " bore the drain taint and the VMI no mark"
+		if who := env.drainTaintedBy(e.Node, m.CreatedAt); who != nil {
+			e.Requester, e.RequesterClass, e.Confidence = who.User, who.requesterClass(), ConfidenceObserved
+		}
 	case m.listed || env.blind(m.CreatedAt) || m.spec.Priority == "system-critical" || m.spec.Priority == "system-maintenance":
 		e.MarkedBy = MarkedByMigration
 		a := attributeMark(Fact{Node: e.Node, OccurredAt: m.CreatedAt}, m.markDetail(), env)

@@ -8,6 +8,7 @@ import (
 
 // Derived is what the facts of one subject mean together. Every slice is in the order of its rows' times.
 type Derived struct {
+	Requests    []EvictionRequest
 	Evacuations []Evacuation
 	Migrations  []Migration
 	Placements  []Placement
@@ -26,7 +27,9 @@ func Derive(subject Subject, facts []Fact, env *Env) Derived {
 		d := Derived{Gaps: deriveGaps(facts)}
 		d.Timeline = gapLines(d.Gaps)
 		return d
-	case SubjectNode, SubjectConfig:
+	case SubjectPod:
+		return derivePod(subject, facts, env)
+	case SubjectNode, SubjectConfig, SubjectNamespace:
 		return Derived{Timeline: factLines(facts)}
 	case SubjectUnknown:
 	}
@@ -43,11 +46,17 @@ func deriveVMI(facts []Fact, env *Env) Derived {
 		l.evacuations = markedEvacuations(l, env)
 	}
 	assignAttempts(lives, migrations, env)
+	requests := tellRequests(facts, lives, env)
+	attribute(lives, migrations, facts, env)
 	classify(lives, migrations, facts)
+	endPlacements(lives, facts, requests)
 	for _, l := range lives {
 		summarize(l, migrations)
 	}
 	var d Derived
+	for _, r := range requests {
+		d.Requests = append(d.Requests, r.EvictionRequest)
+	}
 	for _, l := range lives {
 		for _, e := range l.evacuations {
 			d.Evacuations = append(d.Evacuations, e.Evacuation)
@@ -57,7 +66,26 @@ func deriveVMI(facts []Fact, env *Env) Derived {
 	for _, m := range migrations {
 		d.Migrations = append(d.Migrations, m.Migration)
 	}
-	d.Timeline = vmiLines(facts, d)
+	d.Timeline = vmiLines(facts, d, lives, requests)
+	return d
+}
+
+// derivePod tells the requests about a pod whose VMI was never seen, as an audit log that is older than our watch names
+// them. Those about a pod that is known are told with its VM.
+func derivePod(subject Subject, facts []Fact, env *Env) Derived {
+	var d Derived
+	if env.known[subject] {
+		return d
+	}
+	requests := requestsOf(facts)
+	for _, r := range requests {
+		r.Effect = r.effect()
+	}
+	fold(requests)
+	for _, r := range requests {
+		d.Requests = append(d.Requests, r.EvictionRequest)
+	}
+	d.Timeline = requestLines(requests)
 	return d
 }
 
@@ -69,6 +97,7 @@ type life struct {
 	createdAt   time.Time // zero where unknown
 	endedAt     time.Time // zero while it lives
 	endSeen     time.Time // our time of the end
+	ending      ending    // why it ended
 	facts       []Fact    // of the VMI object, in the order in which the API server wrote them
 	placements  []Placement
 	evacuations []*evacuation
@@ -143,6 +172,8 @@ func byVersion(a, b Fact) int {
 	switch {
 	case a.Object.ResourceVersion == b.Object.ResourceVersion:
 		return cmp.Compare(rank(a.Kind), rank(b.Kind))
+	case a.Object.ResourceVersion == "" || b.Object.ResourceVersion == "":
+		return cmp.Compare(a.Object.ResourceVersion, b.Object.ResourceVersion)
 	case NewerVersion(a.Object.ResourceVersion, b.Object.ResourceVersion):
 		return 1
 	}

@@ -7,10 +7,13 @@ import (
 	"time"
 )
 
-// Env is what surrounds a VMI when it is derived: the cordons and taints of nodes and the rules in force, each with
-// its history. It is made of facts only and safe for concurrent reads.
+// Env is what surrounds a VMI when it is derived: the cordons and taints of nodes, the rules in force, the requests
+// about its pods and about migrations in its namespace, each with its history. It is made of facts only and safe for
+// concurrent reads.
 type Env struct {
 	nodes    map[string][]Fact
+	asked    map[Subject][]Fact // requests, by pod and by namespace
+	known    map[Subject]bool   // pods whose VMI is known
 	kubevirt []configAt
 	policies []configAt
 	gaps     []Gap // in which marks could come and go unseen
@@ -22,7 +25,7 @@ const envSlack = time.Second
 
 // NewEnv makes an Env of the facts of nodes and of the rules in force, in any order.
 func NewEnv(facts []Fact) *Env {
-	e := &Env{nodes: map[string][]Fact{}}
+	e := &Env{nodes: map[string][]Fact{}, asked: map[Subject][]Fact{}, known: map[Subject]bool{}}
 	var gaps []Fact
 	for _, f := range sortedByTime(facts) {
 		switch f.Subject.Kind {
@@ -32,7 +35,13 @@ func NewEnv(facts []Fact) *Env {
 			e.addConfig(f)
 		case SubjectSource:
 			gaps = append(gaps, f)
-		case SubjectVMI, SubjectUnknown:
+		case SubjectPod, SubjectNamespace:
+			e.asked[f.Subject] = append(e.asked[f.Subject], f)
+		case SubjectVMI:
+			if d, ok := f.Detail.(*PodDetail); ok {
+				e.known[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
+			}
+		case SubjectUnknown:
 		}
 	}
 	e.gaps = deriveGaps(gaps)
@@ -53,8 +62,16 @@ func (e *Env) addConfig(f Fact) {
 // The sources whose gaps hide marks.
 var markSources = []Subject{{SubjectSource, "virtualmachineinstances"}, {SubjectSource, SourceSelf}}
 
-// EnvSubjects names the subjects whose facts make the Env of a VMI: the nodes that its facts name, the rules, and the
-// sources of marks. The names are unique and sorted.
+// requests gives the requests about a pod, in the order of their times.
+func (e *Env) requests(pod Subject) []Fact { return e.asked[pod] }
+
+// actions gives the requests about migrations in a namespace, in the order of their times.
+func (e *Env) actions(namespace string) []Fact {
+	return e.asked[Subject{SubjectNamespace, namespace}]
+}
+
+// EnvSubjects names the subjects whose facts make the Env of a VMI: the nodes that its facts name, its pods, the
+// namespace of its migrations, the rules, and the sources of marks. The names are unique and sorted.
 func EnvSubjects(facts []Fact) []Subject {
 	seen := map[Subject]bool{
 		{SubjectConfig, string(ObjectKubeVirt)}: true,
@@ -64,8 +81,17 @@ func EnvSubjects(facts []Fact) []Subject {
 		seen[s] = true
 	}
 	for _, f := range facts {
-		if f.Subject.Kind == SubjectVMI && namesEvacuatedNode(f) {
+		if f.Subject.Kind != SubjectVMI {
+			continue
+		}
+		if namesEvacuatedNode(f) {
 			seen[Subject{SubjectNode, f.Node}] = true
+		}
+		if d, ok := f.Detail.(*PodDetail); ok {
+			seen[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
+		}
+		if f.Kind == KindMigrationSeen {
+			seen[Subject{SubjectNamespace, f.Namespace}] = true
 		}
 	}
 	out := make([]Subject, 0, len(seen))
@@ -121,6 +147,17 @@ func (e *Env) was(kind Kind, node string, at time.Time, is func(Fact) bool) bool
 		return first.Kind != kind || first.Late
 	}
 	return last != nil && last.Kind == kind
+}
+
+// drainTaintedBy tells who set the drain taint that a node bore at a time; nil where nobody saw it.
+func (e *Env) drainTaintedBy(node string, at time.Time) *RequestDetail {
+	var who *RequestDetail
+	for _, f := range e.nodes[node] {
+		if f.Kind == KindNodeTainted && e.isDrainTaint(f) && !f.OccurredAt.After(at.Add(envSlack)) {
+			who = e.nodeChangedBy(f)
+		}
+	}
+	return who
 }
 
 // untaintedAfter gives the time at which the drain taint was taken off the node, zero where it was not.

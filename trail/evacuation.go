@@ -26,11 +26,13 @@ type Evacuation struct {
 	MarkedAt          time.Time      `json:"marked_at"`
 	MarkedBy          string         `json:"marked_by"` // MarkedByMark, MarkedByTaint or MarkedByMigration
 	Trigger           Trigger        `json:"trigger"`
+	Requester         string         `json:"requester,omitempty"` // user name; empty where nobody saw the request
 	RequesterClass    RequesterClass `json:"requester_class"`
 	Confidence        Confidence     `json:"confidence"`
 	Evidence          string         `json:"evidence"`
 	EndedAt           time.Time      `json:"ended_at,omitzero"`
 	Outcome           Outcome        `json:"outcome,omitempty"`
+	CancelledBy       string         `json:"cancelled_by,omitempty"` // user name; empty where it was not cancelled or nobody saw by whom
 	Attempts          int            `json:"attempts"`
 	FailedAttempts    int            `json:"failed_attempts"` // aborted ones are not counted
 	LastFailureClass  FailureClass   `json:"last_failure_class,omitempty"`
@@ -49,6 +51,7 @@ const (
 // evacuation is an Evacuation with what assigning attempts needs.
 type evacuation struct {
 	Evacuation
+	request *request  // that left the mark; nil where none was seen
 	late    bool      // the opening came from a list
 	openAt  time.Time // our time of the opening
 	closeAt time.Time // our time of the end; zero while it is open

@@ -40,7 +40,7 @@ type Clock string
 
 // The clocks of a cluster (reference: kubevirt-signals §10.7).
 const (
-	ClockAPIServer      Clock = "apiserver"       // creationTimestamp, deletionTimestamp; 1 s resolution
+	ClockAPIServer      Clock = "apiserver"       // creationTimestamp, deletionTimestamp: 1 s resolution; audit events: 1 µs
 	ClockVirtController Clock = "virt_controller" // phaseTransitionTimestamps, condition times; 1 s resolution
 	ClockSourceNode     Clock = "source_node"     // migrationState start and end; 1 s resolution
 	ClockEmitter        Clock = "emitter"         // the component that emitted a Kubernetes Event; 1 s resolution
@@ -59,14 +59,15 @@ const (
 	ObjectKubeVirt  ObjectKind = "KubeVirt"
 	ObjectKubeEvent ObjectKind = "Event"
 	ObjectPolicy    ObjectKind = "DeschedulerPolicy"
-	ObjectSource    ObjectKind = "Source" // one of our own sources: a watch, or evictrail itself
+	ObjectSource    ObjectKind = "Source"  // one of our own sources: a watch, or evictrail itself
+	ObjectRequest   ObjectKind = "Request" // a call of the API server
 )
 
 // Object is the object on which a fact showed.
 type Object struct {
 	Kind            ObjectKind
-	UID             string // for a Source: its name
-	ResourceVersion string // at which the change showed; empty for a Source
+	UID             string // for a Source: its name; for a Request: who saw it, a colon, and the ID that the API server gave it
+	ResourceVersion string // at which the change showed; empty for a Source and a Request
 }
 
 // Fact is one thing that was seen: stored once, never changed, without links to other facts.
@@ -138,6 +139,8 @@ func newDetail(kind Kind) Detail {
 		return &KubeEventDetail{}
 	case KindConfigSeen:
 		return &ConfigDetail{}
+	case KindEvictionRequested, KindActionRequested:
+		return &RequestDetail{}
 	case KindGapOpened, KindGapClosed:
 		return &GapDetail{}
 	case KindAnnotationSet, KindAnnotationCleared, KindMigrationPhase,
@@ -152,18 +155,20 @@ type SubjectKind string
 
 // The kinds of subjects.
 const (
-	SubjectVMI     SubjectKind = "vmi"     // a namespace and a VMI name, over all VMI objects that bore it
-	SubjectNode    SubjectKind = "node"    // a node name
-	SubjectConfig  SubjectKind = "config"  // the rules in force
-	SubjectSource  SubjectKind = "source"  // one of our own sources
-	SubjectUnknown SubjectKind = "unknown" // an object whose VMI was never seen
+	SubjectVMI       SubjectKind = "vmi"       // a namespace and a VMI name, over all VMI objects that bore it
+	SubjectNode      SubjectKind = "node"      // a node name
+	SubjectPod       SubjectKind = "pod"       // a namespace and a pod name: the requests about a pod, which name no VMI
+	SubjectNamespace SubjectKind = "namespace" // a namespace: the requests about its migrations, which name no VMI either
+	SubjectConfig    SubjectKind = "config"    // the rules in force
+	SubjectSource    SubjectKind = "source"    // one of our own sources
+	SubjectUnknown   SubjectKind = "unknown"   // an object whose VMI was never seen
 )
 
 // Subject is what a fact belongs to and what is derived again when it arrives. A migration names its VMI by name
 // only, so the subject of a VM is its name; VMI UIDs are told apart when deriving.
 type Subject struct {
 	Kind SubjectKind
-	Name string // "namespace/name" for a VMI, else the name
+	Name string // "namespace/name" for a VMI and a pod, else the name
 }
 
 // VMISubject is the subject of a VMI's name.

@@ -17,6 +17,7 @@ type Migration struct {
 	Trigger           Trigger       `json:"trigger"`
 	TriggerConfidence Confidence    `json:"trigger_confidence"`
 	TriggerEvidence   string        `json:"trigger_evidence"`
+	Requester         string        `json:"requester,omitempty"` // user name of who asked for it; empty where nobody saw
 	EvacuationID      *FactID       `json:"evacuation_id,omitempty"`
 	Attempt           int           `json:"attempt,omitempty"` // from 1 within its evacuation; 0 outside of any
 	Priority          string        `json:"priority,omitempty"`
@@ -36,6 +37,7 @@ type Migration struct {
 	FailureReason     FailureReason `json:"failure_reason,omitempty"`
 	FailureText       string        `json:"failure_text,omitempty"` // migrationState.failureReason as it came
 	FailureEvidence   string        `json:"failure_evidence,omitempty"`
+	AbortedBy         string        `json:"aborted_by,omitempty"` // user name of who deleted it; empty where it was not aborted or nobody saw
 	Mode              string        `json:"mode,omitempty"`
 	Policy            string        `json:"policy,omitempty"`
 	SeenLate          bool          `json:"seen_late"` // its creation or its end came from a list

@@ -17,9 +17,10 @@ type Placement struct {
 	VMIUID    string    `json:"vmi_uid"`
 	Node      string    `json:"node"`
 	FromAt    time.Time `json:"from_at"`
-	ToAt      time.Time `json:"to_at,omitzero"`    // zero while the guest is there
-	ArrivedBy string    `json:"arrived_by"`        // a migration's UID, ArrivedStart or ArrivedUnknown
-	LeftBy    string    `json:"left_by,omitempty"` // a migration's UID, LeftEnd or ArrivedUnknown; empty while it is there
+	ToAt      time.Time `json:"to_at,omitzero"`     // zero while the guest is there
+	ArrivedBy string    `json:"arrived_by"`         // a migration's UID, ArrivedStart or ArrivedUnknown
+	LeftBy    string    `json:"left_by,omitempty"`  // a migration's UID, LeftEnd or ArrivedUnknown; empty while it is there
+	EndedBy   Ending    `json:"ended_by,omitempty"` // why the guest ended there; empty unless LeftBy is LeftEnd
 	SeenLate  bool      `json:"seen_late"`
 
 	seenAt time.Time // our time of the arrival
@@ -89,4 +90,23 @@ func (l *life) nodeAt(at time.Time) string {
 		}
 	}
 	return node
+}
+
+// endPlacements says why each guest that ended did.
+func endPlacements(lives []*life, facts []Fact, requests []*request) {
+	pods := launchersOf(facts)
+	for _, l := range lives {
+		n := len(l.placements)
+		for _, f := range l.facts {
+			if f.Kind != KindVMIEnded {
+				continue
+			}
+			if l.ending.cause == "" || l.ending.cause == EndingDeleted {
+				l.ending = endingOf(l, f, pods, requests)
+			}
+			if n > 0 {
+				l.placements[n-1].EndedBy = l.ending.cause
+			}
+		}
+	}
 }

@@ -12,9 +12,10 @@ type PodObservation struct {
 	Phase              string
 	MigrationUID       string // label kubevirt.io/migrationJobUID: the migration that this pod was made for
 	MigrationName      string
-	EvictionInProgress string // annotation descheduler.alpha.kubernetes.io/eviction-in-progress: its value tells KubeVirt's generation
-	HasInProgress      bool   // the annotation is there
-	Unschedulable      string // message of PodScheduled=False with reason Unschedulable; empty when it does not say so
+	EvictionInProgress string    // annotation descheduler.alpha.kubernetes.io/eviction-in-progress: its value tells KubeVirt's generation
+	HasInProgress      bool      // the annotation is there
+	Unschedulable      string    // message of PodScheduled=False with reason Unschedulable; empty when it does not say so
+	Disruption         Condition // DisruptionTarget=True, or one with the reason Evicted for status.reason; else zero
 }
 
 // The aspects of a pod that are recorded.
@@ -22,6 +23,7 @@ const (
 	whatSeen          = "seen"
 	whatPodPhase      = "phase"
 	whatUnschedulable = "unschedulable"
+	whatDisruption    = "disruption"
 	whatInProgress    = "annotation/descheduler.alpha.kubernetes.io/eviction-in-progress"
 )
 
@@ -60,8 +62,12 @@ func (r *recorder) pod(o PodObservation) {
 			return
 		}
 		detail := &PodDetail{Pod: o.Name, Phase: o.Phase, CreatedAt: o.CreatedAt}
-		if reason == ReasonUnschedulable {
+		switch reason {
+		case ReasonUnschedulable:
 			detail.Message = o.Unschedulable
+		case ReasonDisrupted:
+			detail.Message = o.Disruption.Message
+		default:
 		}
 		f := r.event(KindLauncherPod, reason, what, value).from(field).at(when).with(detail)
 		f.Node, f.MigrationUID, f.Migration = o.Node, o.MigrationUID, o.MigrationName
@@ -72,6 +78,9 @@ func (r *recorder) pod(o PodObservation) {
 	}
 	if o.Node != "" {
 		step(ReasonScheduled, whatNode, o.Node, "spec.nodeName", timeOf{})
+	}
+	if o.Disruption.Reason != "" {
+		step(ReasonDisrupted, whatDisruption, o.Disruption.Reason, "status.conditions[DisruptionTarget]", timeOf{o.Disruption.ChangedAt, ClockAPIServer})
 	}
 	if o.Phase == "Succeeded" || o.Phase == "Failed" {
 		step(ReasonPodEnded, whatPodPhase, o.Phase, "status.phase", timeOf{})

@@ -3,7 +3,7 @@ package trail
 // Kind says what sort of fact it is. The set is closed; Kinds lists it with a sentence for each.
 type Kind string
 
-// The kinds of facts that informers feed.
+// The kinds of facts.
 const (
 	KindEvacuationMarked       Kind = "evacuation_marked"
 	KindEvacuationUnmarked     Kind = "evacuation_unmarked"
@@ -27,6 +27,8 @@ const (
 	KindNodeGone               Kind = "node_gone"
 	KindKubernetesEvent        Kind = "kubernetes_event"
 	KindConfigSeen             Kind = "config_seen"
+	KindEvictionRequested      Kind = "eviction_requested"
+	KindActionRequested        Kind = "action_requested"
 	KindGapOpened              Kind = "gap_opened"
 	KindGapClosed              Kind = "gap_closed"
 )
@@ -66,6 +68,7 @@ const (
 	ReasonPodCreated           Reason = "pod_created"
 	ReasonUnschedulable        Reason = "unschedulable"
 	ReasonScheduled            Reason = "scheduled"
+	ReasonDisrupted            Reason = "disrupted"
 	ReasonPodEnded             Reason = "pod_ended"
 	ReasonPodGone              Reason = "pod_gone"
 	ReasonCordoned             Reason = "cordoned"
@@ -76,9 +79,15 @@ const (
 	ReasonEmitted              Reason = "emitted"
 	ReasonKubeVirtSettings     Reason = "kubevirt_settings"
 	ReasonDeschedulerPolicy    Reason = "descheduler_policy"
+	ReasonMigrationCreated     Reason = "migration_created"
+	ReasonMigrationDeleted     Reason = "migration_deleted"
+	ReasonMigrateCalled        Reason = "migrate_called"
+	ReasonCancelCalled         Reason = "cancel_called"
+	ReasonNodeChanged          Reason = "node_changed"
 	ReasonExpired              Reason = "expired"
 	ReasonRelisted             Reason = "relisted"
 	ReasonNotRunning           Reason = "not_running"
+	ReasonOverflow             Reason = "overflow"
 )
 
 // Sentence explains a reason.
@@ -151,6 +160,7 @@ func Kinds() []KindInfo {
 			{ReasonPodCreated, "It was created."},
 			{ReasonUnschedulable, "The scheduler found no node for it."},
 			{ReasonScheduled, "It has a node."},
+			{ReasonDisrupted, "Kubernetes takes it away: evicted, tainted, preempted, under pressure."},
 			{ReasonPodEnded, "It ended."},
 			{ReasonPodGone, "It exists no more."},
 		}},
@@ -165,6 +175,24 @@ func Kinds() []KindInfo {
 		{KindConfigSeen, "The rules in force were seen or changed.", []Sentence{
 			{ReasonKubeVirtSettings, "Settings of the KubeVirt CR."},
 			{ReasonDeschedulerPolicy, "The policy of the descheduler."},
+		}},
+		{KindEvictionRequested, "Somebody asked to evict a virt-launcher pod; the reason is the answer.", []Sentence{
+			{Reason(AnswerMarked), "KubeVirt marked the VMI: it will be moved."},
+			{Reason(AnswerAlreadyMarked), "The VMI was marked before; nothing changed."},
+			{Reason(AnswerNotMigratable), "KubeVirt refused: the VMI cannot be live-migrated."},
+			{Reason(AnswerTargetPod), "KubeVirt refused: the pod is the target of a migration."},
+			{Reason(AnswerPDB), "The API server refused: a PodDisruptionBudget forbids it."},
+			{Reason(AnswerAllowed), "The pod was deleted."},
+			{Reason(AnswerNotFound), "The pod was gone already."},
+			{Reason(AnswerError), "It failed for another cause."},
+			{Reason(AnswerUnknown), "The observer saw it; the answer was not seen."},
+		}},
+		{KindActionRequested, "Somebody asked for something else that moves VMs or keeps them.", []Sentence{
+			{ReasonMigrationCreated, "To make a migration."},
+			{ReasonMigrationDeleted, "To delete a migration."},
+			{ReasonMigrateCalled, "To migrate a VM, through KubeVirt's subresource."},
+			{ReasonCancelCalled, "To cancel an evacuation, through KubeVirt's subresource."},
+			{ReasonNodeChanged, "To change a Node: cordon, uncordon, taint."},
 		}},
 		{KindGapOpened, "A source could not be seen from here on.", gapReasons},
 		{KindGapClosed, "A source can be seen again.", gapReasons},
@@ -188,5 +216,6 @@ var (
 		{ReasonExpired, "The API server had forgotten the resourceVersion to resume from (410 Gone)."},
 		{ReasonRelisted, "The watch broke and the client listed anew."},
 		{ReasonNotRunning, "evictrail was not running."},
+		{ReasonOverflow, "More came than could be kept."},
 	}
 )

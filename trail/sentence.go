@@ -2,6 +2,7 @@ package trail
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,21 +15,22 @@ type Answer struct {
 	Evidence  []Line `json:"evidence"`
 }
 
-// Why answers why a VM moved, or is to move: what was last asked, what was tried, what came of it. It speaks of the
-// latest evacuation or, where a later migration belongs to none, of that migration. Now is the moment for which it
-// speaks, UTC.
-func Why(namespace, vmi string, d Derived, now time.Time) Answer {
+// Coverage tells which sources of requests a cluster has: whether any request was ever seen by each.
+type Coverage struct {
+	Audit    bool
+	Observer bool
+}
+
+// Why answers why a VM moved, or is to move: what was last asked, what was tried, what came of it. It speaks of what is
+// latest: an evacuation, a migration that belongs to none, a shutdown by Kubernetes, a request that was refused. Now is
+// the moment for which it speaks, UTC.
+func Why(namespace, vmi string, d Derived, seen Coverage, now time.Time) Answer {
 	a := Answer{Namespace: namespace, VMI: vmi}
-	var text []string
-	from := time.Time{}
-	e, m := latest(d)
-	switch {
-	case e != nil:
-		text, from = e.story(d.Migrations, now), e.MarkedAt
-	case m != nil:
-		text, from = m.story(now), m.CreatedAt
-	default:
-		text = []string{"Nothing was seen that would move it: no eviction and no migration."}
+	tell := []episode{latestEvacuation(d, seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
+	last := slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
+	text, from := []string{"Nothing was seen that would move it: no eviction and no migration."}, time.Time{}
+	if last.story != nil {
+		text, from = last.story(now), last.from
 	}
 	text = append(text, whereNow(d.Placements, now))
 	a.Paragraph = fmt.Sprintf("%s/%s: %s", namespace, vmi, strings.Join(nonEmpty(text), " "))
@@ -40,29 +42,154 @@ func Why(namespace, vmi string, d Derived, now time.Time) Answer {
 	return a
 }
 
-// latest gives the last evacuation, or the last migration outside of any where that one is later.
-func latest(d Derived) (*Evacuation, *Migration) {
-	var e *Evacuation
-	for i := range d.Evacuations {
-		if e == nil || d.Evacuations[i].MarkedAt.After(e.MarkedAt) {
-			e = &d.Evacuations[i]
-		}
-	}
-	for i := len(d.Migrations) - 1; i >= 0; i-- {
-		m := &d.Migrations[i]
-		if m.EvacuationID == nil && (e == nil || m.CreatedAt.After(e.MarkedAt)) {
-			return nil, m
-		}
-	}
-	return e, nil
+// episode is something that a paragraph can tell; its story is nil where there is none.
+type episode struct {
+	at    time.Time // by which the latest is chosen
+	from  time.Time // from which on the timeline is evidence
+	story func(now time.Time) []string
 }
 
-// story tells an evacuation from its mark on.
-func (e Evacuation) story(migrations []Migration, now time.Time) []string {
-	text := []string{fmt.Sprintf("At %s KubeVirt accepted to move it away from %s, asked by %s (%s: %s).",
-		clock(e.MarkedAt), e.Node, e.asker(), e.Confidence, e.Evidence)}
+func latestEvacuation(d Derived, seen Coverage) episode {
+	var last episode
+	for _, e := range d.Evacuations {
+		if last.story != nil && !e.MarkedAt.After(last.at) {
+			continue
+		}
+		last = episode{e.MarkedAt, e.MarkedAt, func(now time.Time) []string { return e.story(d, seen, now) }}
+		if r := e.request(d.Requests); r != nil {
+			last.from = r.RequestedAt
+		}
+	}
+	return last
+}
+
+// latestMigration tells the last migration that belongs to no evacuation.
+func latestMigration(d Derived) episode {
+	for i := len(d.Migrations) - 1; i >= 0; i-- {
+		if m := d.Migrations[i]; m.EvacuationID == nil {
+			return episode{m.CreatedAt, m.CreatedAt, m.story}
+		}
+	}
+	return episode{}
+}
+
+// latestShutdown tells the last time that Kubernetes took the guest's pod away: evicted, not moved.
+func latestShutdown(d Derived) episode {
+	for i := len(d.Placements) - 1; i >= 0; i-- {
+		p := d.Placements[i]
+		if !p.EndedBy.byKubernetes() {
+			continue
+		}
+		last := episode{p.ToAt, p.ToAt.Add(-time.Minute), func(time.Time) []string { return p.shutdown(d) }}
+		for _, r := range d.Requests {
+			if r.Effect == EffectShutdown && r.VMIUID == p.VMIUID {
+				last.from = r.RequestedAt
+			}
+		}
+		return last
+	}
+	return episode{}
+}
+
+// latestRefusal tells the last request that was refused, with its repetitions.
+func latestRefusal(d Derived) episode {
+	var last episode
+	for _, r := range d.Requests {
+		refused := r.Answer == AnswerNotMigratable || r.Answer == AnswerTargetPod || r.Answer == AnswerPDB || r.Answer == AnswerError
+		if refused && !r.DryRun && r.RepeatOf == nil {
+			last = episode{r.RequestedAt, r.RequestedAt, r.refusal}
+		}
+	}
+	return last
+}
+
+// refusal tells a request that was refused.
+func (r EvictionRequest) refusal(time.Time) []string {
+	times := fmt.Sprintf("At %s %s asked to evict it from %s%s", clock(r.RequestedAt), r.who(), r.Node, r.saying())
+	if r.Repeats > 0 {
+		times += fmt.Sprintf(", and %s more until %s", plural(r.Repeats, "time"), clock(r.LastRepeatAt))
+	}
+	text := []string{times + ": " + r.outcome() + "."}
+	if r.Answer == AnswerNotMigratable {
+		text = append(text, "As long as LiveMigratable is not True only stopping the VM, or another eviction strategy, lets the pod go.")
+	}
+	return text
+}
+
+// shutdown tells how Kubernetes took the guest's pod away.
+func (p Placement) shutdown(d Derived) []string {
+	for _, l := range d.Timeline {
+		if l.Kind == KindVMIEnded && l.VMIUID == p.VMIUID {
+			return []string{fmt.Sprintf("At %s: %s", clock(p.ToAt), l.Sentence)}
+		}
+	}
+	return nil
+}
+
+// request finds the request that began the evacuation, nil where nobody saw it.
+func (e Evacuation) request(requests []EvictionRequest) *EvictionRequest {
+	for i := range requests {
+		r := &requests[i]
+		if r.Effect == EffectEvacuation && r.EvacuationID != nil && *r.EvacuationID == e.ID && r.Source != string(SourceMark) {
+			return r
+		}
+	}
+	return nil
+}
+
+// asked tells who asked for the evacuation, with which words, and when KubeVirt acted on it.
+func (e Evacuation) asked(requests []EvictionRequest, seen Coverage) []string {
+	r := e.request(requests)
+	if r == nil {
+		text := fmt.Sprintf("At %s KubeVirt accepted to move it away from %s, asked by %s (%s: %s).",
+			clock(e.MarkedAt), e.Node, e.asker(), e.Confidence, e.Evidence)
+		return []string{text, e.unnamed(seen)}
+	}
+	late := ""
+	if r.SeenLate {
+		late = "; told later, by an audit log"
+	}
+	return []string{fmt.Sprintf("At %s %s asked to evict it from %s%s; KubeVirt accepted at %s (%s: %s%s).",
+		clock(r.RequestedAt), r.who(), e.Node, r.saying(), clock(e.MarkedAt), r.Confidence, r.Evidence, late)}
+}
+
+// unnamed says why nobody can be named, and what would name them.
+func (e Evacuation) unnamed(seen Coverage) string {
+	switch {
+	case e.MarkedBy == MarkedByTaint:
+		return ""
+	case seen.Audit || seen.Observer:
+		return "Requester unknown: the audit log and the observer tell of no such request at that time."
+	}
+	return "Requester unknown: no audit and no observer here. To know the next: send audit events (`evictrail run --audit-file`, " +
+		"`evictrail audit import`, docs/audit.md), or let the observer see requests (`evictrail generate manifests observer`)."
+}
+
+// askedAgain tells every later request that met the evacuation, those of one requester together.
+func (e Evacuation) askedAgain(requests []EvictionRequest) []string {
+	var text []string
+	for _, r := range requests {
+		if r.EvacuationID == nil || *r.EvacuationID != e.ID || r.RepeatOf != nil {
+			continue
+		}
+		switch first := r.Effect == EffectEvacuation; {
+		case first && r.Repeats > 0:
+			text = append(text, fmt.Sprintf("%s asked again %s, last at %s; that changed nothing.", opening(r.who()), plural(r.Repeats, "time"), clock(r.LastRepeatAt)))
+		case !first && r.Repeats > 0:
+			text = append(text, fmt.Sprintf("%s asked too, %s from %s to %s%s; that changed nothing.",
+				opening(r.who()), plural(r.Repeats+1, "time"), clock(r.RequestedAt), clock(r.LastRepeatAt), r.saying()))
+		case !first:
+			text = append(text, fmt.Sprintf("%s asked too at %s%s; that changed nothing.", opening(r.who()), clock(r.RequestedAt), r.saying()))
+		}
+	}
+	return text
+}
+
+// story tells an evacuation from its request on.
+func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
+	text := append(e.asked(d.Requests, seen), e.askedAgain(d.Requests)...)
 	var mine []Migration
-	for _, m := range migrations {
+	for _, m := range d.Migrations {
 		if m.EvacuationID != nil && *m.EvacuationID == e.ID {
 			mine = append(mine, m)
 		}
@@ -72,7 +199,7 @@ func (e Evacuation) story(migrations []Migration, now time.Time) []string {
 	case OutcomeMigrated:
 		text = append(text, fmt.Sprintf("It was done at %s, after %s%s.", clock(e.EndedAt), span(e.EndedAt.Sub(e.MarkedAt)), e.fulfilment(mine)))
 	case OutcomeCancelled:
-		text = append(text, fmt.Sprintf("The evacuation was cancelled at %s; the guest stayed.", clock(e.EndedAt)))
+		text = append(text, fmt.Sprintf("The evacuation was cancelled at %s%s; the guest stayed.", clock(e.EndedAt), by(e.CancelledBy)))
 	case OutcomeVMIGone:
 		text = append(text, fmt.Sprintf("The VMI ended at %s, before it was moved.", clock(e.EndedAt)))
 	default:
@@ -151,12 +278,12 @@ func (e Evacuation) advice() string {
 
 // story tells a migration that belongs to no evacuation.
 func (m Migration) story(now time.Time) []string {
-	text := []string{fmt.Sprintf("At %s migration %s was created (%s).", clock(m.CreatedAt), m.Name, m.cause())}
+	text := []string{fmt.Sprintf("At %s migration %s was created%s (%s).", clock(m.CreatedAt), m.Name, m.by(), m.cause())}
 	switch m.Outcome {
 	case OutcomeSucceeded:
 		return append(text, fmt.Sprintf("It succeeded at %s%s.", clock(m.FinishedAt), route(&m)))
 	case OutcomeFailed, OutcomeAborted:
-		return append(text, fmt.Sprintf("It %s at %s%s: %s.", ended(m.Outcome), clock(m.FinishedAt), route(&m), m.whyFailed()))
+		return append(text, fmt.Sprintf("It %s at %s%s%s: %s.", ended(m.Outcome), clock(m.FinishedAt), by(m.AbortedBy), route(&m), m.whyFailed()))
 	case OutcomeMigrated, OutcomeCancelled, OutcomeVMIGone:
 	}
 	if !m.FinishedAt.IsZero() {
@@ -179,8 +306,8 @@ func whereNow(placements []Placement, now time.Time) string {
 // asker names who asked as far as it is known.
 func (e Evacuation) asker() string {
 	switch {
-	case e.RequesterClass == RequesterDescheduler:
-		return "the descheduler"
+	case e.RequesterClass == RequesterDescheduler || e.Requester != "":
+		return actor(e.Requester, e.RequesterClass)
 	case e.Trigger == TriggerDrain:
 		return "whoever drains the node"
 	case e.Trigger == TriggerDrainTaint:
@@ -195,6 +322,21 @@ func (m Migration) label() string {
 		return fmt.Sprintf("attempt %d (%s)", m.Attempt, m.Name)
 	}
 	return "migration " + m.Name
+}
+
+// by names who made the migration, where it belongs to no evacuation and somebody saw it.
+func (m Migration) by() string {
+	if m.EvacuationID != nil {
+		return ""
+	}
+	return by(m.Requester)
+}
+
+func by(user string) string {
+	if user == "" {
+		return ""
+	}
+	return " by " + user
 }
 
 func (m Migration) cause() string {
@@ -249,6 +391,14 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// opening writes a requester at the beginning of a sentence: the name of a user stays as it is.
+func opening(who string) string {
+	if strings.HasPrefix(who, "the ") || strings.HasPrefix(who, "an ") {
+		return upperFirst(who)
+	}
+	return who
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -120,7 +120,7 @@ func resumed(facts []Fact) *Tracker {
 	}
 	tracker := NewTracker("test")
 	for _, f := range last {
-		if !gone[f.Object.UID] && f.Object.Kind != ObjectSource {
+		if !gone[f.Object.UID] && f.Object.Kind != ObjectSource && f.Object.Kind != ObjectRequest {
 			tracker.Resume(f)
 		}
 	}
@@ -237,7 +237,14 @@ type told struct {
 		RV      int
 		Present []string
 	}
-	Gap *struct{ Source, Key, From, To, Cause string }
+	Gap     *struct{ Source, Key, From, To, Cause string }
+	Request *struct {
+		Source                                         RequestSource
+		ID, Action, Name, User, Agent, Asked, Answered string
+		Code                                           int
+		Message, By, Reason, Review                    string
+		DryRun                                         bool
+	}
 }
 
 type toldState struct {
@@ -310,6 +317,22 @@ func parseObservation(t *testing.T, file, line string) Observation {
 			present[uid] = struct{}{}
 		}
 		return ListObservation{Seen: seen, Kind: l.List.Kind, ResourceVersion: strconv.Itoa(l.List.RV), Present: present}
+	case l.Request != nil:
+		q := l.Request
+		o := RequestObservation{
+			Seen: seen, Source: cmp.Or(q.Source, SourceAudit), ID: q.ID, Action: Action(cmp.Or(q.Action, string(ActionEvict))), Namespace: "shop", Name: q.Name,
+			AskedAt: moment(t, q.Asked), Detail: RequestDetail{
+				User: q.User, Agent: q.Agent, AnsweredAt: moment(t, q.Answered), Code: q.Code, Message: q.Message, RequestedBy: q.By,
+				StatedReason: q.Reason, Review: q.Review, DryRun: q.DryRun,
+			},
+		}
+		if o.Source == SourceAudit {
+			o.Stage = stageComplete
+		}
+		if o.Action == ActionChangeNode {
+			o.Namespace = ""
+		}
+		return o
 	case l.Gap != nil:
 		g := GapObservation{Seen: seen, Source: l.Gap.Source, Key: l.Gap.Key, OpenedAt: moment(t, l.Gap.From), Cause: Reason(l.Gap.Cause)}
 		g.ClosedAt = moment(t, l.Gap.To)
@@ -416,6 +439,10 @@ func rowTexts(facts []Fact) string {
 			panic(err)
 		}
 		d := Derive(subject, by[name], env)
+		for _, r := range d.Requests {
+			fmt.Fprintf(&b, "request for %s on %s/%s: %s to %s by %s, %s (%s, %s), %s, effect %s, repeats %d%s\n", dash(r.Pod), dash(r.VMI), dash(r.Node), short(r.RequestedAt),
+				short(r.AnsweredAt), dash(r.Requester), r.RequesterClass, r.Source, r.Confidence, r.Answer, dash(string(r.Effect)), r.Repeats, requestTail(r))
+		}
 		for _, e := range d.Evacuations {
 			fmt.Fprintf(&b, "evacuation of %s/%s from %s: %s to %s %s, by %s, %s by %s (%s), attempts %d failed %d, fulfilled by %s\n", e.VMI, e.VMIUID, e.Node,
 				short(e.MarkedAt), short(e.EndedAt), dash(string(e.Outcome)), e.MarkedBy, e.Trigger, e.RequesterClass, e.Confidence, e.Attempts, e.FailedAttempts, dash(e.FulfilledBy))
@@ -435,6 +462,27 @@ func rowTexts(facts []Fact) string {
 		}
 	}
 	return b.String()
+}
+
+// requestTail tells what only some requests have.
+func requestTail(r EvictionRequest) string {
+	text := ""
+	if r.RepeatOf != nil {
+		text += ", a repeat"
+	}
+	if r.EvacuationID != nil {
+		text += ", of an evacuation"
+	}
+	if r.DryRun {
+		text += ", dry run"
+	}
+	if r.StatedReason != "" {
+		text += fmt.Sprintf(", saying %q", r.StatedReason)
+	}
+	if r.SeenLate {
+		text += ", late"
+	}
+	return text
 }
 
 func dash(s string) string { return cmp.Or(s, "-") }

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,21 +22,56 @@ type Line struct {
 	SeenLate  bool      `json:"seen_late"`
 }
 
-// vmiLines tells the facts of a VM as sentences, in the order of their times. Facts that say nothing to a person who
-// reads a story (a repeated Event, a phase on the way) have no line; they are in the stream of events.
-func vmiLines(facts []Fact, d Derived) []Line {
-	s := speaker{migrations: map[string]*Migration{}, evacuations: map[FactID]*Evacuation{}}
+// vmiLines tells the facts of a VM and the requests about its pods as sentences, in the order of their times. Facts
+// that say nothing to a person who reads a story (a repeated Event, a phase on the way) have no line; they are in the
+// stream of events.
+func vmiLines(facts []Fact, d Derived, lives []*life, requests []*request) []Line {
+	s := speaker{migrations: map[string]*Migration{}, evacuations: map[FactID]*Evacuation{}, lives: lives}
 	for i := range d.Migrations {
 		s.migrations[d.Migrations[i].UID] = &d.Migrations[i]
 	}
 	for i := range d.Evacuations {
 		s.evacuations[d.Evacuations[i].ID] = &d.Evacuations[i]
 	}
-	return s.lines(facts)
+	return byTime(append(s.lines(facts), requestLines(requests)...))
 }
 
 // factLines tells the facts of a subject that nothing is derived of.
-func factLines(facts []Fact) []Line { return (&speaker{}).lines(facts) }
+func factLines(facts []Fact) []Line { return byTime((&speaker{env: NewEnv(facts)}).lines(facts)) }
+
+func byTime(lines []Line) []Line {
+	slices.SortStableFunc(lines, func(a, b Line) int { return a.At.Compare(b.At) })
+	return lines
+}
+
+// requestLines tells requests: each first one, and its repetitions together.
+func requestLines(requests []*request) []Line {
+	var out []Line
+	repeated := map[FactID]bool{}
+	for _, r := range requests {
+		fact := cmp.Or(r.review, r.audit)
+		if fact == nil {
+			continue // the mark tells it
+		}
+		text := r.sentence()
+		if r.RepeatOf != nil {
+			if repeated[*r.RepeatOf] {
+				continue
+			}
+			repeated[*r.RepeatOf] = true
+			text = r.repeatSentence(headOf(requests, *r.RepeatOf))
+		}
+		out = append(out, Line{
+			EventID: fact.ID, At: r.RequestedAt, Kind: KindEvictionRequested, Reason: Reason(r.Answer), Namespace: r.Namespace,
+			VMI: r.VMI, VMIUID: r.VMIUID, Node: r.Node, Sentence: text, SeenLate: r.SeenLate,
+		})
+	}
+	return out
+}
+
+func headOf(requests []*request, id FactID) *request {
+	return requests[slices.IndexFunc(requests, func(r *request) bool { return r.ID == id })]
+}
 
 func gapLines(gaps []Gap) []Line {
 	var out []Line
@@ -53,6 +89,8 @@ func gapLines(gaps []Gap) []Line {
 type speaker struct {
 	migrations  map[string]*Migration
 	evacuations map[FactID]*Evacuation
+	lives       []*life
+	env         *Env // of a node's own facts; nil elsewhere
 }
 
 func (s *speaker) lines(facts []Fact) []Line {
@@ -71,17 +109,21 @@ func (s *speaker) lines(facts []Fact) []Line {
 		}
 		out = append(out, line)
 	}
-	slices.SortStableFunc(out, func(a, b Line) int { return a.At.Compare(b.At) })
 	return out
 }
 
 // bestTime gives a fact's time for reading. A clock with a resolution of 1 s leaves out by how much the second had gone
-// on; a live sight within that second is nearer, and keeps what happened in one second in its order.
+// on; a live sight within that second is nearer, and keeps what happened in one second in its order. One that was seen
+// later is put at the end of its second: after what was asked in it.
 func bestTime(f Fact) time.Time {
-	if since := f.ObservedAt.Sub(f.OccurredAt); !f.Late && since > 0 && since < time.Second {
+	if f.Late || !f.ObservedAt.After(f.OccurredAt) {
+		return f.OccurredAt
+	}
+	end := f.OccurredAt.Truncate(time.Second).Add(time.Second - time.Millisecond)
+	if f.ObservedAt.Before(end) {
 		return f.ObservedAt
 	}
-	return f.OccurredAt
+	return later(f.OccurredAt, end)
 }
 
 func (s *speaker) sentence(f Fact) string {
@@ -92,13 +134,13 @@ func (s *speaker) sentence(f Fact) string {
 		if f.Reason == ReasonMigrated {
 			return fmt.Sprintf("The evacuation from %s is over: the guest has left the node.", f.Node)
 		}
-		return fmt.Sprintf("The evacuation from %s was cancelled: the mark is gone and the guest is still there.", f.Node)
+		return s.cancelled(f)
 	case KindMigrationSeen, KindMigrationPhase, KindMigrationDeletionAsked, KindMigrationGone, KindMigrationCondition:
 		return s.migration(f)
 	case KindVMIPlaced:
 		return placedSentence(f)
 	case KindVMIEnded:
-		return endedSentence(f)
+		return s.ended(f)
 	case KindVMICondition:
 		return conditionSentence(f)
 	case KindAnnotationSet, KindAnnotationCleared:
@@ -106,11 +148,11 @@ func (s *speaker) sentence(f Fact) string {
 	case KindLauncherPod:
 		return podSentence(f)
 	case KindNodeCordoned:
-		return fmt.Sprintf("Node %s was cordoned.", f.Node)
+		return fmt.Sprintf("Node %s was cordoned%s.", f.Node, s.by(f))
 	case KindNodeUncordoned:
-		return fmt.Sprintf("Node %s was uncordoned.", f.Node)
+		return fmt.Sprintf("Node %s was uncordoned%s.", f.Node, s.by(f))
 	case KindNodeTainted:
-		return fmt.Sprintf("Node %s got the taint %s.", f.Node, strings.TrimPrefix(f.What, whatTaint))
+		return fmt.Sprintf("Node %s got the taint %s%s.", f.Node, strings.TrimPrefix(f.What, whatTaint), s.by(f))
 	case KindNodeUntainted:
 		return fmt.Sprintf("Node %s lost the taint %s.", f.Node, strings.TrimPrefix(f.What, whatTaint))
 	case KindNodeGone:
@@ -119,8 +161,10 @@ func (s *speaker) sentence(f Fact) string {
 		return eventSentence(f)
 	case KindConfigSeen:
 		return configSentence(f)
-	case KindMigrationResult, KindMigrationCompleted, KindGapOpened, KindGapClosed:
-		return "" // told by the migration's phases, and by gapLines
+	case KindActionRequested:
+		return actionSentence(f)
+	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindGapOpened, KindGapClosed:
+		return "" // told by the migration's phases, by requestLines and by gapLines
 	}
 	return ""
 }
@@ -130,7 +174,10 @@ func (s *speaker) marked(f Fact) string {
 	if e == nil {
 		return ""
 	}
-	text := fmt.Sprintf("KubeVirt accepted to move it away from %s: asked by %s (%s).", e.Node, e.asker(), e.Confidence)
+	text := fmt.Sprintf("KubeVirt marked it to leave %s.", e.Node)
+	if e.Confidence != ConfidenceObserved { // else its request has a line of its own
+		text = fmt.Sprintf("KubeVirt accepted to move it away from %s: asked by %s (%s).", e.Node, e.asker(), e.Confidence)
+	}
 	if e.Strategy == "External" {
 		text += " Its strategy is External: KubeVirt itself will not move it."
 	}
@@ -144,9 +191,9 @@ func (s *speaker) migration(f Fact) string {
 	}
 	switch {
 	case f.Kind == KindMigrationSeen:
-		return fmt.Sprintf("%s was created (%s).", upperFirst(m.label()), m.cause())
+		return fmt.Sprintf("%s was created%s (%s).", upperFirst(m.label()), m.by(), m.cause())
 	case f.Kind == KindMigrationDeletionAsked && m.Outcome == OutcomeAborted:
-		return fmt.Sprintf("Somebody deleted %s before it was over.", m.label())
+		return fmt.Sprintf("%s deleted %s before it was over.", cmp.Or(m.AbortedBy, "Somebody"), m.label())
 	case f.Kind == KindMigrationCondition && f.Value != "":
 		d, _ := f.Detail.(*ConditionDetail)
 		if d == nil || d.Type == ConditionAbortRequested {
@@ -165,6 +212,48 @@ func (s *speaker) migration(f Fact) string {
 	return ""
 }
 
+// by names who changed a node, as far as it is known.
+func (s *speaker) by(change Fact) string {
+	if s.env == nil {
+		return ""
+	}
+	if who := s.env.nodeChangedBy(change); who != nil {
+		return " by " + who.actor()
+	}
+	return ""
+}
+
+func (s *speaker) cancelled(f Fact) string {
+	by := ""
+	for _, e := range s.evacuations {
+		if e.CancelledBy != "" && e.Node == f.Node && e.VMIUID == f.VMIUID && e.EndedAt.Equal(f.OccurredAt) {
+			by = " by " + e.CancelledBy
+		}
+	}
+	return fmt.Sprintf("The evacuation from %s was cancelled%s: the mark is gone and the guest is still there.", f.Node, by)
+}
+
+// actionSentence tells what was asked and refused; what was granted shows on the object, with who asked.
+func actionSentence(f Fact) string {
+	d, ok := f.Detail.(*RequestDetail)
+	switch {
+	case !ok || d.accepted() || d.DryRun || f.Kind != KindActionRequested:
+		return ""
+	case f.Reason == ReasonMigrationCreated || f.Reason == ReasonMigrateCalled:
+		return fmt.Sprintf("%s asked for a migration%s and was refused%s: %s", d.actor(), named(d.Name), codeText(d.Code), d.Message)
+	case f.Reason == ReasonCancelCalled:
+		return fmt.Sprintf("%s asked to cancel the evacuation and was refused%s: %s", d.actor(), codeText(d.Code), d.Message)
+	}
+	return ""
+}
+
+func named(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + name + ")"
+}
+
 func placedSentence(f Fact) string {
 	switch f.Reason {
 	case ReasonStarted:
@@ -176,7 +265,11 @@ func placedSentence(f Fact) string {
 	}
 }
 
-func endedSentence(f Fact) string {
+// ended tells that a VMI ended: by what Kubernetes did to its pod, where that is why.
+func (s *speaker) ended(f Fact) string {
+	if l := lifeOf(s.lives, f.Object.UID); l != nil && f.What != WhatGone && l.ending.pod != nil {
+		return l.ending.sentence()
+	}
 	switch f.Reason {
 	case ReasonGuestStopped:
 		return "The guest was shut down."

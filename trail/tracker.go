@@ -89,7 +89,7 @@ func (o *object) identify(f Fact) {
 		if d, ok := f.Detail.(*PodDetail); ok {
 			o.name = d.Pod
 		}
-	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource:
+	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest:
 	}
 }
 
@@ -122,6 +122,8 @@ func (t *Tracker) Observe(o Observation) []Fact {
 		return t.observeKubeEvent(o)
 	case ListObservation:
 		return t.observeList(o)
+	case RequestObservation:
+		return t.observeRequest(o)
 	case GapObservation:
 		return t.observeGap(o)
 	}
@@ -160,7 +162,7 @@ func (t *Tracker) gone(key objectKey, seen Seen, rv string) []Fact {
 		r.podGone()
 	case ObjectNode:
 		r.nodeGone()
-	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource:
+	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest:
 	}
 	return r.facts
 }

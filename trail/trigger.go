@@ -20,20 +20,12 @@ const (
 	TriggerUnknown        Trigger = "unknown"
 )
 
-// RequesterClass says what sort of program asked for an eviction. Informers alone can only tell the descheduler.
-type RequesterClass string
-
-// The requester classes that informers can tell.
-const (
-	RequesterDescheduler RequesterClass = "descheduler"
-	RequesterUnknown     RequesterClass = "unknown"
-)
-
 // Confidence says how a claim is known.
 type Confidence string
 
 // The degrees of confidence.
 const (
+	ConfidenceObserved Confidence = "observed" // the request itself was seen
 	ConfidenceAsserted Confidence = "asserted" // a field says so
 	ConfidenceInferred Confidence = "inferred" // deduced from what else was seen
 	ConfidenceUnknown  Confidence = "unknown"
@@ -47,7 +39,8 @@ type attribution struct {
 	evidence   string
 }
 
-// attributeMark says who asked for an eviction, from the mark and the node alone.
+// attributeMark says who asked for an eviction, from the mark and the node alone: what is known until the request
+// itself is.
 func attributeMark(f Fact, d *MarkDetail, env *Env) attribution {
 	cordoned := env.cordoned(f.Node, f.OccurredAt)
 	fromDescheduler := d != nil && strings.EqualFold(d.Source, "descheduler")
@@ -66,6 +59,34 @@ func attributeMark(f Fact, d *MarkDetail, env *Env) attribution {
 			"node " + f.Node + " schedulable, a descheduler is at work, KubeVirt before v1.7 names no source"}
 	}
 	return attribution{TriggerUnknown, RequesterUnknown, ConfidenceUnknown, "nothing seen names the requester"}
+}
+
+// attribute says why each migration exists and who is behind it, and who ended what was ended by hand.
+func attribute(lives []*life, migrations []*migration, facts []Fact, env *Env) {
+	for _, l := range lives {
+		for _, e := range l.evacuations {
+			if who := e.cancelledBy(facts); who != nil {
+				e.CancelledBy = who.User
+			}
+		}
+	}
+	for _, m := range migrations {
+		a := attributeMigration(m, lifeOf(lives, m.VMIUID))
+		if m.evacuation != nil {
+			m.Requester = m.evacuation.Requester
+		} else if who := m.createdBy(facts, env); who != nil {
+			m.Requester = who.User
+			if a.trigger == TriggerUser {
+				a.confidence, a.evidence = ConfidenceObserved, "audit: "+string(who.Action)
+			}
+		}
+		m.Trigger, m.TriggerConfidence, m.TriggerEvidence = a.trigger, a.confidence, a.evidence
+		if m.Outcome == OutcomeAborted {
+			if who := m.deletedBy(env); who != nil {
+				m.AbortedBy = who.User
+			}
+		}
+	}
 }
 
 // attributeMigration says why a migration exists. One that belongs to an evacuation shares its cause.

@@ -1,0 +1,90 @@
+package trail
+
+import "time"
+
+// What else people and programs asked of the API server: who made a migration, deleted it, cancelled an evacuation,
+// cordoned a node. An audit event at level Metadata names the object but not what it became, so each is joined with
+// the change that was seen on the object, by time. Where two users are possible, nobody is named.
+
+// actionSlack is how long after an answer its effect may still show, and how far the clocks may be apart.
+const actionSlack = 2 * time.Second
+
+// only gives the detail of the requests if all are of one user, nil otherwise.
+func only(facts []*RequestDetail) *RequestDetail {
+	for _, d := range facts {
+		if d.User != facts[0].User {
+			return nil
+		}
+	}
+	if len(facts) == 0 || facts[0].User == "" {
+		return nil
+	}
+	return facts[0]
+}
+
+// during tells whether a change at a time can be the effect of a request. Times of objects have a resolution of 1 s.
+func during(f Fact, d *RequestDetail, at time.Time) bool {
+	return !at.Before(f.OccurredAt.Truncate(time.Second)) && !at.After(later(f.OccurredAt, d.AnsweredAt).Add(actionSlack))
+}
+
+// accepted selects the requests for an action that the API server granted.
+func accepted(facts []Fact, action Action, is func(Fact, *RequestDetail) bool) []*RequestDetail {
+	var out []*RequestDetail
+	for _, f := range facts {
+		if d, ok := f.Detail.(*RequestDetail); ok && d.Action == action && d.accepted() && is(f, d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// createdBy tells who made a migration; nil where nobody saw it. KubeVirt's own are not looked for: their objects tell
+// it, and what they were made for has a requester of its own.
+func (m *migration) createdBy(own []Fact, env *Env) *RequestDetail {
+	here := env.actions(m.Namespace)
+	named := accepted(here, ActionCreateMigration, func(_ Fact, d *RequestDetail) bool { return d.Name == m.Name })
+	if len(named) > 0 {
+		return only(named)
+	}
+	if m.spec.Evacuation || m.spec.WorkloadUpdate || m.spec.VolumeUpdate {
+		return nil
+	}
+	if called := accepted(own, ActionMigrate, func(f Fact, d *RequestDetail) bool { return during(f, d, m.CreatedAt) }); len(called) > 0 {
+		return only(called)
+	}
+	return only(accepted(here, ActionCreateMigration, func(f Fact, d *RequestDetail) bool {
+		return d.Name == "" && during(f, d, m.CreatedAt)
+	}))
+}
+
+// deletedBy tells who deleted a migration first; nil where nobody saw it.
+func (m *migration) deletedBy(env *Env) *RequestDetail {
+	for _, f := range env.actions(m.Namespace) {
+		d, ok := f.Detail.(*RequestDetail)
+		if ok && d.Action == ActionDeleteMigration && d.Name == m.Name && d.accepted() && !f.OccurredAt.Before(m.CreatedAt.Add(-time.Second)) {
+			return d
+		}
+	}
+	return nil
+}
+
+// cancelledBy tells who cancelled an evacuation through the subresource; nil where nobody saw it.
+func (e *evacuation) cancelledBy(own []Fact) *RequestDetail {
+	if e.Outcome != OutcomeCancelled {
+		return nil
+	}
+	return only(accepted(own, ActionCancel, func(f Fact, d *RequestDetail) bool {
+		return outside(e.EndedAt, f.OccurredAt, d.AnsweredAt) <= markSlack
+	}))
+}
+
+// nodeChangedBy tells who cordoned, uncordoned or tainted a node, from the change that was seen on it; nil where nobody
+// saw it. Where the request's body was audited it says so itself.
+func (e *Env) nodeChangedBy(change Fact) *RequestDetail {
+	return only(accepted(e.nodes[change.Node], ActionChangeNode, func(f Fact, d *RequestDetail) bool {
+		if cordons := change.Kind == KindNodeCordoned; d.Unschedulable != nil && (change.What != whatCordon || *d.Unschedulable != cordons) {
+			return false
+		}
+		return !change.Late && outside(change.OccurredAt, f.OccurredAt, d.AnsweredAt) <= actionSlack
+	}))
+}

@@ -1,0 +1,85 @@
+package trail
+
+import "time"
+
+// launcher is a virt-launcher pod, put together from its facts.
+type launcher struct {
+	namespace    string
+	name         string
+	vmi          string
+	vmiUID       string
+	node         string
+	migrationUID string    // of the migration that it was made for; empty for the pod that a VM starts with
+	createdAt    time.Time // as far as it is known
+	endedAt      time.Time // its phase became final, or it was gone; zero while it lives
+	disruption   *Fact     // what Kubernetes took it away for; nil where nothing did
+}
+
+// launchersOf gathers the pods of one VM by their names, which Kubernetes makes unique.
+func launchersOf(facts []Fact) map[string]*launcher {
+	pods := map[string]*launcher{}
+	byUID := map[string]*launcher{}
+	for i := range facts {
+		f := &facts[i]
+		d, ok := f.Detail.(*PodDetail)
+		if !ok {
+			continue
+		}
+		p := byUID[f.Object.UID]
+		if p == nil {
+			p = &launcher{namespace: f.Namespace, vmi: f.VMI, name: d.Pod}
+			byUID[f.Object.UID], pods[d.Pod] = p, p
+		}
+		p.add(f, d)
+	}
+	return pods
+}
+
+func (p *launcher) add(f *Fact, d *PodDetail) {
+	if f.VMIUID != "" {
+		p.vmiUID = f.VMIUID
+	}
+	if f.Node != "" {
+		p.node = f.Node
+	}
+	if f.MigrationUID != "" {
+		p.migrationUID = f.MigrationUID
+	}
+	if !d.CreatedAt.IsZero() {
+		p.createdAt = d.CreatedAt
+	}
+	switch f.Reason {
+	case ReasonPodEnded, ReasonPodGone:
+		if p.endedAt.IsZero() || f.OccurredAt.Before(p.endedAt) {
+			p.endedAt = f.OccurredAt
+		}
+	case ReasonDisrupted:
+		p.disruption = f
+	default:
+	}
+}
+
+// subject is what requests about the pod belong to.
+func (p *launcher) subject() Subject { return Subject{SubjectPod, p.namespace + "/" + p.name} }
+
+// ranGuest tells whether the pod held the guest at a time: it had not ended, and the guest was on its node.
+func (p *launcher) ranGuest(l *life, at time.Time) bool {
+	ended := !p.endedAt.IsZero() && p.endedAt.Before(at)
+	over := !l.endedAt.IsZero() && l.endedAt.Before(at)
+	return !ended && !over && p.vmiUID == l.uid && p.node != "" && l.nodeAt(at) == p.node
+}
+
+// launcherOn finds the pod of a VMI on a node at a time, nil where none was seen.
+func launcherOn(pods map[string]*launcher, vmiUID, node string, at time.Time) *launcher {
+	var found *launcher
+	for _, p := range pods {
+		switch {
+		case p.vmiUID != vmiUID || p.node != node || !p.endedAt.IsZero() && p.endedAt.Before(at):
+		case found == nil || p.createdAt.After(found.createdAt) || p.createdAt.Equal(found.createdAt) && p.name < found.name:
+			if !p.createdAt.After(at.Add(time.Second)) {
+				found = p
+			}
+		}
+	}
+	return found
+}

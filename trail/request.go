@@ -1,0 +1,228 @@
+package trail
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RequestObservation is one call of the API server as an audit event or an admission review tells it: an eviction of
+// a virt-launcher pod, or something else that moves VMs or keeps them from moving.
+type RequestObservation struct {
+	Seen
+	Source    RequestSource
+	ID        string // auditID, or the UID of the admission request
+	Stage     string // of the audit event: ResponseComplete or Panic; empty for a review
+	Action    Action
+	Namespace string // of the object; empty for a Node
+	Name      string // of the pod, migration, VM or node; empty where the API server had yet to generate it
+	AskedAt   time.Time
+	Detail    RequestDetail
+}
+
+// RequestSource says who saw a request.
+type RequestSource string
+
+// The sources of requests. A request that only its mark tells of has the source mark.
+const (
+	SourceAudit     RequestSource = "audit"
+	SourceAdmission RequestSource = "admission"
+	SourceMark      RequestSource = "mark"
+)
+
+// Action says what was asked for.
+type Action string
+
+// The actions that are recorded, as audit events name them: verb and resource.
+const (
+	ActionEvict           Action = "create pods/eviction"
+	ActionCreateMigration Action = "create virtualmachineinstancemigrations"
+	ActionDeleteMigration Action = "delete virtualmachineinstancemigrations"
+	ActionMigrate         Action = "update virtualmachines/migrate"
+	ActionCancel          Action = "update virtualmachineinstances/evacuate/cancel"
+	ActionChangeNode      Action = "patch nodes"
+)
+
+// RequestDetail is what is kept of a request: who asked, with which words, and the answer. Nothing of a body is kept
+// but the fields named here.
+type RequestDetail struct {
+	Source        RequestSource `json:"source"`
+	Action        Action        `json:"action"`
+	Name          string        `json:"name,omitempty"` // of the object
+	User          string        `json:"user,omitempty"` // the impersonated one where there is one
+	Agent         string        `json:"user_agent,omitempty"`
+	AnsweredAt    time.Time     `json:"answered_at,omitzero"`
+	Code          int           `json:"code,omitempty"`   // HTTP; zero where the answer was not seen
+	Status        string        `json:"status,omitempty"` // of the answer: Success, Failure, or empty
+	Message       string        `json:"message,omitempty"`
+	Causes        []string      `json:"causes,omitempty"`       // reasons in the answer's details
+	RequestedBy   string        `json:"requested_by,omitempty"` // the Eviction's annotation requested-by
+	StatedReason  string        `json:"stated_reason,omitempty"`
+	DryRun        bool          `json:"dry_run,omitempty"`
+	Review        string        `json:"review,omitempty"`        // UID of the review by our observer that an audit event tells of
+	Unschedulable *bool         `json:"unschedulable,omitempty"` // what a change of a node sets; nil where it was not seen
+	FailedOpen    []string      `json:"failed_open,omitempty"`   // webhooks that did not answer and were passed over
+}
+
+func (*RequestDetail) detail() {}
+
+// RequestAnswer is what became of an eviction request.
+type RequestAnswer string
+
+// The answers to an eviction request (reference: kubevirt-signals §1.1, descheduler-signals §6).
+const (
+	AnswerMarked        RequestAnswer = "marked"         // KubeVirt marked the VMI now
+	AnswerAlreadyMarked RequestAnswer = "already_marked" // it was marked before; nothing changed
+	AnswerNotMigratable RequestAnswer = "not_migratable"
+	AnswerTargetPod     RequestAnswer = "target_pod" // the pod is the target of a migration
+	AnswerPDB           RequestAnswer = "pdb"        // a PodDisruptionBudget forbids it
+	AnswerAllowed       RequestAnswer = "allowed"    // the pod was deleted
+	AnswerNotFound      RequestAnswer = "not_found"
+	AnswerError         RequestAnswer = "error"
+	AnswerUnknown       RequestAnswer = "unknown" // nobody saw the answer
+)
+
+// Texts of KubeVirt's eviction webhook; the API server puts its own words before them.
+//
+// Source: kubevirt pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go.
+const (
+	textTriggered     = "Eviction triggered evacuation of VMI"
+	textInProgress    = "Evacuation in progress"
+	textNotMigratable = "is configured with an eviction strategy but is not live-migratable"
+	textTargetPod     = "Eviction request for target Pod"
+)
+
+// Texts of the API server's own answers to an eviction.
+//
+// Source: kubernetes pkg/registry/core/pod/storage/eviction.go.
+const (
+	causeBudget    = "DisruptionBudget"
+	textBudget     = "violate the pod's disruption budget"
+	textManyBudget = "more than one PodDisruptionBudget"
+)
+
+// answer classifies the answer by its text first: KubeVirt's and the API server's refusals share the code 429, and
+// several budgets are answered 201 with status Failure.
+func (d *RequestDetail) answer() RequestAnswer {
+	has := func(text string) bool { return strings.Contains(d.Message, text) }
+	switch {
+	case has(textInProgress):
+		return AnswerAlreadyMarked
+	case has(textTriggered):
+		return AnswerMarked
+	case has(textNotMigratable):
+		return AnswerNotMigratable
+	case has(textTargetPod):
+		return AnswerTargetPod
+	case has(textBudget), has(textManyBudget), contains(d.Causes, causeBudget):
+		return AnswerPDB
+	case d.Code == 0:
+		return AnswerUnknown
+	case d.Code == 404:
+		return AnswerNotFound
+	case d.Code >= 200 && d.Code < 300 && d.Status != "Failure":
+		return AnswerAllowed
+	}
+	return AnswerError
+}
+
+// accepted tells whether the API server did what was asked.
+func (d *RequestDetail) accepted() bool {
+	return d.Code >= 200 && d.Code < 300 && d.Status != "Failure" && !d.DryRun
+}
+
+// vmi gives the name of the VMI that the answer's text names, empty where it names none.
+func (d *RequestDetail) vmi() string {
+	if _, after, ok := strings.Cut(d.Message, textTriggered+` "`); ok {
+		name, _, _ := strings.Cut(after, `"`)
+		_, name, _ = strings.Cut(name, "/")
+		return name
+	}
+	if before, _, ok := strings.Cut(d.Message, " "+textNotMigratable); ok {
+		return before[strings.LastIndexByte(before, ' ')+1:]
+	}
+	return ""
+}
+
+// lateAfter is how long after its answer an audit event may arrive and still count as told in time: the API server
+// sends batches of 30 s and tries for some minutes.
+const lateAfter = 10 * time.Minute
+
+// observeRequest records a request. It has no state: a request is told whole, and its natural key is the ID that the
+// API server gave it. Everything about a pod belongs to the pod's name, as an audit event knows no VMI; what concerns
+// migrations belongs to their namespace, as names may be generated later.
+func (t *Tracker) observeRequest(o RequestObservation) []Fact {
+	kind, reason := KindActionRequested, actionReasons[o.Action]
+	if o.Action == ActionEvict {
+		kind, reason = KindEvictionRequested, Reason(o.Detail.answer())
+	}
+	detail := o.Detail
+	detail.Source, detail.Action, detail.Name = o.Source, o.Action, o.Name
+	detail.AnsweredAt = detail.AnsweredAt.UTC().Truncate(resolution)
+	r := &recorder{
+		t: t, seen: o.Seen,
+		object: &object{subject: o.subject(), namespace: o.Namespace},
+		id:     Object{Kind: ObjectRequest, UID: string(o.Source) + ":" + o.ID},
+	}
+	f := r.event(kind, reason, string(o.Action), o.Stage).with(&detail)
+	f.Evidence = string(o.Source) + " " + o.ID
+	if o.Source == SourceAudit {
+		f.at(timeOf{o.AskedAt, ClockAPIServer})
+		f.Late = o.At.Sub(detail.AnsweredAt) > lateAfter
+	}
+	o.name(f, &detail)
+	return r.facts
+}
+
+// name writes the names of the request's object on its fact.
+func (o RequestObservation) name(f *Fact, detail *RequestDetail) {
+	switch o.Action {
+	case ActionEvict:
+		f.VMI = detail.vmi()
+	case ActionMigrate, ActionCancel:
+		f.VMI = o.Name
+	case ActionCreateMigration, ActionDeleteMigration:
+		f.Migration = o.Name
+	case ActionChangeNode:
+		f.Node = o.Name
+	}
+}
+
+func (o RequestObservation) subject() Subject {
+	switch o.Action {
+	case ActionMigrate, ActionCancel:
+		return VMISubject(o.Namespace, o.Name)
+	case ActionCreateMigration, ActionDeleteMigration:
+		return Subject{SubjectNamespace, o.Namespace}
+	case ActionChangeNode:
+		return Subject{SubjectNode, o.Name}
+	case ActionEvict:
+	}
+	return Subject{SubjectPod, o.Namespace + "/" + o.Name}
+}
+
+// actionReasons gives the reason of the fact for each action that is no eviction.
+var actionReasons = map[Action]Reason{
+	ActionCreateMigration: ReasonMigrationCreated,
+	ActionDeleteMigration: ReasonMigrationDeleted,
+	ActionMigrate:         ReasonMigrateCalled,
+	ActionCancel:          ReasonCancelCalled,
+	ActionChangeNode:      ReasonNodeChanged,
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// codeText writes an HTTP code as people say it, empty where none was seen.
+func codeText(code int) string {
+	if code == 0 {
+		return ""
+	}
+	return " (" + strconv.Itoa(code) + ")"
+}
