@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -76,15 +77,17 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 	for _, f := range added {
 		subjects[f.Subject] = true
 	}
-	concerned, err := d.concerned(ctx, added)
-	if err != nil {
-		return err
-	}
-	if err := d.hold(ctx, concerned); err != nil {
-		return err
-	}
-	for _, s := range concerned {
-		subjects[s] = true
+	for _, find := range []func(context.Context, []trail.Fact) ([]trail.Subject, error){d.concerned, d.concernedByRequests} {
+		concerned, err := find(ctx, added)
+		if err != nil {
+			return err
+		}
+		if err := d.hold(ctx, concerned); err != nil {
+			return err
+		}
+		for _, s := range concerned {
+			subjects[s] = true
+		}
 	}
 	return d.replace(ctx, sortedSubjects(subjects))
 }
@@ -112,6 +115,11 @@ func (d *derivation) concerned(ctx context.Context, added []trail.Fact) ([]trail
 	if err != nil {
 		return nil, explain("find VMs concerned", err)
 	}
+	return collectVMs(rows)
+}
+
+// collectVMs reads the subjects of VMs out of rows of one text.
+func collectVMs(rows pgx.Rows) ([]trail.Subject, error) {
 	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return nil, explain("find VMs concerned", err)
@@ -127,6 +135,81 @@ func (d *derivation) concerned(ctx context.Context, added []trail.Fact) ([]trail
 		}
 	}
 	return out, nil
+}
+
+// A request about a pod concerns the VM whose launcher it is; one about a migration the VM of that migration, by its
+// name or, where the API server had yet to generate it, by the time of its creation.
+const (
+	ofPodsQuery = `
+SELECT DISTINCT e.subject
+FROM unnest(@namespaces::text[], @names::text[]) AS p(namespace, name)
+JOIN evictrail.events e ON e.cluster = @cluster AND e.namespace = p.namespace AND e.detail ->> 'pod' = p.name
+WHERE e.kind = 'launcher_pod'
+ORDER BY e.subject`
+	ofNamedMigrationsQuery = `
+SELECT DISTINCT e.subject
+FROM unnest(@namespaces::text[], @names::text[]) AS m(namespace, name)
+JOIN evictrail.events e ON e.cluster = @cluster AND e.namespace = m.namespace AND e.migration = m.name
+WHERE e.kind = 'migration_seen'
+ORDER BY e.subject`
+	ofNewMigrationsQuery = `
+SELECT DISTINCT e.subject
+FROM unnest(@namespaces::text[], @times::timestamptz[]) AS m(namespace, at)
+JOIN evictrail.events e ON e.cluster = @cluster AND e.namespace = m.namespace
+  AND e.occurred_at BETWEEN m.at - interval '1 minute' AND m.at + interval '1 minute'
+WHERE e.kind = 'migration_seen'
+ORDER BY e.subject`
+)
+
+// concernedByRequests finds the VMs that requests are about.
+func (d *derivation) concernedByRequests(ctx context.Context, added []trail.Fact) ([]trail.Subject, error) {
+	var pods, named, unnamed objectNames
+	for _, f := range added {
+		switch {
+		case f.Subject.Kind == trail.SubjectPod:
+			_, pod, _ := strings.Cut(f.Subject.Name, "/")
+			pods.add(f.Namespace, pod, f.OccurredAt)
+		case f.Subject.Kind == trail.SubjectNamespace && f.Migration != "":
+			named.add(f.Namespace, f.Migration, f.OccurredAt)
+		case f.Subject.Kind == trail.SubjectNamespace:
+			unnamed.add(f.Namespace, "", f.OccurredAt)
+		}
+	}
+	var out []trail.Subject
+	for _, q := range []struct {
+		sql  string
+		of   objectNames
+		args pgx.StrictNamedArgs
+	}{
+		{ofPodsQuery, pods, pgx.StrictNamedArgs{"names": pods.names}},
+		{ofNamedMigrationsQuery, named, pgx.StrictNamedArgs{"names": named.names}},
+		{ofNewMigrationsQuery, unnamed, pgx.StrictNamedArgs{"times": unnamed.times}},
+	} {
+		if len(q.of.namespaces) == 0 {
+			continue
+		}
+		q.args["cluster"], q.args["namespaces"] = d.cluster, q.of.namespaces
+		rows, err := d.tx.Query(ctx, q.sql, q.args)
+		if err != nil {
+			return nil, explain("find VMs concerned", err)
+		}
+		found, err := collectVMs(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// objectNames are names of objects as unnest wants them, with the times of what was asked of them.
+type objectNames struct {
+	namespaces, names []string
+	times             []time.Time
+}
+
+func (o *objectNames) add(namespace, name string, at time.Time) {
+	o.namespaces, o.names, o.times = append(o.namespaces, clean(namespace)), append(o.names, clean(name)), append(o.times, at)
 }
 
 // surroundings tells which nodes the new facts are about, whether some are about the rules or gaps, and since when they
@@ -147,7 +230,7 @@ func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywher
 			everywhere = true
 			bounds = append(bounds, f.OccurredAt.Add(-time.Second))
 			continue
-		case trail.SubjectVMI, trail.SubjectUnknown:
+		case trail.SubjectVMI, trail.SubjectPod, trail.SubjectNamespace, trail.SubjectUnknown:
 			continue
 		}
 		bounds = append(bounds, d.before(f))
@@ -171,9 +254,10 @@ func (d *derivation) before(f trail.Fact) time.Time {
 	return last
 }
 
-// replace derives subjects and writes their rows where they changed.
+// replace derives subjects and writes their rows where they changed. The requests about the pods of a VM are told with
+// the VM: rows that those pods had while nobody knew their VM go.
 func (d *derivation) replace(ctx context.Context, subjects []trail.Subject) error {
-	env, err := d.env(ctx, subjects)
+	env, pods, err := d.env(ctx, subjects)
 	if err != nil {
 		return err
 	}
@@ -181,74 +265,96 @@ func (d *derivation) replace(ctx context.Context, subjects []trail.Subject) erro
 	for _, s := range subjects {
 		w.add(s, trail.Derive(s, d.facts[s], env))
 	}
-	return w.write(ctx, d.tx, names(subjects))
+	return w.write(ctx, d.tx, append(names(subjects), names(pods)...))
 }
 
-// env reads what surrounds the VMs among the subjects.
-func (d *derivation) env(ctx context.Context, subjects []trail.Subject) (*trail.Env, error) {
+// Inserting waits for a writer who is making the same row; sharing it waits for one who holds it. Whoever comes second
+// sees the facts of the first.
+const (
+	shareSubjectsQuery = `
+INSERT INTO evictrail.subjects (cluster, subject, derived_at)
+SELECT @cluster, s, now()
+FROM unnest(@subjects::text[]) AS s
+ON CONFLICT DO NOTHING`
+	lockSharedQuery = `
+SELECT count(*)
+FROM (
+  SELECT FROM evictrail.subjects
+  WHERE cluster = @cluster
+    AND subject = ANY(@subjects)
+  ORDER BY subject
+  FOR SHARE
+) AS s`
+)
+
+// share keeps other writers from adding facts to subjects until the transaction ends.
+func (d *derivation) share(ctx context.Context, subjects []trail.Subject) error {
+	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
+	if _, err := d.tx.Exec(ctx, shareSubjectsQuery, args); err != nil {
+		return explain("share subjects", err)
+	}
+	_, err := d.tx.Exec(ctx, lockSharedQuery, args)
+	return explain("share subjects", err)
+}
+
+const launchersQuery = `
+SELECT ` + factColumns + `
+FROM evictrail.events e
+JOIN unnest(@namespaces::text[], @names::text[]) AS p(pod_namespace, pod) ON e.namespace = p.pod_namespace AND e.detail ->> 'pod' = p.pod
+WHERE e.cluster = @cluster
+  AND e.kind = 'launcher_pod'`
+
+// env reads what surrounds the VMs among the subjects and whose pods the others are about. It also gives the pods that
+// requests about the VMs name.
+func (d *derivation) env(ctx context.Context, subjects []trail.Subject) (*trail.Env, []trail.Subject, error) {
 	wanted := map[trail.Subject]bool{}
+	var asked objectNames
 	for _, s := range subjects {
-		if s.Kind == trail.SubjectVMI {
+		switch s.Kind {
+		case trail.SubjectVMI:
 			for _, around := range trail.EnvSubjects(d.facts[s]) {
 				wanted[around] = true
 			}
+		case trail.SubjectPod:
+			namespace, pod, _ := strings.Cut(s.Name, "/")
+			asked.add(namespace, pod, time.Time{})
+		default:
 		}
 	}
-	var known []trail.Fact
+	var facts []trail.Fact
+	if len(asked.names) > 0 {
+		owners, err := factsBy(ctx, d.tx, d.cluster, launchersQuery, pgx.StrictNamedArgs{
+			"cluster": d.cluster, "namespaces": asked.namespaces, "names": asked.names,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		facts = owners
+	}
 	for s := range wanted {
-		if facts, held := d.facts[s]; held {
-			known = append(known, facts...)
+		if known, held := d.facts[s]; held {
+			facts = append(facts, known...)
 			delete(wanted, s)
 		}
 	}
-	if len(wanted) == 0 {
-		return trail.NewEnv(known), nil
-	}
-	more, err := factsOf(ctx, d.tx, d.cluster, sortedSubjects(wanted))
-	return trail.NewEnv(append(known, more...)), err
-}
-
-// rederiveBatch is how many subjects are derived in one transaction when all are.
-const rederiveBatch = 200
-
-const subjectsQuery = `
-SELECT subject
-FROM evictrail.subjects
-WHERE cluster = @cluster
-  AND subject > @after
-ORDER BY subject
-LIMIT @limit`
-
-// Rederive derives everything of a cluster anew from its facts, a few subjects at a time, and tells how many it did.
-func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
-	done, after := 0, ""
-	for {
-		rows, err := s.pool.Query(ctx, subjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": rederiveBatch})
+	if len(wanted) > 0 {
+		around := sortedSubjects(wanted)
+		if err := d.share(ctx, around); err != nil {
+			return nil, nil, err
+		}
+		more, err := factsOf(ctx, d.tx, d.cluster, around)
 		if err != nil {
-			return done, explain("read subjects", err)
+			return nil, nil, err
 		}
-		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil || len(texts) == 0 {
-			return done, explain("read subjects", err)
-		}
-		subjects := make([]trail.Subject, len(texts))
-		for i, text := range texts {
-			if subjects[i], err = trail.ParseSubject(text); err != nil {
-				return done, err
-			}
-		}
-		err = s.inTx(ctx, "derive anew", func(tx pgx.Tx) error {
-			d := &derivation{tx: tx, cluster: cluster, facts: map[trail.Subject][]trail.Fact{}}
-			if err := d.hold(ctx, subjects); err != nil {
-				return err
-			}
-			return d.replace(ctx, subjects)
-		})
-		if err != nil {
-			return done, err
-		}
-		done, after = done+len(texts), texts[len(texts)-1]
+		facts = append(facts, more...)
 	}
+	pods := map[trail.Subject]bool{}
+	for _, f := range facts {
+		if f.Subject.Kind == trail.SubjectPod {
+			pods[f.Subject] = true
+		}
+	}
+	return trail.NewEnv(facts), sortedSubjects(pods), nil
 }
 
 // owned is what leads every derived row.
@@ -260,6 +366,7 @@ type owned struct {
 // tables gathers the derived rows of some subjects, one slice for each table.
 type tables struct {
 	cluster     string
+	requests    []any
 	evacuations []any
 	migrations  []any
 	placements  []any
@@ -269,6 +376,9 @@ type tables struct {
 
 func (t *tables) add(s trail.Subject, d trail.Derived) {
 	o := owned{t.cluster, clean(s.String())}
+	for _, r := range d.Requests {
+		t.requests = append(t.requests, requestRow{o, r})
+	}
 	for _, r := range d.Evacuations {
 		t.evacuations = append(t.evacuations, evacuationRow{o, r})
 	}
@@ -292,6 +402,7 @@ func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string) error 
 		name, key string
 		rows      []any
 	}{
+		{"eviction_requests", "request_id", t.requests},
 		{"evacuations", "evacuation_id", t.evacuations},
 		{"migrations", "migration_uid", t.migrations},
 		{"placements", "placement_id", t.placements},

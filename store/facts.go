@@ -122,7 +122,7 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 			return err
 		}
 		added = d.missing(facts)
-		if err = insertFacts(ctx, tx, cluster, added); err != nil {
+		if _, err = insertFacts(ctx, tx, cluster, added); err != nil {
 			return err
 		}
 		if err = keepAspects(ctx, tx, cluster, added); err != nil {
@@ -174,20 +174,28 @@ FROM unnest(
     @node::text[], @migration::text[], @migration_uid::text[], @object_kind::text[], @object_uid::text[],
     @object_version::text[], @what::text[], @value::text[], @evidence::text[], @detail::jsonb[]
 ) AS f
-ON CONFLICT DO NOTHING`
+ON CONFLICT DO NOTHING
+RETURNING subject, occurred_at`
 
-func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) error {
+// insertedRow is the place of a fact that was inserted.
+type insertedRow struct {
+	Subject    string    `db:"subject"`
+	OccurredAt time.Time `db:"occurred_at"`
+}
+
+// insertFacts inserts facts and gives the places of those that had no row yet.
+func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) ([]insertedRow, error) {
 	if len(facts) == 0 {
-		return nil
+		return nil, nil
 	}
 	rows := make([]factRow, len(facts))
 	for i, f := range facts {
 		var err error
 		if rows[i], err = rowFromFact(f); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	_, err := tx.Exec(ctx, insertFactsQuery, pgx.StrictNamedArgs{
+	inserted, err := tx.Query(ctx, insertFactsQuery, pgx.StrictNamedArgs{
 		"cluster": cluster,
 		"subject": column(rows, func(r factRow) string { return r.Subject }), "occurred_at": column(rows, func(r factRow) time.Time { return r.OccurredAt }),
 		"id": column(rows, func(r factRow) pgtype.UUID { return r.ID }), "kind": column(rows, func(r factRow) string { return r.Kind }),
@@ -201,7 +209,11 @@ func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.F
 		"value": column(rows, func(r factRow) string { return r.Value }), "evidence": column(rows, func(r factRow) string { return r.Evidence }),
 		"detail": column(rows, func(r factRow) []byte { return r.Detail }),
 	})
-	return explain("insert facts", err)
+	if err != nil {
+		return nil, explain("insert facts", err)
+	}
+	out, err := pgx.CollectRows(inserted, pgx.RowToStructByName[insertedRow])
+	return out, explain("insert facts", err)
 }
 
 // column takes one column out of rows, as unnest wants it.
@@ -213,10 +225,13 @@ func column[T any](rows []factRow, of func(factRow) T) []T {
 	return out
 }
 
-const factsOfSubjectsQuery = `
-SELECT
+// factColumns are the columns of a factRow.
+const factColumns = `
     subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, namespace, vmi, vmi_uid, node,
-    migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail
+    migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail`
+
+const factsOfSubjectsQuery = `
+SELECT ` + factColumns + `
 FROM evictrail.events
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)`
@@ -228,7 +243,12 @@ type queryer interface {
 
 // factsOf reads all facts of some subjects, in no order.
 func factsOf(ctx context.Context, q queryer, cluster string, subjects []trail.Subject) ([]trail.Fact, error) {
-	rows, err := q.Query(ctx, factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(subjects)})
+	return factsBy(ctx, q, cluster, factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(subjects)})
+}
+
+// factsBy reads the facts of one cluster that a query selects, in no order.
+func factsBy(ctx context.Context, q queryer, cluster, query string, args pgx.StrictNamedArgs) ([]trail.Fact, error) {
+	rows, err := q.Query(ctx, query, args)
 	if err != nil {
 		return nil, explain("read facts", err)
 	}

@@ -47,13 +47,13 @@ WHERE cluster = @cluster
   AND (object_kind, object_uid) IN (SELECT * FROM unnest(@kinds::text[], @uids::text[]))`
 
 // keepAspects brings the state in which each object was last recorded up to date, and forgets objects that are gone.
-// Of Kubernetes Events nothing is kept: their facts carry their count in their identity.
+// Of Kubernetes Events and requests nothing is kept: their facts carry in their identity what they say.
 func keepAspects(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) error {
 	last := map[[3]string]aspectRow{}
 	var kinds, uids []string
 	for _, f := range facts {
 		switch {
-		case f.Object.Kind == trail.ObjectKubeEvent || f.Object.Kind == trail.ObjectSource:
+		case f.Object.Kind == trail.ObjectKubeEvent || f.Object.Kind == trail.ObjectSource || f.Object.Kind == trail.ObjectRequest:
 		case f.What == trail.WhatGone:
 			kinds, uids = append(kinds, string(f.Object.Kind)), append(uids, f.Object.UID)
 		default:

@@ -92,6 +92,20 @@ WHERE cluster = @cluster`
 	return at.UTC(), explain("read when we were last alive", err)
 }
 
+// Clusters names the clusters that are recorded, sorted.
+func (s *Store) Clusters(ctx context.Context) ([]string, error) {
+	const query = `
+SELECT cluster
+FROM evictrail.clusters
+ORDER BY cluster`
+	rows, err := s.pool.Query(ctx, query)
+	if err != nil {
+		return nil, explain("list clusters", err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return out, explain("list clusters", err)
+}
+
 // For gives the store as the Sink of one cluster.
 func (s *Store) For(cluster string) *ClusterStore { return &ClusterStore{store: s, cluster: cluster} }
 

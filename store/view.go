@@ -18,7 +18,8 @@ type View struct {
 	at    string   // column of time that orders the rows and that Since and Until bound
 	key   string   // column that orders rows of one time
 	where []string // the filters that it has columns for: namespace, vmi, node
-	Brief []string // the columns that a table for people shows
+	brief string   // which rows a table for people shows; empty: all
+	Brief []string // the columns that it shows
 }
 
 // HasNode tells whether rows can be asked for by node, namespace and VMI.
@@ -27,10 +28,13 @@ func (v View) HasNode() bool { return slices.Contains(v.where, "node") }
 var vmFilters = []string{"namespace", "vmi", "node"}
 
 // query builds the question from names of ours; what the caller asks for are parameters.
-func (v View) query(selection string) string {
+func (v View) query(selection, rows string) string {
 	filters := "(@cluster = '' OR cluster = @cluster)"
 	for _, column := range v.where {
 		filters += fmt.Sprintf("\n  AND (@%[1]s = '' OR %[1]s = @%[1]s)", column)
+	}
+	if rows != "" {
+		filters += "\n  AND " + rows
 	}
 	return fmt.Sprintf(`
 SELECT %[1]s
@@ -67,7 +71,7 @@ func timeArg(t time.Time) any {
 // ListJSON gives the newest rows of a view that the query asks for, oldest first, each as a JSON object with the
 // view's columns.
 func (s *Store) ListJSON(ctx context.Context, v View, q trail.Query) ([]json.RawMessage, error) {
-	rows, err := s.pool.Query(ctx, v.query("to_jsonb(v)::text"), v.args(q))
+	rows, err := s.pool.Query(ctx, v.query("to_jsonb(v)::text", ""), v.args(q))
 	if err != nil {
 		return nil, explain("list "+v.Name, err)
 	}
@@ -85,9 +89,18 @@ type Table struct {
 	Rows    [][]*string
 }
 
-// ListText is ListJSON for people and spreadsheets: every value as Postgres writes it.
+// ListText is ListJSON for spreadsheets: every value as Postgres writes it.
 func (s *Store) ListText(ctx context.Context, v View, q trail.Query) (Table, error) {
-	rows, err := s.pool.Query(ctx, v.query("*"), pgx.QueryResultFormats{pgx.TextFormatCode}, v.args(q))
+	return s.listText(ctx, v, q, "")
+}
+
+// ListBrief is ListText for people: of a view whose rows repeat, the first ones, with their repetitions counted.
+func (s *Store) ListBrief(ctx context.Context, v View, q trail.Query) (Table, error) {
+	return s.listText(ctx, v, q, v.brief)
+}
+
+func (s *Store) listText(ctx context.Context, v View, q trail.Query, which string) (Table, error) {
+	rows, err := s.pool.Query(ctx, v.query("*", which), pgx.QueryResultFormats{pgx.TextFormatCode}, v.args(q))
 	if err != nil {
 		return Table{}, explain("list "+v.Name, err)
 	}

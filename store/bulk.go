@@ -1,0 +1,170 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+const markStaleQuery = `
+INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, stale_since)
+SELECT @cluster, n.subject, '-infinity', n.since
+FROM unnest(@subjects::text[], @since::timestamptz[]) AS n(subject, since)
+ORDER BY n.subject
+ON CONFLICT (cluster, subject) DO UPDATE SET stale_since = least(s.stale_since, excluded.stale_since)`
+
+// Import stores facts of one cluster without deriving their subjects, and tells how many were new: DeriveStale does the
+// rest, however the caller ends. It is for facts in bulk whose time never depends on who saw them and when, such as
+// those of audit events: only then the same fact meets its own row. See the package comment for its errors.
+func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) (int, error) {
+	if err := s.ensureFor(ctx, facts); err != nil {
+		return 0, err
+	}
+	added := 0
+	err := s.inTx(ctx, "import facts", func(tx pgx.Tx) error {
+		fresh, err := insertFacts(ctx, tx, cluster, facts)
+		if err != nil {
+			return err
+		}
+		added = len(fresh)
+		since := map[string]time.Time{}
+		for _, f := range fresh {
+			if at, known := since[f.Subject]; !known || f.OccurredAt.Before(at) {
+				since[f.Subject] = f.OccurredAt
+			}
+		}
+		subjects, times := make([]string, 0, len(since)), make([]time.Time, 0, len(since))
+		for subject, at := range since {
+			subjects, times = append(subjects, subject), append(times, at)
+		}
+		_, err = tx.Exec(ctx, markStaleQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": times})
+		return explain("note what is to be derived", err)
+	})
+	return added, err
+}
+
+// deriveBatch is how many subjects are derived in one transaction when there are many.
+const deriveBatch = 100
+
+const staleSubjectsQuery = `
+SELECT subject
+FROM evictrail.subjects
+WHERE cluster = @cluster
+  AND stale_since IS NOT NULL
+ORDER BY subject
+LIMIT @limit`
+
+// DeriveStale derives what Import left, a few subjects at a time, and tells how many it did. done, which may be nil, is
+// told after each of these steps how many there were so far.
+func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subjects int)) (int, error) {
+	return s.deriveMany(ctx, cluster, func(string) (string, pgx.StrictNamedArgs) {
+		return staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "limit": deriveBatch}
+	}, (*derivation).refresh, done)
+}
+
+const subjectsQuery = `
+SELECT subject
+FROM evictrail.subjects
+WHERE cluster = @cluster
+  AND subject > @after
+ORDER BY subject
+LIMIT @limit`
+
+// Rederive derives everything of a cluster anew from its facts, a few subjects at a time, and tells how many it did.
+func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
+	return s.deriveMany(ctx, cluster, func(after string) (string, pgx.StrictNamedArgs) {
+		return subjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": deriveBatch}
+	}, (*derivation).replace, nil)
+}
+
+// deriveMany derives the subjects that a query names, given the last one that was done, until it names none.
+func (s *Store) deriveMany(
+	ctx context.Context, cluster string, next func(after string) (string, pgx.StrictNamedArgs),
+	derive func(*derivation, context.Context, []trail.Subject) error, report func(int),
+) (int, error) {
+	done, after := 0, ""
+	for {
+		query, args := next(after)
+		rows, err := s.pool.Query(ctx, query, args)
+		if err != nil {
+			return done, explain("read subjects", err)
+		}
+		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(texts) == 0 {
+			return done, explain("read subjects", err)
+		}
+		subjects := make([]trail.Subject, len(texts))
+		for i, text := range texts {
+			if subjects[i], err = trail.ParseSubject(text); err != nil {
+				return done, err
+			}
+		}
+		err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
+			d := &derivation{tx: tx, cluster: cluster, facts: map[trail.Subject][]trail.Fact{}}
+			if err := d.hold(ctx, subjects); err != nil {
+				return err
+			}
+			return derive(d, ctx, subjects)
+		})
+		if err != nil {
+			return done, err
+		}
+		done, after = done+len(texts), texts[len(texts)-1]
+		if report != nil {
+			report(done)
+		}
+	}
+}
+
+// staleRow is a subject that is to be derived.
+type staleRow struct {
+	Subject    string    `db:"subject"`
+	StaleSince time.Time `db:"stale_since"`
+}
+
+const (
+	staleSinceQuery = `
+SELECT subject, stale_since
+FROM evictrail.subjects
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND stale_since IS NOT NULL`
+	freshQuery = `
+UPDATE evictrail.subjects
+SET stale_since = NULL
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)`
+)
+
+// refresh derives held subjects, and what their facts concern from the time on that they are stale since.
+func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) error {
+	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
+	rows, err := d.tx.Query(ctx, staleSinceQuery, args)
+	if err != nil {
+		return explain("read what is stale", err)
+	}
+	stale, err := pgx.CollectRows(rows, pgx.RowToStructByName[staleRow])
+	if err != nil {
+		return explain("read what is stale", err)
+	}
+	since := map[string]time.Time{}
+	for _, r := range stale {
+		since[r.Subject] = r.StaleSince
+	}
+	var fresh []trail.Fact
+	for _, s := range subjects {
+		for _, f := range d.facts[s] {
+			if from, stale := since[clean(s.String())]; stale && !f.OccurredAt.Before(from) {
+				fresh = append(fresh, f)
+			}
+		}
+	}
+	if err := d.derive(ctx, fresh); err != nil {
+		return err
+	}
+	_, err = d.tx.Exec(ctx, freshQuery, args)
+	return explain("note what is derived", err)
+}
