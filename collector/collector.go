@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -56,14 +57,20 @@ type Collector struct {
 	client  rest.Interface
 	feeds   []*feed
 	notices chan notice
+	told    chan told
+	reviews chan trail.RequestObservation
 	out     *writer
 
 	rejected map[string]bool      // the owner's: objects whose rejection was logged
 	lastAt   map[string]time.Time // the owner's: last notice of each resource
 	selfGap  bool                 // the owner's: the gap of our own downtime is still to be told
 
-	mu    sync.Mutex
-	moved chan struct{} // closed and replaced when a feed's version or synced changes
+	refusedLogged atomic.Bool // that audit events were refused
+
+	mu        sync.Mutex
+	moved     chan struct{} // closed and replaced when a feed's version or synced changes
+	dropped   int           // reviews that found no room
+	droppedAt time.Time     // the first of them
 }
 
 // New makes a collector; it makes no request yet.
@@ -74,7 +81,7 @@ func New(config Config) (*Collector, error) {
 	}
 	c := &Collector{
 		Config: config, client: client,
-		notices:  make(chan notice, queued),
+		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan trail.RequestObservation, reviewed),
 		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, selfGap: wasAway(config),
 		moved: make(chan struct{}),
 	}
@@ -139,7 +146,12 @@ func (c *Collector) own(ctx context.Context) {
 		select {
 		case n := <-c.notices:
 			c.take(ctx, n)
+		case t := <-c.told:
+			c.takeTold(ctx, t)
+		case o := <-c.reviews:
+			c.takeReview(ctx, o)
 		case <-ctx.Done():
+			c.takeRest(ctx)
 			return
 		}
 	}

@@ -29,6 +29,8 @@ type slimPod struct {
 	} `json:"spec"`
 	Status struct {
 		Phase      string      `json:"phase"`
+		Reason     string      `json:"reason"`
+		Message    string      `json:"message"`
 		Conditions []condition `json:"conditions"`
 	} `json:"status"`
 }
@@ -56,9 +58,15 @@ func decodePod(raw []byte, m trail.Meta) (Observation, error) {
 		}
 	}
 	for _, c := range v.Status.Conditions {
-		if c.Type == "PodScheduled" && c.Status == "False" && c.Reason == "Unschedulable" {
+		switch {
+		case c.Type == "PodScheduled" && c.Status == "False" && c.Reason == "Unschedulable":
 			o.Unschedulable = c.Message
+		case c.Type == "DisruptionTarget" && c.Status == "True":
+			o.Disruption = c.decode()
 		}
+	}
+	if o.Disruption.Reason == "" && v.Status.Reason == "Evicted" { // node pressure, on kubelets that set no condition
+		o.Disruption = trail.Condition{Reason: v.Status.Reason, Message: v.Status.Message}
 	}
 	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
 }

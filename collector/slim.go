@@ -224,12 +224,14 @@ type condition struct {
 	LastTransitionTime *metav1.Time `json:"lastTransitionTime"`
 }
 
+func (c condition) decode() trail.Condition {
+	return trail.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: utc(c.LastTransitionTime)}
+}
+
 func conditionsFrom(in []condition) []trail.Condition {
 	out := make([]trail.Condition, 0, len(in))
 	for _, c := range in {
-		out = append(out, trail.Condition{
-			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: utc(c.LastTransitionTime),
-		})
+		out = append(out, c.decode())
 	}
 	return out
 }

@@ -31,6 +31,7 @@ type writer struct {
 	clock   func() time.Time
 
 	mu      sync.Mutex
+	total   uint64 // facts that were ever put
 	pending []trail.Fact
 	busy    int           // facts of the batch that is being stored
 	closed  bool          // no more facts will come
@@ -47,6 +48,7 @@ func (w *writer) put(ctx context.Context, facts []trail.Fact) {
 		w.mu.Lock()
 		if len(w.pending) < backlog || ctx.Err() != nil {
 			w.pending = append(w.pending, facts...)
+			w.total += uint64(len(facts))
 			w.signal()
 			w.mu.Unlock()
 			return
@@ -75,22 +77,40 @@ func (w *writer) signal() {
 	w.changed = make(chan struct{})
 }
 
-// flush waits until nothing waits.
-func (w *writer) flush(ctx context.Context) error {
+// taken counts the facts that were ever put.
+func (w *writer) taken() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.total
+}
+
+// waiting counts the facts that are not stored yet.
+func (w *writer) waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pending) + w.busy
+}
+
+// stored waits until as many of the facts that were ever put are stored.
+func (w *writer) stored(ctx context.Context, upto uint64) error {
 	for {
 		w.mu.Lock()
 		rest, changed := len(w.pending)+w.busy, w.changed
+		done := w.total - uint64(rest)
 		w.mu.Unlock()
-		if rest == 0 {
+		if done >= upto {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %d facts to be stored: %w", rest, ctx.Err())
+			return fmt.Errorf("wait for %d facts to be stored: %w", upto-done, ctx.Err())
 		}
 	}
 }
+
+// flush waits until everything that was put so far is stored.
+func (w *writer) flush(ctx context.Context) error { return w.stored(ctx, w.taken()) }
 
 // run stores facts until close was called and all are stored. Once stopping is closed it gives the Sink stopGrace for
 // the rest; what is left then is an error.

@@ -20,6 +20,10 @@ type Metrics struct {
 	WatchSynced       *prometheus.GaugeVec     // resource; 1 once its first list was taken
 	TrackedObjects    *prometheus.GaugeVec     // kind
 	QueueLength       prometheus.Gauge
+	AuditEvents       *prometheus.CounterVec // result
+	AuditLastEvent    prometheus.Gauge       // Unix seconds
+	AuditEnabled      prometheus.Gauge       // 1 when audit events are expected
+	Reviews           *prometheus.CounterVec // result
 }
 
 // New makes the instruments and registers them, with the collectors of the Go runtime, the process and the build.
@@ -59,10 +63,22 @@ func New(reg prometheus.Registerer) *Metrics {
 		QueueLength: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: QueueLength, Help: "Facts that wait for the database.",
 		}),
+		AuditEvents: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: AuditEventsTotal, Help: "Audit events that were read, by what became of them.",
+		}, []string{LabelResult}),
+		AuditLastEvent: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: AuditLastEventTimestamp, Help: "When audit events were last read.",
+		}),
+		AuditEnabled: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: AuditEnabled, Help: "Whether audit events are expected: a log is followed, or senders are known.",
+		}),
+		Reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: AdmissionReviewsTotal, Help: "Admission reviews that the observer answered, by what became of them.",
+		}, []string{LabelResult}),
 	}
 	reg.MustRegister(
 		m.Facts, m.CommitLag, m.StoreUp, m.StoreErrors, m.StoreWrite, m.WatchLastActivity, m.WatchRestarts,
-		m.WatchSynced, m.TrackedObjects, m.QueueLength,
+		m.WatchSynced, m.TrackedObjects, m.QueueLength, m.AuditEvents, m.AuditLastEvent, m.AuditEnabled, m.Reviews,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		version.NewCollector("evictrail"),
 	)
@@ -75,6 +91,12 @@ func (m *Metrics) startAtZero() {
 		for _, stage := range []string{StageObserved, StageCommitted, StageDeduplicated} {
 			m.Facts.WithLabelValues(string(k.Kind), stage)
 		}
+	}
+	for _, result := range []string{AuditTaken, AuditSkipped, AuditRefused} {
+		m.AuditEvents.WithLabelValues(result)
+	}
+	for _, result := range []string{ReviewTaken, ReviewSkipped, ReviewDropped} {
+		m.Reviews.WithLabelValues(result)
 	}
 	for _, op := range []string{OpAppend, OpAlive, OpResume} {
 		m.StoreErrors.WithLabelValues(op)

@@ -12,6 +12,10 @@ const (
 	WatchSynced                = "evictrail_watch_synced"
 	TrackedObjects             = "evictrail_tracked_objects"
 	QueueLength                = "evictrail_queue_length"
+	AuditEventsTotal           = "evictrail_audit_events_total"
+	AuditLastEventTimestamp    = "evictrail_audit_last_event_timestamp_seconds"
+	AuditEnabled               = "evictrail_audit_enabled"
+	AdmissionReviewsTotal      = "evictrail_admission_reviews_total"
 )
 
 // The labels.
@@ -21,6 +25,7 @@ const (
 	LabelResource = "resource"
 	LabelReason   = "reason"
 	LabelOp       = "op"
+	LabelResult   = "result"
 )
 
 // The stages of a fact: values of LabelStage.
@@ -36,6 +41,21 @@ const (
 	RestartClosed  = "closed"  // the stream ended and is resumed
 	RestartExpired = "expired" // 410 Gone: listed anew
 	RestartError   = "error"   // the request failed and is tried again
+)
+
+// What became of an audit event: values of LabelResult of AuditEventsTotal. Those taken again and again show as
+// deduplicated facts.
+const (
+	AuditTaken   = "taken"
+	AuditSkipped = "skipped" // about something else
+	AuditRefused = "refused" // cannot be used
+)
+
+// What became of an admission review: values of LabelResult of AdmissionReviewsTotal. All are answered: allowed.
+const (
+	ReviewTaken   = "taken"
+	ReviewSkipped = "skipped" // of something else than a virt-launcher pod
+	ReviewDropped = "dropped" // found no room
 )
 
 // The operations of the store: values of LabelOp.

@@ -6,19 +6,26 @@ import (
 	"time"
 )
 
-// Hooks tie a player to the collector under test. All but Progress are required.
+// Hooks tie a player to the collector under test. All but Audit and Progress are required.
 type Hooks struct {
 	Clock    func(time.Time)                                                   // told the time of each line before it is released
 	Watched  func(resource string) bool                                        // whether the collector watches the resource; others are not waited for
 	Taken    func(ctx context.Context, resource, resourceVersion string) error // returns when the collector has taken the resource up to the version
+	Audit    func(ctx context.Context, events [][]byte) error                  // takes audit events as the API server sends them; nil: none are sent
+	Delay    time.Duration                                                     // how long after an event was logged it is sent
 	Progress func(done, total int)                                             // told after each line; may be nil
 	Speed    float64                                                           // times real time; 0: as fast as the collector takes lines in
 }
 
 // Play releases a recording line by line, in its own time: the clock stands at a line's time until the collector has
-// taken that line in, so order and time across resources are the recording's at any speed.
+// taken that line in, so order and time across resources are the recording's at any speed. Audit events are sent
+// between the lines, when they are due, and those that are due after the last line, at the end.
 func Play(ctx context.Context, rec *Recording, server *Server, hooks Hooks) error {
+	mail := post{events: rec.Audit, hooks: hooks}
 	for i, line := range rec.Lines {
+		if err := mail.send(ctx, line.At); err != nil {
+			return fmt.Errorf("play %s: line %d: %w", rec.Name, line.Number, err)
+		}
 		if i > 0 && hooks.Speed > 0 {
 			if err := pause(ctx, line.At.Sub(rec.Lines[i-1].At), hooks.Speed); err != nil {
 				return fmt.Errorf("play %s: line %d: %w", rec.Name, line.Number, err)
@@ -36,6 +43,41 @@ func Play(ctx context.Context, rec *Recording, server *Server, hooks Hooks) erro
 		if hooks.Progress != nil {
 			hooks.Progress(i+1, len(rec.Lines))
 		}
+	}
+	if n := len(rec.Audit); n > 0 {
+		if err := mail.send(ctx, rec.Audit[n-1].At.Add(hooks.Delay)); err != nil {
+			return fmt.Errorf("play %s: after the last line: %w", rec.Name, err)
+		}
+	}
+	return nil
+}
+
+// post is the audit log on its way.
+type post struct {
+	events []AuditLine // that were not sent yet
+	hooks  Hooks
+}
+
+// sendAtOnce is how many events an API server sends in one batch.
+//
+// Source: kube-apiserver --audit-webhook-batch-max-size.
+const sendAtOnce = 400
+
+// send sends what is due at a time.
+func (p *post) send(ctx context.Context, now time.Time) error {
+	for p.hooks.Audit != nil && len(p.events) > 0 {
+		var due [][]byte
+		for len(due) < min(sendAtOnce, len(p.events)) && !p.events[len(due)].At.Add(p.hooks.Delay).After(now) {
+			due = append(due, p.events[len(due)].Event)
+		}
+		if len(due) == 0 {
+			return nil
+		}
+		p.hooks.Clock(p.events[len(due)-1].At.Add(p.hooks.Delay))
+		if err := p.hooks.Audit(ctx, due); err != nil {
+			return fmt.Errorf("send %d audit events: %w", len(due), err)
+		}
+		p.events = p.events[len(due):]
 	}
 	return nil
 }

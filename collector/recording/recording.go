@@ -2,6 +2,7 @@ package recording
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -51,11 +52,18 @@ type Line struct {
 	ResourceVersion     string          // of the object
 }
 
+// AuditLine is one event of the audit log.
+type AuditLine struct {
+	At    time.Time // its stageTimestamp, UTC: when the API server logged it
+	Event []byte    // as it was logged: JSON without a newline
+}
+
 // Recording is a recorded cluster, in memory.
 type Recording struct {
-	Name   string // of its folder
-	Lines  []Line // in the order of the file, at least one
-	Policy []byte // the descheduler's policy; nil where none was recorded
+	Name   string      // of its folder
+	Lines  []Line      // in the order of the file, at least one
+	Audit  []AuditLine // in the order in which the API server logged them; none where no audit log was recorded
+	Policy []byte      // the descheduler's policy; nil where none was recorded
 }
 
 // Start gives the time of the first line, UTC.
@@ -67,37 +75,42 @@ func (r *Recording) End() time.Time { return r.Lines[len(r.Lines)-1].At }
 // maxLine bounds a line, in bytes. No object of an API server comes near it.
 const maxLine = 4 << 20
 
-// traceFile is the recording proper, plainFile the same not compressed, which is read where there is no traceFile;
-// policyFile is the policy that the descheduler ran with.
+// The files of a recording: what the watches saw, the audit log, and the policy that the descheduler ran with. The first
+// two may also lie there unpacked, without packedExt; the last two may be missing.
 const (
 	traceFile  = "trace.jsonl.gz"
-	plainFile  = "trace.jsonl"
+	auditFile  = "audit.jsonl.gz"
 	policyFile = "descheduler-policy.yaml"
+	packedExt  = ".gz"
 )
 
 // Open reads the recording in a folder of fsys. check, which may be nil, says what makes an object of a resource
 // unreadable. Every error names the file and, where there is one, the line; a recording is taken whole or not at all.
 func Open(fsys fs.FS, folder string, check func(resource string, object []byte) error) (*Recording, error) {
-	name := path.Join(folder, traceFile)
-	file, err := fsys.Open(name)
-	if plain := path.Join(folder, plainFile); errors.Is(err, fs.ErrNotExist) {
-		if unpacked, plainErr := fsys.Open(plain); plainErr == nil {
-			name, file, err = plain, unpacked, nil
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read recording: %w: expected a folder with %s", err, traceFile)
-	}
-	defer func() { _ = file.Close() }()
 	r := &Recording{Name: path.Base(folder)}
-	if path.Ext(name) == ".gz" {
-		err = r.unzip(file, name, check)
-	} else {
-		err = r.read(file, name, check)
+	name, err := readLines(fsys, path.Join(folder, traceFile), func(number int, raw []byte) error {
+		line, err := parseLine(raw, check)
+		line.Number = number
+		r.Lines = append(r.Lines, line)
+		return err
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("read recording: %w: expected a folder with %s", err, traceFile)
+	case err != nil:
+		return nil, fmt.Errorf("read recording: %w", err)
+	case len(r.Lines) == 0:
+		return nil, fmt.Errorf("read recording: %s: no lines", name)
 	}
-	if err != nil {
+	_, err = readLines(fsys, path.Join(folder, auditFile), func(_ int, raw []byte) error {
+		line, err := parseAudit(raw)
+		r.Audit = append(r.Audit, line)
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read recording: %w", err)
 	}
+	slices.SortStableFunc(r.Audit, func(a, b AuditLine) int { return a.At.Compare(b.At) })
 	r.Policy, err = fs.ReadFile(fsys, path.Join(folder, policyFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read recording: %w", err)
@@ -108,32 +121,44 @@ func Open(fsys fs.FS, folder string, check func(resource string, object []byte) 
 // cutShort takes the file's name and the number of its last whole line, 0 if there is none.
 const cutShort = "%s:%d: the file is cut short after this line: copy it again"
 
-func (r *Recording) unzip(from io.Reader, name string, check func(string, []byte) error) error {
-	unzipped, err := gzip.NewReader(from)
+// readLines gives each line of a packed file, or of the same unpacked where that is what there is: its name is the first
+// result.
+func readLines(fsys fs.FS, name string, each func(number int, raw []byte) error) (string, error) {
+	file, err := fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		plain := name[:len(name)-len(packedExt)]
+		if unpacked, plainErr := fsys.Open(plain); plainErr == nil {
+			defer func() { _ = unpacked.Close() }()
+			return plain, scan(unpacked, plain, each)
+		}
+	}
+	if err != nil {
+		return name, err
+	}
+	defer func() { _ = file.Close() }()
+	unzipped, err := gzip.NewReader(file)
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf(cutShort, name, 0)
+		return name, fmt.Errorf(cutShort, name, 0)
 	case err != nil:
-		return fmt.Errorf("%s: %w", name, err)
+		return name, fmt.Errorf("%s: %w", name, err)
 	}
-	return r.read(unzipped, name, check)
+	return name, scan(unzipped, name, each)
 }
 
-func (r *Recording) read(from io.Reader, name string, check func(string, []byte) error) error {
+func scan(from io.Reader, name string, each func(number int, raw []byte) error) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 64<<10), maxLine+len("\n"))
 	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
 		return bufio.ScanLines(data, atEOF && lines.Err() == nil) // what a broken file ends with is no line
 	})
-	for number := 1; lines.Scan(); number++ {
-		line, err := parseLine(lines.Bytes(), check)
-		if err != nil {
-			return fmt.Errorf("%s:%d: %w", name, number, err)
+	last := 0
+	for lines.Scan() {
+		if err := each(last+1, lines.Bytes()); err != nil {
+			return fmt.Errorf("%s:%d: %w", name, last+1, err)
 		}
-		line.Number = number
-		r.Lines = append(r.Lines, line)
+		last++
 	}
-	last := len(r.Lines)
 	switch err := lines.Err(); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf(cutShort, name, last)
@@ -141,10 +166,22 @@ func (r *Recording) read(from io.Reader, name string, check func(string, []byte)
 		return fmt.Errorf("%s:%d: longer than %d bytes", name, last+1, maxLine)
 	case err != nil:
 		return fmt.Errorf("%s:%d: after this line: %w", name, last, err)
-	case last == 0:
-		return fmt.Errorf("%s: no lines", name)
 	}
 	return nil
+}
+
+// parseAudit reads as much of an audit event as its delivery needs.
+func parseAudit(raw []byte) (AuditLine, error) {
+	var e struct {
+		StageAt time.Time `json:"stageTimestamp"`
+	}
+	if err := json.Unmarshal(raw, &e); err != nil {
+		return AuditLine{}, fmt.Errorf("bad JSON: %w", err)
+	}
+	if e.StageAt.IsZero() {
+		return AuditLine{}, errors.New("no stageTimestamp")
+	}
+	return AuditLine{At: e.StageAt.UTC(), Event: bytes.Clone(raw)}, nil
 }
 
 func parseLine(raw []byte, check func(string, []byte) error) (Line, error) {

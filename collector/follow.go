@@ -1,0 +1,172 @@
+package collector
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The bounds of following an audit log.
+const (
+	followEvery = time.Second      // between two looks at the files
+	followBatch = 500              // requests that are stored at once
+	followBack  = 10 * time.Minute // how much older than our last sign of life a rotated log may be and still be read
+)
+
+// follower reads an audit log as it grows, through its rotation. It knows how far it read each file that was the log:
+// what was rotated away is read to its end, whether it was renamed or copied. It keeps nothing on disk: after a restart
+// it reads again what is there, and the same event is the same fact.
+type follower struct {
+	c     *Collector
+	path  string
+	since time.Time // rotated logs that were last written before are left alone
+	files []followed
+	quiet bool // the log's absence was said
+}
+
+type followed struct {
+	info   os.FileInfo
+	offset int64 // up to which it was read: the end of a line
+}
+
+// Follow takes the audit events of a log file until ctx ends. Its only error is that of ctx.
+func (c *Collector) Follow(ctx context.Context, path string) error {
+	f := &follower{c: c, path: path, since: c.LastAlive.Add(-followBack)}
+	if c.LastAlive.IsZero() {
+		f.since = c.Clock()
+	}
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		for _, name := range f.candidates() {
+			if err := f.read(ctx, name); err != nil && ctx.Err() == nil {
+				c.Log.Warn("audit log not read, trying again", "path", name, "err", err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// candidates names the logs to look at: those rotated away, oldest first, then the log itself. The API server puts a
+// time before the ending of a rotated log's name, logrotate a number behind it.
+func (f *follower) candidates() []string {
+	ext := filepath.Ext(f.path)
+	rotated, _ := filepath.Glob(escape(strings.TrimSuffix(f.path, ext)) + "[-.]*")
+	times := map[string]time.Time{}
+	rotated = slices.DeleteFunc(rotated, func(name string) bool {
+		info, err := os.Stat(name)
+		if err != nil || name == f.path || info.IsDir() || strings.HasSuffix(name, ".gz") || info.ModTime().Before(f.since) {
+			return true
+		}
+		times[name] = info.ModTime()
+		return false
+	})
+	slices.SortFunc(rotated, func(a, b string) int { return times[a].Compare(times[b]) })
+	if _, err := os.Stat(f.path); err != nil {
+		if !f.quiet {
+			f.c.Log.Warn("audit log is not there, waiting for it", "path", f.path, "err", err)
+		}
+		f.quiet = true
+		return rotated
+	}
+	f.quiet = false
+	return append(rotated, f.path)
+}
+
+// escape keeps a path from being read as a pattern.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// read takes the whole lines that were added to a file since it was last read.
+func (f *follower) read(ctx context.Context, name string) error {
+	file, err := os.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // rotated away between two looks: it is found under its new name
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	at := f.of(info)
+	if info.Size() < at.offset { // copied away and emptied
+		at.offset = 0
+	}
+	end, err := lastLine(file, at.offset, info.Size())
+	if err != nil || end == at.offset {
+		return err
+	}
+	if err := f.take(ctx, io.NewSectionReader(file, at.offset, end-at.offset), name, at.offset); err != nil {
+		return err
+	}
+	at.offset = end
+	return nil
+}
+
+// of gives what is known of a file, whatever its name is now.
+func (f *follower) of(info os.FileInfo) *followed {
+	for i := range f.files {
+		if os.SameFile(f.files[i].info, info) {
+			return &f.files[i]
+		}
+	}
+	f.files = append(f.files, followed{info: info})
+	return &f.files[len(f.files)-1]
+}
+
+// lastLine gives the end of the last whole line between two offsets, the first of them where there is none.
+func lastLine(file io.ReaderAt, from, to int64) (int64, error) {
+	buf := make([]byte, 64<<10)
+	for to > from {
+		n := min(int64(len(buf)), to-from)
+		if _, err := file.ReadAt(buf[:n], to-n); err != nil {
+			return from, err
+		}
+		if i := bytes.LastIndexByte(buf[:n], '\n'); i >= 0 {
+			return to - n + int64(i) + 1, nil
+		}
+		to -= n
+	}
+	return from, nil
+}
+
+// take stores the audit events of a part of a file.
+func (f *follower) take(ctx context.Context, part io.Reader, name string, offset int64) error {
+	var batch []Request
+	store := func() error {
+		err := f.c.tell(ctx, batch)
+		batch = batch[:0]
+		return err
+	}
+	reader := AuditReader{Now: f.c.Clock(), Take: func(r Request) error {
+		if batch = append(batch, r); len(batch) < followBatch {
+			return nil
+		}
+		return store()
+	}}
+	report, err := reader.Read(part)
+	f.c.countAudit(report)
+	if report.Refused > 0 {
+		f.c.Log.Debug("audit events refused", "path", name, "offset", offset, "count", report.Refused, "reason", report.First)
+	}
+	if err != nil {
+		return fmt.Errorf("follow %s: %w", name, err)
+	}
+	return store()
+}

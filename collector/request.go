@@ -1,0 +1,139 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// ErrBusy says that facts wait for the database already: come again later.
+var ErrBusy = errors.New("too many facts wait for the database")
+
+// busyBacklog is how many facts may wait for the database before audit events are refused: they come again, what the
+// watches see does not.
+const busyBacklog = backlog / 2
+
+// reviewed bounds the reviews that wait for the owner goroutine.
+const reviewed = 1000
+
+// told are requests for the owner goroutine, and where it says how many facts the writer must have stored for them to
+// be durable.
+type told struct {
+	requests []Request
+	ticket   chan uint64
+}
+
+// Audit takes the audit events of one body and returns when they are stored. Errors: ErrBusy, ErrTooLarge, of a body
+// that breaks off, and of ctx; what was read before a body broke off is stored all the same.
+func (c *Collector) Audit(ctx context.Context, body io.Reader) (AuditReport, error) {
+	if c.out.waiting() > busyBacklog {
+		return AuditReport{}, ErrBusy
+	}
+	var requests []Request
+	reader := AuditReader{Now: c.Clock(), Limit: MaxAudit, Take: func(r Request) error { requests = append(requests, r); return nil }}
+	report, readErr := reader.Read(body)
+	c.countAudit(report)
+	if err := c.tell(ctx, requests); err != nil {
+		return report, errors.Join(readErr, err)
+	}
+	return report, readErr
+}
+
+func (c *Collector) countAudit(r AuditReport) {
+	c.Metrics.AuditEvents.WithLabelValues(metrics.AuditTaken).Add(float64(r.Taken))
+	c.Metrics.AuditEvents.WithLabelValues(metrics.AuditSkipped).Add(float64(r.Skipped))
+	c.Metrics.AuditEvents.WithLabelValues(metrics.AuditRefused).Add(float64(r.Refused))
+	if r.Events() > 0 {
+		c.Metrics.AuditLastEvent.Set(float64(c.Clock().UnixMilli()) / 1000)
+	}
+	if r.Refused > 0 && !c.refusedLogged.Swap(true) {
+		c.Log.Warn("audit events refused; said once, evictrail_audit_events_total counts them", "count", r.Refused, "reason", r.First)
+	}
+}
+
+// tell hands requests to the owner goroutine and returns when their facts are stored.
+func (c *Collector) tell(ctx context.Context, requests []Request) error {
+	if len(requests) == 0 {
+		return nil
+	}
+	t := told{requests: requests, ticket: make(chan uint64, 1)}
+	select {
+	case c.told <- t:
+	case <-ctx.Done():
+		return fmt.Errorf("take %d audit events: %w", len(requests), ctx.Err())
+	}
+	select {
+	case upto := <-t.ticket:
+		return c.out.stored(ctx, upto)
+	case <-ctx.Done():
+		return fmt.Errorf("take %d audit events: %w", len(requests), ctx.Err())
+	}
+}
+
+// takeTold observes requests: the owner's.
+func (c *Collector) takeTold(ctx context.Context, t told) {
+	now := c.Clock()
+	for _, r := range t.requests {
+		c.observe(ctx, r(trail.Seen{At: now}))
+	}
+	t.ticket <- c.out.taken()
+}
+
+// Reviewed takes a request that the observer saw. It never waits: what finds no room is counted and becomes a gap.
+func (c *Collector) Reviewed(r *Review) {
+	if r.Request == nil {
+		c.Metrics.Reviews.WithLabelValues(metrics.ReviewSkipped).Inc()
+		return
+	}
+	now := c.Clock()
+	select {
+	case c.reviews <- r.Request(trail.Seen{At: now}):
+		c.Metrics.Reviews.WithLabelValues(metrics.ReviewTaken).Inc()
+	default:
+		c.Metrics.Reviews.WithLabelValues(metrics.ReviewDropped).Inc()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.dropped == 0 {
+			c.droppedAt = now
+			c.Log.Error("reviews dropped: the database does not keep up")
+		}
+		c.dropped++
+	}
+}
+
+// takeRest observes the reviews that still wait when the collector stops: the owner's.
+func (c *Collector) takeRest(ctx context.Context) {
+	for {
+		select {
+		case o := <-c.reviews:
+			c.takeReview(ctx, o)
+		default:
+			return
+		}
+	}
+}
+
+// SourceObserver is the source of gaps in which reviews found no room.
+const SourceObserver = "admission"
+
+// takeReview observes a review, after the gap of those that found no room before it: the owner's.
+func (c *Collector) takeReview(ctx context.Context, o trail.RequestObservation) {
+	c.mu.Lock()
+	lost, since := c.dropped, c.droppedAt
+	c.dropped, c.droppedAt = 0, time.Time{}
+	c.mu.Unlock()
+	if lost > 0 {
+		now := c.Clock()
+		c.observe(ctx, trail.GapObservation{
+			Seen: trail.Seen{At: now}, Source: SourceObserver, Key: since.UTC().Format(time.RFC3339Nano), OpenedAt: since, ClosedAt: now,
+			Cause: trail.ReasonOverflow, Detail: strconv.Itoa(lost) + " reviews found no room",
+		})
+	}
+	c.observe(ctx, o)
+}
