@@ -21,13 +21,10 @@ type Health struct {
 // readyTimeout bounds what a probe may wait for.
 const readyTimeout = 3 * time.Second
 
-// Handler routes /livez, /readyz and /metrics.
-func (h Health) Handler() http.Handler {
-	r := mux.NewRouter()
+func (h Health) route(r *mux.Router) {
 	r.Path("/livez").Methods(http.MethodGet).HandlerFunc(h.livez)
 	r.Path("/readyz").Methods(http.MethodGet).HandlerFunc(h.readyz)
 	r.Path("/metrics").Methods(http.MethodGet).Handler(h.Metrics)
-	return r
 }
 
 // livez answers as long as the process can.

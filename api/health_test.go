@@ -14,10 +14,10 @@ import (
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	var unready []string
-	h := api.Health{
+	h := api.Server{Health: &api.Health{
 		Unready: func(context.Context) []string { return unready },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("metrics")) }),
-	}.Handler()
+	}}.Handler()
 	get := func(method, path string) (int, string) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))

@@ -1,0 +1,66 @@
+package api
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/x509"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Access says who may send.
+type Access struct {
+	// Open lets everybody in who can reach us. It is for loopback, and where that was said aloud.
+	Open bool
+	// Tokens gives the bearer tokens that are accepted, as they are now; nil: none are.
+	Tokens func() ([]string, error)
+	// Clients are the common names and DNS names of client certificates that are accepted, once their CA is; none: all
+	// that the CA signed.
+	Clients []string
+	// Certificates tells whether client certificates are asked for at all.
+	Certificates bool
+}
+
+// allow answers for itself and gives false where the sender may not.
+func (a Access) allow(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case a.Open, a.Certificates && a.certified(r), a.Tokens != nil && a.knowsToken(r):
+		return true
+	case a.Tokens == nil && !a.Certificates:
+		problem(w, http.StatusForbidden, "no sender is known: start evictrail with --audit-token-file, or with --tls-client-ca-file")
+		return false
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="evictrail"`)
+	problem(w, http.StatusUnauthorized, "send a bearer token of --audit-token-file, or a client certificate that --tls-client-ca-file and --audit-client accept")
+	return false
+}
+
+// certified tells whether the client's certificate was verified and bears an accepted name.
+func (a Access) certified(r *http.Request) bool {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return false
+	}
+	return len(a.Clients) == 0 || slices.ContainsFunc(namesOf(r.TLS.VerifiedChains[0][0]), func(name string) bool {
+		return slices.Contains(a.Clients, name)
+	})
+}
+
+func namesOf(c *x509.Certificate) []string {
+	return append([]string{c.Subject.CommonName}, c.DNSNames...)
+}
+
+// knowsToken compares the request's token with each that is accepted, in a time that tells nothing of them.
+func (a Access) knowsToken(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	known, err := a.Tokens()
+	if !ok || token == "" || err != nil {
+		return false
+	}
+	sent, found := sha256.Sum256([]byte(token)), 0
+	for _, k := range known {
+		sum := sha256.Sum256([]byte(k))
+		found |= subtle.ConstantTimeCompare(sent[:], sum[:])
+	}
+	return found == 1
+}

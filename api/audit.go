@@ -1,0 +1,86 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Errors that Audit.Take may wrap: they decide the answer.
+var (
+	ErrBusy     = errors.New("busy")      // 503: come again
+	ErrTooLarge = errors.New("too large") // 413
+)
+
+// Audit is POST /audit: audit events from kube-apiservers and log forwarders.
+type Audit struct {
+	// Take reads and stores the events of a body. Its first result is sent as JSON; Refused tells that none of the body
+	// could be used.
+	Take   func(ctx context.Context, body io.Reader) (report any, refused bool, err error)
+	Access Access
+}
+
+// The bounds of POST /audit. An API server sends at most 10 batches a second and 10 MiB in one.
+const (
+	auditBody     = 10 << 20         // bytes of a body as it is sent
+	auditRate     = 50               // bodies a second, of all senders
+	auditBurst    = 100              // bodies at once
+	auditAtOnce   = 4                // bodies that are read at the same time: what they cost in memory
+	auditWait     = 25 * time.Second // for the database; the API server gives up after 30 s and comes again
+	retryBusy     = 5 * time.Second
+	retryTooOften = time.Second
+)
+
+// handler answers 2xx only when the events are stored.
+func (a Audit) handler() http.HandlerFunc {
+	limit := rate.NewLimiter(auditRate, auditBurst)
+	room := make(chan struct{}, auditAtOnce)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !a.Access.allow(w, r) {
+			return
+		}
+		if !limit.Allow() {
+			retryAfter(w, retryTooOften)
+			problem(w, http.StatusTooManyRequests, "too many requests: send larger batches")
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), auditWait)
+		defer cancel()
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+		case <-ctx.Done():
+			retryAfter(w, retryBusy)
+			problem(w, http.StatusServiceUnavailable, "other bodies are being read: send them again")
+			return
+		}
+		report, refused, err := a.Take(ctx, http.MaxBytesReader(w, r.Body, auditBody))
+		a.answer(w, report, refused, err)
+	}
+}
+
+func (a Audit) answer(w http.ResponseWriter, report any, refused bool, err error) {
+	var tooMany *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooMany), errors.Is(err, ErrTooLarge):
+		problem(w, http.StatusRequestEntityTooLarge, "at most "+strconv.Itoa(auditBody>>20)+" MiB in one body, packed and unpacked: send smaller batches, or use `evictrail audit import`")
+	case errors.Is(err, ErrBusy), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		retryAfter(w, retryBusy)
+		problem(w, http.StatusServiceUnavailable, "the events are not stored yet, send them again: "+err.Error())
+	case err != nil:
+		problem(w, http.StatusBadRequest, err.Error())
+	case refused:
+		writeJSON(w, http.StatusUnprocessableEntity, "application/json", report)
+	default:
+		writeJSON(w, http.StatusOK, "application/json", report)
+	}
+}
+
+func retryAfter(w http.ResponseWriter, d time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(d.Seconds())))
+}
