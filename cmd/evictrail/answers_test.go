@@ -82,27 +82,48 @@ func TestReaders(t *testing.T) {
 
 func TestWhy(t *testing.T) {
 	t.Parallel()
-	url := storetest.NewURL(t)
+	url, blind := storetest.NewURL(t), storetest.NewURL(t)
 	for _, name := range []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "k-blocked-slot"} {
 		play(t, url, name)
+		play(t, blind, name, "--no-audit")
 	}
+	const unnamed = "Requester unknown: no audit and no observer here. To know the next: send audit events"
 	for _, c := range []struct {
-		name, vm, at string
-		says         []string
+		name, url, vm, at string
+		says              []string
 	}{
-		{"a chain of failures that ended well", "demo/vm-d", "2026-11-21T00:45:07Z", []string{
-			"asked by the descheduler (asserted", "KubeVirt made 6 attempts; 5 failed (2 × data_plane, libvirt_error", "after 11m14s, by attempt 6", "runs on worker-2",
+		{"asked, with which words, acted, done", url, "demo/vm-d", "2026-11-21T00:45:07Z", []string{
+			`At 2026-11-21 00:32:56Z the descheduler asked to evict it from worker-1, saying "triggered by KubeVirtRelieveAndMigrate/LowNodeUtilization:"`,
+			"KubeVirt accepted at 2026-11-21 00:32:56Z (observed: audit 2c84c83b", "It was done at 2026-11-21 00:44:10Z",
 		}},
-		{"the same in the middle of it", "demo/vm-d", "2026-11-21T00:36:30Z", []string{"4 failed", "still to move, 3m33s after", "Attempt 5 (kubevirt-evacuation-d64t9) is in phase Pending", "evacuate/cancel"}},
-		{"a drain", "demo/web-3", "2026-11-21T00:36:00Z", []string{"asked by whoever drains the node (inferred: node worker-2 was cordoned", "by attempt 2"}},
-		{"strategy External", "demo/ext-2", "2026-11-21T00:45:48Z", []string{"makes no migration: the controller that owns the VM has to act", `{"evacuationNodeName": "worker-1"}`}},
-		{"a user's own move", "demo/app-2", "2026-11-21T00:41:00Z", []string{"migration bob-rebalance-jcnkw was created (for: named_node)", "from worker-3 to worker-1"}},
-		{"an eviction that never ends", "demo/nbr-2", "2026-11-21T01:10:40Z", []string{"9 attempts; 8 failed (8 × data_plane, libvirt_error)", "is in phase Pending since 2026-11-21 01:10:29Z"}},
-		{"nothing happened", "demo/app-4", "2026-11-21T00:41:00Z", []string{"no eviction and no migration", "runs on worker-1"}},
+		{"kubectl polls", url, "demo/web-3", "2026-11-21T00:36:00Z", []string{
+			"kubernetes-admin (kubectl) asked to evict it from worker-2;", "asked again 7 times, last at 2026-11-21 00:34:34Z; that changed nothing",
+		}},
+		{"somebody asks too, and somebody cancels", url, "demo/ext-2", "2026-11-21T00:45:10Z", []string{
+			"bob (kubectl) asked too at 2026-11-21 00:42:54Z", "cancelled at 2026-11-21 00:45:09Z by alice",
+		}},
+		{"evicted, not moved", url, "demo/ifposs-1", "2026-11-21T00:36:00Z", []string{
+			"The VM was shut down, not moved: its pod virt-launcher-ifposs-1-mplnv was evicted by kubernetes-admin (kubectl)", "runs on worker-1",
+		}},
+		{"evicted by nobody knows whom", blind, "demo/batch-1", "2026-11-21T00:36:00Z", []string{"shut down, not moved: its pod virt-launcher-batch-1-72lq7 was evicted;"}},
+		{"refused", url, "demo/db-local", "2026-11-21T00:36:20Z", []string{
+			"asked to evict it from worker-2, and 27 times more until 2026-11-21 00:36:15Z: refused, as it cannot be live-migrated",
+		}},
+		{"a user's own move, by whom", url, "demo/app-2", "2026-11-21T00:41:00Z", []string{"bob-rebalance-jcnkw was created by bob (for: named_node)"}},
+		{"the migrate subresource, by whom", url, "demo/app-3", "2026-11-21T00:41:00Z", []string{"kubevirt-migrate-vm-bjjhf was created by alice (for: user, observed)"}},
+		{"a chain of failures that ended well", blind, "demo/vm-d", "2026-11-21T00:45:07Z", []string{
+			"asked by the descheduler (asserted", unnamed, "KubeVirt made 6 attempts; 5 failed (2 × data_plane, libvirt_error", "after 11m14s, by attempt 6", "runs on worker-2",
+		}},
+		{"the same in the middle of it", blind, "demo/vm-d", "2026-11-21T00:36:30Z", []string{"4 failed", "still to move, 3m33s after", "Attempt 5 (kubevirt-evacuation-d64t9) is in phase Pending", "evacuate/cancel"}},
+		{"a drain", blind, "demo/web-3", "2026-11-21T00:36:00Z", []string{"asked by whoever drains the node (inferred: node worker-2 was cordoned", "by attempt 2"}},
+		{"strategy External", blind, "demo/ext-2", "2026-11-21T00:45:48Z", []string{"makes no migration: the controller that owns the VM has to act", `{"evacuationNodeName": "worker-1"}`}},
+		{"a user's own move", blind, "demo/app-2", "2026-11-21T00:41:00Z", []string{"migration bob-rebalance-jcnkw was created (for: named_node)", "from worker-3 to worker-1"}},
+		{"an eviction that never ends", blind, "demo/nbr-2", "2026-11-21T01:10:40Z", []string{"9 attempts; 8 failed (8 × data_plane, libvirt_error)", "is in phase Pending since 2026-11-21 01:10:29Z"}},
+		{"nothing happened", url, "demo/app-4", "2026-11-21T00:41:00Z", []string{"no eviction and no migration", "runs on worker-1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			code, out, stderr := run(t, "why", c.vm, "--at", c.at, "--database-url", url)
+			code, out, stderr := run(t, "why", c.vm, "--at", c.at, "--database-url", c.url)
 			require.Equal(t, exitFound, code, stderr)
 			said := strings.Join(strings.Fields(out), " ")
 			for _, s := range c.says {

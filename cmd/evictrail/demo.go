@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail"
+	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/store"
@@ -83,7 +84,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 				return []string{err.Error()}
 			}
 			return nil
-		})
+		}, api.Server{})
 	})
 	g.Go(func() error {
 		defer stop()
@@ -166,14 +167,19 @@ func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, 
 	if err != nil {
 		return err
 	}
+	seen, err := s.Coverage(ctx, rec.Name)
+	if err != nil {
+		return err
+	}
 	say(out, "\n$ %s why %s/%s --cluster %s --at %s\n\n%s\n", os.Args[0], namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
-		wrap(trail.Why(namespace, vm, d, rec.End()).Paragraph, 100))
+		wrap(trail.Why(namespace, vm, d, seen, rec.End()).Paragraph, 100))
 	return nil
 }
 
 // whatToTry gives commands to paste, with the program named as it was called.
 func whatToTry(url, addr string) string {
 	return fmt.Sprintf(`  export EVICTRAIL_DATABASE_URL='%[1]s'
+  %[2]s requests
   %[2]s evacuations
   %[2]s migrations --cluster %[3]s
   %[2]s timeline --cluster %[3]s --vm demo/vm-d

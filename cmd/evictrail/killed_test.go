@@ -54,7 +54,7 @@ func playProcess(t *testing.T, url, name string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.CommandContext(t.Context(), self, "play", recordingDir(name), "--no-audit", "--database-url", url)
+	cmd := exec.CommandContext(t.Context(), self, "play", recordingDir(name), "--database-url", url)
 	cmd.Env = append(os.Environ(), asCommand+"=1")
 	cmd.Stderr = prefixed{t, fmt.Sprintf("play %s: ", name)}
 	return cmd

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -19,19 +20,22 @@ import (
 
 // list is a command that prints the rows of one view.
 type list struct {
+	use     string // the command; the view's name where empty
 	view    store.View
 	short   string
 	example string
 }
 
 var (
-	evacuationsList = list{store.Evacuations, "List evacuations: who had to leave which node, and how that went",
+	requestsList = list{"requests", store.Requests, "List eviction requests: who asked, with which words, and what was answered",
+		"  evictrail requests --since 24h\n  evictrail requests --vm shop/db-1 -o json   # every one, also those that a table counts as repeats"}
+	evacuationsList = list{"", store.Evacuations, "List evacuations: who had to leave which node, and how that went",
 		"  evictrail evacuations --node worker-1 --since 24h\n  evictrail evacuations -o json | jq '.[] | select(.outcome == null)'"}
-	migrationsList = list{store.Migrations, "List migrations: why each was made, its phases' times, why it failed",
+	migrationsList = list{"", store.Migrations, "List migrations: why each was made, its phases' times, why it failed",
 		"  evictrail migrations --namespace shop --vm db-1\n  evictrail migrations --since 2026-11-01 -o csv > november.csv"}
-	gapsList = list{store.Gaps, "List gaps: when a source could not be seen",
+	gapsList = list{"", store.Gaps, "List gaps: when a source could not be seen",
 		"  evictrail gaps --since 24h"}
-	timelineList = list{store.Timeline, "Tell the story of VMs and nodes, one sentence a line",
+	timelineList = list{"", store.Timeline, "Tell the story of VMs and nodes, one sentence a line",
 		"  evictrail timeline --namespace shop --vm db-1\n  evictrail timeline --node worker-1 --since 1h"}
 )
 
@@ -107,7 +111,7 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 func newList(l list) *cobra.Command {
 	var q queryFlags
 	cmd := &cobra.Command{
-		Use: l.view.Name, Short: l.short, Example: l.example, GroupID: "ask", Args: asUsage(cobra.NoArgs),
+		Use: cmp.Or(l.use, l.view.Name), Short: l.short, Example: l.example, GroupID: "ask", Args: asUsage(cobra.NoArgs),
 		Long: l.short + `.
 
 The newest rows are shown, oldest first. The columns are those of the view evictrail_v1.` + l.view.Name + `; a table shows the
@@ -140,7 +144,11 @@ func (l list) print(ctx context.Context, s *store.Store, q *queryFlags, out io.W
 		}
 		return l.found(len(rows))
 	}
-	t, err := s.ListText(ctx, l.view, q.query)
+	read := s.ListBrief
+	if q.output == "csv" {
+		read = s.ListText
+	}
+	t, err := read(ctx, l.view, q.query)
 	if err != nil {
 		return err
 	}

@@ -97,8 +97,8 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		&cobra.Group{ID: "ask", Title: "Ask:"},
 		&cobra.Group{ID: "keep", Title: "Upkeep:"},
 	)
-	root.AddCommand(newRun(), newDemo(), newPlay())
-	root.AddCommand(newWhy(), newList(evacuationsList), newList(migrationsList), newList(gapsList), newList(timelineList))
+	root.AddCommand(newRun(), newDemo(), newPlay(), newAudit())
+	root.AddCommand(newWhy(), newList(requestsList), newList(evacuationsList), newList(migrationsList), newList(gapsList), newList(timelineList))
 	root.AddCommand(newSchema(), newVersion())
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")

@@ -40,10 +40,10 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// play plays a built-in recording into a database.
+// play plays a built-in recording, with its audit log, into a database.
 func play(t *testing.T, url, name string, args ...string) {
 	t.Helper()
-	code, _, stderr := run(t, append([]string{"play", recordingDir(name), "--no-audit", "--database-url", url}, args...)...)
+	code, _, stderr := run(t, append([]string{"play", recordingDir(name), "--database-url", url}, args...)...)
 	require.Equal(t, exitFound, code, stderr)
 }
 
@@ -100,7 +100,7 @@ func everything(t *testing.T, url string) map[string][]string {
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	out := map[string][]string{}
-	for _, view := range []string{"evacuations", "migrations", "migration_phases", "placements", "gaps", "timeline", "events"} {
+	for _, view := range []string{"eviction_requests", "evacuations", "migrations", "migration_phases", "placements", "gaps", "timeline", "events"} {
 		result, err := conn.Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'stored_at')::text FROM evictrail_v1.%s v ORDER BY 1", view))
 		require.NoError(t, err)
 		out[view], err = pgx.CollectRows(result, pgx.RowTo[string])

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/metrics"
@@ -30,6 +33,7 @@ type playFlags struct {
 	log     logFlags
 	cluster string
 	noAudit bool
+	delay   time.Duration
 	server  recording.ServerOptions
 	speed   float64
 }
@@ -38,10 +42,11 @@ func newPlay() *cobra.Command {
 	var f playFlags
 	cmd := &cobra.Command{
 		Use: "play DIR", Short: "Play a recorded cluster into the database", GroupID: "record", Args: asUsage(cobra.ExactArgs(1)),
-		Long: `Serve a recording as a Kubernetes API, let the collector list and watch it over HTTP in the recording's own time, store
-what it sees, and exit. Playing the same recording again adds nothing. By default it goes as fast as the collector takes
+		Long: `Serve a recording as a Kubernetes API, let the collector list and watch it over HTTP in the recording's own time, send it the
+recorded audit log as an API server does, store what it sees, and exit. Playing the same recording again adds nothing. By default it goes as fast as the collector takes
 the recording in; nothing of the order or the times is lost by that.`,
 		Example: `  evictrail play testdata/recordings/c-node-drain --database-url postgres:///evictrail
+  evictrail play rec --audit-delay 30s    # audit events come as late as an API server's batches
   evictrail play rec --cut-every 40       # end each watch after 40 notifications
   evictrail play rec --expire-every 120   # 410 Gone at every 120th line: the client must list again
   evictrail play rec --speed 10           # ten times as fast as it was`,
@@ -50,7 +55,8 @@ the recording in; nothing of the order or the times is lost by that.`,
 	f.db.add(cmd)
 	f.log.add(cmd, "warn")
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which it is recorded; by default the folder's name")
-	cmd.Flags().BoolVar(&f.noAudit, "no-audit", false, "leave out the recording's audit log (this version does not read it in any case)")
+	cmd.Flags().BoolVar(&f.noAudit, "no-audit", false, "leave out the recording's audit log")
+	cmd.Flags().DurationVar(&f.delay, "audit-delay", 0, "send each audit event this `long` after it was logged; an API server waits up to 30s")
 	cmd.Flags().IntVar(&f.server.CutEvery, "cut-every", 0, "end each watch after `N` notifications; 0: never")
 	cmd.Flags().IntVar(&f.server.ExpireEvery, "expire-every", 0, "answer all watches 410 Gone at every `N`-th line; 0: never")
 	cmd.Flags().Float64Var(&f.speed, "speed", 0, "`N` times real time; 0: as fast as it goes")
@@ -58,8 +64,8 @@ the recording in; nothing of the order or the times is lost by that.`,
 }
 
 func (f *playFlags) run(cmd *cobra.Command, dir string) error {
-	if f.server.CutEvery < 0 || f.server.ExpireEvery < 0 || f.speed < 0 {
-		return usagef("cut-every, expire-every and speed must not be negative")
+	if f.server.CutEvery < 0 || f.server.ExpireEvery < 0 || f.speed < 0 || f.delay < 0 {
+		return usagef("cut-every, expire-every, speed and audit-delay must not be negative")
 	}
 	log, err := f.log.logger(cmd)
 	if err != nil {
@@ -79,7 +85,10 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	p := player{store: s, log: log, metrics: metrics.New(prometheus.NewRegistry()), progress: cmd.ErrOrStderr()}
-	p.options, p.speed = f.server, f.speed
+	p.options, p.speed, p.delay = f.server, f.speed, f.delay
+	if f.noAudit {
+		rec.Audit = nil
+	}
 	if f.cluster == "" {
 		f.cluster = rec.Name
 	}
@@ -99,16 +108,24 @@ type player struct {
 	progress io.Writer
 	options  recording.ServerOptions
 	speed    float64
+	delay    time.Duration // of audit events
 }
 
 // play returns when everything of the recording is stored.
 func (p player) play(ctx context.Context, rec *recording.Recording, cluster string) error {
 	server := recording.NewServer(rec, p.options)
-	config, stopServing, err := serveLoopback(ctx, server)
+	kubernetes, stopCluster, err := serveLoopback(ctx, server)
 	if err != nil {
 		return err
 	}
-	defer stopServing()
+	defer stopCluster()
+	watching := &watcher{}
+	intake := api.Server{Audit: &api.Audit{Take: watching.audit, Access: api.Access{Open: true}}}
+	us, stopIntake, err := serveLoopback(ctx, intake.Handler())
+	if err != nil {
+		return err
+	}
+	defer stopIntake()
 	clock := &traceClock{}
 	clock.set(rec.Start())
 	var extra []collector.Observation
@@ -116,17 +133,19 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 		extra = append(extra, collector.Policy(rec.Policy))
 	}
 	c, err := newCollector(ctx, p.store, cluster, collector.Config{
-		REST: config, Log: p.log, Metrics: p.metrics, Clock: clock.now, Extra: extra,
+		REST: &rest.Config{Host: kubernetes}, Log: p.log, Metrics: p.metrics, Clock: clock.now, Extra: extra,
 		Backoff: &wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1, Steps: 1},
 	})
 	if err != nil {
 		return err
 	}
+	watching.Store(c)
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.Run(running) }()
 	err = recording.Play(ctx, rec, server, recording.Hooks{
-		Clock: clock.set, Watched: collector.Watches, Taken: c.Taken, Progress: p.reporter(rec), Speed: p.speed,
+		Clock: clock.set, Watched: collector.Watches, Taken: c.Taken, Audit: sendAudit(us + "/audit"), Delay: p.delay,
+		Progress: p.reporter(rec), Speed: p.speed,
 	})
 	if err == nil {
 		err = c.Flush(ctx)
@@ -147,6 +166,39 @@ func (p player) reporter(rec *recording.Recording) func(done, total int) {
 	}
 }
 
+// sendAudit sends events to our own endpoint as a kube-apiserver does: an EventList, again where it is asked to come later.
+func sendAudit(url string) func(context.Context, [][]byte) error {
+	return func(ctx context.Context, events [][]byte) error {
+		body := slices.Concat([]byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[`), bytes.Join(events, []byte(",")), []byte("]}\n"))
+		for {
+			request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+			if err != nil {
+				return err
+			}
+			request.Header.Set("Content-Type", "application/json")
+			answer, err := http.DefaultClient.Do(request)
+			if err != nil {
+				return err
+			}
+			text, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			switch {
+			case err != nil:
+				return err
+			case answer.StatusCode == http.StatusOK:
+				return nil
+			case answer.StatusCode != http.StatusServiceUnavailable && answer.StatusCode != http.StatusTooManyRequests:
+				return fmt.Errorf("%s: %s", answer.Status, bytes.TrimSpace(text))
+			}
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+}
+
 // traceClock is the time of the recording, which the player moves.
 type traceClock struct{ at atomic.Pointer[time.Time] }
 
@@ -154,13 +206,13 @@ func (c *traceClock) set(t time.Time) { t = t.UTC(); c.at.Store(&t) }
 func (c *traceClock) now() time.Time  { return *c.at.Load() }
 
 // serveLoopback serves a handler on a free port of this machine alone.
-func serveLoopback(ctx context.Context, h http.Handler) (*rest.Config, func(), error) {
+func serveLoopback(ctx context.Context, h http.Handler) (url string, stop func(), err error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, nil, fmt.Errorf("serve recording: %w", err)
+		return "", nil, fmt.Errorf("serve recording: %w", err)
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 	go func() { _ = server.Serve(listener) }()
-	return &rest.Config{Host: "http://" + listener.Addr().String()}, func() { _ = server.Close() }, nil
+	return "http://" + listener.Addr().String(), func() { _ = server.Close() }, nil
 }

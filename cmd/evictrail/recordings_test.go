@@ -1,8 +1,13 @@
 package main
 
 import (
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,8 +22,22 @@ import (
 
 // truth is the part of a recording's expected.json that this test compares.
 type truth struct {
+	Requests    []requestTruth    `json:"eviction_requests"`
 	Evacuations []evacuationTruth `json:"evacuations"`
 	Migrations  []migrationTruth  `json:"migrations"`
+}
+
+type requestTruth struct {
+	RequestedAt    time.Time `json:"requested_at"`
+	Namespace      string    `json:"namespace"`
+	Pod            string    `json:"pod"`
+	VMI            string    `json:"vmi"`
+	Node           string    `json:"node"`
+	Requester      string    `json:"requester"`
+	RequesterClass string    `json:"requester_class"`
+	StatedReason   *string   `json:"stated_reason"`
+	Answer         string    `json:"answer"`
+	AnswerCode     int       `json:"answer_code"`
 }
 
 type evacuationTruth struct {
@@ -32,6 +51,7 @@ type evacuationTruth struct {
 	Outcome        string     `json:"outcome"`
 	Attempts       int        `json:"attempts"`
 	FailedAttempts int        `json:"failed_attempts"`
+	RequesterClass string     `json:"requester_class"`
 }
 
 type migrationTruth struct {
@@ -60,15 +80,19 @@ type phaseRow struct {
 	At    time.Time `json:"at"`
 }
 
-// TestRecordings plays every recording and compares evacuations, migrations and phases with what really happened, also
-// when it is played twice, with watches that are cut, and with a server that forgets its history.
+// TestRecordings plays every recording and compares requests, evacuations, migrations and phases with what really
+// happened, also when it is played twice, with watches that are cut, with a server that forgets its history, and with an
+// audit log that comes late, much too late, or never.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	ways := map[string][][]string{
-		"plain":   {nil},
-		"twice":   {nil, nil},
-		"cut":     {{"--cut-every=37"}},
-		"expired": {{"--expire-every=120"}, {"--expire-every=120"}},
+		"plain":    {nil},
+		"twice":    {nil, nil},
+		"cut":      {{"--cut-every=37"}},
+		"expired":  {{"--expire-every=120"}, {"--expire-every=120"}},
+		"delayed":  {{"--audit-delay=30s"}},
+		"imported": {{"--no-audit"}},
+		"no-audit": {{"--no-audit"}},
 	}
 	for _, name := range recordings(t) {
 		raw, err := fs.ReadFile(evictrail.Recordings(), name+"/expected.json")
@@ -87,15 +111,60 @@ func TestRecordings(t *testing.T) {
 					}
 					before = everything(t, url)
 				}
+				if way == "imported" {
+					importShuffled(t, url, name)
+					before = everything(t, url)
+				}
 				rederive(t, url, name)
 				require.Equal(t, before, everything(t, url), "rows derived anew from the facts")
-				compareEvacuations(t, url, want.Evacuations)
-				compareMigrations(t, url, want.Migrations)
+				audit := way != "no-audit"
+				if audit {
+					compareRequests(t, url, want.Requests)
+				}
+				compareEvacuations(t, url, want.Evacuations, audit)
+				compareMigrations(t, url, want.Migrations, audit)
 				if way == "expired" {
 					require.NotEmpty(t, before["gaps"], "each gap is a row")
 				}
 			})
 		}
+	}
+}
+
+// importShuffled imports the audit log of a recording in a random order, with each line twice.
+func importShuffled(t *testing.T, url, name string) {
+	t.Helper()
+	packed, err := evictrail.Recordings().Open(name + "/audit.jsonl.gz")
+	require.NoError(t, err)
+	unpacked, err := gzip.NewReader(packed)
+	require.NoError(t, err)
+	text, err := io.ReadAll(unpacked)
+	require.NoError(t, err)
+	lines := strings.SplitAfter(strings.TrimSpace(string(text))+"\n", "\n")
+	lines = append(lines, lines...)
+	rand.New(rand.NewPCG(7, 7)).Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	file := filepath.Join(t.TempDir(), "audit.log")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
+	code, out, stderr := run(t, "audit", "import", file, "--cluster", name, "--database-url", url)
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, out, "0 refused")
+}
+
+func compareRequests(t *testing.T, url string, want []requestTruth) {
+	t.Helper()
+	got := rows[requestTruth](t, url, "SELECT * FROM evictrail_v1.eviction_requests WHERE confidence = 'observed'")
+	require.Len(t, got, len(want))
+	for _, w := range want {
+		i := slices.IndexFunc(got, func(g requestTruth) bool {
+			return g.Pod == w.Pod && closeTo(&g.RequestedAt, &w.RequestedAt, 10*time.Millisecond)
+		})
+		require.GreaterOrEqual(t, i, 0, "request for %s at %s", w.VMI, w.RequestedAt)
+		g := got[i]
+		if g.StatedReason != nil {
+			*g.StatedReason = strings.TrimSpace(*g.StatedReason)
+		}
+		g.RequestedAt = w.RequestedAt
+		require.Equal(t, w, g)
 	}
 }
 
@@ -105,7 +174,7 @@ func rederive(t *testing.T, url, cluster string) {
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	defer s.Close()
-	for _, table := range []string{"evacuations", "migrations", "placements", "gaps", "timeline"} {
+	for _, table := range []string{"eviction_requests", "evacuations", "migrations", "placements", "gaps", "timeline"} {
 		execSQL(t, url, "DELETE FROM evictrail."+table)
 	}
 	n, err := s.Rederive(t.Context(), cluster)
@@ -113,7 +182,7 @@ func rederive(t *testing.T, url, cluster string) {
 	require.Positive(t, n)
 }
 
-func compareEvacuations(t *testing.T, url string, want []evacuationTruth) {
+func compareEvacuations(t *testing.T, url string, want []evacuationTruth, audit bool) {
 	t.Helper()
 	got := rows[evacuationTruth](t, url, "SELECT * FROM evictrail_v1.evacuations")
 	require.Len(t, got, len(want))
@@ -128,11 +197,14 @@ func compareEvacuations(t *testing.T, url string, want []evacuationTruth) {
 			w.Outcome = ""
 		}
 		g.MarkedAt, g.EndedAt = w.MarkedAt, w.EndedAt
+		if !audit {
+			g.RequesterClass = w.RequesterClass
+		}
 		require.Equal(t, w, g)
 	}
 }
 
-func compareMigrations(t *testing.T, url string, want []migrationTruth) {
+func compareMigrations(t *testing.T, url string, want []migrationTruth, audit bool) {
 	t.Helper()
 	got := rows[migrationTruth](t, url, "SELECT * FROM evictrail_v1.migrations")
 	require.Len(t, got, len(want))
@@ -144,13 +216,13 @@ func compareMigrations(t *testing.T, url string, want []migrationTruth) {
 		require.True(t, closeTo(g.CreatedAt, w.CreatedAt, time.Second), "creation of %s: got %v, want %v", w.Migration, g.CreatedAt, w.CreatedAt)
 		require.True(t, closeTo(g.FinishedAt, w.FinishedAt, 1500*time.Millisecond), "end of %s: got %v, want %v", w.Migration, g.FinishedAt, w.FinishedAt)
 		comparePhases(t, w, phases)
-		forgiveUnknown(&g, &w)
+		forgiveUnknown(&g, &w, audit)
 		require.Equal(t, w, g)
 	}
 }
 
 // forgiveUnknown takes out what the truth does not know, what only an audit log tells, and what was compared already.
-func forgiveUnknown(g, w *migrationTruth) {
+func forgiveUnknown(g, w *migrationTruth, audit bool) {
 	if w.SourceNode == nil {
 		g.SourceNode = nil
 	}
@@ -165,7 +237,7 @@ func forgiveUnknown(g, w *migrationTruth) {
 	} else if g.FailureText != nil {
 		*g.FailureText, *w.FailureText = strings.TrimSpace(*g.FailureText), strings.TrimSpace(*w.FailureText)
 	}
-	if w.Trigger == "descheduler" || w.Trigger == "eviction" {
+	if !audit && (w.Trigger == "descheduler" || w.Trigger == "eviction") {
 		g.Trigger = w.Trigger
 	}
 	g.CreatedAt, g.FinishedAt, g.Phases, w.Phases = w.CreatedAt, w.FinishedAt, nil, nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/store"
 )
@@ -22,6 +23,7 @@ type runFlags struct {
 	db         databaseFlags
 	log        logFlags
 	listen     listenFlags
+	intake     intakeFlags
 	kubeconfig string
 	context    string
 	cluster    string
@@ -38,15 +40,22 @@ Without --database-url it starts a Postgres of its own and prints how to reach i
 It needs get, list and watch on kubevirts, virtualmachineinstances and virtualmachineinstancemigrations (kubevirt.io), on
 nodes, pods and events, and get on the namespace kube-system; it writes nothing to the cluster.
 
+Who asked for an eviction, with which words, and what was refused, only audit events or the observer tell: kube-apiservers
+send audit events to /audit, or --audit-file follows their log; --eviction-observer serves an admission webhook on
+/admission that allows everything. 'evictrail generate manifests' writes what the cluster needs for either.
+
 /metrics, /livez and /readyz are served on --listen; /readyz says which watch is not working.`,
 		Example: `  evictrail run
-  evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail`,
+  evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail
+  evictrail run --audit-file /var/log/kubernetes/audit/audit.log   # on a control-plane node
+  evictrail run --listen :8443 --auth=none --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens --eviction-observer`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.db.add(cmd)
 	f.db.addEmbedded(cmd, "run")
 	f.log.add(cmd, "info")
 	f.listen.add(cmd)
+	f.intake.add(cmd)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; by default $KUBECONFIG, ~/.kube/config, or the service account of the pod")
 	cmd.Flags().StringVar(&f.context, "context", "", "`context` of the kubeconfig")
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
@@ -59,7 +68,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := f.listen.check(); err != nil {
+	if err := errors.Join(f.listen.check(), f.intake.check()); err != nil {
 		return err
 	}
 	config, err := f.restConfig()
@@ -74,6 +83,12 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	web, err := f.listen.bind(ctx)
 	if err != nil {
 		return err
+	}
+	if web.tls, err = f.intake.tlsConfig(); err != nil {
+		return err
+	}
+	if f.intake.expectsAudit() {
+		web.metrics.AuditEnabled.Set(1)
 	}
 	db, err := f.db.await(ctx, log)
 	if err != nil {
@@ -94,7 +109,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 // record watches until ctx ends or something that it needs does.
 func (f *runFlags) record(ctx context.Context, db *database, web *service, log *slog.Logger, config collector.Config) error {
 	g, ctx := errgroup.WithContext(ctx)
-	watching := make(chan *collector.Collector, 1)
+	watching := &watcher{}
 	g.Go(func() error {
 		cluster, err := f.clusterName(ctx, config.REST, log)
 		if err != nil {
@@ -105,10 +120,13 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 			return ignoreCancel(ctx, err)
 		}
 		log.Info("recording", "cluster", cluster, "addr", web.listener.Addr().String())
-		watching <- c
+		watching.Store(c)
+		if f.intake.auditFile != "" {
+			g.Go(func() error { return ignoreCancel(ctx, c.Follow(ctx, f.intake.auditFile)) })
+		}
 		return c.Run(ctx)
 	})
-	g.Go(func() error { return web.serve(ctx, readiness(db, watching)) })
+	g.Go(func() error { return web.serve(ctx, readiness(db, watching), f.served(watching)) })
 	g.Go(func() error { return keepMonths(ctx, db.Store, log) })
 	g.Go(func() error {
 		select {
@@ -128,20 +146,26 @@ func ignoreCancel(ctx context.Context, err error) error {
 	return err
 }
 
+// served is what can be sent to us.
+func (f *runFlags) served(watching *watcher) api.Server {
+	s := api.Server{Audit: &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen)}}
+	if f.intake.observer {
+		s.Admission = &api.Admission{Review: watching.review}
+	}
+	return s
+}
+
 // readiness says what is not ready: the database, the cluster, a watch.
-func readiness(db *database, watching chan *collector.Collector) func(context.Context) []string {
+func readiness(db *database, watching *watcher) func(context.Context) []string {
 	return func(ctx context.Context) []string {
 		var lines []string
 		if err := db.Ping(ctx); err != nil {
 			lines = append(lines, err.Error())
 		}
-		select {
-		case c := <-watching:
-			watching <- c
+		if c := watching.Load(); c != nil {
 			return append(lines, c.Unready()...)
-		default:
-			return append(lines, "the cluster has not answered yet")
 		}
+		return append(lines, errNoCluster.Error())
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,6 +39,9 @@ func (l *logFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
 
 // newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
 func newCollector(ctx context.Context, s *store.Store, cluster string, c collector.Config) (*collector.Collector, error) {
+	if _, err := s.DeriveStale(ctx, cluster, nil); err != nil { // what an import that was cut off left
+		return nil, err
+	}
 	c.Tracker = trail.NewTracker(cluster)
 	if err := s.Resume(ctx, cluster, c.Tracker); err != nil {
 		return nil, err
@@ -55,13 +59,14 @@ type service struct {
 	listener net.Listener
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
+	tls      *tls.Config // nil: plain HTTP
 }
 
 // listenFlags say where metrics and health are served, and to whom.
 type listenFlags struct{ listen, auth string }
 
 func (l *listenFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.listen, "listen", "127.0.0.1:8080", "`address` of metrics and health")
+	cmd.Flags().StringVar(&l.listen, "listen", "127.0.0.1:8080", "`address` of metrics, health and what is sent to us")
 	cmd.Flags().StringVar(&l.auth, "auth", "", "`none`: serve other hosts without authentication")
 }
 
@@ -82,27 +87,38 @@ func (l listenFlags) bind(ctx context.Context) (*service, error) {
 
 // check refuses to serve a network without protection unless that is said aloud.
 func (l listenFlags) check() error {
-	host, _, err := net.SplitHostPort(l.listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(l.listen); err != nil {
 		return usagef("listen %q: expected HOST:PORT, such as 127.0.0.1:8080", l.listen)
 	}
 	if l.auth != "" && l.auth != "none" {
 		return usagef("auth %q: expected none", l.auth)
 	}
-	ip := net.ParseIP(host)
-	if host != "localhost" && (ip == nil || !ip.IsLoopback()) && l.auth != "none" {
+	if !l.loopback() && l.auth != "none" {
 		return usagef("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=none", l.listen)
 	}
 	return nil
 }
 
-// serve answers until ctx ends.
-func (s *service) serve(ctx context.Context, unready func(context.Context) []string) error {
-	health := api.Health{Unready: unready, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})}
-	server := &http.Server{Handler: health.Handler(), ReadHeaderTimeout: 5 * time.Second}
+// loopback tells whether only this machine can reach the address.
+func (l listenFlags) loopback() bool {
+	host, _, err := net.SplitHostPort(l.listen)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// serve answers until ctx ends: health, metrics, and what else the server has.
+func (s *service) serve(ctx context.Context, unready func(context.Context) []string, more api.Server) error {
+	more.Health = &api.Health{Unready: unready, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})}
+	server := &http.Server{
+		Handler: more.Handler(), TLSConfig: s.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+	}
+	serve := server.Serve
+	if s.tls != nil {
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		if err := server.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve %s: %w", s.listener.Addr(), err)
 		}
 		return nil

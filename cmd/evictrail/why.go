@@ -18,8 +18,8 @@ func newWhy() *cobra.Command {
 	var cluster, at, output string
 	cmd := &cobra.Command{
 		Use: "why NAMESPACE/VM", Short: "Say why a VM moved, and on what that rests", GroupID: "ask", Args: asUsage(cobra.ExactArgs(1)),
-		Long: `Say in one paragraph why a VM moved or is to move: who asked as far as it is known, what KubeVirt tried, why that
-failed, where the guest is now. Below it stand the facts that the answer rests on. With --at the answer is the one that
+		Long: `Say in one paragraph why a VM moved, is to move, or was shut down instead: who asked, with which words and who asked again, as
+far as the audit log or the observer saw it; what KubeVirt tried, why that failed, where the guest is now. Below it stand the facts that the answer rests on. With --at the answer is the one that
 the facts up to that moment give. Exit status 3 when the VM is not known.`,
 		Example: `  evictrail why shop/db-1
   evictrail why shop/db-1 --at 2026-11-21T00:40:00Z
@@ -72,8 +72,12 @@ func why(cmd *cobra.Command, s *store.Store, cluster, namespace, vm string, now 
 	}
 	if len(clusters) == 1 {
 		d, err := s.History(cmd.Context(), clusters[0], namespace, vm, now)
-		if err == nil || !errors.Is(err, store.ErrNotFound) {
-			return trail.Why(namespace, vm, d, now), err
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return trail.Answer{}, err
+		}
+		if err == nil {
+			seen, err := s.Coverage(cmd.Context(), clusters[0])
+			return trail.Why(namespace, vm, d, seen, now), err
 		}
 	}
 	return trail.Answer{}, fmt.Errorf("VM %s/%s: %w: `evictrail timeline` lists the VMs that are known", namespace, vm, store.ErrNotFound)

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/collector"
+)
+
+// intakeFlags say how requests are told to us, other than by what they change: audit events and admission reviews.
+type intakeFlags struct {
+	auditFile string
+	tokenFile string
+	certFile  string
+	keyFile   string
+	caFile    string
+	clients   []string
+	observer  bool
+}
+
+func (f *intakeFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.auditFile, "audit-file", "", "follow this audit log of a kube-apiserver, through its rotation: `path`")
+	flags.StringVar(&f.tokenFile, "audit-token-file", "", "`file` with the bearer tokens that may send to /audit, one a line")
+	flags.StringVar(&f.certFile, "tls-cert-file", "", "serve HTTPS with the certificate in this `file` (PEM); read again for each connection")
+	flags.StringVar(&f.keyFile, "tls-key-file", "", "`file` with its key (PEM)")
+	flags.StringVar(&f.caFile, "tls-client-ca-file", "", "`file` with the CA of the client certificates that may send to /audit (PEM)")
+	flags.StringArrayVar(&f.clients, "audit-client", nil, "accept only client certificates of this common or DNS `name`; may be repeated")
+	flags.BoolVar(&f.observer, "eviction-observer", false, "serve /admission: an admission webhook that sees evictions and allows them all")
+}
+
+func (f *intakeFlags) check() error {
+	switch {
+	case (f.certFile == "") != (f.keyFile == ""):
+		return usagef("tls-cert-file and tls-key-file go together")
+	case f.caFile != "" && f.certFile == "":
+		return usagef("tls-client-ca-file: client certificates need HTTPS: give --tls-cert-file and --tls-key-file")
+	case len(f.clients) > 0 && f.caFile == "":
+		return usagef("audit-client: give the CA of the certificates with --tls-client-ca-file")
+	}
+	if _, err := f.tlsConfig(); err != nil {
+		return err
+	}
+	if f.tokenFile != "" {
+		_, err := f.tokens()
+		return err
+	}
+	return nil
+}
+
+// expectsAudit tells whether audit events are to come: a log is followed, or senders are known.
+func (f *intakeFlags) expectsAudit() bool {
+	return f.auditFile != "" || f.tokenFile != "" || f.caFile != ""
+}
+
+// tokens reads the bearer tokens that are accepted now.
+func (f *intakeFlags) tokens() ([]string, error) {
+	text, err := os.ReadFile(f.tokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("read audit tokens: %w", err)
+	}
+	tokens := strings.Fields(string(text))
+	if len(tokens) == 0 {
+		return nil, fmt.Errorf("read audit tokens: %s is empty: expected one token a line", f.tokenFile)
+	}
+	return tokens, nil
+}
+
+// tlsConfig gives a configuration that reads its files for each connection, so that renewed ones count at once; nil
+// without a certificate.
+func (f *intakeFlags) tlsConfig() (*tls.Config, error) {
+	if f.certFile == "" {
+		return nil, nil
+	}
+	load := func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("read certificate: %w", err)
+		}
+		c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}
+		if f.caFile == "" {
+			return c, nil
+		}
+		pem, err := os.ReadFile(f.caFile)
+		if err != nil {
+			return nil, fmt.Errorf("read client CA: %w", err)
+		}
+		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, x509.NewCertPool()
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read client CA: no certificate in %s", f.caFile)
+		}
+		return c, nil
+	}
+	if _, err := load(nil); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: load}, nil
+}
+
+// access says who may send audit events: those that were named, else everybody who can reach us where that is only this
+// machine or was said aloud.
+func (f *intakeFlags) access(l *listenFlags) api.Access {
+	a := api.Access{Clients: f.clients, Certificates: f.caFile != ""}
+	if f.tokenFile != "" {
+		a.Tokens = f.tokens
+	}
+	a.Open = a.Tokens == nil && !a.Certificates && (l.loopback() || l.auth == "none")
+	return a
+}
+
+// watcher is the collector once there is one: the API answers before the cluster does.
+type watcher struct {
+	atomic.Pointer[collector.Collector]
+}
+
+var errNoCluster = errors.New("the cluster has not answered yet")
+
+// audit takes the audit events of one body.
+func (w *watcher) audit(ctx context.Context, body io.Reader) (any, bool, error) {
+	c := w.Load()
+	if c == nil {
+		return nil, false, fmt.Errorf("%w: %w", api.ErrBusy, errNoCluster)
+	}
+	report, err := c.Audit(ctx, body)
+	switch {
+	case errors.Is(err, collector.ErrBusy):
+		err = fmt.Errorf("%w: %w", api.ErrBusy, err)
+	case errors.Is(err, collector.ErrTooLarge):
+		err = fmt.Errorf("%w: %w", api.ErrTooLarge, err)
+	}
+	return report, report.Refused > 0 && report.Refused == report.Events(), err
+}
+
+// review answers an admission review, which is handed on once it was.
+func (w *watcher) review(raw []byte) ([]byte, func(), error) {
+	r, err := collector.ReadReview(raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.Answer(), func() {
+		if c := w.Load(); c != nil {
+			c.Reviewed(r)
+		}
+	}, nil
+}
