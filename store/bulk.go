@@ -46,12 +46,23 @@ func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) 
 	return added, err
 }
 
-// deriveBatch is how many subjects are derived in one transaction when there are many.
-const deriveBatch = 100
+// What is derived in one transaction when there is much: so many subjects, of about so many facts.
+const (
+	deriveBatch = 100
+	deriveFacts = 10_000
+)
+
+// sizedRow is a subject with how many facts it has.
+type sizedRow struct {
+	Subject string `db:"subject"`
+	Facts   int    `db:"facts"`
+}
+
+const countFacts = `(SELECT count(*) FROM evictrail.events e WHERE e.cluster = s.cluster AND e.subject = s.subject) AS facts`
 
 const staleSubjectsQuery = `
-SELECT subject
-FROM evictrail.subjects
+SELECT subject, ` + countFacts + `
+FROM evictrail.subjects s
 WHERE cluster = @cluster
   AND stale_since IS NOT NULL
 ORDER BY subject
@@ -66,8 +77,8 @@ func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subje
 }
 
 const subjectsQuery = `
-SELECT subject
-FROM evictrail.subjects
+SELECT subject, ` + countFacts + `
+FROM evictrail.subjects s
 WHERE cluster = @cluster
   AND subject > @after
 ORDER BY subject
@@ -92,15 +103,13 @@ func (s *Store) deriveMany(
 		if err != nil {
 			return done, explain("read subjects", err)
 		}
-		texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil || len(texts) == 0 {
+		sized, err := pgx.CollectRows(rows, pgx.RowToStructByName[sizedRow])
+		if err != nil || len(sized) == 0 {
 			return done, explain("read subjects", err)
 		}
-		subjects := make([]trail.Subject, len(texts))
-		for i, text := range texts {
-			if subjects[i], err = trail.ParseSubject(text); err != nil {
-				return done, err
-			}
+		subjects, err := upTo(deriveFacts, sized)
+		if err != nil {
+			return done, err
 		}
 		err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
 			d := &derivation{tx: tx, cluster: cluster, facts: map[trail.Subject][]trail.Fact{}}
@@ -112,11 +121,27 @@ func (s *Store) deriveMany(
 		if err != nil {
 			return done, err
 		}
-		done, after = done+len(texts), texts[len(texts)-1]
+		done, after = done+len(subjects), sized[len(subjects)-1].Subject
 		if report != nil {
 			report(done)
 		}
 	}
+}
+
+// upTo gives the first subjects that have about so many facts together; at least one.
+func upTo(facts int, sized []sizedRow) ([]trail.Subject, error) {
+	var out []trail.Subject
+	for _, r := range sized {
+		if facts -= r.Facts; facts < 0 && len(out) > 0 {
+			break
+		}
+		s, err := trail.ParseSubject(r.Subject)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }
 
 // staleRow is a subject that is to be derived.

@@ -137,7 +137,7 @@ func TestRederiveGivesTheSameRows(t *testing.T) {
 	for _, cluster := range []string{"c1", "c2"} {
 		n, err := s.Rederive(t.Context(), cluster)
 		require.NoError(t, err)
-		require.Equal(t, 11, n, "five VMs, and what was looked at around them: their node and namespace, two rules, two sources")
+		require.Equal(t, 10, n, "five VMs, and what was looked at around them: their node, two rules, two sources")
 	}
 	require.Equal(t, want, dump(t, s))
 }

@@ -41,13 +41,13 @@ func accepted(facts []Fact, action Action, is func(Fact, *RequestDetail) bool) [
 // createdBy tells who made a migration; nil where nobody saw it. KubeVirt's own are not looked for: their objects tell
 // it, and what they were made for has a requester of its own.
 func (m *migration) createdBy(own []Fact, env *Env) *RequestDetail {
+	if m.spec.Evacuation || m.spec.WorkloadUpdate || m.spec.VolumeUpdate {
+		return nil
+	}
 	here := env.actions(m.Namespace)
 	named := accepted(here, ActionCreateMigration, func(_ Fact, d *RequestDetail) bool { return d.Name == m.Name })
 	if len(named) > 0 {
 		return only(named)
-	}
-	if m.spec.Evacuation || m.spec.WorkloadUpdate || m.spec.VolumeUpdate {
-		return nil
 	}
 	if called := accepted(own, ActionMigrate, func(f Fact, d *RequestDetail) bool { return during(f, d, m.CreatedAt) }); len(called) > 0 {
 		return only(called)

@@ -78,8 +78,12 @@ func derivePod(subject Subject, facts []Fact, env *Env) Derived {
 		return d
 	}
 	requests := requestsOf(facts)
+	vmi := ""
 	for _, r := range requests {
-		r.Effect = r.effect()
+		vmi = cmp.Or(vmi, r.VMI) // some answers name it
+	}
+	for _, r := range requests {
+		r.VMI, r.Effect = vmi, r.effect()
 	}
 	fold(requests)
 	for _, r := range requests {

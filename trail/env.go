@@ -90,7 +90,7 @@ func EnvSubjects(facts []Fact) []Subject {
 		if d, ok := f.Detail.(*PodDetail); ok {
 			seen[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
 		}
-		if f.Kind == KindMigrationSeen {
+		if namesAction(f) {
 			seen[Subject{SubjectNamespace, f.Namespace}] = true
 		}
 	}
@@ -105,6 +105,20 @@ func EnvSubjects(facts []Fact) []Subject {
 // namesEvacuatedNode tells the facts of a VMI whose meaning depends on the state of the node that they name.
 func namesEvacuatedNode(f Fact) bool {
 	return f.Node != "" && (f.Kind == KindEvacuationMarked || f.Kind == KindMigrationSeen)
+}
+
+// namesAction tells the facts of a VMI behind which somebody's own request may stand: a migration that no controller
+// made, or the deletion of one that was not over.
+func namesAction(f Fact) bool {
+	switch f.Kind {
+	case KindMigrationSeen:
+		return f.Reason == ReasonPlain || f.Reason == ReasonNamedNode || f.Reason == ReasonDecentralized
+	case KindMigrationDeletionAsked:
+		d, ok := f.Detail.(*EndDetail)
+		return ok && !d.Final
+	default:
+		return false
+	}
 }
 
 // blind tells whether a mark set at the time could have come and gone unseen.
@@ -147,6 +161,21 @@ func (e *Env) was(kind Kind, node string, at time.Time, is func(Fact) bool) bool
 		return first.Kind != kind || first.Late
 	}
 	return last != nil && last.Kind == kind
+}
+
+// cordonedBy names who cordoned a node that was unschedulable at a time, after the word by; empty where nobody saw it.
+func (e *Env) cordonedBy(node string, at time.Time) string {
+	text := ""
+	for _, f := range e.nodes[node] {
+		if f.Kind != KindNodeCordoned || f.OccurredAt.After(at.Add(envSlack)) {
+			continue
+		}
+		text = ""
+		if who := e.nodeChangedBy(f); who != nil {
+			text = " by " + who.actor()
+		}
+	}
+	return text
 }
 
 // drainTaintedBy tells who set the drain taint that a node bore at a time; nil where nobody saw it.

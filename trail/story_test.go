@@ -212,9 +212,9 @@ type told struct {
 		State                                                                          *toldState
 	}
 	Pod *struct {
-		UID, Name, VMI, VMIUID, Node, Phase, Migration, Unschedulable string
-		InProgress                                                    *string
-		RV                                                            int
+		UID, Name, VMI, VMIUID, Node, Phase, Migration, Unschedulable, Disruption, Created string
+		InProgress                                                                         *string
+		RV                                                                                 int
 	}
 	Node *struct {
 		Name     string
@@ -288,8 +288,11 @@ func parseObservation(t *testing.T, file, line string) Observation {
 	case l.Pod != nil:
 		p := l.Pod
 		o := PodObservation{
-			Seen: seen, Meta: meta(p.UID, p.Name, p.RV, ""), VMI: p.VMI, VMIUID: p.VMIUID, Node: p.Node, Phase: p.Phase, MigrationUID: p.Migration,
+			Seen: seen, Meta: meta(p.UID, p.Name, p.RV, p.Created), VMI: p.VMI, VMIUID: p.VMIUID, Node: p.Node, Phase: p.Phase, MigrationUID: p.Migration,
 			Unschedulable: p.Unschedulable, HasInProgress: p.InProgress != nil,
+		}
+		if p.Disruption != "" {
+			o.Disruption = Condition{Type: "DisruptionTarget", Status: "True", Reason: p.Disruption, ChangedAt: seen.At}
 		}
 		if p.InProgress != nil {
 			o.EvictionInProgress = *p.InProgress

@@ -104,6 +104,9 @@ func (s *speaker) lines(facts []Fact) []Line {
 			EventID: f.ID, At: bestTime(f), Kind: f.Kind, Reason: f.Reason, Namespace: f.Namespace,
 			VMI: f.VMI, VMIUID: f.VMIUID, Node: f.Node, Sentence: text, SeenLate: f.Late,
 		}
+		if e := s.evacuations[f.ID]; e != nil && f.Late {
+			line.At = e.MarkedAt
+		}
 		if m := s.migrations[f.MigrationUID]; m != nil && line.VMIUID == "" {
 			line.VMIUID = m.VMIUID
 		}

@@ -354,16 +354,9 @@ func requestOfMark(e *evacuation, l *life, pods map[string]*launcher) *request {
 // fold ties the repetitions of a request to the first of them: those of one requester that met one evacuation, or that
 // got the same answer for the same pod again within a while. Requests come in the order of their times.
 func fold(requests []*request) {
-	heads := map[string]*request{}
+	heads := map[[3]string]*request{}
 	for _, r := range requests {
-		key := strings.Join([]string{r.Pod, string(r.Answer)}, " ")
-		if r.evacuation != nil {
-			key = r.evacuation.ID.String()
-		}
-		key = strings.Join([]string{key, r.Requester, string(r.RequesterClass)}, " ")
-		if r.DryRun {
-			key += " dry"
-		}
+		key := r.foldedBy()
 		head := heads[key]
 		if head == nil || r.evacuation == nil && r.RequestedAt.Sub(later(head.RequestedAt, head.LastRepeatAt)) > repeatGap {
 			heads[key] = r
@@ -373,6 +366,18 @@ func fold(requests []*request) {
 		head.Repeats++
 		head.LastRepeatAt = r.RequestedAt
 	}
+}
+
+// foldedBy names what the repetitions of a request have in common: who asks, and for what.
+func (r *request) foldedBy() [3]string {
+	what := string(r.Answer) + " " + string(r.Effect)
+	switch {
+	case r.DryRun:
+		what = "dry run"
+	case r.evacuation != nil:
+		what = r.evacuation.ID.String()
+	}
+	return [3]string{r.Pod, cmp.Or(r.Requester, string(r.RequesterClass)), what}
 }
 
 // who names the requester as people say it.

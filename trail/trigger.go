@@ -49,7 +49,7 @@ func attributeMark(f Fact, d *MarkDetail, env *Env) attribution {
 	case fromDescheduler && !d.Inherited:
 		return attribution{TriggerDescheduler, RequesterDescheduler, ConfidenceAsserted, "annotation kubevirt.io/eviction-source set with the mark"}
 	case cordoned:
-		return attribution{TriggerDrain, RequesterUnknown, ConfidenceInferred, "node " + f.Node + " was cordoned when the VMI was marked"}
+		return attribution{TriggerDrain, RequesterUnknown, ConfidenceInferred, "node " + f.Node + " was cordoned" + env.cordonedBy(f.Node, f.OccurredAt) + " when the VMI was marked"}
 	case fromDescheduler:
 		return attribution{TriggerDescheduler, RequesterDescheduler, ConfidenceInferred, "annotation kubevirt.io/eviction-source was there before the mark"}
 	case known && marks:

@@ -1,0 +1,222 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// told is what three sources tell of the same days: the watches, the observer and the audit log.
+type told struct {
+	r       *rand.Rand
+	tracker *trail.Tracker
+	rv, ids int
+	at      time.Time
+
+	watched, reviewed, audited []trail.Fact
+}
+
+// tell makes up an incident: VMs that several ask to evict, once and again, also as dry runs; attempts, migrations by
+// users, aborts, cancellations, cordons. Each request is seen by the audit log, the observer, both or neither.
+func tell(seed uint64) *told {
+	s := &told{r: rand.New(rand.NewPCG(seed, 1)), tracker: trail.NewTracker("c1"), rv: 100, at: start}
+	s.see(trail.KubeVirtObservation{Meta: s.meta("kv", "kubevirt"), Settings: trail.KubeVirtSettings{Version: []string{"v1.6.0", "v1.8.4"}[s.r.IntN(2)]}})
+	s.see(trail.NodeObservation{Meta: s.meta("node-1", "n1")})
+	for i := range 1 + s.r.IntN(3) {
+		vm := fmt.Sprintf("db-%d", i)
+		s.see(trail.VMIObservation{Meta: s.meta("uid-"+vm, vm), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
+		s.see(trail.PodObservation{Meta: s.meta("pod-"+vm, "virt-launcher-"+vm), VMI: vm, VMIUID: "uid-" + vm, Node: "n1", Phase: "Running"})
+		for range 1 + s.r.IntN(4) {
+			s.step(vm)
+		}
+	}
+	return s
+}
+
+func (s *told) step(vm string) {
+	users := []string{"alice", "bob", "system:serviceaccount:kube-system:descheduler-sa"}
+	user := users[s.r.IntN(len(users))]
+	vmi := trail.VMIObservation{Meta: s.meta("uid-"+vm, vm), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
+	switch s.r.IntN(6) {
+	case 0: // evicted, asked again, cancelled
+		asked := s.at
+		vmi.Mark = "n1"
+		s.see(vmi)
+		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, asked, 429, `Eviction triggered evacuation of VMI "shop/`+vm+`"`)
+		s.attempt(vm)
+		for range s.r.IntN(4) {
+			s.request(trail.ActionEvict, "virt-launcher-"+vm, users[s.r.IntN(len(users))], s.tick(), 429, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/`+vm+`"`)
+		}
+		vmi.Meta, vmi.Mark = s.meta("uid-"+vm, vm), ""
+		s.see(vmi)
+		s.request(trail.ActionCancel, vm, user, s.at.Add(-50*time.Millisecond), 200, "")
+	case 1: // refused
+		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, s.tick(), 429, "VMI "+vm+" is configured with an eviction strategy but is not live-migratable")
+	case 2: // made and deleted by a user
+		m := s.migration(vm, false)
+		s.request(trail.ActionCreateMigration, []string{m.Name, ""}[s.r.IntN(2)], user, m.CreatedAt, 201, "")
+		if s.r.IntN(2) == 0 {
+			return
+		}
+		m.Meta = trail.Meta{UID: m.UID, Namespace: "shop", Name: m.Name, ResourceVersion: s.meta("", "").ResourceVersion, CreatedAt: m.CreatedAt, DeletionAt: s.at}
+		s.see(m)
+		s.request(trail.ActionDeleteMigration, m.Name, users[0], s.at, 200, "")
+	case 3:
+		s.migration(vm, false)
+		s.request(trail.ActionMigrate, vm, user, s.at, 202, "")
+	case 4:
+		s.see(trail.NodeObservation{Meta: s.meta("node-1", "n1"), Unschedulable: s.r.IntN(2) == 0})
+		s.request(trail.ActionChangeNode, "n1", user, s.at, 200, "")
+	case 5: // allowed: the guest goes down
+		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, s.tick(), 201, "")
+		vmi.Phase = "Failed"
+		vmi.Meta = s.meta("uid-"+vm, vm)
+		s.see(vmi)
+	}
+}
+
+func (s *told) tick() time.Time {
+	s.at = s.at.Add(time.Duration(1+s.r.IntN(20_000)) * time.Millisecond)
+	return s.at
+}
+
+func (s *told) meta(uid, name string) trail.Meta {
+	s.rv++
+	s.tick()
+	return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(s.rv), CreatedAt: s.at.Truncate(time.Second)}
+}
+
+// see watches an object change.
+func (s *told) see(o trail.Observation) {
+	now := trail.Seen{At: s.at}
+	switch o := o.(type) {
+	case trail.VMIObservation:
+		o.Seen = now
+		s.watched = append(s.watched, s.tracker.Observe(o)...)
+	case trail.PodObservation:
+		o.Seen = now
+		s.watched = append(s.watched, s.tracker.Observe(o)...)
+	case trail.NodeObservation:
+		o.Seen = now
+		s.watched = append(s.watched, s.tracker.Observe(o)...)
+	case trail.MigrationObservation:
+		o.Seen = now
+		s.watched = append(s.watched, s.tracker.Observe(o)...)
+	case trail.KubeVirtObservation:
+		o.Seen = now
+		s.watched = append(s.watched, s.tracker.Observe(o)...)
+	default:
+		panic(fmt.Sprintf("unexpected %T", o))
+	}
+}
+
+func (s *told) migration(vm string, evacuation bool) trail.MigrationObservation {
+	s.ids++
+	name := fmt.Sprintf("m-%d", s.ids)
+	m := trail.MigrationObservation{Meta: s.meta("uid-"+name, name), VMI: vm, Evacuation: evacuation, Phase: trail.PhasePending}
+	if evacuation {
+		m.EvacuationNode = "n1"
+	}
+	s.see(m)
+	return m
+}
+
+func (s *told) attempt(vm string) {
+	m := s.migration(vm, true)
+	created := m.CreatedAt
+	m.Meta = s.meta(m.UID, m.Name)
+	m.CreatedAt, m.Phase = created, trail.PhaseFailed
+	s.see(m)
+}
+
+// request is seen by the audit log, by the observer, by both or by nobody; evictions alone have an observer.
+func (s *told) request(action trail.Action, name, user string, asked time.Time, code int, message string) {
+	s.ids++
+	review, seen := fmt.Sprintf("review-%d", s.ids), s.r.IntN(4)
+	o := trail.RequestObservation{
+		Source: trail.SourceAudit, ID: fmt.Sprintf("audit-%d", s.ids), Stage: "ResponseComplete", Action: action, Namespace: "shop", Name: name, AskedAt: asked,
+		Detail: trail.RequestDetail{User: user, Agent: "kubectl/v1", AnsweredAt: asked.Add(80 * time.Millisecond), Code: code, Message: message, DryRun: s.r.IntN(8) == 0},
+	}
+	o.At = asked.Add(30 * time.Second)
+	if action == trail.ActionEvict && seen&2 != 0 {
+		r := o
+		r.Source, r.ID, r.Stage, r.At = trail.SourceAdmission, review, "", asked.Add(10*time.Millisecond)
+		r.Detail = trail.RequestDetail{User: user, DryRun: o.Detail.DryRun, StatedReason: "because"}
+		s.reviewed = append(s.reviewed, s.tracker.Observe(r)...)
+		if s.r.IntN(2) == 0 {
+			o.Detail.Review = review
+		}
+	}
+	if seen&1 != 0 || action != trail.ActionEvict {
+		s.audited = append(s.audited, s.tracker.Observe(o)...)
+	}
+}
+
+// TestSourcesInAnyOrder stores what the watches, the observer and the audit log tell in all orders, whole and in
+// pieces, the audit log also as an import that is derived later: the rows are the same.
+func TestSourcesInAnyOrder(t *testing.T) {
+	t.Parallel()
+	const scenarios = 25
+	orders := [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
+	s := storetest.New(t)
+	first := uint64(time.Now().UnixNano())
+	t.Logf("seeds from %d", first)
+	requests := 0
+	for seed := first; seed < first+scenarios; seed++ {
+		all := tell(seed)
+		sources := [3][]trail.Fact{all.watched, all.reviewed, all.audited}
+		want := arrive(t, s, slices.Concat(sources[:]...))
+		requests += len(want["eviction_requests"])
+		for _, order := range orders {
+			got := arrive(t, s, sources[order[0]], sources[order[1]], sources[order[2]])
+			require.Equal(t, want, got, "seed %d, order %v", seed, order)
+		}
+		for range 3 {
+			got := arrive(t, s, pieces(all.r, sources)...)
+			require.Equal(t, want, got, "seed %d, in pieces", seed)
+		}
+	}
+	require.Positive(t, requests)
+}
+
+// pieces cuts the facts of each source into pieces, and mixes them.
+func pieces(r *rand.Rand, sources [3][]trail.Fact) [][]trail.Fact {
+	var out [][]trail.Fact
+	for _, facts := range sources {
+		for len(facts) > 0 {
+			n := 1 + r.IntN(min(5, len(facts)))
+			out = append(out, facts[:n])
+			facts = facts[n:]
+		}
+	}
+	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
+}
+
+// arrive stores facts in the order given, into nothing, and gives the rows. What is all audit events is imported.
+func arrive(t *testing.T, s *store.Store, batches ...[]trail.Fact) map[string][]string {
+	t.Helper()
+	_, err := s.Pool().Exec(t.Context(), "TRUNCATE evictrail.events, evictrail.subjects, evictrail.aspects, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations, evictrail.placements, evictrail.gaps, evictrail.timeline")
+	require.NoError(t, err)
+	for i, batch := range batches {
+		audit := !slices.ContainsFunc(batch, func(f trail.Fact) bool { return f.Object.Kind != trail.ObjectRequest || f.Clock != trail.ClockAPIServer })
+		if audit && i%2 == 0 {
+			_, err = s.Import(t.Context(), "c1", batch)
+		} else {
+			_, err = s.Append(t.Context(), "c1", batch)
+		}
+		require.NoError(t, err)
+	}
+	_, err = s.DeriveStale(t.Context(), "c1", nil)
+	require.NoError(t, err)
+	return dump(t, s)
+}
