@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,6 +162,71 @@ func (s *told) request(action trail.Action, name, user string, asked time.Time, 
 	}
 }
 
+// TestARequestDerivesWhatItConcerns stores one audit event after everything else: what it is about is told anew.
+func TestARequestDerivesWhatItConcerns(t *testing.T) {
+	t.Parallel()
+	const marked = `Eviction triggered evacuation of VMI "shop/db"`
+	for _, c := range []struct {
+		name   string
+		action trail.Action
+		object string
+		at     int // second of the request
+		answer string
+		column string // of whom: view and column
+		where  string
+	}{
+		{"eviction", trail.ActionEvict, "virt-launcher-db", 20, marked, "evacuations.requester", "true"},
+		{"eviction, the attempt's requester", trail.ActionEvict, "virt-launcher-db", 20, marked, "migrations.requester", "migration = 'attempt'"},
+		{"cancellation", trail.ActionCancel, "db", 40, "", "evacuations.cancelled_by", "true"},
+		{"migration by name", trail.ActionCreateMigration, "by-name", 50, "", "migrations.requester", "migration = 'by-name'"},
+		{"migration whose name was generated", trail.ActionCreateMigration, "", 50, "", "migrations.requester", "migration = 'by-name'"},
+		{"migrate subresource", trail.ActionMigrate, "db", 50, "", "migrations.requester", "migration = 'by-name'"},
+		{"abort", trail.ActionDeleteMigration, "by-name", 55, "", "migrations.aborted_by", "migration = 'by-name'"},
+		{"cordon", trail.ActionChangeNode, "n1", 10, "", "timeline.sentence", "kind = 'node_cordoned'"},
+		{"cordon, in the evidence of the mark", trail.ActionChangeNode, "n1", 10, "", "evacuations.evidence", "true"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.New(t)
+			tracker, rv := trail.NewTracker("c1"), 100
+			at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
+			meta := func(uid, name string, created int) trail.Meta {
+				rv++
+				return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: at(created)}
+			}
+			var facts []trail.Fact
+			see := func(o trail.Observation) { facts = append(facts, tracker.Observe(o)...) }
+			vmi := func(second int, mark string) {
+				see(trail.VMIObservation{Meta: meta("v1", "db", 0), Seen: trail.Seen{At: at(second)}, Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark})
+			}
+			vmi(1, "")
+			see(trail.PodObservation{Meta: meta("p1", "virt-launcher-db", 0), Seen: trail.Seen{At: at(2)}, VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"})
+			see(trail.NodeObservation{Meta: meta("node", "n1", 0), Seen: trail.Seen{At: at(10)}, Unschedulable: true})
+			vmi(20, "n1")
+			see(trail.MigrationObservation{Meta: meta("a", "attempt", 21), Seen: trail.Seen{At: at(21)}, VMI: "db", Evacuation: true, EvacuationNode: "n1"})
+			vmi(40, "")
+			m := trail.MigrationObservation{Meta: meta("m", "by-name", 50), Seen: trail.Seen{At: at(50)}, VMI: "db"}
+			see(m)
+			m.Meta, m.Seen.At, m.Phase = meta("m", "by-name", 50), at(55), trail.PhaseFailed
+			m.DeletionAt = at(55)
+			see(m)
+			_, err := s.Append(t.Context(), "c1", facts)
+			require.NoError(t, err)
+
+			_, err = s.Append(t.Context(), "c1", tracker.Observe(trail.RequestObservation{
+				Seen: trail.Seen{At: at(90)}, Source: trail.SourceAudit, ID: "a1", Stage: "ResponseComplete", Action: c.action, Namespace: "shop", Name: c.object, AskedAt: at(c.at),
+				Detail: trail.RequestDetail{User: "alice", AnsweredAt: at(c.at).Add(50 * time.Millisecond), Code: 200, Message: c.answer},
+			}))
+			require.NoError(t, err)
+			view, column, _ := strings.Cut(c.column, ".")
+			var got *string
+			require.NoError(t, s.Pool().QueryRow(t.Context(), fmt.Sprintf("SELECT %s FROM evictrail_v1.%s WHERE %s", column, view, c.where)).Scan(&got))
+			require.NotNil(t, got)
+			require.Contains(t, *got, "alice")
+		})
+	}
+}
+
 // TestSourcesInAnyOrder stores what the watches, the observer and the audit log tell in all orders, whole and in
 // pieces, the audit log also as an import that is derived later: the rows are the same.
 func TestSourcesInAnyOrder(t *testing.T) {
@@ -208,7 +274,9 @@ func arrive(t *testing.T, s *store.Store, batches ...[]trail.Fact) map[string][]
 	_, err := s.Pool().Exec(t.Context(), "TRUNCATE evictrail.events, evictrail.subjects, evictrail.aspects, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations, evictrail.placements, evictrail.gaps, evictrail.timeline")
 	require.NoError(t, err)
 	for i, batch := range batches {
-		audit := !slices.ContainsFunc(batch, func(f trail.Fact) bool { return f.Object.Kind != trail.ObjectRequest || f.Clock != trail.ClockAPIServer })
+		audit := !slices.ContainsFunc(batch, func(f trail.Fact) bool {
+			return f.Object.Kind != trail.ObjectRequest || f.Clock != trail.ClockAPIServer
+		})
 		if audit && i%2 == 0 {
 			_, err = s.Import(t.Context(), "c1", batch)
 		} else {
