@@ -34,8 +34,12 @@ type follower struct {
 
 type followed struct {
 	info   os.FileInfo
-	offset int64 // up to which it was read: the end of a line
+	offset int64  // up to which it was read: the end of a line
+	head   []byte // its first bytes: a file system may give a new file the identity of a removed one
 }
+
+// headBytes is how much of a file's beginning tells it from others: the first event's auditID is in it.
+const headBytes = 1024
 
 // Follow takes the audit events of a log file until ctx ends. Its only error is that of ctx.
 func (c *Collector) Follow(ctx context.Context, path string) error {
@@ -63,7 +67,12 @@ func (c *Collector) Follow(ctx context.Context, path string) error {
 // time before the ending of a rotated log's name, logrotate a number behind it.
 func (f *follower) candidates() []string {
 	ext := filepath.Ext(f.path)
-	rotated, _ := filepath.Glob(escape(strings.TrimSuffix(f.path, ext)) + "[-.]*")
+	rotated, errTimed := filepath.Glob(escape(strings.TrimSuffix(f.path, ext)) + "-*" + escape(ext))
+	numbered, errNumbered := filepath.Glob(escape(f.path) + ".*")
+	if err := errors.Join(errTimed, errNumbered); err != nil {
+		f.c.Log.Error("rotated audit logs not found", "path", f.path, "err", err) // an escaped path is no bad pattern
+	}
+	rotated = append(rotated, numbered...)
 	times := map[string]time.Time{}
 	rotated = slices.DeleteFunc(rotated, func(name string) bool {
 		info, err := os.Stat(name)
@@ -105,8 +114,12 @@ func (f *follower) read(ctx context.Context, name string) error {
 		return err
 	}
 	at := f.of(info)
-	if info.Size() < at.offset { // copied away and emptied
-		at.offset = 0
+	head := make([]byte, len(at.head))
+	if _, err := file.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if info.Size() < at.offset || !bytes.Equal(head, at.head) { // emptied, or another file
+		at.offset, at.head = 0, nil
 	}
 	end, err := lastLine(file, at.offset, info.Size())
 	if err != nil || end == at.offset {
@@ -115,8 +128,9 @@ func (f *follower) read(ctx context.Context, name string) error {
 	if err := f.take(ctx, io.NewSectionReader(file, at.offset, end-at.offset), name, at.offset); err != nil {
 		return err
 	}
-	at.offset = end
-	return nil
+	at.offset, at.head = end, make([]byte, min(end, headBytes))
+	_, err = file.ReadAt(at.head, 0)
+	return err
 }
 
 // of gives what is known of a file, whatever its name is now.

@@ -207,7 +207,7 @@ func TestARequestDerivesWhatItConcerns(t *testing.T) {
 			vmi(40, "")
 			m := trail.MigrationObservation{Meta: meta("m", "by-name", 50), Seen: trail.Seen{At: at(50)}, VMI: "db"}
 			see(m)
-			m.Meta, m.Seen.At, m.Phase = meta("m", "by-name", 50), at(55), trail.PhaseFailed
+			m.Meta, m.At, m.Phase = meta("m", "by-name", 50), at(55), trail.PhaseFailed
 			m.DeletionAt = at(55)
 			see(m)
 			_, err := s.Append(t.Context(), "c1", facts)

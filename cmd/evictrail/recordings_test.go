@@ -1,9 +1,7 @@
 package main
 
 import (
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -134,13 +132,7 @@ func TestRecordings(t *testing.T) {
 // importShuffled imports the audit log of a recording in a random order, with each line twice.
 func importShuffled(t *testing.T, url, name string) {
 	t.Helper()
-	packed, err := evictrail.Recordings().Open(name + "/audit.jsonl.gz")
-	require.NoError(t, err)
-	unpacked, err := gzip.NewReader(packed)
-	require.NoError(t, err)
-	text, err := io.ReadAll(unpacked)
-	require.NoError(t, err)
-	lines := strings.SplitAfter(strings.TrimSpace(string(text))+"\n", "\n")
+	lines := strings.SplitAfter(strings.TrimSpace(auditLog(t, name))+"\n", "\n")
 	lines = append(lines, lines...)
 	rand.New(rand.NewPCG(7, 7)).Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
 	file := filepath.Join(t.TempDir(), "audit.log")

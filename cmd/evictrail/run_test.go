@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -36,7 +38,7 @@ func TestRun(t *testing.T) {
 
 	url := storetest.NewURL(t)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url}
-	first := startRun(t, args)
+	first := startRun(t, args, nil)
 	require.Contains(t, first.get(t, "/metrics"), `evictrail_watch_synced{resource="virtualmachineinstances"} 1`)
 	require.Equal(t, "ok\n", first.get(t, "/livez"))
 	require.Equal(t, exitFound, first.stop())
@@ -46,7 +48,7 @@ func TestRun(t *testing.T) {
 	before := everything(t, url)
 	require.Empty(t, before["gaps"])
 
-	second := startRun(t, args)
+	second := startRun(t, args, nil)
 	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, 20*time.Second, 20*time.Millisecond,
 		"the time between is a gap")
 	require.Equal(t, exitFound, second.stop())
@@ -110,33 +112,53 @@ func withoutGaps(events []string) []string {
 
 // service is a run of this process that is ready.
 type runningService struct {
-	addr string
-	stop func() int
+	base   string // URL
+	client *http.Client
+	stop   func() int
 }
 
 func (s runningService) get(t *testing.T, path string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.addr+path, nil)
-	require.NoError(t, err)
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	return string(body)
+	_, body := s.do(t, http.MethodGet, path, "")
+	return body
 }
 
-func startRun(t *testing.T, args []string) runningService {
+func (s runningService) post(t *testing.T, path, body string, header ...string) (int, string) {
+	t.Helper()
+	return s.do(t, http.MethodPost, path, body, header...)
+}
+
+func (s runningService) do(t *testing.T, method, path, body string, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, s.base+path, strings.NewReader(body))
+	require.NoError(t, err)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.client.Do(req)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(text)
+}
+
+// startRun runs the service until it is ready; trusted says whose certificate it serves with, nil that it serves none.
+func startRun(t *testing.T, args []string, trusted *x509.CertPool) runningService {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	log := &lockedBuilder{}
 	code := make(chan int, 1)
 	go func() { code <- execute(ctx, args, io.Discard, log) }()
-	s := runningService{stop: sync.OnceValue(func() int { cancel(); return <-code })}
+	s := runningService{base: "http://", client: http.DefaultClient, stop: sync.OnceValue(func() int { cancel(); return <-code })}
 	t.Cleanup(func() { _ = s.stop() })
 	address := regexp.MustCompile(`addr=(\S+)`)
 	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 20*time.Second, 5*time.Millisecond, log)
-	s.addr = address.FindStringSubmatch(log.String())[1]
+	if trusted != nil {
+		s.base = "https://"
+		s.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}}
+	}
+	s.base += address.FindStringSubmatch(log.String())[1]
 	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 20*time.Second, 20*time.Millisecond, log)
 	return s
 }

@@ -1,0 +1,142 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// asked counts the requests that a sink has.
+func (s *sink) asked() int { return s.kinds()[trail.KindEvictionRequested] }
+
+func at2026(c *Config) { c.Clock = func() time.Time { return auditNow } }
+
+func TestAuditIsStoredBeforeItReturns(t *testing.T) {
+	t.Parallel()
+	var away atomic.Bool
+	away.Store(true)
+	s := &sink{fail: func(int, []trail.Fact) error {
+		if away.Load() {
+			return errors.New("the database is away")
+		}
+		return nil
+	}}
+	r := start(t, newAPI(), s, at2026)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err := r.Audit(ctx, strings.NewReader(eviction()))
+	require.ErrorIs(t, err, context.DeadlineExceeded, "not stored, so no good answer")
+	require.Zero(t, s.asked())
+
+	away.Store(false)
+	report, err := r.Audit(t.Context(), strings.NewReader(eviction("6728f619", "00000000")+"\n"+"{"))
+	require.NoError(t, err)
+	require.Equal(t, AuditReport{Lines: 2, Taken: 1, Refused: 1, First: "line 2: bad JSON: unexpected end of JSON input"}, report)
+	require.Equal(t, 2, s.asked(), "the first was taken, and is stored by now too")
+	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.AuditEvents.WithLabelValues(metrics.AuditTaken)), 0)
+	require.InDelta(t, 1, testutil.ToFloat64(r.metrics.AuditEvents.WithLabelValues(metrics.AuditRefused)), 0)
+	require.Contains(t, r.log.String(), "audit events refused")
+}
+
+func TestAuditIsRefusedWhileTooMuchWaits(t *testing.T) {
+	t.Parallel()
+	r := start(t, newAPI(), &sink{fail: func(int, []trail.Fact) error { return errors.New("away") }}, at2026)
+	r.out.put(t.Context(), make([]trail.Fact, busyBacklog+1))
+	_, err := r.Audit(t.Context(), strings.NewReader(eviction()))
+	require.ErrorIs(t, err, ErrBusy)
+	r.out.mu.Lock()
+	r.out.pending = nil // let it stop
+	r.out.mu.Unlock()
+}
+
+func TestReviewsAreTakenOrCounted(t *testing.T) {
+	t.Parallel()
+	block := make(chan struct{})
+	s := &sink{}
+	c := start(t, newAPI(), s, at2026)
+	review, err := ReadReview([]byte(reviewJSON("u-1", "alice", "virt-launcher-db-x")))
+	require.NoError(t, err)
+	c.Reviewed(review)
+	c.eventually(t, "the review is stored", func() bool { return s.asked() == 1 })
+	other, err := ReadReview([]byte(reviewJSON("u-2", "alice", "nginx-1")))
+	require.NoError(t, err)
+	c.Reviewed(other)
+	require.InDelta(t, 1, testutil.ToFloat64(c.metrics.Reviews.WithLabelValues(metrics.ReviewSkipped)), 0)
+
+	c.told <- told{ticket: make(chan uint64, 1), requests: []Request{func(s trail.Seen) trail.RequestObservation { // the owner stands still
+		<-block
+		return review.Request(s)
+	}}}
+	for range reviewed + 5 {
+		c.Reviewed(review)
+	}
+	require.InDelta(t, 5, testutil.ToFloat64(c.metrics.Reviews.WithLabelValues(metrics.ReviewDropped)), 0)
+	require.Equal(t, 1, strings.Count(c.log.String(), "reviews dropped"), "said once")
+	close(block)
+	_ = c.stop()
+}
+
+// TestFollow follows an audit log through rotation by renaming and by copying, and a restart.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.log")
+	write := func(name, text string) {
+		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		require.NoError(t, err)
+		_, err = f.WriteString(text)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+	}
+	event := func(id string) string { return eviction("6728f619", id) }
+	s := &sink{}
+	follow := func(r *running) {
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Follow(ctx, path) }()
+		t.Cleanup(func() { cancel(); _ = <-done })
+	}
+	has := func(r *running, n int) {
+		t.Helper()
+		r.eventually(t, "requests are stored", func() bool { return s.asked() == n })
+	}
+	r := start(t, newAPI(), s, nil)
+	follow(r)
+	r.eventually(t, "its absence is said", func() bool { return strings.Contains(r.log.String(), "audit log is not there") })
+	write(path, event("00000001")+"\n"+event("00000002")+"\n"+event("00000003")[:100])
+	has(r, 2)
+	write(path, event("00000003")[100:]+"\n")
+	has(r, 3)
+	write(path, event("00000004")+"\n")
+	require.NoError(t, os.Rename(path, filepath.Join(dir, "audit-2026-11-21T06-00-00.000.log")))
+	write(filepath.Join(dir, "audit-2026-11-21T06-00-00.000.log"), event("00000005")+"\n") // still open in the API server
+	write(path, event("00000006")+"\n")
+	has(r, 6)
+	require.NoError(t, os.Remove(path))
+	write(path, event("00000007")+"\n"+event("00000017")+"\n") // another file of the same name, perhaps of the same inode
+	has(r, 8)
+	require.NoError(t, os.Truncate(path, 0))
+	write(path, event("00000008")+"\nnonsense\n"+event("00000009")+"\n")
+	has(r, 10)
+	require.Contains(t, r.log.String(), "audit events refused")
+
+	again := &sink{}
+	old := filepath.Join(dir, "audit-2026-11-20T06-00-00.000.log")
+	write(old, event("0000000a")+"\n")
+	require.NoError(t, os.Chtimes(old, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
+	s = again
+	restarted := start(t, newAPI(), again, func(c *Config) { c.LastAlive = time.Now().Add(-time.Minute) })
+	follow(restarted)
+	has(restarted, 7) // what was rotated while we were away, and the log itself; not what is older
+}

@@ -1,0 +1,122 @@
+package trail
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzRequests makes a history of one VM out of bytes: marks, pods, requests seen by the audit log, the observer or
+// both, at times that overlap. Whatever it is, deriving it does not panic, tells each request once, lets each mark have
+// one request at most, and gives the same rows in any order.
+func FuzzRequests(f *testing.F) {
+	f.Add([]byte{0, 10, 3, 1, 5, 7, 2, 5, 9, 0, 20, 0, 3, 5, 1})
+	f.Add([]byte{3, 0, 0, 3, 0, 1, 4, 1, 2, 4, 1, 3, 0, 2, 3, 5, 5, 5})
+	f.Add([]byte{6, 1, 1, 0, 1, 0, 2, 1, 1, 1, 1, 1, 7, 9, 9})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		facts := historyOf(in)
+		env := NewEnv(facts)
+		subject := VMISubject("shop", "db")
+		own := slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return f.Subject != subject })
+		d := Derive(subject, own, env)
+		all := slices.Clone(d.Requests)
+		for pod, asked := range env.asked {
+			all = append(all, Derive(pod, asked, env).Requests...) // those of pods that nobody saw
+		}
+		audits, reviews := map[string]bool{}, map[string]bool{}
+		for _, f := range facts {
+			if q, ok := f.Detail.(*RequestDetail); ok && q.Action == ActionEvict && q.Source == SourceAudit {
+				audits[f.Object.UID] = true
+			} else if ok && q.Action == ActionEvict {
+				reviews[f.Object.UID] = true
+			}
+		}
+		seen, both, marks := 0, 0, map[FactID]int{}
+		for _, r := range all {
+			switch r.Source {
+			case string(SourceAudit), string(SourceAdmission):
+				seen++
+			case "admission+audit":
+				both++
+			}
+			if r.Effect == EffectEvacuation {
+				marks[*r.EvacuationID]++
+			}
+			require.False(t, r.DryRun && r.EvacuationID != nil, "a dry run ties to nothing")
+		}
+		require.Equal(t, len(audits)+len(reviews), seen+2*both, "each request is told once")
+		for id, n := range marks {
+			require.Equal(t, 1, n, "requests of mark %s", id)
+		}
+		require.Len(t, marks, len(d.Evacuations), "each mark has a request, seen or inferred")
+		r := rand.New(rand.NewPCG(uint64(len(in)), 3))
+		for range 3 {
+			again := append(slices.Clone(own), own...)
+			r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
+			around := slices.Clone(facts)
+			r.Shuffle(len(around), func(i, j int) { around[i], around[j] = around[j], around[i] })
+			require.Equal(t, d, Derive(subject, again, NewEnv(around)))
+		}
+	})
+}
+
+// historyOf reads three bytes a step: what happens, how long after the step before, and to or by whom.
+func historyOf(in []byte) []Fact {
+	tracker := NewTracker("fuzz")
+	at, rv := day, 10
+	var facts []Fact
+	users := []string{"alice", "bob", "system:serviceaccount:x:descheduler", ""}
+	answers := []string{`Eviction triggered evacuation of VMI "shop/db"`, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/db"`, "VMI db " + textNotMigratable, ""}
+	for len(in) >= 3 {
+		what, wait, who := in[0], in[1], in[2]
+		in = in[3:]
+		rv++
+		at = at.Add(time.Duration(wait) * 100 * time.Millisecond)
+		meta := Meta{UID: "v1", Namespace: "shop", Name: "db", ResourceVersion: strconv.Itoa(rv), CreatedAt: day}
+		seen := Seen{At: at, Listed: what&128 != 0}
+		pod := "virt-launcher-db-" + strconv.Itoa(int(who>>4&1))
+		request := func(source RequestSource, id string, d RequestDetail) {
+			o := RequestObservation{Seen: Seen{At: at}, Source: source, ID: id, Action: ActionEvict, Namespace: "shop", Name: pod, AskedAt: at, Detail: d}
+			if source == SourceAudit {
+				o.Stage = stageComplete
+				o.At = at.Add(time.Duration(who) * time.Second)
+			}
+			facts = append(facts, tracker.Observe(o)...)
+		}
+		detail := RequestDetail{
+			User: users[who&3], AnsweredAt: at.Add(time.Duration(what>>4&3) * 50 * time.Millisecond), Code: 429, Message: answers[who>>2&3], DryRun: who&64 != 0,
+		}
+		if detail.Message == "" {
+			detail.Code = 201
+		}
+		review := RequestDetail{User: detail.User, DryRun: detail.DryRun}
+		switch what & 7 {
+		case 0:
+			facts = append(facts, tracker.Observe(VMIObservation{Seen: seen, Meta: meta, Node: "n1", Phase: "Running", Mark: "n1", Strategy: "LiveMigrate"})...)
+		case 1:
+			facts = append(facts, tracker.Observe(VMIObservation{Seen: seen, Meta: meta, Node: "n1", Phase: "Running"})...)
+		case 2:
+			meta.UID, meta.Name = pod, pod
+			facts = append(facts, tracker.Observe(PodObservation{Seen: seen, Meta: meta, VMI: "db", VMIUID: "v1", Node: "n1", Phase: cmp.Or(map[bool]string{true: "Succeeded"}[who&32 != 0], "Running")})...)
+		case 3:
+			request(SourceAudit, "a"+strconv.Itoa(rv), detail)
+		case 4:
+			request(SourceAdmission, "r"+strconv.Itoa(rv), review)
+		case 5:
+			request(SourceAdmission, "r"+strconv.Itoa(rv), review)
+			request(SourceAudit, "a"+strconv.Itoa(rv), detail)
+		case 6:
+			detail.Review = "r" + strconv.Itoa(rv)
+			request(SourceAdmission, detail.Review, review)
+			request(SourceAudit, "a"+strconv.Itoa(rv), detail)
+		case 7:
+			facts = append(facts, tracker.Observe(VMIObservation{Seen: seen, Meta: meta, Node: "n1", Phase: "Failed"})...)
+		}
+	}
+	return facts
+}
