@@ -105,7 +105,7 @@ func TestFollow(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Follow(ctx, path) }()
-		t.Cleanup(func() { cancel(); _ = <-done })
+		t.Cleanup(func() { cancel(); require.ErrorIs(t, <-done, context.Canceled) })
 	}
 	has := func(r *running, n int) {
 		t.Helper()
