@@ -8,5 +8,7 @@
 // database and this program do not fit) or trail.ErrRefused (these facts will never fit). errors.go alone knows
 // Postgres' codes.
 //
-// Read facts.go for what is stored, derived.go for what is replaced, then view.go and one file per noun for reading.
+// Read facts.go for what is stored, derived.go for what is replaced, concerned.go for which VMs a fact derives, around.go
+// for what they are derived with, bulk.go for facts that are derived later; then view.go and one file per noun for
+// reading.
 package store

@@ -375,36 +375,3 @@ func ended(o Outcome) string {
 	}
 	return string(o)
 }
-
-func nonEmpty(text []string) []string {
-	out := text[:0]
-	for _, t := range text {
-		if t != "" {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// opening writes a requester at the beginning of a sentence: the name of a user stays as it is.
-func opening(who string) string {
-	if strings.HasPrefix(who, "the ") || strings.HasPrefix(who, "an ") {
-		return upperFirst(who)
-	}
-	return who
-}
-
-func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// clock writes a time as people say it in an incident: to the second, UTC.
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
-
-// span writes a duration to the second; negative ones, which skewed clocks make, as 0s.
-func span(d time.Duration) string { return max(d, 0).Round(time.Second).String() }

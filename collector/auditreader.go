@@ -1,0 +1,246 @@
+package collector
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// AuditReport counts what a reading of audit events came to.
+type AuditReport struct {
+	Lines   int    `json:"lines"`
+	Taken   int    `json:"taken"`   // events about evictions and migrations
+	Skipped int    `json:"skipped"` // events about something else
+	Refused int    `json:"refused"` // lines and events that cannot be used
+	First   string `json:"first_refused,omitempty"`
+}
+
+// Events counts the events that were read.
+func (r *AuditReport) Events() int { return r.Taken + r.Skipped + r.Refused }
+
+func (r *AuditReport) refuse(where string, err error) {
+	r.Refused++
+	if r.First == "" {
+		r.First = fmt.Sprintf("%s: %v", where, err)
+	}
+}
+
+// MaxAudit bounds a body of audit events and a line of an audit log, in bytes, unpacked.
+//
+// Source: kube-apiserver --audit-webhook-truncate-max-batch-size, 10 MiB.
+const MaxAudit = 10 << 20
+
+// ErrTooLarge says that audit events unpack to more than the reader allows.
+var ErrTooLarge = errors.New("too large")
+
+// AuditReader reads audit events: an EventList as a kube-apiserver sends it, or an audit log with one event a line,
+// plain or gzip.
+type AuditReader struct {
+	Now   time.Time           // events more than a day later are refused
+	Limit int64               // of unpacked bytes; 0: none
+	Take  func(Request) error // is given each event that matters; its error ends the reading
+}
+
+// Request is a request that lacks how it was seen.
+type Request func(trail.Seen) trail.RequestObservation
+
+// Read reads to the end. What cannot be used is counted and left out; the error is that of Take or of a stream that
+// breaks off, and what was read before counts all the same.
+func (a AuditReader) Read(in io.Reader) (AuditReport, error) {
+	var report AuditReport
+	plain, err := unpack(in)
+	if err != nil {
+		return report, err
+	}
+	if a.Limit > 0 {
+		plain = &limited{plain, a.Limit}
+	}
+	lines := &lineReader{in: bufio.NewReaderSize(plain, 256<<10)}
+	first, err := lines.next()
+	if err == nil && first != nil && !json.Valid(first) {
+		if document, whole := lines.document(first); whole {
+			report.Lines = 1
+			return report, a.line(document, &report)
+		}
+	}
+	for ; err == nil; first, err = lines.next() {
+		report.Lines++
+		if takeErr := a.line(first, &report); takeErr != nil {
+			return report, takeErr
+		}
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return report, nil
+	case errors.Is(err, ErrTooLarge):
+		return report, fmt.Errorf("audit events: %w: at most %d bytes", err, a.Limit)
+	}
+	return report, fmt.Errorf("audit events are cut short after line %d, what was before is taken: %w", report.Lines, err)
+}
+
+// unpack reads gzip where the first bytes say so.
+func unpack(in io.Reader) (io.Reader, error) {
+	b := bufio.NewReader(in)
+	magic, err := b.Peek(2)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read audit events: %w", err)
+	}
+	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return b, nil
+	}
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		return nil, fmt.Errorf("read audit events: bad gzip: %w", err)
+	}
+	return z, nil
+}
+
+// limited fails where a reader gives more bytes than allowed.
+type limited struct {
+	in   io.Reader
+	left int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.in.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, ErrTooLarge
+	}
+	return n, err
+}
+
+// lineReader cuts a stream into lines. A line longer than MaxAudit comes as nil, and is not held.
+type lineReader struct {
+	in  *bufio.Reader
+	buf []byte
+}
+
+// next gives the next line that is not empty; it is valid until the call after. The last line may lack its end.
+func (l *lineReader) next() ([]byte, error) {
+	for {
+		l.buf = l.buf[:0]
+		tooLong, err := l.fill()
+		line := bytes.TrimSpace(l.buf)
+		switch {
+		case err != nil && (!errors.Is(err, io.EOF) || len(line) == 0 && !tooLong):
+			return nil, err
+		case tooLong:
+			return nil, nil
+		case len(line) > 0:
+			return line, nil
+		}
+	}
+}
+
+func (l *lineReader) fill() (tooLong bool, err error) {
+	for {
+		part, err := l.in.ReadSlice('\n')
+		if !tooLong {
+			l.buf = append(l.buf, part...)
+		}
+		if len(l.buf) > MaxAudit {
+			tooLong, l.buf = true, l.buf[:0]
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return tooLong, err
+		}
+	}
+}
+
+// document gives the whole stream where it is one JSON document over several lines. Where it is not, the stream stands
+// as if it had not been looked at.
+func (l *lineReader) document(first []byte) ([]byte, bool) {
+	all := bytes.NewBuffer(append(slices.Clone(first), '\n'))
+	_, err := io.Copy(all, io.LimitReader(l.in, MaxAudit))
+	if err == nil && all.Len() <= MaxAudit && json.Valid(all.Bytes()) {
+		return all.Bytes(), true
+	}
+	rest := all.Bytes()[len(first)+1:]
+	l.in = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(rest), failing{err}, l.in), 256<<10)
+	return nil, false
+}
+
+// failing gives an error, where there is one.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return 0, io.EOF
+}
+
+// auditHead is what tells an event from a list of events.
+type auditHead struct {
+	Kind       string            `json:"kind"`
+	APIVersion string            `json:"apiVersion"`
+	Items      []json.RawMessage `json:"items"`
+}
+
+var errTooLong = fmt.Errorf("longer than %d bytes", MaxAudit)
+
+// line takes one line: an event or a list of events.
+func (a AuditReader) line(raw []byte, report *AuditReport) error {
+	where := fmt.Sprintf("line %d", report.Lines)
+	if raw == nil {
+		report.refuse(where, errTooLong)
+		return nil
+	}
+	var e slimAudit
+	err := json.Unmarshal(raw, &e)
+	if err == nil && e.Kind == "EventList" {
+		var list auditHead
+		if err = json.Unmarshal(raw, &list); err == nil {
+			return a.list(list.Items, where, report)
+		}
+	}
+	switch {
+	case err != nil:
+		err = fmt.Errorf("bad JSON: %w", err)
+	case !strings.HasPrefix(e.APIVersion, "audit.k8s.io/") || e.Kind != "Event":
+		err = fmt.Errorf("apiVersion %q, kind %q: expected an Event or EventList of audit.k8s.io", clip(e.APIVersion, 60), clip(e.Kind, 60))
+	default:
+		return a.event(&e, where, report)
+	}
+	report.refuse(where, err)
+	return nil
+}
+
+func (a AuditReader) list(items []json.RawMessage, where string, report *AuditReport) error {
+	for i, item := range items {
+		var e slimAudit
+		at := fmt.Sprintf("%s, item %d", where, i+1)
+		if err := json.Unmarshal(item, &e); err != nil {
+			report.refuse(at, fmt.Errorf("bad JSON: %w", err))
+			continue
+		}
+		if err := a.event(&e, at, report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// event takes, skips or refuses one event.
+func (a AuditReader) event(e *slimAudit, where string, report *AuditReport) error {
+	action, matters := e.action()
+	if !matters {
+		report.Skipped++
+		return nil
+	}
+	if err := e.check(a.Now); err != nil {
+		report.refuse(where, err)
+		return nil
+	}
+	report.Taken++
+	return a.Take(e.request(action))
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// A fact about a node can change what marks since the fact before it mean, one about the rules or a gap those of all
+// nodes.
+const concernedQuery = `
+SELECT DISTINCT subject
+FROM evictrail.events
+WHERE cluster = @cluster
+  AND kind IN ('evacuation_marked', 'migration_seen')
+  AND (node = ANY(@nodes) OR @everywhere)
+  AND occurred_at >= @since
+ORDER BY subject`
+
+// concerned finds the VMs that facts about nodes and rules put in another light.
+func (d *derivation) concerned(ctx context.Context, added []trail.Fact) ([]trail.Subject, error) {
+	nodes, everywhere, since := d.surroundings(added)
+	if len(nodes) == 0 && !everywhere {
+		return nil, nil
+	}
+	rows, err := d.tx.Query(ctx, concernedQuery, pgx.StrictNamedArgs{
+		"cluster": d.cluster, "nodes": nodes, "everywhere": everywhere, "since": since,
+	})
+	if err != nil {
+		return nil, explain("find VMs concerned", err)
+	}
+	return collectVMs(rows)
+}
+
+// collectVMs reads the subjects of VMs out of rows of one text.
+func collectVMs(rows pgx.Rows) ([]trail.Subject, error) {
+	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, explain("find VMs concerned", err)
+	}
+	var out []trail.Subject
+	for _, text := range texts {
+		s, err := trail.ParseSubject(text)
+		if err != nil {
+			return nil, err
+		}
+		if s.Kind == trail.SubjectVMI {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// A request about a pod concerns the VM whose launcher it is; one about a migration the VM of that migration, by its
+// name or, where the API server had yet to generate it, by the time of its creation.
+const (
+	ofPodsQuery = `
+SELECT DISTINCT e.subject
+FROM unnest(@namespaces::text[], @names::text[]) AS p(namespace, name)
+JOIN evictrail.events e ON e.cluster = @cluster AND e.namespace = p.namespace AND e.detail ->> 'pod' = p.name
+WHERE e.kind = 'launcher_pod'
+ORDER BY e.subject`
+	ofNamedMigrationsQuery = `
+SELECT DISTINCT e.subject
+FROM unnest(@namespaces::text[], @names::text[]) AS m(namespace, name)
+JOIN evictrail.events e ON e.cluster = @cluster AND e.namespace = m.namespace AND e.migration = m.name
+WHERE e.kind = 'migration_seen'
+ORDER BY e.subject`
+	ofNewMigrationsQuery = `
+SELECT DISTINCT e.subject
+FROM unnest(@namespaces::text[], @times::timestamptz[]) AS m(namespace, at)
+JOIN evictrail.events e ON e.cluster = @cluster AND e.namespace = m.namespace
+  AND e.occurred_at BETWEEN m.at - interval '1 minute' AND m.at + interval '1 minute'
+WHERE e.kind = 'migration_seen'
+ORDER BY e.subject`
+)
+
+// concernedByRequests finds the VMs that requests are about.
+func (d *derivation) concernedByRequests(ctx context.Context, added []trail.Fact) ([]trail.Subject, error) {
+	var pods, named, unnamed objectNames
+	for _, f := range added {
+		switch {
+		case f.Subject.Kind == trail.SubjectPod:
+			_, pod, _ := strings.Cut(f.Subject.Name, "/")
+			pods.add(f.Namespace, pod, f.OccurredAt)
+		case f.Subject.Kind == trail.SubjectNamespace && f.Migration != "":
+			named.add(f.Namespace, f.Migration, f.OccurredAt)
+		case f.Subject.Kind == trail.SubjectNamespace:
+			unnamed.add(f.Namespace, "", f.OccurredAt)
+		}
+	}
+	var out []trail.Subject
+	for _, q := range []struct {
+		sql  string
+		of   objectNames
+		args pgx.StrictNamedArgs
+	}{
+		{ofPodsQuery, pods, pgx.StrictNamedArgs{"names": pods.names}},
+		{ofNamedMigrationsQuery, named, pgx.StrictNamedArgs{"names": named.names}},
+		{ofNewMigrationsQuery, unnamed, pgx.StrictNamedArgs{"times": unnamed.times}},
+	} {
+		if len(q.of.namespaces) == 0 {
+			continue
+		}
+		q.args["cluster"], q.args["namespaces"] = d.cluster, q.of.namespaces
+		rows, err := d.tx.Query(ctx, q.sql, q.args)
+		if err != nil {
+			return nil, explain("find VMs concerned", err)
+		}
+		found, err := collectVMs(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// objectNames are names of objects as unnest wants them, with the times of what was asked of them.
+type objectNames struct {
+	namespaces, names []string
+	times             []time.Time
+}
+
+func (o *objectNames) add(namespace, name string, at time.Time) {
+	o.namespaces, o.names, o.times = append(o.namespaces, clean(namespace)), append(o.names, clean(name)), append(o.times, at)
+}
+
+// surroundings tells which nodes the new facts are about, whether some are about the rules or gaps, and since when they
+// may matter: a gap since it opened, others since the fact before the earliest of them, for ever where there is none.
+func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywhere bool, since time.Time) {
+	seen := map[string]bool{}
+	var bounds []time.Time
+	for _, f := range added {
+		switch f.Subject.Kind {
+		case trail.SubjectNode:
+			if !seen[f.Subject.Name] {
+				seen[f.Subject.Name] = true
+				nodes = append(nodes, f.Subject.Name)
+			}
+		case trail.SubjectConfig:
+			everywhere = true
+		case trail.SubjectSource:
+			everywhere = true
+			bounds = append(bounds, f.OccurredAt.Add(-time.Second))
+			continue
+		case trail.SubjectVMI, trail.SubjectPod, trail.SubjectNamespace, trail.SubjectUnknown:
+			continue
+		}
+		bounds = append(bounds, d.before(f))
+	}
+	for i, b := range bounds {
+		if i == 0 || b.Before(since) {
+			since = b
+		}
+	}
+	return nodes, everywhere, since
+}
+
+// before gives the time of the last fact of the same subject that is older than f, zero where there is none.
+func (d *derivation) before(f trail.Fact) time.Time {
+	var last time.Time
+	for _, other := range d.facts[f.Subject] {
+		if other.OccurredAt.Before(f.OccurredAt) && other.OccurredAt.After(last) {
+			last = other.OccurredAt
+		}
+	}
+	return last
+}

@@ -1,0 +1,204 @@
+package trail
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// tellRequests tells the requests on the pods of one VM and what each did: which mark it left, which evacuation it met,
+// whether it shut the VM down. Marks that no request explains give one of their own.
+func tellRequests(facts []Fact, lives []*life, env *Env) []*request {
+	pods := launchersOf(facts)
+	var requests []*request
+	for _, p := range pods {
+		requests = append(requests, requestsOf(env.requests(p.subject()))...)
+	}
+	for _, r := range requests {
+		r.pod = pods[r.Pod]
+		r.Node = r.pod.node
+		r.life = lifeOf(lives, r.pod.vmiUID)
+		if r.life == nil {
+			r.life = lifeAt(lives, r.RequestedAt)
+		}
+		r.VMI, r.VMIUID = r.pod.vmi, r.pod.vmiUID
+		if r.life != nil {
+			r.VMIUID = r.life.uid
+		}
+	}
+	tieMarks(requests, lives, env)
+	for _, r := range requests {
+		r.meet()
+		r.Effect = r.effect()
+	}
+	for _, l := range lives {
+		for _, e := range l.evacuations {
+			if e.request == nil && e.MarkedBy != MarkedByTaint {
+				requests = append(requests, requestOfMark(e, l, pods))
+			}
+		}
+	}
+	slices.SortFunc(requests, func(a, b *request) int {
+		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt), slices.Compare(a.ID[:], b.ID[:]))
+	})
+	fold(requests)
+	return requests
+}
+
+// tieMarks finds the request that left each mark: the one that was answered so at the time of the mark. Without an
+// answer the nearest in time must do.
+func tieMarks(requests []*request, lives []*life, env *Env) {
+	var near []couple[*evacuation, *request]
+	for _, l := range lives {
+		before := time.Time{}
+		for _, e := range l.evacuations {
+			for _, r := range requests {
+				if apart, ok := r.leftMark(e, l, before); ok {
+					rank := 0
+					if r.Answer == AnswerUnknown {
+						rank = 1
+					}
+					near = append(near, couple[*evacuation, *request]{e, r, rank, apart, r.ID.String() + e.ID.String()})
+				}
+			}
+			before = e.EndedAt
+		}
+	}
+	for e, r := range nearest(near, map[*request]bool{}) {
+		e.askedBy(r, env)
+	}
+}
+
+// leftMark tells whether a request can have left the mark of an evacuation, and how far apart the two are. The mark was
+// set within the request; one that a list showed may be as old as the end of the evacuation before it.
+func (r *request) leftMark(e *evacuation, l *life, before time.Time) (time.Duration, bool) {
+	if r.DryRun || r.life != l || e.MarkedBy == MarkedByTaint || r.Answer != AnswerMarked && r.Answer != AnswerUnknown {
+		return 0, false
+	}
+	if r.Node != "" && r.Node != e.Node {
+		return 0, false
+	}
+	if e.late || e.MarkedBy == MarkedByMigration {
+		possible := !r.RequestedAt.After(e.MarkedAt.Add(markSlack)) && !r.RequestedAt.Before(before.Add(-markSlack))
+		return outside(e.MarkedAt, r.RequestedAt, r.AnsweredAt), possible
+	}
+	apart := outside(e.openAt, r.RequestedAt, r.AnsweredAt)
+	return apart, apart <= markSlack
+}
+
+// askedBy says who asked for an evacuation. That the mark came with the annotation of the descheduler proves that the
+// Eviction carried it, whatever else is known of its sender.
+func (e *evacuation) askedBy(r *request, env *Env) {
+	marked := e.RequesterClass == RequesterDescheduler && e.Confidence == ConfidenceAsserted
+	if marked {
+		r.RequesterClass = RequesterDescheduler
+	}
+	e.request, r.evacuation = r, e
+	r.ID = hashID("request", e.ID.String())
+	r.EvacuationID = &e.ID
+	if r.Answer == AnswerUnknown {
+		r.Answer = AnswerMarked
+	}
+	r.Evidence += "; mark " + e.ID.String()
+	if (e.late || e.MarkedBy == MarkedByMigration) && !r.AnsweredAt.IsZero() && r.AnsweredAt.Before(e.MarkedAt) {
+		e.MarkedAt = r.AnsweredAt
+	}
+	if r.RequesterClass == RequesterUnknown && e.RequesterClass != RequesterUnknown {
+		return
+	}
+	e.Requester, e.RequesterClass, e.Confidence = r.Requester, r.RequesterClass, ConfidenceObserved
+	e.Trigger = triggerOf(r.RequesterClass, env.cordoned(e.Node, e.MarkedAt))
+	e.Evidence = r.Evidence
+}
+
+// triggerOf names the trigger of an evacuation whose requester is known: the class says who called, the state of the
+// node whether it was a drain.
+func triggerOf(class RequesterClass, cordoned bool) Trigger {
+	switch {
+	case class == RequesterDescheduler:
+		return TriggerDescheduler
+	case class == RequesterKubeVirt:
+		return TriggerWorkloadUpdate // virt-controller evicts only to update launchers, with the method Evict
+	case cordoned:
+		return TriggerDrain
+	}
+	return TriggerEviction
+}
+
+// meet ties a request that changed nothing to the evacuation that was under way.
+func (r *request) meet() {
+	if r.evacuation != nil || r.life == nil || r.DryRun || r.Answer != AnswerAlreadyMarked && r.Answer != AnswerUnknown {
+		return
+	}
+	for _, e := range r.life.evacuations {
+		if !e.MarkedAt.After(r.RequestedAt.Add(reviewSlack)) && (e.EndedAt.IsZero() || !e.EndedAt.Before(r.RequestedAt.Add(-reviewSlack))) {
+			r.evacuation, r.EvacuationID = e, &e.ID
+		}
+	}
+}
+
+// effect tells what the request changed. An allowed eviction deletes its pod: with the guest in it that is a shutdown.
+func (r *request) effect() Effect {
+	switch {
+	case r.DryRun:
+		return EffectNone
+	case r.Answer == AnswerMarked && r.evacuation != nil:
+		return EffectEvacuation
+	case r.Answer == AnswerMarked, r.Answer == AnswerUnknown:
+		return ""
+	case r.Answer != AnswerAllowed:
+		return EffectNone
+	case r.pod == nil || r.life == nil:
+		return ""
+	case r.pod.ranGuest(r.life, r.RequestedAt):
+		return EffectShutdown
+	}
+	return EffectNone
+}
+
+// requestOfMark tells the request that must have been there because its mark was.
+func requestOfMark(e *evacuation, l *life, pods map[string]*launcher) *request {
+	r := &request{life: l, evacuation: e}
+	confidence := e.Confidence
+	if confidence == ConfidenceUnknown {
+		confidence = ConfidenceInferred // that somebody asked; not who
+	}
+	r.EvictionRequest = EvictionRequest{
+		ID: hashID("request", e.ID.String()), Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid, Node: e.Node, RequestedAt: e.MarkedAt,
+		RequesterClass: e.RequesterClass, Source: string(SourceMark), Confidence: confidence, Answer: AnswerMarked,
+		Effect: EffectEvacuation, EvacuationID: &e.ID, Evidence: e.Evidence, SeenLate: e.SeenLate,
+	}
+	if p := launcherOn(pods, l.uid, e.Node, e.MarkedAt); p != nil {
+		r.pod, r.Pod = p, p.name
+	}
+	return r
+}
+
+// fold ties the repetitions of a request to the first of them: those of one requester that met one evacuation, or that
+// got the same answer for the same pod again within a while. Requests come in the order of their times.
+func fold(requests []*request) {
+	heads := map[[3]string]*request{}
+	for _, r := range requests {
+		key := r.foldedBy()
+		head := heads[key]
+		if head == nil || r.evacuation == nil && r.RequestedAt.Sub(later(head.RequestedAt, head.LastRepeatAt)) > repeatGap {
+			heads[key] = r
+			continue
+		}
+		r.RepeatOf = &head.ID
+		head.Repeats++
+		head.LastRepeatAt = r.RequestedAt
+	}
+}
+
+// foldedBy names what the repetitions of a request have in common: who asks, and for what.
+func (r *request) foldedBy() [3]string {
+	what := string(r.Answer) + " " + string(r.Effect)
+	switch {
+	case r.DryRun:
+		what = "dry run"
+	case r.evacuation != nil:
+		what = r.evacuation.ID.String()
+	}
+	return [3]string{r.Pod, cmp.Or(r.Requester, string(r.RequesterClass)), what}
+}

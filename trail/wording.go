@@ -1,0 +1,102 @@
+package trail
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// who names the requester as people say it.
+func (r *EvictionRequest) who() string { return actor(r.Requester, r.RequesterClass) }
+
+// saying quotes the stated reason, empty where none was stated.
+func (r *EvictionRequest) saying() string {
+	if reason := strings.TrimSpace(r.StatedReason); reason != "" {
+		return fmt.Sprintf(", saying %q", reason)
+	}
+	return ""
+}
+
+// sentence tells one request.
+func (r *EvictionRequest) sentence() string {
+	dry := ""
+	if r.DryRun {
+		dry = " as a dry run"
+	}
+	return fmt.Sprintf("%s asked to evict pod %s%s%s: %s.", opening(r.who()), r.Pod, dry, r.saying(), r.outcome())
+}
+
+// repeatSentence tells the repetitions of a request; r is the first of them.
+func (r *EvictionRequest) repeatSentence(head *request) string {
+	if head.Repeats == 1 {
+		return fmt.Sprintf("%s asked again: %s.", opening(r.who()), r.outcome())
+	}
+	return fmt.Sprintf("%s asked again, %s until %s: %s.", opening(r.who()), plural(head.Repeats, "time"), clock(head.LastRepeatAt), r.outcome())
+}
+
+// outcome says what became of the request.
+func (r *EvictionRequest) outcome() string {
+	switch r.Answer {
+	case AnswerMarked:
+		if r.DryRun {
+			return "KubeVirt would mark it to be moved"
+		}
+		return "KubeVirt accepted to move it"
+	case AnswerAlreadyMarked:
+		return "it is already to be moved, nothing changed"
+	case AnswerNotMigratable:
+		return "refused, as it cannot be live-migrated"
+	case AnswerTargetPod:
+		return "refused, as the pod is the target of a migration"
+	case AnswerPDB:
+		return "refused by a PodDisruptionBudget"
+	case AnswerNotFound:
+		return "the pod was gone"
+	case AnswerError:
+		return strings.TrimSpace(fmt.Sprintf("it failed%s %s", codeText(r.AnswerCode), r.AnswerText))
+	case AnswerUnknown:
+		return "the answer was not seen"
+	case AnswerAllowed:
+		if r.Effect == EffectShutdown {
+			return "allowed, and the pod held the guest: the VM is shut down, not moved"
+		}
+		if r.Effect == EffectNone {
+			return "allowed; the pod had ended before, the VM was not touched"
+		}
+		return "allowed"
+	}
+	return string(r.Answer)
+}
+
+func nonEmpty(text []string) []string {
+	out := text[:0]
+	for _, t := range text {
+		if t != "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// opening writes a requester at the beginning of a sentence: the name of a user stays as it is.
+func opening(who string) string {
+	if strings.HasPrefix(who, "the ") || strings.HasPrefix(who, "an ") {
+		return upperFirst(who)
+	}
+	return who
+}
+
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// clock writes a time as people say it in an incident: to the second, UTC.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
+
+// span writes a duration to the second; negative ones, which skewed clocks make, as 0s.
+func span(d time.Duration) string { return max(d, 0).Round(time.Second).String() }
