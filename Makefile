@@ -40,6 +40,7 @@ postgres: ## Make sure that a PostgreSQL server, 15 or newer, is installed; the 
 .PHONY: test
 test: postgres ## Run all tests (RACE=1: with the race detector, which needs a C compiler; PKG=./store: one package)
 	$(GO) test $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
+	$(if $(filter ./...,$(PKG)),cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...)
 
 .PHONY: bench
 bench: postgres ## Run the benchmarks (PKG=./store: of one package)
@@ -52,6 +53,7 @@ fmt: lint-install ## Format the code
 .PHONY: lint
 lint: lint-install ## Check style, imports and common mistakes
 	$(BIN)/golangci-lint run
+	cd test && $(BIN)/golangci-lint run
 
 # The linter must be of our version and built with our Go: it refuses code newer than the Go it was built with.
 .PHONY: lint-install
@@ -69,4 +71,5 @@ verify: ## Check that modules, formatting and generated files are up to date
 	$(GO) mod verify
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
+	cd test && $(GO) mod verify && $(GO) mod tidy -diff && $(GO) vet ./...
 	@GO=$(GO) MAKE=$(MAKE_COMMAND) hack/verify-files.sh

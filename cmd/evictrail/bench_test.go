@@ -72,12 +72,12 @@ func auditLine(r *rand.Rand, i int, at time.Time) string {
 	vm, kind := r.IntN(5000), r.IntN(10)
 	verb, object, code, message := "create", fmt.Sprintf(`"resource":"pods","namespace":"team-%d","name":"virt-launcher-vm-%d-abcde","subresource":"eviction"`, vm%40, vm), 429,
 		fmt.Sprintf(`admission webhook denied the request: Evacuation in progress: Eviction triggered evacuation of VMI \"team-%d/vm-%d\"`, vm%40, vm)
-	switch {
-	case kind == 7:
+	switch kind {
+	case 7:
 		object, code, message = fmt.Sprintf(`"resource":"virtualmachineinstancemigrations","apiGroup":"kubevirt.io","namespace":"team-%d","name":"m-%d"`, vm%40, vm), 201, ""
-	case kind == 8:
+	case 8:
 		verb, object, code, message = "patch", fmt.Sprintf(`"resource":"nodes","name":"worker-%d"`, vm%50), 200, ""
-	case kind == 9:
+	case 9:
 		verb, object, code, message = "get", `"resource":"pods","namespace":"team-1"`, 200, ""
 	}
 	return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"%08x-7cc6-47d4-ad93-a543bf93ee6e","stage":"ResponseComplete","requestURI":"/api/v1","verb":"%s",`+

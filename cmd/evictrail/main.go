@@ -99,7 +99,7 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 	)
 	root.AddCommand(newRun(), newDemo(), newPlay(), newAudit())
 	root.AddCommand(newWhy(), newList(requestsList), newList(evacuationsList), newList(migrationsList), newList(gapsList), newList(timelineList))
-	root.AddCommand(newSchema(), newVersion())
+	root.AddCommand(newSchema(), newGenerate(), newVersion())
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")
 	return root

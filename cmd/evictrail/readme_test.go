@@ -16,13 +16,13 @@ func TestReadmeQueriesWork(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
 	url := storetest.NewURL(t)
-	for _, name := range []string{"k-blocked-slot", "b-dual-retry-loop-v1.8"} {
+	for _, name := range []string{"k-blocked-slot", "b-dual-retry-loop-v1.8", "c-node-drain"} {
 		play(t, url, name)
 	}
-	queries := regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllSubmatch(readme, -1)
-	require.Len(t, queries, 3)
+	queries := regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllStringSubmatch(string(readme), -1)
+	require.Len(t, queries, 5)
 	for _, q := range queries {
-		got := rows[map[string]any](t, url, regexp.MustCompile(`now\(\)`).ReplaceAllString(string(q[1]), "timestamptz '2026-11-22'"))
-		require.NotEmpty(t, got, string(q[1]))
+		got := rows[map[string]any](t, url, regexp.MustCompile(`now\(\)`).ReplaceAllString(q[1], "timestamptz '2026-11-22'"))
+		require.NotEmpty(t, got, q[1])
 	}
 }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/deploy"
+)
+
+func newGenerate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "generate", Short: "Write the files that evictrail needs around it", GroupID: "keep", Args: asUsage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newGenerateManifests())
+	return cmd
+}
+
+// manifestFlags are those of "evictrail generate manifests".
+type manifestFlags struct {
+	options   deploy.Options
+	caFile    string
+	outputDir string
+}
+
+func newGenerateManifests() *cobra.Command {
+	f := manifestFlags{options: deploy.DefaultOptions()}
+	cmd := &cobra.Command{
+		Use: "manifests [NAME...]", Short: "Print what makes kube-apiservers tell evictrail of requests", Args: asUsage(cobra.ArbitraryArgs),
+		Long: `Print the named manifests, by default all, as YAML documents. Nothing is applied. The first two are files for the machines
+of the control plane, the others are for kubectl:
+
+` + manifestList() + `
+docs/audit.md says how to use them on which platform.`,
+		Example: `  evictrail generate manifests audit-policy > audit-policy.yaml
+  evictrail generate manifests --output-dir evictrail-files --ca-file ca.crt
+  evictrail generate manifests observer --ca-file ca.crt | kubectl apply -f -
+  evictrail generate manifests observer --url https://evictrail.example:8443 --ca-file ca.crt   # evictrail outside the cluster`,
+		ValidArgsFunction: completeManifests,
+		RunE:              f.run,
+	}
+	o, flags := &f.options, cmd.Flags()
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "`namespace` of evictrail's Service")
+	flags.StringVar(&o.Service, "service", o.Service, "`name` of the Service")
+	flags.IntVar(&o.Port, "port", o.Port, "`port` of the Service")
+	flags.StringVar(&o.URL, "url", "", "https `URL` of evictrail, instead of a Service")
+	flags.StringVar(&f.caFile, "ca-file", "", "`file` with the CA of evictrail's certificate (PEM); without it a comment says where it belongs")
+	flags.StringVar(&o.PolicyName, "policy-name", o.PolicyName, "`name` of the ValidatingAdmissionPolicy")
+	flags.StringVar(&f.outputDir, "output-dir", "", "write a file NAME.yaml for each into this `directory` instead of printing them")
+	_ = cmd.MarkFlagDirname("output-dir")
+	return cmd
+}
+
+// manifestList explains the manifests, one a line, each ending with a newline.
+func manifestList() string {
+	var out strings.Builder
+	for _, m := range deploy.Manifests() {
+		_, _ = fmt.Fprintf(&out, "  %-16s %s\n", m.Name, m.Short)
+	}
+	return out.String()
+}
+
+// completeManifests offers the names that were not given yet.
+func completeManifests(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var left []cobra.Completion
+	for _, m := range deploy.Manifests() {
+		if !slices.Contains(given, m.Name) {
+			left = append(left, cobra.CompletionWithDesc(m.Name, m.Short))
+		}
+	}
+	return left, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (f *manifestFlags) run(cmd *cobra.Command, names []string) error {
+	names, err := manifestNames(names)
+	if err != nil {
+		return err
+	}
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	if f.outputDir != "" {
+		return f.writeFiles(names, cmd.OutOrStdout())
+	}
+	for i, name := range names {
+		text, err := deploy.YAML(name, f.options)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			text = "---\n" + text
+		}
+		if _, err := io.WriteString(cmd.OutOrStdout(), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// manifestNames gives the names that were asked for, all where none was, each once.
+func manifestNames(asked []string) ([]string, error) {
+	var known, names []string
+	for _, m := range deploy.Manifests() {
+		known = append(known, m.Name)
+	}
+	for _, name := range asked {
+		if !slices.Contains(known, name) {
+			return nil, usagef("manifest %q: expected one of %s", name, strings.Join(known, ", "))
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return known, nil
+	}
+	return names, nil
+}
+
+// check reads the CA and says what cannot be.
+func (f *manifestFlags) check(cmd *cobra.Command) error {
+	for _, flag := range []string{"namespace", "service", "port"} {
+		if f.options.URL != "" && cmd.Flags().Changed(flag) {
+			return usagef("%s says where a Service is, url that there is none: give one of them", flag)
+		}
+	}
+	if f.caFile != "" {
+		var err error
+		if f.options.CA, err = os.ReadFile(f.caFile); err != nil {
+			return fmt.Errorf("read CA: %w", err)
+		}
+	}
+	if err := f.options.Check(); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}
+
+// writeFiles writes one file for each name and tells their paths. Files of that name are replaced.
+func (f *manifestFlags) writeFiles(names []string, out io.Writer) error {
+	if err := os.MkdirAll(f.outputDir, 0o750); err != nil {
+		return fmt.Errorf("make output directory: %w", err)
+	}
+	for _, name := range names {
+		text, err := deploy.YAML(name, f.options)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(f.outputDir, name+".yaml")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return fmt.Errorf("write manifest: %w", err)
+		}
+		_, _ = fmt.Fprintln(out, path)
+	}
+	return nil
+}

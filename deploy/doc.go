@@ -1,0 +1,8 @@
+// Package deploy writes what a cluster needs so that evictrail hears of requests: which audit events a kube-apiserver
+// makes, where it sends them, and the two admission objects that only look. In go the names and the address under which
+// evictrail is reached (Options), out comes YAML. It asks nobody and runs nothing.
+//
+// The files under manifests/ are the manifests themselves, with a few places to fill in: read those first. Which flags
+// and commands put them to use is told in docs/audit.md; that they mean what they say is tested with the API server's
+// own code in test/manifests.
+package deploy
