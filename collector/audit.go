@@ -87,15 +87,16 @@ func (e *slimAudit) action() (trail.Action, bool) {
 // is another request.
 func (e *slimAudit) fromKubeVirt() bool {
 	name, ok := strings.CutPrefix(e.user(), "system:serviceaccount:")
-	return ok && (strings.HasSuffix(name, ":kubevirt-controller") || strings.HasSuffix(name, ":kubevirt-apiserver"))
+	return ok && (strings.HasSuffix(name, ":kubevirt-controller") || strings.HasSuffix(name, ":kubevirt-apiserver") || strings.HasSuffix(name, ":kubevirt-handler"))
 }
 
-// mayCordon tells whether a change of a node can be a cordon or a taint by somebody: the node's own kubelet and the
-// controllers of Kubernetes change nodes all the time, and never for that.
+// mayCordon tells whether a change of a node can be a cordon or a taint by somebody: the node's own kubelet, the
+// controllers of Kubernetes, KubeVirt's heartbeats and the descheduler's soft tainter change nodes all the time, and never
+// for that.
 func (e *slimAudit) mayCordon() bool {
 	user := e.user()
-	return !strings.HasPrefix(user, "system:node:") && !strings.HasPrefix(user, "system:kube-") &&
-		!strings.HasPrefix(user, "system:serviceaccount:kube-system:node-") && !strings.Contains(user, "softtainter")
+	return !strings.HasPrefix(user, "system:node:") && !strings.HasPrefix(user, "system:kube-") && !e.fromKubeVirt() &&
+		user != "system:serviceaccount:kube-system:node-controller" && !strings.Contains(user, "softtainter")
 }
 
 func (e *slimAudit) user() string {

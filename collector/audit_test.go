@@ -64,6 +64,8 @@ func TestAuditBadInput(t *testing.T) {
 		{"wrong kind", `{"kind":"PodList","apiVersion":"v1","items":[]}`, "", `line 2: apiVersion "v1", kind "PodList": expected an Event or EventList of audit.k8s.io`},
 		{"a field of another type", eviction(`"code":429`, `"code":"many"`), "", "line 2: bad JSON"},
 		{"a number", "42", "", "line 2: bad JSON"},
+		{"an array of nothing that is an event", "[42]", "", "line 2, item 1: bad JSON"},
+		{"half an array", "[" + eviction() + ",", "", "line 2: bad JSON"},
 		{"null", "null", "", `line 2: apiVersion "", kind ""`},
 		{"future time", eviction("2026-11-21T00:42", "2031-11-21T00:42"), "", "line 2: requestReceivedTimestamp 2031-11-21T00:42:49Z"},
 		{"ancient time", eviction("2026-11-21T00:42", "1970-01-01T00:00"), "", "line 2: requestReceivedTimestamp 1970-01-01"},
@@ -141,7 +143,7 @@ func TestAuditShapes(t *testing.T) {
 	var pretty bytes.Buffer
 	require.NoError(t, json.Indent(&pretty, []byte(list), "", "  "))
 	for name, text := range map[string]string{
-		"lines": a + "\n" + b + "\n", "no end of line": a + "\n" + b, "list": list, "pretty list": pretty.String(), "DOS": a + "\r\n\r\n" + b + "\r\n",
+		"lines": a + "\n" + b + "\n", "no end of line": a + "\n" + b, "list": list, "pretty list": pretty.String(), "array": "[" + a + "," + item + "]", "pretty array": "[\n" + a + ",\n" + b + "\n]", "DOS": a + "\r\n\r\n" + b + "\r\n",
 	} {
 		taken, report, err := readAudit(t, strings.NewReader(text))
 		require.NoError(t, err, name)

@@ -42,8 +42,8 @@ const MaxAudit = 10 << 20
 // ErrTooLarge says that audit events unpack to more than the reader allows.
 var ErrTooLarge = errors.New("too large")
 
-// AuditReader reads audit events: an EventList as a kube-apiserver sends it, or an audit log with one event a line,
-// plain or gzip.
+// AuditReader reads audit events: an EventList as a kube-apiserver sends it, an array of events, or an audit log with one
+// event a line, plain or gzip.
 type AuditReader struct {
 	Now   time.Time           // events more than a day later are refused
 	Limit int64               // of unpacked bytes; 0: none
@@ -188,12 +188,20 @@ type auditHead struct {
 
 var errTooLong = fmt.Errorf("longer than %d bytes", MaxAudit)
 
-// line takes one line: an event or a list of events.
+// line takes one line: an event, a list of events, or an array of events. It is not empty; nil is one that was too long.
 func (a AuditReader) line(raw []byte, report *AuditReport) error {
 	where := fmt.Sprintf("line %d", report.Lines)
 	if raw == nil {
 		report.refuse(where, errTooLong)
 		return nil
+	}
+	if raw[0] == '[' { // as some log forwarders send them
+		var items []json.RawMessage
+		if err := json.Unmarshal(raw, &items); err != nil {
+			report.refuse(where, fmt.Errorf("bad JSON: %w", err))
+			return nil
+		}
+		return a.list(items, where, report)
 	}
 	var e slimAudit
 	err := json.Unmarshal(raw, &e)

@@ -110,9 +110,10 @@ SELECT
     requester,
     cancelled_by
 FROM evictrail.evacuations;
-COMMENT ON COLUMN evictrail_v1.evacuations.trigger IS 'Why: descheduler, drain, drain_taint, eviction, workload_update, unknown.';
+COMMENT ON COLUMN evictrail_v1.evacuations.trigger IS 'Why: descheduler, drain, drain_taint, eviction, unknown.';
 COMMENT ON COLUMN evictrail_v1.evacuations.requester_class IS 'Who asked: a class of eviction_requests.requester_class, or unknown where no source tells.';
 COMMENT ON COLUMN evictrail_v1.evacuations.confidence IS 'How the requester or trigger is known: observed (the request was seen), asserted (a field says so), inferred, unknown.';
+COMMENT ON COLUMN evictrail_v1.evacuations.seen_late IS 'True when it was read from a list, not seen when it happened, or when its requester was told more than 10 minutes later.';
 COMMENT ON COLUMN evictrail_v1.evacuations.requester IS 'User name of who asked. NULL where nobody saw the request.';
 COMMENT ON COLUMN evictrail_v1.evacuations.cancelled_by IS 'User name of who cancelled it. NULL where it was not cancelled, or nobody saw by whom.';
 
@@ -127,6 +128,7 @@ SELECT
     requester,
     aborted_by
 FROM evictrail.migrations;
+COMMENT ON COLUMN evictrail_v1.migrations.seen_late IS 'True when its creation or its end was read from a list, not seen when it happened, or when the requester of its evacuation was told more than 10 minutes later.';
 COMMENT ON COLUMN evictrail_v1.migrations.requester IS 'User name of who asked for it: for an evacuation who evicted, else who made it or called migrate. NULL where nobody saw.';
 COMMENT ON COLUMN evictrail_v1.migrations.aborted_by IS 'User name of who deleted it before it was over. NULL where it was not aborted, or nobody saw by whom.';
 

@@ -68,64 +68,59 @@ WHERE cluster = @cluster
 ORDER BY subject
 LIMIT @limit`
 
-// DeriveStale derives what Import left, a few subjects at a time, and tells how many it did. done, which may be nil, is
-// told after each of these steps how many there were so far.
+// everything is the time from which on a subject is stale that is to be derived whatever its facts are, with nothing
+// around it: the others are, too.
+var everything = time.Unix(0, 0).UTC()
+
+// DeriveStale derives what Import left or what new rules change, a few subjects at a time, and tells how many it did.
+// done, which may be nil, is told after each of these steps how many there were so far.
 func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subjects int)) (int, error) {
-	return s.deriveMany(ctx, cluster, func(string) (string, pgx.StrictNamedArgs) {
-		return staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "limit": deriveBatch}
-	}, (*derivation).refresh, done)
-}
-
-const subjectsQuery = `
-SELECT subject, ` + countFacts + `
-FROM evictrail.subjects s
-WHERE cluster = @cluster
-  AND subject > @after
-ORDER BY subject
-LIMIT @limit`
-
-// Rederive derives everything of a cluster anew from its facts, a few subjects at a time, and tells how many it did.
-func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
-	return s.deriveMany(ctx, cluster, func(after string) (string, pgx.StrictNamedArgs) {
-		return subjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": deriveBatch}
-	}, (*derivation).replace, nil)
-}
-
-// deriveMany derives the subjects that a query names, given the last one that was done, until it names none.
-func (s *Store) deriveMany(
-	ctx context.Context, cluster string, next func(after string) (string, pgx.StrictNamedArgs),
-	derive func(*derivation, context.Context, []trail.Subject) error, report func(int),
-) (int, error) {
-	done, after := 0, ""
-	for {
-		query, args := next(after)
-		rows, err := s.pool.Query(ctx, query, args)
-		if err != nil {
-			return done, explain("read subjects", err)
-		}
-		sized, err := pgx.CollectRows(rows, pgx.RowToStructByName[sizedRow])
-		if err != nil || len(sized) == 0 {
-			return done, explain("read subjects", err)
-		}
-		subjects, err := upTo(deriveFacts, sized)
-		if err != nil {
-			return done, err
+	for count := 0; ; {
+		subjects, err := s.stale(ctx, cluster)
+		if err != nil || len(subjects) == 0 {
+			return count, err
 		}
 		err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
 			d := &derivation{tx: tx, cluster: cluster, facts: map[trail.Subject][]trail.Fact{}}
 			if err := d.hold(ctx, subjects); err != nil {
 				return err
 			}
-			return derive(d, ctx, subjects)
+			return d.refresh(ctx, subjects)
 		})
 		if err != nil {
-			return done, err
+			return count, err
 		}
-		done, after = done+len(subjects), sized[len(subjects)-1].Subject
-		if report != nil {
-			report(done)
+		if count += len(subjects); done != nil {
+			done(count)
 		}
 	}
+}
+
+// stale gives the next subjects that are to be derived, none when all are.
+func (s *Store) stale(ctx context.Context, cluster string) ([]trail.Subject, error) {
+	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "limit": deriveBatch})
+	if err != nil {
+		return nil, explain("read what is to be derived", err)
+	}
+	sized, err := pgx.CollectRows(rows, pgx.RowToStructByName[sizedRow])
+	if err != nil {
+		return nil, explain("read what is to be derived", err)
+	}
+	return upTo(deriveFacts, sized)
+}
+
+const makeStaleQuery = `
+UPDATE evictrail.subjects
+SET stale_since = @since
+WHERE cluster = @cluster`
+
+// Rederive derives everything of a cluster anew from its facts, and tells how many subjects that were.
+func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
+	_, err := s.pool.Exec(ctx, makeStaleQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": everything})
+	if err != nil {
+		return 0, explain("note what is to be derived", err)
+	}
+	return s.DeriveStale(ctx, cluster, nil)
 }
 
 // upTo gives the first subjects that have about so many facts together; at least one.
@@ -164,7 +159,8 @@ WHERE cluster = @cluster
   AND subject = ANY(@subjects)`
 )
 
-// refresh derives held subjects, and what their facts concern from the time on that they are stale since.
+// refresh derives held subjects, and what their facts concern from the time on that they are stale since. A subject that
+// another writer derived meanwhile is not stale any more, and is left alone.
 func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) error {
 	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
 	rows, err := d.tx.Query(ctx, staleSinceQuery, args)
@@ -180,14 +176,23 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) erro
 		since[r.Subject] = r.StaleSince
 	}
 	var fresh []trail.Fact
+	var anew []trail.Subject
 	for _, s := range subjects {
+		from, stale := since[clean(s.String())]
+		if stale && from.Equal(everything) {
+			anew = append(anew, s)
+			continue
+		}
 		for _, f := range d.facts[s] {
-			if from, stale := since[clean(s.String())]; stale && !f.OccurredAt.Before(from) {
+			if stale && !f.OccurredAt.Before(from) {
 				fresh = append(fresh, f)
 			}
 		}
 	}
 	if err := d.derive(ctx, fresh); err != nil {
+		return err
+	}
+	if err := d.replace(ctx, anew); err != nil {
 		return err
 	}
 	_, err = d.tx.Exec(ctx, freshQuery, args)

@@ -93,6 +93,9 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 // replace derives subjects and writes their rows where they changed. The requests about the pods of a VM are told with
 // the VM: rows that those pods had while nobody knew their VM go.
 func (d *derivation) replace(ctx context.Context, subjects []trail.Subject) error {
+	if len(subjects) == 0 {
+		return nil
+	}
 	env, pods, err := d.env(ctx, subjects)
 	if err != nil {
 		return err

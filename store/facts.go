@@ -116,10 +116,16 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 	}
 	var added []trail.Fact
 	err := s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
-		var err error
 		d := &derivation{tx: tx, cluster: cluster, facts: map[trail.Subject][]trail.Fact{}}
-		if err = d.hold(ctx, subjectsOf(facts)); err != nil {
+		vms, err := d.concernedByRequests(ctx, facts)
+		if err != nil {
 			return err
+		}
+		own := subjectsOf(facts)
+		for _, subjects := range [][]trail.Subject{onlyVMs(append(vms, own...)), own} {
+			if err = d.hold(ctx, subjects); err != nil {
+				return err
+			}
 		}
 		added = d.missing(facts)
 		if _, err = insertFacts(ctx, tx, cluster, added); err != nil {
@@ -152,6 +158,18 @@ func sortedSubjects(set map[trail.Subject]bool) []trail.Subject {
 	}
 	slices.SortFunc(out, func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
 	return out
+}
+
+// onlyVMs gives the VMs among subjects, each once, sorted. Every writer takes them before the rest, as what surrounds a VM
+// is taken after it: two that work on the same VM then wait for each other, and do not deadlock.
+func onlyVMs(subjects []trail.Subject) []trail.Subject {
+	vms := map[trail.Subject]bool{}
+	for _, s := range subjects {
+		if s.Kind == trail.SubjectVMI {
+			vms[s] = true
+		}
+	}
+	return sortedSubjects(vms)
 }
 
 func names(subjects []trail.Subject) []string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
@@ -254,6 +255,65 @@ func TestSourcesInAnyOrder(t *testing.T) {
 	require.Positive(t, requests)
 }
 
+// TestSourcesAtTheSameTime lets the watches and the audit log be stored by two writers at once, fact by fact: neither
+// misses what the other stores at that moment.
+func TestSourcesAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	first := uint64(time.Now().UnixNano())
+	t.Logf("seeds from %d", first)
+	for seed := first; seed < first+8; seed++ {
+		all := tell(seed)
+		want := arrive(t, s, all.watched, all.reviewed, all.audited)
+		wipe(t, s)
+		var g errgroup.Group
+		for _, facts := range [][]trail.Fact{all.watched, append(all.audited, all.reviewed...)} {
+			g.Go(func() error {
+				for i := range facts {
+					if _, err := s.Append(t.Context(), "c1", facts[i:i+1]); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		require.NoError(t, g.Wait())
+		require.Equal(t, want, dump(t, s), "seed %d", seed)
+	}
+}
+
+// TestRequestAndItsPodAtTheSameTime lets one writer store a VM with its pod while another stores the request about that
+// pod: whichever is first, they find each other.
+func TestRequestAndItsPodAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	const vms = 150
+	s := storetest.New(t)
+	tracker := trail.NewTracker("c1")
+	for i := range vms {
+		vm := fmt.Sprintf("db-%d", i)
+		meta := func(uid, name string, rv int) trail.Meta {
+			return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: start}
+		}
+		seen := trail.Seen{At: start.Add(time.Minute)}
+		watched := tracker.Observe(trail.VMIObservation{Meta: meta("v-"+vm, vm, 1), Seen: seen, Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: "n1"})
+		watched = append(watched, tracker.Observe(trail.PodObservation{Meta: meta("p-"+vm, "virt-launcher-"+vm, 2), Seen: seen, VMI: vm, VMIUID: "v-" + vm, Node: "n1"})...)
+		audited := tracker.Observe(trail.RequestObservation{
+			Seen: seen, Source: trail.SourceAudit, ID: vm, Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-" + vm, AskedAt: seen.At,
+			Detail: trail.RequestDetail{User: "alice", AnsweredAt: seen.At, Code: 429, Message: `Eviction triggered evacuation of VMI "shop/` + vm + `"`},
+		})
+		var g errgroup.Group
+		for _, facts := range [][]trail.Fact{watched, audited} {
+			g.Go(func() error { _, err := s.Append(t.Context(), "c1", facts); return err })
+		}
+		require.NoError(t, g.Wait())
+	}
+	var met int
+	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail_v1.evacuations WHERE requester = 'alice'").Scan(&met))
+	require.Equal(t, vms, met)
+	dumped := dump(t, s)
+	require.Len(t, dumped["eviction_requests"], vms, "and each is told once")
+}
+
 // pieces cuts the facts of each source into pieces, and mixes them.
 func pieces(r *rand.Rand, sources [3][]trail.Fact) [][]trail.Fact {
 	var out [][]trail.Fact
@@ -268,11 +328,17 @@ func pieces(r *rand.Rand, sources [3][]trail.Fact) [][]trail.Fact {
 	return out
 }
 
-// arrive stores facts in the order given, into nothing, and gives the rows. What is all audit events is imported.
-func arrive(t *testing.T, s *store.Store, batches ...[]trail.Fact) map[string][]string {
+func wipe(t *testing.T, s *store.Store) {
 	t.Helper()
 	_, err := s.Pool().Exec(t.Context(), "TRUNCATE evictrail.events, evictrail.subjects, evictrail.aspects, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations, evictrail.placements, evictrail.gaps, evictrail.timeline")
 	require.NoError(t, err)
+}
+
+// arrive stores facts in the order given, into nothing, and gives the rows. What is all audit events is imported.
+func arrive(t *testing.T, s *store.Store, batches ...[]trail.Fact) map[string][]string {
+	t.Helper()
+	wipe(t, s)
+	var err error
 	for i, batch := range batches {
 		audit := !slices.ContainsFunc(batch, func(f trail.Fact) bool {
 			return f.Object.Kind != trail.ObjectRequest || f.Clock != trail.ClockAPIServer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -50,16 +51,24 @@ func (s *Store) Close() { s.pool.Close() }
 // Ping tells whether the database answers.
 func (s *Store) Ping(ctx context.Context) error { return explain("reach database", s.pool.Ping(ctx)) }
 
-// attempts bounds how often a transaction is done again before its error is the caller's.
-const attempts = 5
+// attempts bounds how often a transaction is done again before its error is the caller's; between two it waits up to
+// retryWait, times their number, so that two that met do not meet again.
+const (
+	attempts  = 10
+	retryWait = 20 * time.Millisecond
+)
 
 // inTx runs a function in one transaction, again where Postgres asks for that.
 func (s *Store) inTx(ctx context.Context, doing string, run func(pgx.Tx) error) error {
 	var err error
-	for range attempts {
+	for i := range attempts {
 		err = pgx.BeginFunc(ctx, s.pool, run)
 		if !retryable(err) {
 			break
+		}
+		select {
+		case <-time.After(rand.N(time.Duration(i+1) * retryWait)):
+		case <-ctx.Done():
 		}
 	}
 	if errors.Is(err, trail.ErrRefused) || errors.Is(err, ErrSchema) || errors.Is(err, ErrUnavailable) {

@@ -100,6 +100,7 @@ func (e *evacuation) askedBy(r *request, env *Env) {
 		r.Answer = AnswerMarked
 	}
 	r.Evidence += "; mark " + e.ID.String()
+	e.SeenLate = e.SeenLate || r.SeenLate
 	if (e.late || e.MarkedBy == MarkedByMigration) && !r.AnsweredAt.IsZero() && r.AnsweredAt.Before(e.MarkedAt) {
 		e.MarkedAt = r.AnsweredAt
 	}
@@ -117,8 +118,6 @@ func triggerOf(class RequesterClass, cordoned bool) Trigger {
 	switch {
 	case class == RequesterDescheduler:
 		return TriggerDescheduler
-	case class == RequesterKubeVirt:
-		return TriggerWorkloadUpdate // virt-controller evicts only to update launchers, with the method Evict
 	case cordoned:
 		return TriggerDrain
 	}

@@ -171,7 +171,7 @@ func newRequest(audit, review *Fact) *request {
 	if audit != nil && review != nil {
 		seen := review.Detail.(*RequestDetail)
 		r.Source = string(SourceAdmission) + "+" + string(SourceAudit)
-		r.StatedReason = cmp.Or(r.StatedReason, seen.StatedReason)
+		r.StatedReason = cmp.Or(seen.StatedReason, r.StatedReason) // an admission policy trims what the audit event has
 		r.DryRun = r.DryRun || seen.DryRun
 		if c := seen.requesterClass(); c == RequesterDescheduler {
 			r.RequesterClass = c

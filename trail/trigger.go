@@ -74,6 +74,7 @@ func attribute(lives []*life, migrations []*migration, facts []Fact, env *Env) {
 		a := attributeMigration(m, lifeOf(lives, m.VMIUID))
 		if m.evacuation != nil {
 			m.Requester = m.evacuation.Requester
+			m.SeenLate = m.SeenLate || m.evacuation.request != nil && m.evacuation.request.SeenLate
 		} else if who := m.createdBy(facts, env); who != nil {
 			m.Requester = who.User
 			if a.trigger == TriggerUser {

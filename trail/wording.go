@@ -57,6 +57,9 @@ func (r *EvictionRequest) outcome() string {
 	case AnswerUnknown:
 		return "the answer was not seen"
 	case AnswerAllowed:
+		if r.DryRun {
+			return "it would be allowed"
+		}
 		if r.Effect == EffectShutdown {
 			return "allowed, and the pod held the guest: the VM is shut down, not moved"
 		}

@@ -39,14 +39,17 @@ func (l *logFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
 
 // newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
 func newCollector(ctx context.Context, s *store.Store, cluster string, c collector.Config) (*collector.Collector, error) {
-	if _, err := s.DeriveStale(ctx, cluster, nil); err != nil { // what an import that was cut off left
+	n, err := s.DeriveStale(ctx, cluster, func(n int) { c.Log.Debug("derived anew", "count", n) })
+	if err != nil {
 		return nil, err
+	}
+	if n > 0 {
+		c.Log.Info("derived what an import or an older version left", "count", n)
 	}
 	c.Tracker = trail.NewTracker(cluster)
 	if err := s.Resume(ctx, cluster, c.Tracker); err != nil {
 		return nil, err
 	}
-	var err error
 	if c.LastAlive, err = s.LastAlive(ctx, cluster); err != nil {
 		return nil, err
 	}
