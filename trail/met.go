@@ -45,8 +45,8 @@ func tellRequests(facts []Fact, lives []*life, env *Env) []*request {
 	return requests
 }
 
-// tieMarks finds the request that left each mark: the one that was answered so at the time of the mark. Without an
-// answer the nearest in time must do.
+// tieMarks finds the request that left each mark: the one that was answered so at the time of the mark; then, without an
+// answer, the nearest in time; then one that was answered so and lies further off, as clocks may.
 func tieMarks(requests []*request, lives []*life, env *Env) {
 	var near []couple[*evacuation, *request]
 	for _, l := range lives {
@@ -55,8 +55,11 @@ func tieMarks(requests []*request, lives []*life, env *Env) {
 			for _, r := range requests {
 				if apart, ok := r.leftMark(e, l, before); ok {
 					rank := 0
-					if r.Answer == AnswerUnknown {
+					switch {
+					case r.Answer == AnswerUnknown:
 						rank = 1
+					case apart > markSlack:
+						rank = 2
 					}
 					near = append(near, couple[*evacuation, *request]{e, r, rank, apart, r.ID.String() + e.ID.String()})
 				}
@@ -83,7 +86,7 @@ func (r *request) leftMark(e *evacuation, l *life, before time.Time) (time.Durat
 		return outside(e.MarkedAt, r.RequestedAt, r.AnsweredAt), possible
 	}
 	apart := outside(e.openAt, r.RequestedAt, r.AnsweredAt)
-	return apart, apart <= markSlack
+	return apart, apart <= markSlack || r.Answer == AnswerMarked && apart <= markFar
 }
 
 // askedBy says who asked for an evacuation. That the mark came with the annotation of the descheduler proves that the

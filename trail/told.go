@@ -2,7 +2,9 @@ package trail
 
 import (
 	"cmp"
+	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -51,13 +53,14 @@ const (
 const (
 	reviewSlack = 2 * time.Second // between an audit event and the review of the same request
 	markSlack   = 5 * time.Second // between a request and the sight of its mark
+	markFar     = time.Minute     // the same, where the answer proves a mark and none is nearer: clocks may be apart
 	repeatGap   = 15 * time.Minute
 )
 
 // request is an EvictionRequest with what deriving it needs.
 type request struct {
 	EvictionRequest
-	audit, review *Fact // at most one of them is nil; both are where only a mark tells of the request
+	audit, review *Fact // nil where that source did not see it; both where only a mark tells of the request
 	life          *life // nil where the VMI is not known
 	pod           *launcher
 	evacuation    *evacuation
@@ -103,6 +106,7 @@ const stageComplete = "ResponseComplete"
 func joinReviews(audits, reviews map[string]*Fact) map[*Fact]*Fact {
 	of, taken := map[*Fact]*Fact{}, map[*Fact]bool{}
 	var near []couple[*Fact, *Fact]
+	inTime := slices.SortedFunc(maps.Values(reviews), func(a, b *Fact) int { return a.OccurredAt.Compare(b.OccurredAt) })
 	for _, a := range audits {
 		d := a.Detail.(*RequestDetail)
 		if d.Review != "" {
@@ -111,10 +115,13 @@ func joinReviews(audits, reviews map[string]*Fact) map[*Fact]*Fact {
 			}
 			continue
 		}
-		for _, r := range reviews {
-			rd := r.Detail.(*RequestDetail)
+		from := sort.Search(len(inTime), func(i int) bool { return !inTime[i].OccurredAt.Before(a.OccurredAt.Add(-reviewSlack)) })
+		for _, r := range inTime[from:] {
 			apart := outside(r.OccurredAt, a.OccurredAt, d.AnsweredAt)
-			if rd.User == d.User && a.Subject == r.Subject && apart <= reviewSlack {
+			if apart > reviewSlack {
+				break
+			}
+			if r.Detail.(*RequestDetail).User == d.User && a.Subject == r.Subject {
 				near = append(near, couple[*Fact, *Fact]{a, r, 0, apart, a.ID.String() + r.ID.String()})
 			}
 		}
