@@ -101,12 +101,14 @@ func (d *RequestDetail) requesterClass() RequesterClass {
 	return RequesterOther
 }
 
-// actor names who asked as people say it: the user, and the class where it says more.
+// actor names who asked as people say it.
 func (d *RequestDetail) actor() string { return actor(d.User, d.requesterClass()) }
 
+// actor gives the user, and the class where it says more. The descheduler goes by that name as long as it has a service
+// account: a person who writes its annotation is named.
 func actor(user string, class RequesterClass) string {
 	switch {
-	case class == RequesterDescheduler:
+	case class == RequesterDescheduler && (user == "" || strings.HasPrefix(user, serviceAccount)):
 		return "the descheduler"
 	case user == "":
 		return "an unknown requester"

@@ -63,7 +63,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	web, err := f.listen.bind(ctx)
+	web, err := f.listen.bind(ctx, log)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	ctx := cmd.Context()
-	web, err := f.listen.bind(ctx)
+	web, err := f.listen.bind(ctx, log)
 	if err != nil {
 		return err
 	}

@@ -63,6 +63,7 @@ type service struct {
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
 	tls      *tls.Config // nil: plain HTTP
+	log      *slog.Logger
 }
 
 // listenFlags say where metrics and health are served, and to whom.
@@ -74,7 +75,7 @@ func (l *listenFlags) add(cmd *cobra.Command) {
 }
 
 // bind takes the address, so that a taken port is an error before anything is started.
-func (l listenFlags) bind(ctx context.Context) (*service, error) {
+func (l listenFlags) bind(ctx context.Context, log *slog.Logger) (*service, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func (l listenFlags) bind(ctx context.Context) (*service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: choose another address with --listen", l.listen, err)
 	}
-	s := &service{listener: listener, registry: prometheus.NewRegistry()}
+	s := &service{listener: listener, registry: prometheus.NewRegistry(), log: log}
 	s.metrics = metrics.New(s.registry)
 	return s, nil
 }
@@ -114,6 +115,7 @@ func (s *service) serve(ctx context.Context, unready func(context.Context) []str
 	more.Health = &api.Health{Unready: unready, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})}
 	server := &http.Server{
 		Handler: more.Handler(), TLSConfig: s.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), // such as a sender that does not trust our certificate
 	}
 	serve := server.Serve
 	if s.tls != nil {
