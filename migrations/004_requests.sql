@@ -111,10 +111,10 @@ SELECT
     cancelled_by
 FROM evictrail.evacuations;
 COMMENT ON COLUMN evictrail_v1.evacuations.trigger IS 'Why: descheduler, drain, drain_taint, eviction, unknown.';
-COMMENT ON COLUMN evictrail_v1.evacuations.requester_class IS 'Who asked: a class of eviction_requests.requester_class, or unknown where no source tells.';
+COMMENT ON COLUMN evictrail_v1.evacuations.requester_class IS 'What sort of program requested the eviction: a class of eviction_requests.requester_class, or unknown where no source tells or, under a drain taint, none was requested.';
 COMMENT ON COLUMN evictrail_v1.evacuations.confidence IS 'How the requester or trigger is known: observed (the request was seen), asserted (a field says so), inferred, unknown.';
 COMMENT ON COLUMN evictrail_v1.evacuations.seen_late IS 'True when it was read from a list, not seen when it happened, or when its requester was told more than 10 minutes later.';
-COMMENT ON COLUMN evictrail_v1.evacuations.requester IS 'User name of who asked. NULL where nobody saw the request.';
+COMMENT ON COLUMN evictrail_v1.evacuations.requester IS 'User name of who asked; under a drain taint, of who set it. NULL where nobody saw that.';
 COMMENT ON COLUMN evictrail_v1.evacuations.cancelled_by IS 'User name of who cancelled it. NULL where it was not cancelled, or nobody saw by whom.';
 
 CREATE OR REPLACE VIEW evictrail_v1.migrations AS

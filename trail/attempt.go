@@ -81,7 +81,8 @@ func (l *life) unmarkedEvacuation(m *migration, migrations []*migration, env *En
 		e.MarkedBy, e.Trigger, e.Confidence = MarkedByTaint, TriggerDrainTaint, ConfidenceAsserted
 		e.Evidence = "node " + e.Node + " bore the drain taint and the VMI no mark"
 		if who := env.drainTaintedBy(e.Node, m.CreatedAt); who != nil {
-			e.Requester, e.RequesterClass, e.Confidence = who.User, who.requesterClass(), ConfidenceObserved
+			e.Requester = who.User // no eviction was requested, so that the class stays unknown
+			e.Evidence += "; " + who.actor() + " set the taint"
 		}
 	case m.listed || env.blind(m.CreatedAt) || m.spec.Priority == "system-critical" || m.spec.Priority == "system-maintenance":
 		e.MarkedBy = MarkedByMigration

@@ -30,7 +30,7 @@ type intakeFlags struct {
 
 func (f *intakeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.auditFile, "audit-file", "", "follow this audit log of a kube-apiserver, through its rotation: `path`")
+	flags.StringVar(&f.auditFile, "audit-file", "", "follow the audit log of a kube-apiserver at this `path`, through its rotation")
 	flags.StringVar(&f.tokenFile, "audit-token-file", "", "`file` with the bearer tokens that may send to /audit, one a line")
 	flags.StringVar(&f.certFile, "tls-cert-file", "", "serve HTTPS with the certificate in this `file` (PEM); read again for each connection")
 	flags.StringVar(&f.keyFile, "tls-key-file", "", "`file` with its key (PEM)")
