@@ -68,13 +68,15 @@ func (m *migration) deletedBy(env *Env) *RequestDetail {
 	return nil
 }
 
-// cancelledBy tells who cancelled an evacuation through the subresource; nil where nobody saw it.
+// cancelledBy tells who cancelled an evacuation through the subresource; nil where nobody saw it. Of an end that was not
+// seen when it happened, any cancellation since the mark may be the cause.
 func (e *evacuation) cancelledBy(own []Fact) *RequestDetail {
 	if e.Outcome != OutcomeCancelled {
 		return nil
 	}
 	return only(accepted(own, ActionCancel, func(f Fact, d *RequestDetail) bool {
-		return outside(e.EndedAt, f.OccurredAt, d.AnsweredAt) <= markSlack
+		meanwhile := e.endLate && f.OccurredAt.After(e.MarkedAt) && !f.OccurredAt.After(e.EndedAt)
+		return meanwhile || outside(e.EndedAt, f.OccurredAt, d.AnsweredAt) <= markSlack
 	}))
 }
 

@@ -113,7 +113,7 @@ func namesAction(f Fact) bool {
 	switch f.Kind {
 	case KindMigrationSeen:
 		return f.Reason == ReasonPlain || f.Reason == ReasonNamedNode || f.Reason == ReasonDecentralized
-	case KindMigrationDeletionAsked:
+	case KindMigrationDeletionAsked, KindMigrationGone:
 		d, ok := f.Detail.(*EndDetail)
 		return ok && !d.Final
 	default:

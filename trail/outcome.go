@@ -188,6 +188,9 @@ func (m *migration) complete(lives []*life) {
 	m.Outcome = m.outcome()
 	if m.FinishedAt.IsZero() && m.gone != nil {
 		m.FinishedAt = m.goneAt
+		if end := m.result.EndedAt; !end.IsZero() && end.Before(m.goneAt) { // the VMI kept what the migration took with it
+			m.FinishedAt = end
+		}
 	}
 }
 

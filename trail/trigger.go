@@ -67,6 +67,9 @@ func attribute(lives []*life, migrations []*migration, facts []Fact, env *Env) {
 		for _, e := range l.evacuations {
 			if who := e.cancelledBy(facts); who != nil {
 				e.CancelledBy = who.User
+				if e.endLate && who.AnsweredAt.Before(e.EndedAt) {
+					e.EndedAt = who.AnsweredAt
+				}
 			}
 		}
 	}
@@ -82,11 +85,23 @@ func attribute(lives []*life, migrations []*migration, facts []Fact, env *Env) {
 			}
 		}
 		m.Trigger, m.TriggerConfidence, m.TriggerEvidence = a.trigger, a.confidence, a.evidence
-		if m.Outcome == OutcomeAborted {
-			if who := m.deletedBy(env); who != nil {
-				m.AbortedBy = who.User
-			}
-		}
+		m.abortion(env)
+	}
+}
+
+// abortion says who aborted a migration. One that vanished unseen was aborted if somebody deleted it.
+func (m *migration) abortion(env *Env) {
+	vanished := m.Outcome == "" && m.gone != nil
+	if m.Outcome != OutcomeAborted && !vanished {
+		return
+	}
+	who := m.deletedBy(env)
+	if who == nil {
+		return
+	}
+	m.AbortedBy = who.User
+	if vanished {
+		m.Outcome, m.FinishedAt = OutcomeAborted, who.AnsweredAt
 	}
 }
 
