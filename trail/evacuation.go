@@ -56,6 +56,7 @@ type evacuation struct {
 	openAt  time.Time // our time of the opening
 	closeAt time.Time // our time of the end; zero while it is open
 	endLate bool      // the end was not seen when it happened
+	endedBy FactID    // the fact that showed the end; zero while it is open
 }
 
 // markedEvacuations gives the evacuations that marks opened on one VMI, in their order; at most the last is open.
@@ -65,7 +66,7 @@ func markedEvacuations(l *life, env *Env) []*evacuation {
 	end := func(f Fact, outcome Outcome) {
 		if open != nil {
 			open.EndedAt, open.closeAt, open.Outcome = l.leftAt(open.Node, f), f.ObservedAt, outcome
-			open.endLate = f.Late || f.Kind == KindEvacuationMarked
+			open.endLate, open.endedBy = f.Late || f.Kind == KindEvacuationMarked, f.ID
 			open.FulfilledBy = l.fulfilledBy(open, f)
 			open = nil
 		}

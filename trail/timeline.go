@@ -26,7 +26,12 @@ type Line struct {
 // that say nothing to a person who reads a story (a repeated Event, a phase on the way) have no line; they are in the
 // stream of events.
 func vmiLines(facts []Fact, d Derived, lives []*life, requests []*request) []Line {
-	s := speaker{migrations: map[string]*Migration{}, evacuations: map[FactID]*Evacuation{}, lives: lives}
+	s := speaker{migrations: map[string]*Migration{}, evacuations: map[FactID]*Evacuation{}, ends: map[FactID]*evacuation{}, lives: lives}
+	for _, l := range lives {
+		for _, e := range l.evacuations {
+			s.ends[e.endedBy] = e
+		}
+	}
 	for i := range d.Migrations {
 		s.migrations[d.Migrations[i].UID] = &d.Migrations[i]
 	}
@@ -89,6 +94,7 @@ func gapLines(gaps []Gap) []Line {
 type speaker struct {
 	migrations  map[string]*Migration
 	evacuations map[FactID]*Evacuation
+	ends        map[FactID]*evacuation // by the fact that showed the end
 	lives       []*life
 	env         *Env // of a node's own facts; nil elsewhere
 }
@@ -104,8 +110,10 @@ func (s *speaker) lines(facts []Fact) []Line {
 			EventID: f.ID, At: bestTime(f), Kind: f.Kind, Reason: f.Reason, Namespace: f.Namespace,
 			VMI: f.VMI, VMIUID: f.VMIUID, Node: f.Node, Sentence: text, SeenLate: f.Late,
 		}
-		if e := s.evacuations[f.ID]; e != nil && f.Late {
-			line.At = e.MarkedAt
+		if begun, over := s.evacuations[f.ID], s.ends[f.ID]; f.Late && begun != nil {
+			line.At = begun.MarkedAt // a mark set anew ends the one before, too
+		} else if f.Late && over != nil {
+			line.At = over.EndedAt
 		}
 		if m := s.migrations[f.MigrationUID]; m != nil && line.VMIUID == "" {
 			line.VMIUID = m.VMIUID
@@ -203,6 +211,8 @@ func (s *speaker) migration(f Fact) string {
 			return ""
 		}
 		return fmt.Sprintf("%s reports %s.", upperFirst(m.label()), strings.TrimSpace(d.Type+" "+d.Message))
+	case f.Kind == KindMigrationGone && f.Late && m.Phase != PhaseFailed && m.AbortedBy != "":
+		return fmt.Sprintf("%s deleted %s before it was over, at %s.", m.AbortedBy, m.label(), clock(m.FinishedAt))
 	case f.Kind == KindMigrationGone && m.FailureReason == CauseEndNotSeen:
 		return fmt.Sprintf("%s is gone; how it ended was not seen.", upperFirst(m.label()))
 	case f.Value == PhaseRunning:
@@ -227,13 +237,11 @@ func (s *speaker) by(change Fact) string {
 }
 
 func (s *speaker) cancelled(f Fact) string {
-	by := ""
-	for _, e := range s.evacuations {
-		if e.CancelledBy != "" && e.Node == f.Node && e.VMIUID == f.VMIUID && e.EndedAt.Equal(f.OccurredAt) {
-			by = " by " + e.CancelledBy
-		}
+	who := ""
+	if e := s.ends[f.ID]; e != nil {
+		who = e.CancelledBy
 	}
-	return fmt.Sprintf("The evacuation from %s was cancelled%s: the mark is gone and the guest is still there.", f.Node, by)
+	return fmt.Sprintf("The evacuation from %s was cancelled%s: the mark is gone and the guest is still there.", f.Node, by(who))
 }
 
 // actionSentence tells what was asked and refused; what was granted shows on the object, with who asked.
