@@ -12,8 +12,26 @@ type Admission struct {
 	Review func(raw []byte) (answer []byte, then func(), err error)
 }
 
-// reviewBody bounds an AdmissionReview, in bytes: objects of an API server are smaller.
-const reviewBody = 3 << 20
+// The bounds of POST /admission: together they are what it can cost in memory. An Eviction is little more than its
+// annotations, of which an API server takes 256 KiB.
+const (
+	reviewBody   = 512 << 10 // bytes
+	reviewAtOnce = 64        // reviews that are read at the same time
+)
+
+// handler answers reviews; where too many come at once it refuses to, which the API server passes over.
+func (a Admission) handler() http.HandlerFunc {
+	room := make(chan struct{}, reviewAtOnce)
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+			a.review(w, r)
+		default:
+			problem(w, http.StatusServiceUnavailable, "too many reviews at once")
+		}
+	}
+}
 
 // review answers before anything else happens.
 func (a Admission) review(w http.ResponseWriter, r *http.Request) {

@@ -233,6 +233,33 @@ func TestAdmissionAnswersFirst(t *testing.T) {
 	code, body = post("nonsense")
 	require.Equal(t, http.StatusBadRequest, code)
 	require.Contains(t, body, "no review")
-	code, _ = post(strings.Repeat("x", 3<<20+1))
+	code, _ = post(strings.Repeat("x", 512<<10+1))
 	require.Equal(t, http.StatusBadRequest, code)
+}
+
+// TestAdmissionBoundsWhatItHolds refuses reviews while as many are being read as there is room for.
+func TestAdmissionBoundsWhatItHolds(t *testing.T) {
+	t.Parallel()
+	const room = 64
+	started, finish := make(chan struct{}), make(chan struct{})
+	h := api.Server{Admission: &api.Admission{Review: func([]byte) ([]byte, func(), error) {
+		started <- struct{}{}
+		<-finish
+		return []byte("{}"), func() {}, nil
+	}}}.Handler()
+	codes := make(chan int, room)
+	for range room {
+		go func() {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/admission", strings.NewReader("x")))
+			codes <- w.Code
+		}()
+		<-started
+	}
+	code, _, _ := send(t, h, "/admission", "x")
+	require.Equal(t, http.StatusServiceUnavailable, code)
+	close(finish)
+	for range room {
+		require.Equal(t, http.StatusOK, <-codes)
+	}
 }

@@ -23,7 +23,7 @@ func (s Server) Handler() http.Handler {
 		r.Path("/audit").Methods(http.MethodPost).Handler(s.Audit.handler())
 	}
 	if s.Admission != nil {
-		r.Path("/admission").Methods(http.MethodPost).HandlerFunc(s.Admission.review)
+		r.Path("/admission").Methods(http.MethodPost).Handler(s.Admission.handler())
 	}
 	return r
 }

@@ -31,12 +31,12 @@ type told struct {
 // users, aborts, cancellations, cordons. Each request is seen by the audit log, the observer, both or neither.
 func tell(seed uint64) *told {
 	s := &told{r: rand.New(rand.NewPCG(seed, 1)), tracker: trail.NewTracker("c1"), rv: 100, at: start}
-	s.see(trail.KubeVirtObservation{Meta: s.meta("kv", "kubevirt"), Settings: trail.KubeVirtSettings{Version: []string{"v1.6.0", "v1.8.4"}[s.r.IntN(2)]}})
-	s.see(trail.NodeObservation{Meta: s.meta("node-1", "n1")})
+	s.see(trail.KubeVirtObservation{Meta: s.meta("kv", "kubevirt"), Seen: s.now(), Settings: trail.KubeVirtSettings{Version: []string{"v1.6.0", "v1.8.4"}[s.r.IntN(2)]}})
+	s.see(trail.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now()})
 	for i := range 1 + s.r.IntN(3) {
 		vm := fmt.Sprintf("db-%d", i)
-		s.see(trail.VMIObservation{Meta: s.meta("uid-"+vm, vm), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
-		s.see(trail.PodObservation{Meta: s.meta("pod-"+vm, "virt-launcher-"+vm), VMI: vm, VMIUID: "uid-" + vm, Node: "n1", Phase: "Running"})
+		s.see(trail.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
+		s.see(trail.PodObservation{Meta: s.meta("pod-"+vm, "virt-launcher-"+vm), Seen: s.now(), VMI: vm, VMIUID: "uid-" + vm, Node: "n1", Phase: "Running"})
 		for range 1 + s.r.IntN(4) {
 			s.step(vm)
 		}
@@ -47,7 +47,7 @@ func tell(seed uint64) *told {
 func (s *told) step(vm string) {
 	users := []string{"alice", "bob", "system:serviceaccount:kube-system:descheduler-sa"}
 	user := users[s.r.IntN(len(users))]
-	vmi := trail.VMIObservation{Meta: s.meta("uid-"+vm, vm), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
+	vmi := trail.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
 	switch s.r.IntN(6) {
 	case 0: // evicted, asked again, cancelled
 		asked := s.at
@@ -59,6 +59,7 @@ func (s *told) step(vm string) {
 			s.request(trail.ActionEvict, "virt-launcher-"+vm, users[s.r.IntN(len(users))], s.tick(), 429, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/`+vm+`"`)
 		}
 		vmi.Meta, vmi.Mark = s.meta("uid-"+vm, vm), ""
+		vmi.Seen = s.now()
 		s.see(vmi)
 		s.request(trail.ActionCancel, vm, user, s.at.Add(-50*time.Millisecond), 200, "")
 	case 1: // refused
@@ -70,18 +71,20 @@ func (s *told) step(vm string) {
 			return
 		}
 		m.Meta = trail.Meta{UID: m.UID, Namespace: "shop", Name: m.Name, ResourceVersion: s.meta("", "").ResourceVersion, CreatedAt: m.CreatedAt, DeletionAt: s.at}
+		m.Seen = s.now()
 		s.see(m)
 		s.request(trail.ActionDeleteMigration, m.Name, users[0], s.at, 200, "")
 	case 3:
 		s.migration(vm, false)
 		s.request(trail.ActionMigrate, vm, user, s.at, 202, "")
 	case 4:
-		s.see(trail.NodeObservation{Meta: s.meta("node-1", "n1"), Unschedulable: s.r.IntN(2) == 0})
+		s.see(trail.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now(), Unschedulable: s.r.IntN(2) == 0})
 		s.request(trail.ActionChangeNode, "n1", user, s.at, 200, "")
 	case 5: // allowed: the guest goes down
 		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, s.tick(), 201, "")
 		vmi.Phase = "Failed"
 		vmi.Meta = s.meta("uid-"+vm, vm)
+		vmi.Seen = s.now()
 		s.see(vmi)
 	}
 }
@@ -97,34 +100,16 @@ func (s *told) meta(uid, name string) trail.Meta {
 	return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(s.rv), CreatedAt: s.at.Truncate(time.Second)}
 }
 
+// now is how an object is seen live at this moment.
+func (s *told) now() trail.Seen { return trail.Seen{At: s.at} }
+
 // see watches an object change.
-func (s *told) see(o trail.Observation) {
-	now := trail.Seen{At: s.at}
-	switch o := o.(type) {
-	case trail.VMIObservation:
-		o.Seen = now
-		s.watched = append(s.watched, s.tracker.Observe(o)...)
-	case trail.PodObservation:
-		o.Seen = now
-		s.watched = append(s.watched, s.tracker.Observe(o)...)
-	case trail.NodeObservation:
-		o.Seen = now
-		s.watched = append(s.watched, s.tracker.Observe(o)...)
-	case trail.MigrationObservation:
-		o.Seen = now
-		s.watched = append(s.watched, s.tracker.Observe(o)...)
-	case trail.KubeVirtObservation:
-		o.Seen = now
-		s.watched = append(s.watched, s.tracker.Observe(o)...)
-	default:
-		panic(fmt.Sprintf("unexpected %T", o))
-	}
-}
+func (s *told) see(o trail.Observation) { s.watched = append(s.watched, s.tracker.Observe(o)...) }
 
 func (s *told) migration(vm string, evacuation bool) trail.MigrationObservation {
 	s.ids++
 	name := fmt.Sprintf("m-%d", s.ids)
-	m := trail.MigrationObservation{Meta: s.meta("uid-"+name, name), VMI: vm, Evacuation: evacuation, Phase: trail.PhasePending}
+	m := trail.MigrationObservation{Meta: s.meta("uid-"+name, name), Seen: s.now(), VMI: vm, Evacuation: evacuation, Phase: trail.PhasePending}
 	if evacuation {
 		m.EvacuationNode = "n1"
 	}
@@ -136,7 +121,7 @@ func (s *told) attempt(vm string) {
 	m := s.migration(vm, true)
 	created := m.CreatedAt
 	m.Meta = s.meta(m.UID, m.Name)
-	m.CreatedAt, m.Phase = created, trail.PhaseFailed
+	m.CreatedAt, m.Phase, m.Seen = created, trail.PhaseFailed, s.now()
 	s.see(m)
 }
 
