@@ -40,16 +40,17 @@ func (e Ending) byKubernetes() bool {
 
 // ending is why a VMI ended, with what took its pod away.
 type ending struct {
-	cause   Ending
-	pod     *launcher // nil unless Kubernetes took it away
-	request *request  // the allowed eviction that did it; nil where none was seen
+	cause    Ending
+	pod      *launcher // nil unless Kubernetes took it away
+	request  *request  // the allowed eviction that did it; nil where none was seen
+	strategy string    // spec.evictionStrategy of the VMI; empty where unset
 }
 
 // endingOf tells why a VMI ended: by what was done to the pod that held the guest last, else by what the VMI says.
 func endingOf(l *life, end Fact, pods map[string]*launcher, requests []*request) ending {
 	for _, r := range requests {
 		if r.life == l && r.Effect == EffectShutdown && !r.RequestedAt.After(end.ObservedAt) {
-			return ending{EndingEvicted, r.pod, r}
+			return ending{EndingEvicted, r.pod, r, l.strategy()}
 		}
 	}
 	for _, p := range pods {
@@ -58,7 +59,7 @@ func endingOf(l *life, end Fact, pods map[string]*launcher, requests []*request)
 			continue
 		}
 		if cause, known := disruptionEndings[d.Value]; known {
-			return ending{cause, p, nil}
+			return ending{cause, p, nil, l.strategy()}
 		}
 	}
 	switch end.Reason {
@@ -71,6 +72,19 @@ func endingOf(l *life, end Fact, pods map[string]*launcher, requests []*request)
 	}
 }
 
+// whyAllowed says why KubeVirt let an eviction pass (reference: kubevirt-signals §1.1).
+func (e ending) whyAllowed() string {
+	switch e.strategy {
+	case "":
+		return "as the VM has no eviction strategy."
+	case "None":
+		return "as its strategy is None."
+	case "LiveMigrateIfPossible":
+		return "as its strategy is LiveMigrateIfPossible and it could not be live-migrated."
+	}
+	return "although its strategy is " + e.strategy + ": was its webhook away?"
+}
+
 // sentence tells what Kubernetes did to a guest: evicted, not moved.
 func (e ending) sentence() string {
 	text := "The VM was shut down, not moved: "
@@ -80,7 +94,7 @@ func (e ending) sentence() string {
 		if e.request != nil {
 			by = " by " + e.request.who() + e.request.saying()
 		}
-		return text + "its pod " + e.pod.name + " was evicted" + by + "; KubeVirt let that pass."
+		return text + "its pod " + e.pod.name + " was evicted" + by + "; KubeVirt let that pass, " + e.whyAllowed()
 	case EndingTaint:
 		text += "a taint took its pod " + e.pod.name + " off " + e.pod.node
 	case EndingPreempted:

@@ -107,7 +107,7 @@ func latestRefusal(d Derived) episode {
 func (r EvictionRequest) refusal(time.Time) []string {
 	times := fmt.Sprintf("At %s %s asked to evict it from %s%s", clock(r.RequestedAt), r.who(), r.Node, r.saying())
 	if r.Repeats > 0 {
-		times += fmt.Sprintf(", and %s more until %s", plural(r.Repeats, "time"), clock(r.LastRepeatAt))
+		times += ", and again" + r.repeated()
 	}
 	text := []string{times + ": " + r.outcome() + "."}
 	if r.Answer == AnswerNotMigratable {
@@ -116,14 +116,20 @@ func (r EvictionRequest) refusal(time.Time) []string {
 	return text
 }
 
-// shutdown tells how Kubernetes took the guest's pod away.
+// shutdown tells how Kubernetes took the guest's pod away, and who had asked for that.
 func (p Placement) shutdown(d Derived) []string {
-	for _, l := range d.Timeline {
-		if l.Kind == KindVMIEnded && l.VMIUID == p.VMIUID {
-			return []string{fmt.Sprintf("At %s: %s", clock(p.ToAt), l.Sentence)}
+	var text []string
+	for _, r := range d.Requests {
+		if r.Effect == EffectShutdown && r.VMIUID == p.VMIUID && r.RepeatOf == nil {
+			text = append(text, fmt.Sprintf("At %s %s asked to evict it from %s%s (%s: %s).", clock(r.RequestedAt), r.who(), r.Node, r.saying(), r.Confidence, r.Evidence))
 		}
 	}
-	return nil
+	for _, l := range d.Timeline {
+		if l.Kind == KindVMIEnded && l.VMIUID == p.VMIUID {
+			return append(text, fmt.Sprintf("At %s: %s", clock(p.ToAt), l.Sentence))
+		}
+	}
+	return text
 }
 
 // request finds the request that began the evacuation, nil where nobody saw it.
@@ -174,7 +180,7 @@ func (e Evacuation) askedAgain(requests []EvictionRequest) []string {
 		}
 		switch first := r.Effect == EffectEvacuation; {
 		case first && r.Repeats > 0:
-			text = append(text, fmt.Sprintf("%s asked again %s, last at %s; that changed nothing.", opening(r.who()), plural(r.Repeats, "time"), clock(r.LastRepeatAt)))
+			text = append(text, fmt.Sprintf("%s asked again%s; that changed nothing.", opening(r.who()), r.repeated()))
 		case !first && r.Repeats > 0:
 			text = append(text, fmt.Sprintf("%s asked too, %s from %s to %s%s; that changed nothing.",
 				opening(r.who()), plural(r.Repeats+1, "time"), clock(r.RequestedAt), clock(r.LastRepeatAt), r.saying()))

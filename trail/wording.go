@@ -28,10 +28,19 @@ func (r *EvictionRequest) sentence() string {
 
 // repeatSentence tells the repetitions of a request; r is the first of them.
 func (r *EvictionRequest) repeatSentence(head *request) string {
-	if head.Repeats == 1 {
-		return fmt.Sprintf("%s asked again: %s.", opening(r.who()), r.outcome())
+	often := ""
+	if head.Repeats > 1 {
+		often = head.repeated()
 	}
-	return fmt.Sprintf("%s asked again, %s until %s: %s.", opening(r.who()), plural(head.Repeats, "time"), clock(head.LastRepeatAt), r.outcome())
+	return fmt.Sprintf("%s asked again%s: %s.", opening(r.who()), often, r.outcome())
+}
+
+// repeated says how often a request was repeated, and until when.
+func (r *EvictionRequest) repeated() string {
+	if r.Repeats == 1 {
+		return " at " + clock(r.LastRepeatAt)
+	}
+	return fmt.Sprintf(", %d times until %s", r.Repeats, clock(r.LastRepeatAt))
 }
 
 // outcome says what became of the request.

@@ -97,17 +97,19 @@ func TestWhy(t *testing.T) {
 			"KubeVirt accepted at 2026-11-21 00:32:56Z (observed: audit 2c84c83b", "It was done at 2026-11-21 00:44:10Z",
 		}},
 		{"kubectl polls", url, "demo/web-3", "2026-11-21T00:36:00Z", []string{
-			"kubernetes-admin (kubectl) asked to evict it from worker-2;", "asked again 7 times, last at 2026-11-21 00:34:34Z; that changed nothing",
+			"kubernetes-admin (kubectl) asked to evict it from worker-2;", "asked again, 7 times until 2026-11-21 00:34:34Z; that changed nothing",
 		}},
 		{"somebody asks too, and somebody cancels", url, "demo/ext-2", "2026-11-21T00:45:10Z", []string{
 			"bob (kubectl) asked too at 2026-11-21 00:42:54Z", "cancelled at 2026-11-21 00:45:09Z by alice",
 		}},
 		{"evicted, not moved", url, "demo/ifposs-1", "2026-11-21T00:36:00Z", []string{
-			"The VM was shut down, not moved: its pod virt-launcher-ifposs-1-mplnv was evicted by kubernetes-admin (kubectl)", "runs on worker-1",
+			"At 2026-11-21 00:33:58Z kubernetes-admin (kubectl) asked to evict it from worker-2 (observed: audit f398f073",
+			"The VM was shut down, not moved: its pod virt-launcher-ifposs-1-mplnv was evicted by kubernetes-admin (kubectl); KubeVirt let that pass, " +
+				"as its strategy is LiveMigrateIfPossible and it could not be live-migrated.", "runs on worker-1",
 		}},
 		{"evicted by nobody knows whom", blind, "demo/batch-1", "2026-11-21T00:36:00Z", []string{"shut down, not moved: its pod virt-launcher-batch-1-72lq7 was evicted;"}},
 		{"refused", url, "demo/db-local", "2026-11-21T00:36:20Z", []string{
-			"asked to evict it from worker-2, and 27 times more until 2026-11-21 00:36:15Z: refused, as it cannot be live-migrated",
+			"asked to evict it from worker-2, and again, 27 times until 2026-11-21 00:36:15Z: refused, as it cannot be live-migrated",
 		}},
 		{"a user's own move, by whom", url, "demo/app-2", "2026-11-21T00:41:00Z", []string{"bob-rebalance-jcnkw was created by bob (for: named_node)"}},
 		{"the migrate subresource, by whom", url, "demo/app-3", "2026-11-21T00:41:00Z", []string{"kubevirt-migrate-vm-bjjhf was created by alice (for: user, observed)"}},
