@@ -33,20 +33,41 @@ type KubeVirtSettings struct {
 // DefaultDrainTaintKey is KubeVirt's drain taint where the CR names no other.
 const DefaultDrainTaintKey = "kubevirt.io/drain"
 
-// PolicyObservation is the descheduler's policy, read from a file. Its presence says that a descheduler is at work.
+// DeschedulerSettings are the settings of the descheduler that decide evictions of VMs.
+//
+// Source: descheduler pkg/api/v1alpha2/types.go; KubevirtMigrationAware types.go (kubevirt-descheduler-plugins).
+type DeschedulerSettings struct {
+	Cooldown          *CooldownSettings `json:"cooldown,omitempty"`            // nil: KubevirtMigrationAware is not enabled
+	LimitTotal        *int64            `json:"limit_total,omitempty"`         // evictions in a cycle and under way; nil: no limit
+	LimitPerNode      *int64            `json:"limit_per_node,omitempty"`      // the same of one node
+	LimitPerNamespace *int64            `json:"limit_per_namespace,omitempty"` // the same of one namespace
+	Model             string            `json:"model,omitempty"`               // how its cooldown behaves: 4.22, 4.21, none; empty: as its version says
+}
+
+// CooldownSettings are the arguments of KubevirtMigrationAware that are in force, its defaults filled in.
+type CooldownSettings struct {
+	Base   time.Duration `json:"base"`   // migrationCooldown, nanoseconds
+	Max    time.Duration `json:"max"`    // maxMigrationCooldown, nanoseconds
+	Window time.Duration `json:"window"` // migrationHistoryWindow, nanoseconds
+}
+
+// PolicyObservation is the descheduler's policy. Its presence says that a descheduler is at work.
 type PolicyObservation struct {
 	Seen
 	Meta
-	Text string // the policy as it was read
+	Text     string               // the policy as it was read
+	Settings *DeschedulerSettings // nil where the text is no policy that we can read
 }
 
 // whatSettings is the aspect under which the rules in force are recorded.
 const whatSettings = "settings"
 
-// ConfigDetail is the rules in force: exactly one of the fields is set.
+// ConfigDetail is the rules in force: KubeVirt's or the descheduler's.
 type ConfigDetail struct {
 	KubeVirt *KubeVirtSettings `json:"kubevirt,omitempty"`
 	Policy   string            `json:"descheduler_policy,omitempty"`
+	// Descheduler is what the policy says to us; nil where it was not read, as by an older evictrail.
+	Descheduler *DeschedulerSettings `json:"descheduler,omitempty"`
 }
 
 func (*ConfigDetail) detail() {}
@@ -56,7 +77,7 @@ func (t *Tracker) observeKubeVirt(o KubeVirtObservation) []Fact {
 }
 
 func (t *Tracker) observePolicy(o PolicyObservation) []Fact {
-	return t.config(ObjectPolicy, o.Meta, o.Seen, ReasonDeschedulerPolicy, ConfigDetail{Policy: o.Text}, "policy.yaml")
+	return t.config(ObjectPolicy, o.Meta, o.Seen, ReasonDeschedulerPolicy, ConfigDetail{Policy: o.Text, Descheduler: o.Settings}, "policy.yaml")
 }
 
 func (t *Tracker) config(kind ObjectKind, m Meta, seen Seen, reason Reason, d ConfigDetail, evidence string) []Fact {

@@ -16,7 +16,11 @@ type Env struct {
 	known    map[Subject]bool   // pods whose VMI is known
 	kubevirt []configAt
 	policies []configAt
-	gaps     []Gap // in which marks could come and go unseen
+	starts   []time.Time      // of the descheduler's process
+	rows     map[Subject]Rows // of the VMs that touch a node
+
+	thresholds Thresholds
+	gaps       []Gap // in which marks could come and go unseen
 }
 
 // envSlack is how much later than a mark a cordon may show and still count as its cause: two watches have no common
@@ -25,7 +29,7 @@ const envSlack = time.Second
 
 // NewEnv makes an Env of the facts of nodes and of the rules in force, in any order.
 func NewEnv(facts []Fact) *Env {
-	e := &Env{nodes: map[string][]Fact{}, asked: map[Subject][]Fact{}, known: map[Subject]bool{}}
+	e := &Env{nodes: map[string][]Fact{}, asked: map[Subject][]Fact{}, known: map[Subject]bool{}, rows: map[Subject]Rows{}, thresholds: DefaultThresholds()}
 	var gaps []Fact
 	for _, f := range sortedByTime(facts) {
 		switch f.Subject.Kind {
@@ -41,12 +45,15 @@ func NewEnv(facts []Fact) *Env {
 			if d, ok := f.Detail.(*PodDetail); ok {
 				e.known[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
 			}
-		case SubjectUnknown:
+		case SubjectUnknown, SubjectCluster:
 		}
 	}
 	e.gaps = deriveGaps(gaps)
 	return e
 }
+
+// Judge sets the thresholds of loops; without it they are those of DefaultThresholds.
+func (e *Env) Judge(t Thresholds) { e.thresholds = t }
 
 func (e *Env) addConfig(f Fact) {
 	d, ok := f.Detail.(*ConfigDetail)
@@ -221,6 +228,32 @@ func (e *Env) settings(at time.Time) KubeVirtSettings {
 	}
 	return *in
 }
+
+// policy gives the descheduler's settings in force at the time: the latest seen before, else the first seen at all. Nil
+// where none were.
+func (e *Env) policy(at time.Time) *DeschedulerSettings {
+	var in *DeschedulerSettings
+	for i := range e.policies {
+		if p := &e.policies[i]; p.detail.Descheduler != nil && (in == nil || !p.at.After(at)) {
+			in = p.detail.Descheduler
+		}
+	}
+	return in
+}
+
+// deschedulerStart gives the time at which the descheduler's process of a time was started; zero where that is not known.
+func (e *Env) deschedulerStart(at time.Time) time.Time {
+	var start time.Time
+	for _, s := range e.starts {
+		if !s.After(at) {
+			start = later(start, s)
+		}
+	}
+	return start
+}
+
+// deschedulerModel names the behaviour of the descheduler's version at a time; empty where it is not known.
+func (e *Env) deschedulerModel(time.Time) string { return "" }
 
 // deschedulerKnown tells whether a descheduler is known to be at work in the cluster.
 func (e *Env) deschedulerKnown() bool { return len(e.policies) > 0 }

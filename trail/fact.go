@@ -22,6 +22,16 @@ func (id FactID) String() string {
 // MarshalText gives the ID in UUID notation.
 func (id FactID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
+// UnmarshalText reads UUID notation.
+func (id *FactID) UnmarshalText(text []byte) error {
+	raw, err := hex.DecodeString(strings.ReplaceAll(string(text), "-", ""))
+	if err != nil || len(raw) != len(id) {
+		return fmt.Errorf("fact ID %q: expected a UUID", text)
+	}
+	copy(id[:], raw)
+	return nil
+}
+
 // hashID hashes the parts of a natural key, each preceded by its length so that no two keys collide by joining.
 func hashID(parts ...string) FactID {
 	h := sha256.New()
@@ -144,7 +154,8 @@ func newDetail(kind Kind) Detail {
 	case KindGapOpened, KindGapClosed:
 		return &GapDetail{}
 	case KindAnnotationSet, KindAnnotationCleared, KindMigrationPhase,
-		KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone:
+		KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone,
+		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
 		return nil
 	}
 	return nil
@@ -161,6 +172,7 @@ const (
 	SubjectNamespace SubjectKind = "namespace" // a namespace: the requests about its migrations, which name no VMI either
 	SubjectConfig    SubjectKind = "config"    // the rules in force
 	SubjectSource    SubjectKind = "source"    // one of our own sources
+	SubjectCluster   SubjectKind = "cluster"   // the cluster as a whole: it has no facts of its own
 	SubjectUnknown   SubjectKind = "unknown"   // an object whose VMI was never seen
 )
 

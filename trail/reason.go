@@ -33,6 +33,15 @@ const (
 	KindGapClosed              Kind = "gap_closed"
 )
 
+// The kinds of lines of a timeline that tell no fact but what was derived.
+const (
+	KindCooldownDecided Kind = "cooldown_decided"
+	KindLoopOpened      Kind = "loop_opened"
+	KindLoopClosed      Kind = "loop_closed"
+	KindDrainStarted    Kind = "drain_started"
+	KindDrainEnded      Kind = "drain_ended"
+)
+
 // Reason says why a fact is what it is. The set is closed per kind; Kinds lists it with a sentence for each.
 type Reason string
 
