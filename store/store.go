@@ -129,7 +129,11 @@ func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) ([]trail.
 	return c.store.Append(ctx, c.cluster, facts)
 }
 
-// Alive is Store.Alive.
+// Alive is Store.Alive, and derives again what time alone has changed.
 func (c *ClusterStore) Alive(ctx context.Context, at time.Time) error {
-	return c.store.Alive(ctx, c.cluster, at)
+	if err := c.store.Alive(ctx, c.cluster, at); err != nil {
+		return err
+	}
+	_, err := c.store.DeriveDue(ctx, c.cluster, at)
+	return err
 }

@@ -162,5 +162,5 @@ func (s *Store) History(ctx context.Context, cluster, namespace, vmi string, at 
 	if facts = slices.DeleteFunc(facts, after); len(facts) == 0 {
 		return trail.Derived{}, fmt.Errorf("history of %s/%s in cluster %s: %w", namespace, vmi, cluster, ErrNotFound)
 	}
-	return trail.Derive(subject, facts, trail.NewEnv(slices.DeleteFunc(around, after))), nil
+	return trail.Derive(subject, facts, trail.NewEnv(slices.DeleteFunc(around, after)), at), nil
 }
