@@ -89,6 +89,7 @@ const (
 	ReasonNodeChanged          Reason = "node_changed"
 	ReasonCooldown             Reason = "cooldown"
 	ReasonMigrationInProgress  Reason = "migration_in_progress"
+	ReasonOther                Reason = "other"
 	ReasonExpired              Reason = "expired"
 	ReasonRelisted             Reason = "relisted"
 	ReasonNotRunning           Reason = "not_running"
@@ -200,9 +201,10 @@ func Kinds() []KindInfo {
 			{ReasonCancelCalled, "To cancel an evacuation, through KubeVirt's subresource."},
 			{ReasonNodeChanged, "To change a Node: cordon, uncordon, taint."},
 		}},
-		{KindBlocksObserved, "The descheduler's metrics say how often KubevirtMigrationAware held back an eviction; an unknown reason is kept as it came.", []Sentence{
+		{KindBlocksObserved, "The descheduler's metrics say how often KubevirtMigrationAware held back an eviction.", []Sentence{
 			{ReasonCooldown, "The VM had migrated not long before."},
 			{ReasonMigrationInProgress, "The VM was being migrated."},
+			{ReasonOther, "For a reason that evictrail does not know; the detail has it as it came."},
 		}},
 		{KindDeschedulerStarted, "The descheduler's metrics name the start of its process.", []Sentence{
 			{ReasonStarted, "A start that was not recorded before: it was started, or is seen for the first time."},

@@ -1,7 +1,6 @@
 package trail
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -31,7 +30,7 @@ type BlockCount struct {
 // BlocksDetail says how often evictions from a node were held back for one reason, in one namespace.
 type BlocksDetail struct {
 	Target   string    `json:"target"`
-	Reason   string    `json:"reason"`
+	Reason   string    `json:"reason"`   // as it came
 	Increase int64     `json:"increase"` // between Since and the fact's time; at least 1
 	Count    int64     `json:"count"`    // since the start of the process
 	Since    time.Time `json:"since"`    // the scrape before, as far as it is known, or the start of the process where that is later
@@ -57,6 +56,8 @@ const (
 // processSlack is how far apart two starts may be and still be one process: its start is reckoned from the clock of its
 // node, and moves when that is set. A process that lived for so short a time has blocked nothing.
 const processSlack = 5 * time.Second
+
+func sameProcess(a, b time.Time) bool { return a.Sub(b).Abs() <= processSlack }
 
 // observeScrape records the starts of the descheduler and the growth of its counters. A counter belongs to a process:
 // in a younger one than was recorded it has grown from zero, and what an older one says, or a smaller count of the same, was
@@ -91,10 +92,10 @@ func (r *recorder) process(o ScrapeObservation) time.Time {
 	start := o.StartedAt.UTC().Truncate(resolution)
 	value, _ := r.object.get(whatProcess)
 	last, _ := time.Parse(time.RFC3339Nano, value) // zero before the first
-	switch apart := start.Sub(last); {
-	case apart.Abs() <= processSlack:
+	switch {
+	case sameProcess(start, last):
 		return last
-	case apart < 0:
+	case start.Before(last):
 		return start
 	}
 	value = start.Format(time.RFC3339Nano)
@@ -106,12 +107,12 @@ func (r *recorder) process(o ScrapeObservation) time.Time {
 
 // blocks records the growth of one counter. Its value is the start of its process and the count.
 func (r *recorder) blocks(o ScrapeObservation, b BlockCount, start, since time.Time) {
-	reason := cmp.Or(b.Reason, "unknown")
-	what := whatBlocks + strings.Join([]string{reason, b.Node, b.Namespace}, "/")
+	what := whatBlocks + strings.Join([]string{b.Reason, b.Node, b.Namespace}, "/")
 	count, from := int64(b.Count), int64(0)
-	if process, last := r.lastBlocks(what); process.Equal(start) {
-		from = last
-	} else if process.After(start) {
+	switch process, last := r.lastBlocks(what); {
+	case sameProcess(start, process):
+		start, from = process, last
+	case start.Before(process):
 		return
 	}
 	if count <= from {
@@ -119,8 +120,12 @@ func (r *recorder) blocks(o ScrapeObservation, b BlockCount, start, since time.T
 	}
 	value := start.Format(time.RFC3339Nano) + " " + strconv.FormatInt(count, 10)
 	r.object.set(what, value)
-	f := r.event(KindBlocksObserved, Reason(reason), what, value).from("descheduler_kubevirt_eviction_blocks_total").
-		with(&BlocksDetail{Target: o.Target, Reason: reason, Increase: count - from, Count: count, Since: since})
+	reason := Reason(b.Reason)
+	if reason != ReasonCooldown && reason != ReasonMigrationInProgress {
+		reason = ReasonOther
+	}
+	f := r.event(KindBlocksObserved, reason, what, value).from("descheduler_kubevirt_eviction_blocks_total").
+		with(&BlocksDetail{Target: o.Target, Reason: b.Reason, Increase: count - from, Count: count, Since: since})
 	f.Subject, f.Node, f.Namespace = Subject{SubjectNode, b.Node}, b.Node, b.Namespace
 }
 

@@ -338,7 +338,7 @@ func blocksSentence(f Fact) string {
 	if d.Increase != 1 {
 		what = fmt.Sprintf("%d evictions", d.Increase)
 	}
-	return fmt.Sprintf("The descheduler held back %s from %s in namespace %s (%s).", what, f.Node, f.Namespace, f.Reason)
+	return fmt.Sprintf("The descheduler held back %s from %s in namespace %s (%s).", what, f.Node, f.Namespace, d.Reason)
 }
 
 func podSentence(f Fact) string {
