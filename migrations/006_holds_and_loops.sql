@@ -115,6 +115,12 @@ COMMENT ON INDEX evictrail.migrations_waiting IS 'Whom a slot that is taken or f
 CREATE INDEX evacuations_stuck ON evictrail.evacuations (cluster, marked_at) WHERE ended_at IS NULL OR ended_at - marked_at > interval '5 minutes';
 COMMENT ON INDEX evictrail.evacuations_stuck IS 'Derive the cluster: evacuations that may hold slots for long.';
 
+-- What facts about nodes, rules and the descheduler put in another light: ends of migrations, too.
+DROP INDEX evictrail.events_by_evacuated_node;
+CREATE INDEX events_by_evacuated_node ON evictrail.events (cluster, node, occurred_at)
+    WHERE kind IN ('evacuation_marked', 'migration_seen', 'migration_completed');
+COMMENT ON INDEX evictrail.events_by_evacuated_node IS 'Which VMs a fact about a node, the rules or the descheduler concerns: derive again.';
+
 -- When time alone changes what is derived of a subject, such as a cooldown that runs out.
 ALTER TABLE evictrail.subjects ADD COLUMN next_at timestamptz;
 CREATE INDEX subjects_due ON evictrail.subjects (cluster, next_at) WHERE next_at IS NOT NULL;
@@ -374,6 +380,8 @@ DROP VIEW evictrail_v1.drain_blockers, evictrail_v1.drains, evictrail_v1.loops, 
 DROP TABLE evictrail.cooldown_decisions, evictrail.loops, evictrail.drains, evictrail.drain_blockers;
 DROP INDEX evictrail.evacuations_by_node, evictrail.eviction_requests_by_node, evictrail.migrations_by_source, evictrail.migrations_by_slot,
     evictrail.migrations_waiting, evictrail.evacuations_stuck, evictrail.subjects_due;
+DROP INDEX evictrail.events_by_evacuated_node;
+CREATE INDEX events_by_evacuated_node ON evictrail.events (cluster, node, occurred_at) WHERE kind IN ('evacuation_marked', 'migration_seen');
 ALTER TABLE evictrail.subjects DROP COLUMN next_at;
 ALTER TABLE evictrail.clusters DROP COLUMN thresholds;
 ALTER TABLE evictrail.evacuations DROP COLUMN next_retry_at, DROP COLUMN in_progress, DROP COLUMN in_progress_lost_at;

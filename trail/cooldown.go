@@ -13,16 +13,10 @@ const (
 	CooldownNone     = "none"   // there is no plugin, or nothing is known of it
 )
 
-// Defaults and limits of the plugin.
+// finishedKept is how many finished migrations KubeVirt keeps per VMI.
 //
-// Source: kubevirt-descheduler-plugins plugins/kubevirtmigrationaware/defaults.go; kubevirt
-// pkg/virt-controller/watch/migration/migration.go, defaultFinalizedMigrationGarbageCollectionBuffer.
-const (
-	DefaultCooldown    = 15 * time.Minute
-	DefaultMaxCooldown = 6 * time.Hour
-	DefaultWindow      = 48 * time.Hour
-	finishedKept       = 5 // finished migrations that KubeVirt keeps per VMI
-)
+// Source: kubevirt pkg/virt-controller/watch/migration/migration.go, defaultFinalizedMigrationGarbageCollectionBuffer.
+const finishedKept = 5
 
 // CooldownPolicy is how the descheduler holds back a VM that was migrated.
 type CooldownPolicy struct {
@@ -94,13 +88,21 @@ func (e *Env) cooldownPolicy(at time.Time) CooldownPolicy {
 		return CooldownPolicy{Model: CooldownNone}
 	}
 	p := CooldownPolicy{Model: CooldownLive, Base: s.Cooldown.Base, Max: s.Cooldown.Max, Window: s.Cooldown.Window}
-	switch cmp.Or(s.Model, e.deschedulerModel(at)) {
-	case CooldownReseeded:
-		p.Model = CooldownReseeded
-	case CooldownNone:
+	_, process := e.descheduler(at)
+	switch {
+	case s.Model == CooldownNone || s.Model == "" && process != nil && !process.Plugin:
 		p.Model = CooldownNone
+	case s.Model == CooldownReseeded || s.Model == "" && process != nil && process.reseeds():
+		p.Model = CooldownReseeded
 	}
 	return p
+}
+
+// reseeds tells the release that makes its profiles, and so the memory of the plugin, anew in each cycle (reference:
+// descheduler-signals §1.7).
+func (d *DeschedulerDetail) reseeds() bool {
+	major, minor, known := majorMinor(d.Version)
+	return known && major == 4 && minor <= 21
 }
 
 // completionsOf gives the ends of migrations that the VMI showed, in their order, each migration once: by the VMI's own
@@ -164,7 +166,12 @@ func decideCooldowns(l *life, migrations []*migration, requests []*request, env 
 			continue
 		}
 		out = append(out, d)
-		if c.expires(i, d.Until, m) {
+		end := c.life.endedAt
+		switch superseded := i+1 < len(c.completions) && !c.completions[i+1].EndedAt.After(d.Until); {
+		case superseded:
+		case !end.IsZero() && !end.After(d.Until):
+			out = append(out, d.then(VerdictReleased, DecidedOver, end, done.MigrationUID))
+		case m.reached(d.Until):
 			out = append(out, d.then(VerdictReleased, DecidedExpired, d.Until, done.MigrationUID))
 		}
 	}
@@ -219,7 +226,7 @@ func (c *cooling) decision(p CooldownPolicy, history []Completion, at time.Time)
 // stands on the VMI. What came before its process started it has read from the migrations that still existed then, and
 // only the successes; the older behaviour does so in each cycle.
 func (c *cooling) remembered(p CooldownPolicy, history []Completion, at time.Time) (known []Completion, since time.Time) {
-	since = c.env.deschedulerStart(at)
+	since, _ = c.env.descheduler(at)
 	if p.Model == CooldownReseeded {
 		since = at
 	}
@@ -244,13 +251,6 @@ func (c *cooling) seed(at time.Time) map[string]bool {
 		}
 	}
 	return seed
-}
-
-// expires tells whether a cooldown ran out: no other completion began a new one before, and the VMI lived on.
-func (c *cooling) expires(i int, until time.Time, m *moment) bool {
-	superseded := i+1 < len(c.completions) && !c.completions[i+1].EndedAt.After(until)
-	ended := !c.life.endedAt.IsZero() && !c.life.endedAt.After(until)
-	return !superseded && !ended && m.reached(until)
 }
 
 // meet gives the decision that an act of the descheduler met: it was to be blocked, as a migration was running or a

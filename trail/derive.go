@@ -59,7 +59,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	lives := livesOf(facts)
 	migrations := migrationsOf(facts, lives)
 	for _, l := range lives {
-		l.placements = placementsOf(l, migrations)
+		l.placements = placementsOf(l, migrations, facts)
 		l.evacuations = markedEvacuations(l, env)
 	}
 	assignAttempts(lives, migrations, env)

@@ -16,7 +16,7 @@ type Env struct {
 	known    map[Subject]bool   // pods whose VMI is known
 	kubevirt []configAt
 	policies []configAt
-	starts   []time.Time      // of the descheduler's process
+	starts   []Fact           // of the descheduler's processes
 	rows     map[Subject]Rows // of the VMs that touch a node
 
 	thresholds Thresholds
@@ -58,6 +58,8 @@ func (e *Env) Judge(t Thresholds) { e.thresholds = t }
 func (e *Env) addConfig(f Fact) {
 	d, ok := f.Detail.(*ConfigDetail)
 	switch {
+	case f.Kind == KindDeschedulerStarted:
+		e.starts = append(e.starts, f)
 	case !ok:
 	case d.KubeVirt != nil:
 		e.kubevirt = append(e.kubevirt, configAt{f.OccurredAt, *d})
@@ -241,22 +243,18 @@ func (e *Env) policy(at time.Time) *DeschedulerSettings {
 	return in
 }
 
-// deschedulerStart gives the time at which the descheduler's process of a time was started; zero where that is not known.
-func (e *Env) deschedulerStart(at time.Time) time.Time {
-	var start time.Time
-	for _, s := range e.starts {
-		if !s.After(at) {
-			start = later(start, s)
+// descheduler gives the process of the descheduler at a time: the last that was started before. Nil where none is known.
+func (e *Env) descheduler(at time.Time) (start time.Time, process *DeschedulerDetail) {
+	for _, f := range e.starts {
+		if d, ok := f.Detail.(*DeschedulerDetail); ok && !f.OccurredAt.After(at) {
+			start, process = f.OccurredAt, d
 		}
 	}
-	return start
+	return start, process
 }
 
-// deschedulerModel names the behaviour of the descheduler's version at a time; empty where it is not known.
-func (e *Env) deschedulerModel(time.Time) string { return "" }
-
 // deschedulerKnown tells whether a descheduler is known to be at work in the cluster.
-func (e *Env) deschedulerKnown() bool { return len(e.policies) > 0 }
+func (e *Env) deschedulerKnown() bool { return len(e.policies) > 0 || len(e.starts) > 0 }
 
 // marksSource tells whether KubeVirt of this version writes the eviction-source annotation (v1.7.0 and later).
 // Known is false where the version was not seen.

@@ -53,7 +53,7 @@ const (
 	ClockAPIServer      Clock = "apiserver"       // creationTimestamp, deletionTimestamp: 1 s resolution; audit events: 1 µs
 	ClockVirtController Clock = "virt_controller" // phaseTransitionTimestamps, condition times; 1 s resolution
 	ClockSourceNode     Clock = "source_node"     // migrationState start and end; 1 s resolution
-	ClockEmitter        Clock = "emitter"         // the component that emitted a Kubernetes Event; 1 s resolution
+	ClockEmitter        Clock = "emitter"         // the component that emitted a Kubernetes Event (1 s resolution) or tells of itself in its metrics
 	ClockObserver       Clock = "observer"        // ours: the object carries no time for this change
 )
 
@@ -62,22 +62,23 @@ type ObjectKind string
 
 // The kinds of objects observed.
 const (
-	ObjectVMI       ObjectKind = "VirtualMachineInstance"
-	ObjectMigration ObjectKind = "VirtualMachineInstanceMigration"
-	ObjectPod       ObjectKind = "Pod"
-	ObjectNode      ObjectKind = "Node"
-	ObjectKubeVirt  ObjectKind = "KubeVirt"
-	ObjectKubeEvent ObjectKind = "Event"
-	ObjectPolicy    ObjectKind = "DeschedulerPolicy"
-	ObjectSource    ObjectKind = "Source"  // one of our own sources: a watch, or evictrail itself
-	ObjectRequest   ObjectKind = "Request" // a call of the API server
+	ObjectVMI         ObjectKind = "VirtualMachineInstance"
+	ObjectMigration   ObjectKind = "VirtualMachineInstanceMigration"
+	ObjectPod         ObjectKind = "Pod"
+	ObjectNode        ObjectKind = "Node"
+	ObjectKubeVirt    ObjectKind = "KubeVirt"
+	ObjectKubeEvent   ObjectKind = "Event"
+	ObjectPolicy      ObjectKind = "DeschedulerPolicy"
+	ObjectSource      ObjectKind = "Source"      // one of our own sources: a watch, or evictrail itself
+	ObjectRequest     ObjectKind = "Request"     // a call of the API server
+	ObjectDescheduler ObjectKind = "Descheduler" // a descheduler whose metrics are scraped
 )
 
 // Object is the object on which a fact showed.
 type Object struct {
 	Kind            ObjectKind
-	UID             string // for a Source: its name; for a Request: who saw it, a colon, and the ID that the API server gave it
-	ResourceVersion string // at which the change showed; empty for a Source and a Request
+	UID             string // for a Source and a Descheduler: its name; for a Request: who saw it, a colon, and the ID that the API server gave it
+	ResourceVersion string // at which the change showed; empty for a Source and a Request; for a Descheduler see observeScrape
 }
 
 // Fact is one thing that was seen: stored once, never changed, without links to other facts.
@@ -153,6 +154,10 @@ func newDetail(kind Kind) Detail {
 		return &RequestDetail{}
 	case KindGapOpened, KindGapClosed:
 		return &GapDetail{}
+	case KindBlocksObserved:
+		return &BlocksDetail{}
+	case KindDeschedulerStarted:
+		return &DeschedulerDetail{}
 	case KindAnnotationSet, KindAnnotationCleared, KindMigrationPhase,
 		KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone,
 		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:

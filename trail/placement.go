@@ -36,7 +36,7 @@ type Placement struct {
 }
 
 // placementsOf gives the stays of one VMI: at most one of them, the last, has no end.
-func placementsOf(l *life, migrations []*migration) []Placement {
+func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 	var out []Placement
 	for _, f := range l.facts {
 		if f.Kind != KindVMIPlaced {
@@ -60,13 +60,18 @@ func placementsOf(l *life, migrations []*migration) []Placement {
 		out[n-1].ToAt, out[n-1].LeftBy = l.endedAt, LeftEnd
 	}
 	for i := range out {
-		out[i].describe(l)
+		out[i].describe(l, facts)
 	}
 	return out
 }
 
 // describe says what the VMI was like at the end of a stay.
-func (p *Placement) describe(l *life) {
+func (p *Placement) describe(l *life, facts []Fact) {
+	for _, f := range facts {
+		if f.Reason == ReasonPreferNoEviction && f.VMIUID == l.uid && f.Node == p.Node && (p.ToAt.IsZero() || !f.OccurredAt.After(p.ToAt)) {
+			p.OptedOut = f.Kind == KindAnnotationSet
+		}
+	}
 	for _, f := range l.facts {
 		if !p.ToAt.IsZero() && f.OccurredAt.After(p.ToAt) {
 			continue

@@ -76,6 +76,3 @@ func pinnedLoop(held []*Evacuation, limit int, node string, at time.Time, env *E
 	l.prove(proof)
 	return l
 }
-
-// observedBlocks tells what the descheduler's counters say about the node.
-func (n *node) observedBlocks() []Decision { return nil }

@@ -226,6 +226,7 @@ type told struct {
 	Pod *struct {
 		UID, Name, VMI, VMIUID, Node, Phase, Migration, Unschedulable, Disruption, Created string
 		InProgress                                                                         *string
+		PreferNo                                                                           bool
 		RV                                                                                 int
 	}
 	Node *struct {
@@ -248,6 +249,11 @@ type told struct {
 		Kind    ObjectKind
 		RV      int
 		Present []string
+	}
+	Scrape *struct {
+		Target, Started, Version string
+		Plugin                   bool
+		Blocks                   []string // "reason node count"
 	}
 	Gap     *struct{ Source, Key, From, To, Cause string }
 	Request *struct {
@@ -301,7 +307,7 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		p := l.Pod
 		o := PodObservation{
 			Seen: seen, Meta: meta(p.UID, p.Name, p.RV, p.Created), VMI: p.VMI, VMIUID: p.VMIUID, Node: p.Node, Phase: p.Phase, MigrationUID: p.Migration,
-			Unschedulable: p.Unschedulable, HasInProgress: p.InProgress != nil,
+			Unschedulable: p.Unschedulable, HasInProgress: p.InProgress != nil, PreferNoEviction: p.PreferNo,
 		}
 		if p.Disruption != "" {
 			o.Disruption = Condition{Type: "DisruptionTarget", Status: "True", Reason: p.Disruption, ChangedAt: seen.At}
@@ -346,6 +352,18 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		}
 		if o.Action == ActionChangeNode {
 			o.Namespace = ""
+		}
+		return o
+	case l.Scrape != nil:
+		s := l.Scrape
+		o := ScrapeObservation{
+			Seen: seen, Target: cmp.Or(s.Target, "descheduler"), StartedAt: momentOf(t, s.Started), Version: s.Version, Plugin: s.Plugin,
+		}
+		for _, text := range s.Blocks {
+			b := BlockCount{Namespace: "shop"}
+			_, err := fmt.Sscan(text, &b.Reason, &b.Node, &b.Count)
+			require.NoError(t, err, text)
+			o.Blocks = append(o.Blocks, b)
 		}
 		return o
 	case l.Gap != nil:

@@ -225,6 +225,10 @@ func (s *speaker) sentence(f Fact) string {
 		return configSentence(f)
 	case KindActionRequested:
 		return actionSentence(f)
+	case KindBlocksObserved:
+		return blocksSentence(f)
+	case KindDeschedulerStarted:
+		return "The descheduler was started."
 	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindGapOpened, KindGapClosed,
 		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
 		return "" // told by the migration's phases, by requestLines and by gapLines
@@ -364,13 +368,29 @@ func conditionSentence(f Fact) string {
 }
 
 func annotationSentence(f Fact) string {
-	if f.Reason != ReasonEvictionInProgress {
+	switch {
+	case f.Reason == ReasonPreferNoEviction && f.Kind == KindAnnotationCleared:
+		return "The pod no longer asks the descheduler to leave it alone (prefer-no-eviction)."
+	case f.Reason == ReasonPreferNoEviction:
+		return "The pod asks the descheduler to leave it alone (prefer-no-eviction)."
+	case f.Reason != ReasonEvictionInProgress:
 		return ""
-	}
-	if f.Kind == KindAnnotationCleared {
+	case f.Kind == KindAnnotationCleared:
 		return "The annotation eviction-in-progress was taken off the pod: the descheduler now believes that nothing is under way."
 	}
 	return "The pod got the annotation eviction-in-progress: the descheduler counts it as under way."
+}
+
+func blocksSentence(f Fact) string {
+	d, ok := f.Detail.(*BlocksDetail)
+	if !ok {
+		return ""
+	}
+	what := "1 eviction"
+	if d.Increase != 1 {
+		what = fmt.Sprintf("%d evictions", d.Increase)
+	}
+	return fmt.Sprintf("The descheduler held back %s from %s in namespace %s (%s).", what, f.Node, f.Namespace, d.Reason)
 }
 
 func podSentence(f Fact) string {
@@ -402,6 +422,8 @@ func configSentence(f Fact) string {
 		return ""
 	case d.KubeVirt != nil:
 		return fmt.Sprintf("The settings of KubeVirt %s were seen.", d.KubeVirt.Version)
+	case d.Problem != "":
+		return fmt.Sprintf("The policy of the descheduler was seen; its settings cannot be read: %s.", d.Problem)
 	}
 	return "The policy of the descheduler was seen."
 }
