@@ -95,7 +95,7 @@ FROM evictrail.clusters
 WHERE cluster = @cluster`
 	var at time.Time
 	err := s.pool.QueryRow(ctx, query, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&at)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if errors.Is(err, pgx.ErrNoRows) || at.Unix() == 0 { // only its thresholds are known
 		return time.Time{}, nil
 	}
 	return at.UTC(), explain("read when we were last alive", err)

@@ -5,9 +5,16 @@ import (
 	"time"
 )
 
-// DeriveAll derives all facts of one cluster in memory as they stand at a time: every VM, then what follows from all of
-// them. It does what a store does piece by piece.
-func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) map[Subject]Derived {
+// Cluster is all that the facts of a cluster, or of a part of it, mean at one moment.
+type Cluster struct {
+	Rows map[Subject]Derived
+	Now  time.Time // UTC
+	env  *Env
+}
+
+// DeriveAll derives facts in memory as they stand at a time: every VM, then the nodes and the cluster as a whole. It does
+// what a store does piece by piece.
+func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 	of := map[Subject][]Fact{}
 	for _, f := range facts {
 		of[f.Subject] = append(of[f.Subject], f)
@@ -37,7 +44,26 @@ func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) map[Subject]D
 			out[s] = Derive(s, its, env, now)
 		}
 	}
-	return out
+	return &Cluster{Rows: out, Now: now, env: env}
+}
+
+// vm gives what was derived of a VM.
+func (c *Cluster) vm(namespace, name string) Derived { return c.Rows[VMISubject(namespace, name)] }
+
+// node gives what was derived of a node.
+func (c *Cluster) node(name string) Derived { return c.Rows[Subject{SubjectNode, name}] }
+
+// loopsOf gives the loops that are about a VM, in the order of their openings.
+func (c *Cluster) loopsOf(namespace, name string) []Loop {
+	var out []Loop
+	for _, d := range c.Rows {
+		for _, l := range d.Loops {
+			if l.Namespace == namespace && l.VMI == name {
+				out = append(out, l)
+			}
+		}
+	}
+	return byOpening(out)
 }
 
 // Slots gives the times in which the migrations of a VM count against KubeVirt's limits.

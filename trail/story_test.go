@@ -455,7 +455,7 @@ func factText(f Fact) string {
 }
 
 func rowTexts(facts []Fact, now time.Time) string {
-	all := DeriveAll(facts, DefaultThresholds(), now)
+	all := DeriveAll(facts, DefaultThresholds(), now).Rows
 	subjects := slices.SortedFunc(maps.Keys(all), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) })
 	var b strings.Builder
 	for _, s := range subjects {
