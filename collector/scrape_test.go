@@ -175,7 +175,7 @@ func TestScraperOfATargetThatIsAway(t *testing.T) {
 	go func() { done <- s.Run(ctx) }()
 	failed := func() float64 { return testutil.ToFloat64(r.metrics.Scrapes.WithLabelValues(metrics.ScrapeFailed)) }
 	r.eventually(t, "it was read", func() bool { return len(r.sink.blocks()) == 1 })
-	for _, trouble := range []string{"status 503", "status 302", "garbage", scrapeText(0)} {
+	for _, trouble := range []string{"status 503", "status 302", "garbage", scrapeText(0), scrapeText(9e9)} {
 		p.set(trouble)
 		was := failed()
 		r.eventually(t, trouble, func() bool { return failed() >= was+5 })
