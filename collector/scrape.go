@@ -27,6 +27,7 @@ const (
 	scrapeTimeout  = 10 * time.Second // of one, from its connection to its last byte
 	scrapeLimit    = 32 << 20         // bytes of an answer, unpacked
 	scrapesMissed  = 3                // intervals without an answer that are no gap yet
+	startAhead     = time.Minute      // how far ahead of ours the clock may be that tells the start of the process
 )
 
 // SourceDescheduler is the source of gaps in which the descheduler's metrics could not be read, and the name under which it is
@@ -136,6 +137,9 @@ func (s *Scraper) read(ctx context.Context) (trail.ScrapeObservation, error) {
 		return o, fmt.Errorf("%s: %w", s.target.URL, err)
 	}
 	o.At, o.Target = s.c.Clock(), SourceDescheduler
+	if o.StartedAt.After(o.At.Add(startAhead)) {
+		return o, fmt.Errorf("%s: %s is %s, which is to come: its clock or ours is wrong", s.target.URL, familyProcess, o.StartedAt.Format(time.RFC3339))
+	}
 	return o, nil
 }
 
@@ -172,7 +176,7 @@ func decodeScrape(body *io.LimitedReader) (trail.ScrapeObservation, error) {
 	switch {
 	case families[familyBuild] == nil && !o.Plugin:
 		return o, errors.New("no " + familyBuild + ": expected the metrics of a descheduler")
-	case !(started > 0 && started < math.MaxInt32*1000.0):
+	case !(started > 0 && started < 1e11): // the year 5138
 		return o, fmt.Errorf("%s %v: expected the time at which the descheduler was started", familyProcess, started)
 	}
 	o.StartedAt = time.UnixMilli(int64(math.Round(started * 1000))).UTC()

@@ -55,7 +55,11 @@ func TestDecodeScrape(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, trail.ScrapeObservation{
 		StartedAt: time.Date(2026, 11, 21, 0, 33, 33, 590e6, time.UTC), Version: "v0.36.0", Plugin: true,
-		Blocks: []trail.BlockCount{{"cooldown", "n1", "shop", 5}, {"too_hot", "n1", "shop", 1}, {"cooldown", "n2", "shop", 3}},
+		Blocks: []trail.BlockCount{
+			{Reason: "cooldown", Node: "n1", Namespace: "shop", Count: 5},
+			{Reason: "too_hot", Node: "n1", Namespace: "shop", Count: 1},
+			{Reason: "cooldown", Node: "n2", Namespace: "shop", Count: 3},
+		},
 	}, got)
 
 	bare, err := decodeText("descheduler_build_info{DeschedulerVersion=\"v0.30.0\"} 0\nprocess_start_time_seconds 1.79522121359e+09\n")
@@ -171,7 +175,7 @@ func TestScraperOfATargetThatIsAway(t *testing.T) {
 	go func() { done <- s.Run(ctx) }()
 	failed := func() float64 { return testutil.ToFloat64(r.metrics.Scrapes.WithLabelValues(metrics.ScrapeFailed)) }
 	r.eventually(t, "it was read", func() bool { return len(r.sink.blocks()) == 1 })
-	for _, trouble := range []string{"status 503", "status 302", "garbage", scrapeText(0)} {
+	for _, trouble := range []string{"status 503", "status 302", "garbage", scrapeText(0), scrapeText(9e9)} {
 		p.set(trouble)
 		was := failed()
 		r.eventually(t, trouble, func() bool { return failed() >= was+5 })

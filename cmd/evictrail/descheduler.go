@@ -99,6 +99,14 @@ func (f *deschedulerFlags) checkMetrics(cmd *cobra.Command) error {
 	case f.every < time.Second:
 		return usagef("descheduler-metrics-interval %s: expected at least 1s", f.every)
 	}
+	for flag, file := range map[string]string{"token-file": f.tokenFile, "ca-file": f.caFile} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.ReadFile(file); err != nil {
+			return fmt.Errorf("descheduler-metrics-%s: %w", flag, err)
+		}
+	}
 	return nil
 }
 

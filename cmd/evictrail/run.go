@@ -43,10 +43,16 @@ Who asked for an eviction, with which words, and what was refused, only audit ev
 send audit events to /audit, or --audit-file follows their log; --eviction-observer serves an admission webhook on
 /admission that allows everything. 'evictrail generate manifests' writes what the cluster needs for either.
 
+What decides an eviction beforehand, and what was held back, only the descheduler knows: its policy comes from --descheduler-policy,
+from --descheduler-configmap, which needs get, list and watch on that ConfigMap, or from --migration-cooldown and its like;
+--descheduler-metrics-url reads its metrics, at port 10258 of its pod.
+
 /metrics, /livez and /readyz are served on --listen; /readyz says which watch is not working.`,
 		Example: `  evictrail run
   evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail
   evictrail run --audit-file /var/log/kubernetes/audit/audit.log   # on a control-plane node
+  evictrail run --descheduler-configmap openshift-kube-descheduler-operator/descheduler
+  evictrail run --descheduler-metrics-url https://descheduler.kube-system.svc:10258/metrics --descheduler-metrics-insecure
   evictrail run --listen :8443 --auth=none --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens --eviction-observer`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
