@@ -136,6 +136,19 @@ func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywher
 	seen := map[string]bool{}
 	var bounds []time.Time
 	for _, f := range added {
+		switch f.Kind {
+		case trail.KindBlocksObserved:
+			continue // what the counters say changes no mark
+		case trail.KindDeschedulerStarted: // its memory begins anew; that there is one at all also says who may have asked before
+			everywhere = true
+			from := d.before(f)
+			if !from.IsZero() {
+				from = f.OccurredAt.Add(-time.Second)
+			}
+			bounds = append(bounds, from)
+			continue
+		default:
+		}
 		switch f.Subject.Kind {
 		case trail.SubjectNode:
 			if !seen[f.Subject.Name] {
@@ -161,11 +174,12 @@ func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywher
 	return nodes, everywhere, since
 }
 
-// before gives the time of the last fact of the same subject that is older than f, zero where there is none.
+// before gives the time of the last fact of the same subject that is older than f, zero where there is none. The counters of
+// the descheduler stand beside the state of the subject and do not count.
 func (d *derivation) before(f trail.Fact) time.Time {
 	var last time.Time
 	for _, other := range d.facts[f.Subject] {
-		if other.OccurredAt.Before(f.OccurredAt) && other.OccurredAt.After(last) {
+		if other.Kind != trail.KindBlocksObserved && other.OccurredAt.Before(f.OccurredAt) && other.OccurredAt.After(last) {
 			last = other.OccurredAt
 		}
 	}

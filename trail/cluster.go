@@ -55,13 +55,14 @@ func (c *Cluster) node(name string) Derived { return c.Rows[Subject{SubjectNode,
 
 // loopsOf gives the loops that are about a VM, in the order of their openings.
 func (c *Cluster) loopsOf(namespace, name string) []Loop {
+	return slices.DeleteFunc(c.allLoops(), func(l Loop) bool { return l.Namespace != namespace || l.VMI != name })
+}
+
+// allLoops gives all loops, in the order of their openings.
+func (c *Cluster) allLoops() []Loop {
 	var out []Loop
 	for _, d := range c.Rows {
-		for _, l := range d.Loops {
-			if l.Namespace == namespace && l.VMI == name {
-				out = append(out, l)
-			}
-		}
+		out = append(out, d.Loops...)
 	}
 	return byOpening(out)
 }

@@ -273,21 +273,23 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 	r := n.lastRequest(p, at)
 	switch {
 	case p.Strategy == strategyExternal:
-		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "nothing: its owner has to move it"
+		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "do nothing: its owner has to move it"
 	case e != nil:
 		b.WaitingSince = later(b.WaitingSince, e.MarkedAt)
 		n.blocksMarked(b, e, p)
 	case r != nil && r.Answer == AnswerPDB:
-		b.Blocker, b.Reason, b.Next = BlockerPDB, "a PodDisruptionBudget forbids it: "+r.AnswerText, "nothing: the API server refuses the eviction"
+		b.Blocker, b.Reason, b.Next = BlockerPDB, "a PodDisruptionBudget forbids it: "+r.AnswerText, "do nothing: the API server refuses the eviction"
 	case p.NotMigratable != "" && p.Strategy != "" && p.Strategy != strategyNone || r != nil && r.Answer == AnswerNotMigratable:
 		b.notMigratable(p)
 	case r == nil && !p.evictable():
 		b.Blocker, b.Reason = BlockerOptedOut, "its eviction strategy "+strategyText(p.Strategy)+" does not ask to be moved"
-		b.Next = "nothing: an eviction of its pod shuts it down"
+		b.Next = "do nothing: an eviction of its pod shuts it down"
 	default:
-		b.Blocker, b.Reason, b.Next = BlockerQueued, "nobody has asked to evict it since the drain began", "nothing, until its pod is evicted"
-		if r != nil {
-			b.Reason, b.Next = "lastly, at "+clock(r.RequestedAt)+": "+r.outcome(), "nothing, until its pod is evicted again"
+		b.Blocker, b.Reason, b.Next = BlockerQueued, "nobody has asked to evict it since the drain began", "do nothing until its pod is evicted"
+		if n.env.drainTainted(n.name, at) {
+			b.Reason, b.Next = "KubeVirt has made no migration for it yet", "make one, when a slot is free"
+		} else if r != nil {
+			b.Reason, b.Next = "lastly, at "+clock(r.RequestedAt)+": "+r.outcome(), "do nothing until its pod is evicted again"
 		}
 	}
 }
@@ -318,7 +320,7 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement) {
 
 func (b *DrainBlocker) notMigratable(p *Placement) {
 	b.Blocker, b.Reason = BlockerNotMigratable, "it cannot be live-migrated: "+p.NotMigratable
-	b.Next = "nothing: it refuses each eviction"
+	b.Next = "do nothing: it refuses each eviction"
 	if !p.NotMigratableSince.IsZero() {
 		b.WaitingSince = later(b.WaitingSince, p.NotMigratableSince)
 	}

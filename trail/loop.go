@@ -141,7 +141,7 @@ var loopNames = map[LoopKind]string{
 	LoopDualRetry:          "dual retry loop",
 	LoopEndlessRetry:       "endless retry",
 	LoopPingPong:           "ping-pong",
-	LoopChurn:              "churn",
+	LoopChurn:              "case of churn",
 	LoopBudgetPinned:       "blocked descheduler",
 	LoopPriorityInversion:  "priority inversion",
 	LoopUnansweredExternal: "unanswered eviction",

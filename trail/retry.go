@@ -302,7 +302,7 @@ const strategyExternal = "External"
 
 func dualSummary(e *Evacuation, failed, again int, others []string, last Migration) string {
 	text := fmt.Sprintf("Two controllers work against each other on %s: KubeVirt failed %s to move %s (lastly: %s) and tries on, while the descheduler",
-		e.Node, times(failed), e.vm(), last.whyFailed())
+		e.Node, times(failed), e.vm(), last.whyShort())
 	var did []string
 	if len(others) > 0 {
 		did = append(did, fmt.Sprintf("evicts %s of the node: %s", counted(len(others), "other VM"), strings.Join(others, ", ")))
@@ -315,7 +315,7 @@ func dualSummary(e *Evacuation, failed, again int, others []string, last Migrati
 
 func endlessSummary(e *Evacuation, failed int, last Migration) string {
 	return fmt.Sprintf("KubeVirt failed %s to move %s away from %s since %s (lastly: %s) and tries on without end.",
-		times(failed), e.vm(), e.Node, clock(e.MarkedAt), last.whyFailed())
+		times(failed), e.vm(), e.Node, clock(e.MarkedAt), last.whyShort())
 }
 
 func times(n int) string {

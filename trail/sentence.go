@@ -139,6 +139,21 @@ func (p Placement) shutdown(d Derived) []string {
 	return text
 }
 
+// takenInstead tells the dual retry loops around other VMs in which the descheduler took this one since a time.
+func (c *Cluster) takenInstead(namespace, vmi string, since time.Time) []string {
+	var text []string
+	for _, l := range c.allLoops() {
+		for _, x := range l.Evidence {
+			if l.Kind == LoopDualRetry && x.VMI == namespace+"/"+vmi && l.Namespace+"/"+l.VMI != x.VMI && !x.At.Before(since) {
+				text = append(text, fmt.Sprintf("The descheduler took it from %s while KubeVirt kept failing to move %s/%s: part of a %s since %s.",
+					l.Node, l.Namespace, l.VMI, l.name(), clock(l.OpenedAt)))
+				break
+			}
+		}
+	}
+	return text
+}
+
 // request finds the request that began the evacuation, nil where nobody saw it.
 func (e Evacuation) request(requests []EvictionRequest) *EvictionRequest {
 	for i := range requests {
@@ -331,6 +346,7 @@ func cooldownNow(d Derived, now time.Time) string {
 // tellLoops tells the loops that the VM is part of and that were open since a time, and what to do about the first that is
 // open still.
 func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []string, advice string) {
+	text = c.takenInstead(namespace, vmi, since)
 	for _, l := range c.loopsOf(namespace, vmi) {
 		switch {
 		case !l.open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
@@ -417,8 +433,11 @@ func (m Migration) cause() string {
 	return fmt.Sprintf("for: %s, %s", m.Trigger, m.TriggerConfidence)
 }
 
+// whyShort gives the class and the reason of a failure, without KubeVirt's own text.
+func (m Migration) whyShort() string { return fmt.Sprintf("%s, %s", m.FailureClass, m.FailureReason) }
+
 func (m Migration) whyFailed() string {
-	text := fmt.Sprintf("%s, %s", m.FailureClass, m.FailureReason)
+	text := m.whyShort()
 	if m.FailureText != "" {
 		text += " (" + strings.TrimSpace(m.FailureText) + ")"
 	}

@@ -38,6 +38,23 @@ type Obstacle struct {
 	Reason    string       `json:"reason,omitempty"` // finer: a wait_reason, a failure class
 }
 
+// obstacleNames say of some VMs what is in their way.
+var obstacleNames = map[ObstacleKind]string{
+	ObstacleGone:          "not running",
+	ObstacleMigrating:     "on the way",
+	ObstacleExternal:      "left to the owner (External)",
+	ObstacleNotMigratable: "not migratable",
+	ObstacleFailing:       "failing",
+	ObstacleWaiting:       "waiting",
+	ObstacleBackoff:       "in backoff",
+	ObstacleGivenUp:       "failed by hand and not retried",
+	ObstacleStrategy:      "without a strategy that moves it",
+	ObstacleCooldown:      "in cooldown",
+	ObstacleOptedOut:      "opted out",
+	ObstacleSlots:         "kept from the descheduler by others",
+	ObstacleNobodyAsks:    "free to move, asked by nobody",
+}
+
 // NotAnswer is what evictrail says to the question why a VM, or a node's VMs, do not move.
 type NotAnswer struct {
 	Node      string     `json:"node"`
@@ -88,7 +105,7 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	} else {
 		var parts []string
 		for _, k := range order {
-			parts = append(parts, fmt.Sprintf("%d %s", count[k], strings.ReplaceAll(string(k), "_", " ")))
+			parts = append(parts, fmt.Sprintf("%d %s", count[k], obstacleNames[k]))
 		}
 		text = append(text, fmt.Sprintf("of its %s: %s", plural(len(a.Obstacles), "VM"), strings.Join(parts, ", ")))
 	}
