@@ -142,7 +142,7 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 	if err != nil {
 		return nil, err
 	}
-	return added, s.Alive(ctx, cluster, facts[len(facts)-1].ObservedAt)
+	return added, s.Alive(ctx, cluster, lastSeen(facts))
 }
 
 // lastSeen gives the time of the last sight among facts.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -64,19 +65,38 @@ func incident(cluster string, vms int) []trail.Fact {
 	return facts
 }
 
-// dump reads everything that users can read but the time of storing.
+// dump reads everything that users can read but the time of storing, and loops that were refuted on the way. What is due
+// by the time at which the cluster was last seen is derived first.
 func dump(t *testing.T, s *store.Store) map[string][]string {
 	t.Helper()
+	clusters, err := s.Clusters(t.Context())
+	require.NoError(t, err)
+	for _, cluster := range clusters {
+		at, err := s.LastAlive(t.Context(), cluster)
+		require.NoError(t, err)
+		_, err = s.DeriveDue(t.Context(), cluster, at)
+		require.NoError(t, err)
+	}
 	out := map[string][]string{}
-	for view, drop := range map[string]string{
-		"eviction_requests": "", "evacuations": "", "migrations": "", "migration_phases": "", "placements": "", "gaps": "", "timeline": "", "events": "stored_at",
+	for view, which := range map[string]string{
+		"eviction_requests": "", "evacuations": "", "migrations": "", "migration_phases": "", "placements": "", "gaps": "", "events": "",
+		"cooldown_decisions": "", "cooldowns_now": "", "loops": "WHERE closed_by IS DISTINCT FROM 'refuted'", "drains": "", "drain_blockers": "", "timeline": "",
 	} {
-		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - '%s')::text FROM evictrail_v1.%s v ORDER BY 1", drop, view))
+		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'stored_at')::text FROM evictrail_v1.%s v %s ORDER BY 1", view, which))
 		require.NoError(t, err)
 		out[view], err = pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
 	}
 	return out
+}
+
+// dumpOf gives what a database holds that got the facts at once.
+func dumpOf(t *testing.T, cluster string, facts []trail.Fact) map[string][]string {
+	t.Helper()
+	s := storetest.New(t)
+	_, err := s.Append(t.Context(), cluster, facts)
+	require.NoError(t, err)
+	return dump(t, s)
 }
 
 func TestAppend(t *testing.T) {
@@ -87,7 +107,8 @@ func TestAppend(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, added, len(facts))
 	rows := dump(t, s)
-	require.Len(t, rows["events"], len(facts))
+	require.Len(t, rows["events"], len(facts)+2, "the facts, and that a backoff began and was over")
+	require.Len(t, rows["cooldown_decisions"], 2)
 	require.Len(t, rows["evacuations"], 1)
 	require.Contains(t, rows["evacuations"][0], `"outcome": "migrated"`)
 	require.Contains(t, rows["evacuations"][0], `"failed_attempts": 1`)
@@ -104,10 +125,7 @@ func TestAppend(t *testing.T) {
 func TestAppendInAnyOrderAndSize(t *testing.T) {
 	t.Parallel()
 	facts := incident("c1", 3)
-	whole := storetest.New(t)
-	_, err := whole.Append(t.Context(), "c1", facts)
-	require.NoError(t, err)
-	want := dump(t, whole)
+	want := dumpOf(t, "c1", facts)
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 5 {
 		s := storetest.New(t)
@@ -137,7 +155,7 @@ func TestRederiveGivesTheSameRows(t *testing.T) {
 	for _, cluster := range []string{"c1", "c2"} {
 		n, err := s.Rederive(t.Context(), cluster)
 		require.NoError(t, err)
-		require.Equal(t, 10, n, "five VMs, and what was looked at around them: their node, two rules, two sources")
+		require.Equal(t, 12, n, "five VMs, and what was looked at around them: their two nodes, two rules, two sources; and the cluster as a whole")
 	}
 	require.Equal(t, want, dump(t, s))
 }
@@ -263,4 +281,102 @@ func TestFarTimesGoToTheDefaultPartition(t *testing.T) {
 	var stray int
 	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stray))
 	require.Equal(t, 1, stray)
+}
+
+// TestLateCordonBehindABlock sees a node's cordon late, after a counter of the descheduler named the node: the mark before
+// both is seen in the light of the cordon all the same.
+func TestLateCordonBehindABlock(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	tracker := trail.NewTracker("c1")
+	at := func(seconds int) trail.Seen { return trail.Seen{At: start.Add(time.Duration(seconds) * time.Second)} }
+	see := func(o trail.Observation) {
+		_, err := s.Append(t.Context(), "c1", tracker.Observe(o))
+		require.NoError(t, err)
+	}
+	vmi := func(rv, mark string, seen trail.Seen) trail.VMIObservation {
+		return trail.VMIObservation{
+			Seen: seen, Meta: trail.Meta{UID: "v1", Namespace: "shop", Name: "db", ResourceVersion: rv, CreatedAt: start}, Node: "n1", Phase: "Running", Mark: mark,
+		}
+	}
+	see(vmi("10", "", at(1)))
+	see(vmi("11", "n1", at(10)))
+	see(trail.ScrapeObservation{Seen: at(40), Target: "d", StartedAt: start, Blocks: []trail.BlockCount{{Reason: "cooldown", Node: "n1", Namespace: "shop", Count: 1}}})
+	late := at(60)
+	late.Listed = true
+	see(trail.NodeObservation{Seen: late, Meta: trail.Meta{UID: "n", Name: "n1", ResourceVersion: "9"}, Unschedulable: true})
+	live := dump(t, s)
+	require.Contains(t, live["evacuations"][0], `"trigger": "drain"`)
+	_, err := s.Rederive(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Equal(t, live, dump(t, s))
+}
+
+// TestTimeAloneChangesRows derives a stuck evacuation again when only time has passed: the loop opens at the moment at which its
+// condition became true, and a backoff runs out.
+func TestTimeAloneChangesRows(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	tracker := trail.NewTracker("c1")
+	var facts []trail.Fact
+	rv := 10
+	meta := func(uid, name string, created time.Time) trail.Meta {
+		rv++
+		return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: created}
+	}
+	see := func(o trail.Observation) { facts = append(facts, tracker.Observe(o)...) }
+	see(trail.VMIObservation{Seen: trail.Seen{At: start}, Meta: meta("v1", "db", start), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
+	see(trail.VMIObservation{Seen: trail.Seen{At: start}, Meta: meta("v1", "db", start), Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: "n1"})
+	for i := range 3 {
+		at := start.Add(time.Duration(i+1) * time.Minute)
+		name := fmt.Sprintf("kubevirt-evacuation-%d", i)
+		see(trail.MigrationObservation{
+			Seen: trail.Seen{At: at}, Meta: meta(name, name, at.Add(-10*time.Second)), VMI: "db", Evacuation: true, EvacuationNode: "n1", Phase: "Failed",
+			PhaseTimes: []trail.PhaseTime{{Phase: "Scheduling", At: at.Add(-9 * time.Second)}, {Phase: "Failed", At: at}},
+		})
+	}
+	_, err := s.Append(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	before := dump(t, s)
+	require.Empty(t, before["loops"])
+	require.Len(t, before["cooldowns_now"], 1)
+	sink := s.For("c1")
+	require.NoError(t, sink.Alive(t.Context(), start.Add(9*time.Minute+59*time.Second)))
+	require.Empty(t, dump(t, s)["loops"])
+	require.NoError(t, sink.Alive(t.Context(), start.Add(10*time.Minute+7*time.Second)))
+	after := dump(t, s)
+	require.Len(t, after["loops"], 1)
+	require.Contains(t, after["loops"][0], `"opened_at": "2026-11-21T00:10:00+00:00"`)
+	require.Empty(t, after["cooldowns_now"])
+	n, err := s.DeriveDue(t.Context(), "c1", start.Add(10*time.Minute+7*time.Second))
+	require.NoError(t, err)
+	require.Zero(t, n, "nothing is due twice")
+	_, err = s.Rederive(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Equal(t, after, dump(t, s))
+}
+
+// TestThresholds sets other thresholds: what was derived by the old ones is derived anew, and a loop that is none by the
+// new ones stays as refuted.
+func TestThresholds(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	require.NoError(t, s.Judge(t.Context(), "c1", trail.DefaultThresholds()))
+	last, err := s.LastAlive(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Zero(t, last)
+	strict := trail.DefaultThresholds()
+	strict.Failures, strict.FailingFor = 1, time.Second
+	require.NoError(t, s.Judge(t.Context(), "c1", strict))
+	_, err = s.Append(t.Context(), "c1", incident("c1", 1))
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(dump(t, s)["loops"], ""), "endless_retry")
+	require.NoError(t, s.Judge(t.Context(), "c1", trail.DefaultThresholds()))
+	_, err = s.DeriveStale(t.Context(), "c1", nil)
+	require.NoError(t, err)
+	require.Empty(t, dump(t, s)["loops"])
+	rows, err := s.ListJSON(t.Context(), store.Loops, trail.Query{})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	require.Contains(t, string(rows[0]), `"closed_by": "refuted"`)
 }

@@ -319,7 +319,10 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement) {
 }
 
 func (b *DrainBlocker) notMigratable(p *Placement) {
-	b.Blocker, b.Reason = BlockerNotMigratable, "it cannot be live-migrated: "+p.NotMigratable
+	b.Blocker, b.Reason = BlockerNotMigratable, "it cannot be live-migrated"
+	if p.NotMigratable != "" {
+		b.Reason += ": " + p.NotMigratable
+	}
 	b.Next = "do nothing: it refuses each eviction"
 	if !p.NotMigratableSince.IsZero() {
 		b.WaitingSince = later(b.WaitingSince, p.NotMigratableSince)
@@ -348,7 +351,7 @@ func waitText(m *Migration) string {
 // evacuationAt gives the evacuation of a guest from the node that was open at a time, nil where none was.
 func (n *node) evacuationAt(p *Placement, at time.Time) *Evacuation {
 	for i := range n.Evacuations {
-		if e := &n.Evacuations[i]; e.VMIUID == p.VMIUID && e.during(at) {
+		if e := &n.Evacuations[i]; e.VMIUID == p.VMIUID && n.within(interval{e.MarkedAt, e.EndedAt}, at) {
 			return e
 		}
 	}
@@ -359,7 +362,7 @@ func (n *node) evacuationAt(p *Placement, at time.Time) *Evacuation {
 func (n *node) lastRequest(p *Placement, at time.Time) *EvictionRequest {
 	var last *EvictionRequest
 	for i := range n.Requests {
-		if r := &n.Requests[i]; r.VMIUID == p.VMIUID && r.byOthers() && !r.RequestedAt.After(at) && !r.RequestedAt.Before(p.FromAt) {
+		if r := &n.Requests[i]; r.VMIUID == p.VMIUID && r.byOthers() && n.within(interval{from: r.RequestedAt}, at) && !r.RequestedAt.Before(p.FromAt) {
 			last = r
 		}
 	}

@@ -104,13 +104,24 @@ func (r *EvictionRequest) vm() string { return r.Namespace + "/" + r.VMI }
 // vm names the VM of an evacuation.
 func (e *Evacuation) vm() string { return e.Namespace + "/" + e.VMI }
 
-// at gives the placements that the node held at a time.
+// guests gives the placements that the node held at a time.
 func (n *node) guests(at time.Time) []*Placement {
 	var out []*Placement
 	for i := range n.Placements {
-		if p := &n.Placements[i]; (interval{p.FromAt, p.ToAt}).holds(at) {
+		if p := &n.Placements[i]; n.within(interval{p.FromAt, p.ToAt}, at) {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// within tells whether a time lies in an interval. What lies ahead of us, as clocks of the cluster may, is looked at again
+// when it has come.
+func (n *node) within(i interval, at time.Time) bool {
+	for _, t := range []time.Time{i.from, i.to} {
+		if t.After(at) {
+			n.now.reached(t)
+		}
+	}
+	return i.holds(at)
 }

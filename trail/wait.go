@@ -121,11 +121,11 @@ type waiting struct {
 	before []*migration // those created before it, of the same VM
 }
 
-// divide tells, for each part of the time, why the migration waited.
+// divide tells, for each part of the time, why the migration waited; while it waits, also for the moment itself.
 func (w *waiting) divide(whole interval) []waitSpan {
 	times := []time.Time{whole.from}
 	for _, t := range w.changes() {
-		if t.After(whole.from) && t.Before(whole.to) {
+		if t.After(whole.from) && (t.Before(whole.to) || t.Equal(whole.to) && w.m.waited.goesOn) {
 			times = append(times, t)
 		}
 	}
@@ -154,10 +154,10 @@ func (w *waiting) changes() []time.Time {
 	return out
 }
 
-// wakeAt notes when time alone changes the reason.
+// wakeAt notes when time alone changes the reason: when a backoff ends, or where a clock of the cluster is before ours.
 func (w *waiting) wakeAt(now *moment) {
-	if until := w.backoffUntil(); !until.IsZero() {
-		now.reached(until)
+	for _, t := range w.changes() {
+		now.reached(t)
 	}
 }
 
