@@ -100,8 +100,11 @@ func everything(t *testing.T, url string) map[string][]string {
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	out := map[string][]string{}
-	for _, view := range []string{"eviction_requests", "evacuations", "migrations", "migration_phases", "placements", "gaps", "timeline", "events"} {
-		result, err := conn.Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'stored_at')::text FROM evictrail_v1.%s v ORDER BY 1", view))
+	for view, which := range map[string]string{
+		"eviction_requests": "", "evacuations": "", "migrations": "", "migration_phases": "", "placements": "", "gaps": "", "timeline": "", "events": "",
+		"cooldown_decisions": "", "cooldowns_now": "", "loops": "WHERE closed_by IS DISTINCT FROM 'refuted'", "drains": "", "drain_blockers": "",
+	} {
+		result, err := conn.Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'stored_at')::text FROM evictrail_v1.%s v %s ORDER BY 1", view, which))
 		require.NoError(t, err)
 		out[view], err = pgx.CollectRows(result, pgx.RowTo[string])
 		require.NoError(t, err)

@@ -23,6 +23,11 @@ type truth struct {
 	Requests    []requestTruth    `json:"eviction_requests"`
 	Evacuations []evacuationTruth `json:"evacuations"`
 	Migrations  []migrationTruth  `json:"migrations"`
+
+	Loops             []loopTruth     `json:"loops"`
+	LoopsWithoutAudit []loopTruth     `json:"loops_without_audit"`
+	Backoffs          []backoffTruth  `json:"backoffs"`
+	Cooldowns         []cooldownTruth `json:"cooldowns"`
 }
 
 type requestTruth struct {
@@ -78,8 +83,8 @@ type phaseRow struct {
 	At    time.Time `json:"at"`
 }
 
-// TestRecordings plays every recording and compares requests, evacuations, migrations and phases with what really
-// happened, also when it is played twice, with watches that are cut, with a server that forgets its history, and with an
+// TestRecordings plays every recording and compares requests, evacuations, migrations and phases, loops, backoffs and
+// cooldowns with what really happened, also when it is played twice, with watches that are cut, with a server that forgets its history, and with an
 // audit log that comes late, much too late, or never.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
@@ -121,6 +126,13 @@ func TestRecordings(t *testing.T) {
 				}
 				compareEvacuations(t, url, want.Evacuations, audit)
 				compareMigrations(t, url, want.Migrations, audit)
+				loops := want.Loops
+				if !audit {
+					loops = want.LoopsWithoutAudit
+				}
+				compareLoops(t, url, name, loops)
+				compareBackoffs(t, url, want.Backoffs)
+				compareCooldowns(t, url, want.Cooldowns)
 				if way == "expired" {
 					require.NotEmpty(t, before["gaps"], "each gap is a row")
 				}
@@ -166,7 +178,9 @@ func rederive(t *testing.T, url, cluster string) {
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	defer s.Close()
-	for _, table := range []string{"eviction_requests", "evacuations", "migrations", "placements", "gaps", "timeline"} {
+	for _, table := range []string{
+		"eviction_requests", "evacuations", "migrations", "placements", "cooldown_decisions", "loops", "drains", "drain_blockers", "gaps", "timeline",
+	} {
 		execSQL(t, url, "DELETE FROM evictrail."+table)
 	}
 	n, err := s.Rederive(t.Context(), cluster)
