@@ -43,9 +43,10 @@ type heat struct {
 	acts     int // after so many acts it is over; negative: not before its time
 }
 
-// hot tells whether a node is over the target.
+// hot tells whether a node is over the target. Without the gate the descheduler evicts all of a hot node, which makes
+// the next one hot, without end: there only plots make heat.
 func (c *cluster) hot(n *node) bool {
-	return n.heated(c.clock.now) || c.options.natural && n.load > c.tooMuch()
+	return n.heated(c.clock.now) || c.options.natural && c.descheduler.gate && n.load > c.tooMuch()
 }
 
 // heated tells whether a plot keeps the node over the target.

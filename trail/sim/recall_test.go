@@ -121,15 +121,17 @@ func withoutRequests(facts []trail.Fact) []trail.Fact {
 // properties tells which promise of Derive a run breaks: neither the order of the facts nor seeing them twice matters.
 func properties(r Run, facts []trail.Fact, rows map[trail.Subject]trail.Derived) string {
 	chance := rand.New(rand.NewPCG(r.Seed, 1))
+	twice := slices.Concat(facts, facts)
+	chance.Shuffle(len(twice), func(i, j int) { twice[i], twice[j] = twice[j], twice[i] })
+	if again, _ := derive(twice, r.End); sameRows(rows, again) {
+		return ""
+	}
 	shuffled := slices.Clone(facts)
 	chance.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 	if again, _ := derive(shuffled, r.End); !sameRows(rows, again) {
 		return "shuffled facts give other rows"
 	}
-	if again, _ := derive(slices.Concat(facts, shuffled), r.End); !sameRows(rows, again) {
-		return "facts told twice give other rows"
-	}
-	return ""
+	return "facts told twice give other rows"
 }
 
 // sameRows compares all rows of all subjects.

@@ -24,6 +24,8 @@ type Run struct {
 type options struct {
 	nodes, vms   int
 	hours        time.Duration
+	loops        int     // plots that make loops
+	misses       int     // plots that make what only looks like one
 	natural      bool    // nodes also become hot by the load of their guests
 	flaky        float64 // share of migrations that fail for no reason of a plot
 	policySeen   bool
@@ -51,8 +53,9 @@ func newCluster(seed uint64) *cluster {
 		userEvery:  25 * time.Minute, restartEvery: 40 * time.Minute, statusEvery: 30 * time.Second,
 	}
 	o.vms = max(10, min(60, o.nodes*d.from(3, 9)))
+	o.misses = d.from(1, 3)
 	if seed%2 == 0 {
-		o.natural, o.flaky = true, 0.03
+		o.natural, o.flaky, o.loops, o.misses = true, 0.03, d.from(1, 2), 1
 	}
 	return assemble(d, o, pick(d, v160, v160, v160, v164, v184, v184, v184queue, v190, v190, v190))
 }
@@ -69,16 +72,12 @@ func assemble(d dice, o options, r release) *cluster {
 
 // play runs a cluster to its end.
 func (c *cluster) play(seed uint64) Run {
-	r := Run{Seed: seed, KubeVirt: c.release.version, Injected: c.options.natural, Start: c.clock.now}
+	r := Run{Seed: seed, KubeVirt: c.release.version, Injected: c.options.loops > 0, Start: c.clock.now}
 	c.build()
 	free := slices.Clone(c.nodes[:len(c.nodes)-1]) // one node at least stays out of the plots
 	c.dice.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
-	if r.Injected {
-		free = c.inject(loopPlots, c.dice.from(1, 2), free)
-		c.inject(nearMisses, 1, free)
-	} else {
-		c.inject(nearMisses, c.dice.from(1, 3), free)
-	}
+	free = c.inject(loopPlots, c.options.loops, free)
+	c.inject(nearMisses, c.options.misses, free)
 	c.live()
 	c.descheduler.begin()
 	stop := c.clock.now.Add(c.options.hours)
