@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -89,17 +90,7 @@ type visit struct {
 
 // candidates gives the launcher pods that run on a node, in any order: it differs between cycles.
 func (d *descheduler) candidates(n *node) []*pod {
-	var pods []*pod
-	for _, v := range n.guests {
-		if !v.optedOut && v.vmi.pod.phase == "Running" {
-			pods = append(pods, v.vmi.pod)
-		}
-	}
-	for _, m := range d.c.active {
-		if m.target != nil && m.target.node == n.meta.Name && m.target.phase == "Running" && m.vmi.pod != m.target {
-			pods = append(pods, m.target)
-		}
-	}
+	pods := slices.DeleteFunc(d.c.podsOn(n), func(p *pod) bool { return p.vmi.vm.optedOut || p.phase != "Running" })
 	d.c.dice.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
 	return pods
 }

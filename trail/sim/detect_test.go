@@ -17,7 +17,7 @@ func derive(facts []trail.Fact, now time.Time) (map[trail.Subject]trail.Derived,
 		for _, l := range d.Loops {
 			if !told[l.ID] {
 				told[l.ID] = true
-				out = append(out, found{string(l.Kind), Loop{l.Node, l.Namespace, l.VMI, l.OpenedAt, l.ClosedAt, string(l.ClosedBy)}})
+				out = append(out, found{string(l.Kind), Loop{l.Node, l.Namespace, l.VMI, l.OpenedAt, l.ClosedAt, string(l.ClosedBy), string(l.Path)}})
 			}
 		}
 	}

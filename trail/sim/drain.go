@@ -28,9 +28,8 @@ func (c *cluster) drain(n *node, patience time.Duration, done func()) {
 }
 
 func (d *drain) begin() {
-	for _, v := range d.node.guests {
+	for _, p := range d.c.podsOn(d.node) {
 		d.waiting++
-		p := v.vmi.pod
 		d.c.clock.after(d.c.dice.between(0, 10*time.Millisecond), func() { d.ask(p) })
 	}
 	if d.waiting == 0 {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -50,6 +51,20 @@ func (p *pod) observation(seen trail.Seen, meta trail.Meta) trail.PodObservation
 		}
 	}
 	return o
+}
+
+// podsOn gives the launcher pods on a node that have not ended: those of its guests, and targets of migrations.
+func (c *cluster) podsOn(n *node) []*pod {
+	var pods []*pod
+	for _, v := range n.guests {
+		pods = append(pods, v.vmi.pod)
+	}
+	for _, m := range c.active {
+		if m.target != nil && m.target.node == n.meta.Name && m.vmi.pod != m.target {
+			pods = append(pods, m.target)
+		}
+	}
+	return slices.DeleteFunc(pods, (*pod).ended)
 }
 
 // annotate sets or removes eviction-in-progress.

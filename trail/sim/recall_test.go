@@ -42,7 +42,7 @@ func TestDualRetryRecallAndPrecision(t *testing.T) {
 	t.Parallel()
 	results := make([]result, *simRuns)
 	eachAtOnce(*simRuns, func(i int) { results[i] = compare(New(*simSeed + uint64(i))) })
-	full, marks, all := score{}, score{}, summary{kinds: map[string]int{}, closed: map[string]int{}}
+	full, marks, all := score{}, score{}, summary{kinds: map[string]int{}, closed: map[string]int{}, paths: map[string]int{}}
 	for _, r := range results {
 		require.Empty(t, r.broken, "seed %d", r.seed)
 		full.add(r.full)
@@ -149,7 +149,7 @@ func inOrder(loops []found) []found {
 // score counts what was found of what was there.
 type score struct {
 	truth, found, right int
-	cause               int // right ones that are closed by what really closed them
+	cause, path         int // right ones whose end, and whose beginning, is told by its real cause
 	wrong               []string
 }
 
@@ -165,7 +165,8 @@ func share(part, whole int) float64 {
 }
 
 func (s *score) add(o score) {
-	s.truth, s.found, s.right, s.cause = s.truth+o.truth, s.found+o.found, s.right+o.right, s.cause+o.cause
+	s.truth, s.found, s.right = s.truth+o.truth, s.found+o.found, s.right+o.right
+	s.cause, s.path = s.cause+o.cause, s.path+o.path
 	s.wrong = append(s.wrong, o.wrong...)
 }
 
@@ -190,6 +191,9 @@ func match(r Run, source string, truth []Loop, loops []found) score {
 		s.right++
 		if dual[i].ClosedBy == want.ClosedBy {
 			s.cause++
+		}
+		if dual[i].Path == want.Path {
+			s.path++
 		}
 		dual = slices.Delete(dual, i, i+1)
 	}
@@ -216,7 +220,7 @@ func (l Loop) text(start time.Time) string {
 // summary is what the runs were made of.
 type summary struct {
 	runs, observations, facts int
-	kinds, closed             map[string]int
+	kinds, closed, paths      map[string]int
 }
 
 func (s *summary) add(r result) {
@@ -228,23 +232,25 @@ func (s *summary) add(r result) {
 	}
 	for _, l := range r.truth {
 		s.closed[cmp.Or(l.ClosedBy, "open")]++
+		s.paths[l.Path]++
 	}
 }
 
-// table tells the outcome as people read it.
+// table tells the outcome as people read it. Paths and ends are told, not judged: the path is partly a guess from outside.
 func table(full, marks score, all summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d runs, %d observations, %d facts\n\n", all.runs, all.observations, all.facts)
-	fmt.Fprintf(&b, "%-14s %7s %7s %7s %9s %10s %12s\n", "dual_retry", "there", "found", "right", "recall", "precision", "right cause")
+	fmt.Fprintf(&b, "%-14s %7s %7s %7s %9s %10s %11s %11s\n", "dual_retry", "there", "found", "right", "recall", "precision", "right path", "right end")
 	for _, row := range []struct {
 		name string
 		score
 	}{{"with audit", full}, {"without audit", marks}} {
-		fmt.Fprintf(&b, "%-14s %7d %7d %7d %8.2f%% %9.2f%% %11.2f%%\n", row.name, row.truth, row.found, row.right,
-			100*row.recall(), 100*row.precision(), 100*share(row.cause, row.right))
+		fmt.Fprintf(&b, "%-14s %7d %7d %7d %8.2f%% %9.2f%% %10.2f%% %10.2f%%\n", row.name, row.truth, row.found, row.right,
+			100*row.recall(), 100*row.precision(), 100*share(row.path, row.right), 100*share(row.cause, row.right))
 	}
 	b.WriteString(shares("found, by kind", all.kinds))
 	b.WriteString(shares("there, by what closed them", all.closed))
+	b.WriteString(shares("there, by how they came about", all.paths))
 	return b.String()
 }
 

@@ -15,6 +15,7 @@ type Loop struct {
 	OpenedAt  time.Time // when the API server received the descheduler's request; UTC
 	ClosedAt  time.Time // zero where it was open at the end
 	ClosedBy  string    // empty where it was open at the end
+	Path      string    // why the descheduler could act although the eviction was under way
 }
 
 // What closes a loop (docs: architecture §4).
@@ -23,6 +24,14 @@ const (
 	ClosedByCancelled = "cancelled"
 	ClosedByVMIGone   = "vmi_gone"
 	ClosedByQuiet     = "quiet"
+)
+
+// The ways into a loop (docs: architecture §4).
+const (
+	PathAnnotationLost   = "annotation_lost"   // KubeVirt took eviction-in-progress off after the failure
+	PathFreeSlot         = "free_slot"         // the eviction holds a slot of the descheduler, another one is free
+	PathRequestForgotten = "request_forgotten" // the descheduler swept the eviction out of its cache
+	PathGateOff          = "gate_off"          // it has no such cache
 )
 
 // The limits of the rule (docs: architecture §4).
@@ -34,6 +43,7 @@ const (
 // evacuation is the truth about one mark: until it is gone KubeVirt tries to move the guest.
 type evacuation struct {
 	node, namespace, vmi string
+	pod                  *pod      // the source
 	failed               time.Time // the latest failure of an attempt; zero while none failed
 }
 
@@ -49,7 +59,7 @@ func newLedger() *ledger { return &ledger{on: map[*evacuation]int{}, acted: map[
 
 // opened notes a new mark.
 func (c *cluster) opened(v *vmi) *evacuation {
-	e := &evacuation{node: v.mark, namespace: v.vm.namespace, vmi: v.vm.name}
+	e := &evacuation{node: v.mark, namespace: v.vm.namespace, vmi: v.vm.name, pod: v.pod}
 	for _, l := range []*ledger{c.all, c.marks} {
 		l.open = append(l.open, e)
 	}
@@ -73,10 +83,24 @@ func (c *cluster) act(n *node, answer trail.RequestAnswer, inherited bool) {
 	if h := n.heatAt(c.clock.now); h != nil && answer == trail.AnswerMarked && len(n.curses) == 0 {
 		h.acts--
 	}
-	c.all.act(n.meta.Name, c.clock.now)
+	c.all.act(n.meta.Name, c.clock.now, c.path)
 	if answer == trail.AnswerMarked && c.markTells(n, inherited) {
-		c.marks.act(n.meta.Name, c.clock.now)
+		c.marks.act(n.meta.Name, c.clock.now, c.path)
 	}
+}
+
+// path tells why the descheduler can act although it asked for the evacuation before, or saw its annotation.
+func (c *cluster) path(e *evacuation) string {
+	_, cached := c.descheduler.cache[e.pod.meta.UID]
+	switch {
+	case !c.descheduler.gate:
+		return PathGateOff
+	case !c.release.follows:
+		return PathAnnotationLost
+	case cached:
+		return PathFreeSlot
+	}
+	return PathRequestForgotten
 }
 
 // markTells tells whether a mark alone shows that the descheduler left it: by its annotation since v1.7, unless that was
@@ -89,7 +113,7 @@ func (c *cluster) markTells(n *node, inherited bool) bool {
 }
 
 // act opens a loop for every evacuation on the node an attempt of which failed before and not too long ago.
-func (l *ledger) act(node string, at time.Time) {
+func (l *ledger) act(node string, at time.Time, path func(*evacuation) string) {
 	l.quiet(node, at)
 	l.acted[node] = at
 	for _, e := range l.open {
@@ -98,7 +122,7 @@ func (l *ledger) act(node string, at time.Time) {
 			continue
 		}
 		l.on[e] = len(l.loops)
-		l.loops = append(l.loops, Loop{Node: node, Namespace: e.namespace, VMI: e.vmi, OpenedAt: at})
+		l.loops = append(l.loops, Loop{Node: node, Namespace: e.namespace, VMI: e.vmi, OpenedAt: at, Path: path(e)})
 	}
 }
 
