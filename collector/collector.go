@@ -41,6 +41,7 @@ type Config struct {
 
 	LastAlive time.Time     // when the store was last told that we are alive; zero: never. The time since is a gap
 	Extra     []Observation // taken when the collector is made, such as the descheduler's policy; optional
+	Policy    *PolicyMap    // the ConfigMap with the descheduler's policy, which is then watched; optional
 	Backoff   *wait.Backoff // between attempts to list and watch; nil: client-go's own, 0.8 s to 30 s
 }
 
@@ -62,6 +63,7 @@ type Collector struct {
 	out     *writer
 
 	rejected map[string]bool      // the owner's: objects whose rejection was logged
+	problem  string               // the owner's: the last problem of the descheduler's policy, which was logged
 	lastAt   map[string]time.Time // the owner's: last notice of each resource
 	selfGap  bool                 // the owner's: the gap of our own downtime is still to be told
 
@@ -86,7 +88,7 @@ func New(config Config) (*Collector, error) {
 		moved: make(chan struct{}),
 	}
 	c.out = newWriter(config)
-	for _, r := range resources {
+	for _, r := range config.watched() {
 		c.feeds = append(c.feeds, &feed{watched: r, c: c})
 		c.Metrics.Watch(r.name)
 	}
@@ -94,6 +96,14 @@ func New(config Config) (*Collector, error) {
 		c.observe(context.Background(), extra(trail.Seen{At: config.Clock()}))
 	}
 	return c, nil
+}
+
+// watched gives the resources to watch.
+func (c Config) watched() []watched {
+	if c.Policy == nil {
+		return resources
+	}
+	return append(slices.Clone(resources), c.Policy.watched())
 }
 
 // wasAway tells whether time has passed since we were last alive. None has when a recording is played again: then the
@@ -187,6 +197,9 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 		})
 		c.Log.Info("watch listed anew", "resource", n.feed.String(), "reason", cause, "elapsed", now.Sub(last))
 	}
+	if len(n.objects) == 0 && n.feed.kind == trail.ObjectPolicy {
+		c.judgePolicy(n.feed.String() + " " + noPolicy)
+	}
 	present := make(map[string]struct{}, len(n.objects))
 	for _, o := range n.objects {
 		present[string(o.UID)] = struct{}{}
@@ -212,6 +225,9 @@ func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.S
 }
 
 func (c *Collector) observe(ctx context.Context, o trail.Observation) {
+	if p, ok := o.(trail.PolicyObservation); ok {
+		c.judgePolicy(p.Problem)
+	}
 	facts := c.Tracker.Observe(o)
 	if len(facts) == 0 {
 		return

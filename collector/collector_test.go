@@ -145,7 +145,13 @@ func (l *lockedBuffer) String() string {
 
 func start(t *testing.T, a *api, s *sink, change func(*Config)) *running {
 	t.Helper()
-	server := httptest.NewServer(a)
+	return startOn(t, a, a, s, change)
+}
+
+// startOn starts a collector on an API that is served by another handler.
+func startOn(t *testing.T, serve http.Handler, a *api, s *sink, change func(*Config)) *running {
+	t.Helper()
+	server := httptest.NewServer(serve)
 	t.Cleanup(server.Close)
 	log := &lockedBuffer{}
 	config := Config{

@@ -1,5 +1,5 @@
-// Package collector sees a cluster: the Kubernetes API (list and watch), audit events and admission reviews go in, facts
-// go out to a Sink.
+// Package collector sees a cluster: the Kubernetes API (list and watch), audit events, admission reviews and the metrics of
+// the descheduler go in, facts go out to a Sink.
 //
 // Each watched resource has a client-go Reflector over slim types of our own: a few fields are decoded straight into
 // a trail.Observation, the rest of the object is never kept. The Reflector's store is not a cache but the collector
@@ -7,13 +7,13 @@
 // object the trail.Tracker remembers, in a few words.
 //
 //	Reflector goroutines --queue--> owner goroutine (Tracker) --batches--> writer goroutine (Sink)
-//	Audit, Follow, Reviewed ------>
+//	Audit, Follow, Reviewed, Scraper -->
 //
 // One goroutine owns the Tracker. Both queues are bounded and nothing is dropped: when the Sink stands still the
 // watches stand still, and what a watch loses by that becomes a gap. Run starts everything and returns when its
 // context ends and what was taken is stored.
 //
 // Read watch.go for list and watch, slim.go for decoding, then one file per noun: vmi.go, pod.go, migration.go, node.go,
-// kubevirt.go, kubeevent.go. What is told to us instead of watched: auditreader.go (a stream of audit events), audit.go
-// (one of them), admission.go (one review), request.go (how they reach the owner), follow.go (a log file).
+// kubevirt.go, policy.go, kubeevent.go. What is told to us instead of watched: auditreader.go (a stream of audit events), audit.go
+// (one of them), admission.go (one review), request.go (how they reach the owner), follow.go (a log file). What we ask for: scrape.go.
 package collector

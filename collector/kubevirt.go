@@ -1,8 +1,6 @@
 package collector
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 
 	"github.com/evictrail/evictrail/trail"
@@ -55,16 +53,4 @@ func decodeKubeVirt(raw []byte, m trail.Meta) (Observation, error) {
 		WorkloadUpdateMethods:   v.Spec.WorkloadUpdateStrategy.WorkloadUpdateMethods,
 	}}
 	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
-}
-
-// Policy observes the text of a descheduler's policy. The object that it makes of it is named by its content, so the
-// same policy read again is the same.
-func Policy(text []byte) Observation {
-	sum := sha256.Sum256(text)
-	uid := hex.EncodeToString(sum[:8])
-	return func(s trail.Seen) trail.Observation {
-		return trail.PolicyObservation{
-			Seen: s, Meta: trail.Meta{UID: uid, Name: "descheduler-policy", ResourceVersion: "1"}, Text: string(text),
-		}
-	}
 }

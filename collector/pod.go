@@ -17,6 +17,7 @@ type slimPod struct {
 			Domain             string  `json:"kubevirt.io/domain"`
 			MigrationJobName   string  `json:"kubevirt.io/migrationJobName"`
 			EvictionInProgress *string `json:"descheduler.alpha.kubernetes.io/eviction-in-progress"`
+			PreferNoEviction   *string `json:"descheduler.alpha.kubernetes.io/prefer-no-eviction"`
 		} `json:"annotations"`
 		OwnerReferences []struct {
 			Kind string `json:"kind"`
@@ -51,6 +52,7 @@ func decodePod(raw []byte, m trail.Meta) (Observation, error) {
 		MigrationName:      a.MigrationJobName,
 		EvictionInProgress: text(a.EvictionInProgress),
 		HasInProgress:      a.EvictionInProgress != nil,
+		PreferNoEviction:   a.PreferNoEviction != nil,
 	}
 	for _, owner := range v.Metadata.OwnerReferences {
 		if owner.Kind == string(trail.ObjectVMI) {

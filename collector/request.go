@@ -22,11 +22,11 @@ const busyBacklog = backlog / 2
 // reviewed bounds the reviews that wait for the owner goroutine.
 const reviewed = 1000
 
-// told are requests for the owner goroutine, and where it says how many facts the writer must have stored for them to
-// be durable.
+// told are observations for the owner goroutine that no watch made, and where it says how many facts the writer must
+// have stored for them to be durable.
 type told struct {
-	requests []Request
-	ticket   chan uint64
+	seen   []Observation
+	ticket chan uint64
 }
 
 // Audit takes the audit events of one body and returns when they are stored. Errors: ErrBusy, ErrTooLarge, of a body
@@ -62,25 +62,39 @@ func (c *Collector) tell(ctx context.Context, requests []Request) error {
 	if len(requests) == 0 {
 		return nil
 	}
-	t := told{requests: requests, ticket: make(chan uint64, 1)}
+	seen := make([]Observation, 0, len(requests))
+	for _, r := range requests {
+		seen = append(seen, func(s trail.Seen) trail.Observation { return r(s) })
+	}
+	upto, err := c.hand(ctx, seen)
+	if err != nil {
+		return fmt.Errorf("take %d audit events: %w", len(requests), err)
+	}
+	return c.out.stored(ctx, upto)
+}
+
+// hand hands observations to the owner goroutine and returns when they are taken, with how many facts the writer must
+// have stored for theirs to be durable.
+func (c *Collector) hand(ctx context.Context, seen []Observation) (upto uint64, err error) {
+	t := told{seen: seen, ticket: make(chan uint64, 1)}
 	select {
 	case c.told <- t:
 	case <-ctx.Done():
-		return fmt.Errorf("take %d audit events: %w", len(requests), ctx.Err())
+		return 0, ctx.Err()
 	}
 	select {
 	case upto := <-t.ticket:
-		return c.out.stored(ctx, upto)
+		return upto, nil
 	case <-ctx.Done():
-		return fmt.Errorf("take %d audit events: %w", len(requests), ctx.Err())
+		return 0, ctx.Err()
 	}
 }
 
-// takeTold observes requests: the owner's.
+// takeTold observes what was handed over: the owner's.
 func (c *Collector) takeTold(ctx context.Context, t told) {
 	now := c.Clock()
-	for _, r := range t.requests {
-		c.observe(ctx, r(trail.Seen{At: now}))
+	for _, o := range t.seen {
+		c.observe(ctx, o(trail.Seen{At: now}))
 	}
 	t.ticket <- c.out.taken()
 }

@@ -74,7 +74,7 @@ func TestReviewsAreTakenOrCounted(t *testing.T) {
 	c.Reviewed(other)
 	require.InDelta(t, 1, testutil.ToFloat64(c.metrics.Reviews.WithLabelValues(metrics.ReviewSkipped)), 0)
 
-	c.told <- told{ticket: make(chan uint64, 1), requests: []Request{func(s trail.Seen) trail.RequestObservation { // the owner stands still
+	c.told <- told{ticket: make(chan uint64, 1), seen: []Observation{func(s trail.Seen) trail.Observation { // the owner stands still
 		<-block
 		return review.Request(s)
 	}}}

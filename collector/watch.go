@@ -20,7 +20,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// watched is one resource that is watched, in all namespaces.
+// watched is one resource that is watched, in all namespaces, or one object of it.
 type watched struct {
 	name     string // plural, as in the API's path
 	group    string // empty for the core group
@@ -28,16 +28,18 @@ type watched struct {
 	kind     trail.ObjectKind
 	selector string // label selector
 	decode   decoder
+
+	namespace, object string // the one object that is watched; empty: all
 }
 
 // resources are watched in this order of starting; their watches have no common order.
 var resources = []watched{
-	{"kubevirts", "kubevirt.io", "v1", trail.ObjectKubeVirt, "", decodeKubeVirt},
-	{"nodes", "", "v1", trail.ObjectNode, "", decodeNode},
-	{"virtualmachineinstances", "kubevirt.io", "v1", trail.ObjectVMI, "", decodeVMI},
-	{"virtualmachineinstancemigrations", "kubevirt.io", "v1", trail.ObjectMigration, "", decodeMigration},
-	{"pods", "", "v1", trail.ObjectPod, "kubevirt.io=virt-launcher", decodePod},
-	{"events", "", "v1", trail.ObjectKubeEvent, "", decodeKubeEvent},
+	{name: "kubevirts", group: "kubevirt.io", version: "v1", kind: trail.ObjectKubeVirt, decode: decodeKubeVirt},
+	{name: "nodes", version: "v1", kind: trail.ObjectNode, decode: decodeNode},
+	{name: "virtualmachineinstances", group: "kubevirt.io", version: "v1", kind: trail.ObjectVMI, decode: decodeVMI},
+	{name: "virtualmachineinstancemigrations", group: "kubevirt.io", version: "v1", kind: trail.ObjectMigration, decode: decodeMigration},
+	{name: "pods", version: "v1", kind: trail.ObjectPod, selector: "kubevirt.io=virt-launcher", decode: decodePod},
+	{name: "events", version: "v1", kind: trail.ObjectKubeEvent, decode: decodeKubeEvent},
 }
 
 // find finds a watched resource by its plural.
@@ -77,18 +79,33 @@ func Check(name string, raw []byte) error {
 }
 
 func (r watched) path() string {
+	base := "/apis/" + r.group + "/" + r.version + "/"
 	if r.group == "" {
-		return "/api/" + r.version + "/" + r.name
+		base = "/api/" + r.version + "/"
 	}
-	return "/apis/" + r.group + "/" + r.version + "/" + r.name
+	if r.namespace != "" {
+		base += "namespaces/" + r.namespace + "/"
+	}
+	return base + r.name
 }
 
 // String names the resource as kubectl does.
 func (r watched) String() string {
-	if r.group == "" {
+	switch {
+	case r.object != "":
+		return r.name + " " + r.namespace + "/" + r.object
+	case r.group == "":
 		return r.name
 	}
 	return r.name + "." + r.group
+}
+
+// where says in which namespaces the resource is watched.
+func (r watched) where() string {
+	if r.namespace != "" {
+		return "in namespace " + r.namespace
+	}
+	return "in all namespaces"
 }
 
 // newClient makes a REST client that knows no types: answers are read by our own decoders, errors as Status.
@@ -110,6 +127,9 @@ func newClient(config *rest.Config) (rest.Interface, error) {
 func (f *feed) listWatch(client rest.Interface) *cache.ListWatch {
 	request := func(options metav1.ListOptions) *rest.Request {
 		options.LabelSelector = f.selector
+		if f.object != "" {
+			options.FieldSelector = "metadata.name=" + f.object
+		}
 		return client.Get().AbsPath(f.path()).VersionedParams(&options, metav1.ParameterCodec)
 	}
 	return &cache.ListWatch{
@@ -266,7 +286,7 @@ func (f *feed) explain(err error) string {
 	case err == nil || expired(err):
 		return ""
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("no right to watch %s: grant get, list and watch on %s in all namespaces (%v)", f, f, err)
+		return fmt.Sprintf("no right to watch %s: grant get, list and watch on %s %s (%v)", f, f, f.where(), err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("the API server does not accept our credentials for %s: renew the kubeconfig or the service account token (%v)", f, err)
 	case apierrors.IsNotFound(err) && f.group != "":

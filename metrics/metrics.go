@@ -24,6 +24,7 @@ type Metrics struct {
 	AuditLastEvent    prometheus.Gauge       // Unix seconds
 	AuditEnabled      prometheus.Gauge       // 1 when audit events are expected
 	Reviews           *prometheus.CounterVec // result
+	Scrapes           *prometheus.CounterVec // result
 }
 
 // New makes the instruments and registers them, with the collectors of the Go runtime, the process and the build.
@@ -75,10 +76,13 @@ func New(reg prometheus.Registerer) *Metrics {
 		Reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: AdmissionReviewsTotal, Help: "Admission reviews that the observer answered, by what became of them.",
 		}, []string{LabelResult}),
+		Scrapes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: ScrapesTotal, Help: "Scrapes of the descheduler's metrics, by how they went.",
+		}, []string{LabelResult}),
 	}
 	reg.MustRegister(
 		m.Facts, m.CommitLag, m.StoreUp, m.StoreErrors, m.StoreWrite, m.WatchLastActivity, m.WatchRestarts,
-		m.WatchSynced, m.TrackedObjects, m.QueueLength, m.AuditEvents, m.AuditLastEvent, m.AuditEnabled, m.Reviews,
+		m.WatchSynced, m.TrackedObjects, m.QueueLength, m.AuditEvents, m.AuditLastEvent, m.AuditEnabled, m.Reviews, m.Scrapes,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		version.NewCollector("evictrail"),
 	)
@@ -97,6 +101,9 @@ func (m *Metrics) startAtZero() {
 	}
 	for _, result := range []string{ReviewTaken, ReviewSkipped, ReviewDropped} {
 		m.Reviews.WithLabelValues(result)
+	}
+	for _, result := range []string{ScrapeOK, ScrapeFailed} {
+		m.Scrapes.WithLabelValues(result)
 	}
 	for _, op := range []string{OpAppend, OpAlive, OpResume} {
 		m.StoreErrors.WithLabelValues(op)

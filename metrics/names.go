@@ -16,6 +16,7 @@ const (
 	AuditLastEventTimestamp    = "evictrail_audit_last_event_timestamp_seconds"
 	AuditEnabled               = "evictrail_audit_enabled"
 	AdmissionReviewsTotal      = "evictrail_admission_reviews_total"
+	ScrapesTotal               = "evictrail_scrapes_total"
 )
 
 // The labels.
@@ -56,6 +57,12 @@ const (
 	ReviewTaken   = "taken"
 	ReviewSkipped = "skipped" // of something else than a virt-launcher pod
 	ReviewDropped = "dropped" // found no room
+)
+
+// How a scrape of the descheduler's metrics went: values of LabelResult of ScrapesTotal.
+const (
+	ScrapeOK     = "ok"
+	ScrapeFailed = "failed"
 )
 
 // The operations of the store: values of LabelOp.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -79,22 +80,88 @@ func (d *derivation) env(ctx context.Context, subjects []trail.Subject) (*trail.
 			delete(wanted, s)
 		}
 	}
-	if len(wanted) > 0 {
-		around := sortedSubjects(wanted)
-		if err := d.share(ctx, around); err != nil {
-			return nil, nil, err
-		}
-		more, err := factsOf(ctx, d.tx, d.cluster, around)
-		if err != nil {
-			return nil, nil, err
-		}
-		facts = append(facts, more...)
+	more, err := d.surrounding(ctx, wanted)
+	if err != nil {
+		return nil, nil, err
 	}
+	facts = append(facts, more...)
 	pods := map[trail.Subject]bool{}
 	for _, f := range facts {
 		if f.Subject.Kind == trail.SubjectPod {
 			pods[f.Subject] = true
 		}
 	}
-	return trail.NewEnv(facts), sortedSubjects(pods), nil
+	env := trail.NewEnv(facts)
+	env.Judge(d.thresholds)
+	return env, sortedSubjects(pods), nil
+}
+
+// surrounding reads the facts of what surrounds VMs. Nodes are held, as they are derived after the VMs; the rest is shared.
+func (d *derivation) surrounding(ctx context.Context, wanted map[trail.Subject]bool) ([]trail.Fact, error) {
+	var nodes, shared []trail.Subject
+	for _, s := range sortedSubjects(wanted) {
+		if s.Kind == trail.SubjectNode {
+			nodes = append(nodes, s)
+		} else {
+			shared = append(shared, s)
+		}
+	}
+	if err := d.hold(ctx, nodes); err != nil {
+		return nil, err
+	}
+	var facts []trail.Fact
+	for _, s := range nodes {
+		facts = append(facts, d.facts[s]...)
+	}
+	if len(shared) == 0 {
+		return facts, nil
+	}
+	if err := d.share(ctx, shared); err != nil {
+		return nil, err
+	}
+	more, err := factsOf(ctx, d.tx, d.cluster, shared)
+	return append(facts, more...), err
+}
+
+// envAround reads what surrounds nodes and the cluster as a whole: the rules in force, and the rows of the VMs that touch
+// them.
+func (d *derivation) envAround(ctx context.Context, subjects []trail.Subject) (*trail.Env, error) {
+	facts, err := d.surrounding(ctx, map[trail.Subject]bool{
+		{Kind: trail.SubjectConfig, Name: string(trail.ObjectKubeVirt)}: true, {Kind: trail.SubjectConfig, Name: string(trail.ObjectPolicy)}: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	env := trail.NewEnv(facts)
+	env.Judge(d.thresholds)
+	around := map[string]*trail.Rows{}
+	var nodes []string
+	for _, s := range subjects {
+		if s.Kind == trail.SubjectNode {
+			nodes = append(nodes, clean(s.Name))
+			around[clean(s.Name)] = &trail.Rows{}
+		} else {
+			around[""] = &trail.Rows{}
+		}
+	}
+	if len(nodes) > 0 {
+		err = errors.Join(
+			collectAround(ctx, d, placementsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]trail.Placement { return &r.Placements }),
+			collectAround(ctx, d, evacuationsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]trail.Evacuation { return &r.Evacuations }),
+			collectAround(ctx, d, requestsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]trail.EvictionRequest { return &r.Requests }),
+			collectAround(ctx, d, attemptsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]trail.Migration { return &r.Attempts }),
+			collectAround(ctx, d, holdsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]trail.Decision { return &r.Decisions }),
+		)
+	}
+	if around[""] != nil && err == nil {
+		err = collectAround(ctx, d, stuckQuery, nodes, around, func(r *trail.Rows) *[]trail.Evacuation { return &r.Evacuations })
+	}
+	for _, s := range subjects {
+		rows := around[""]
+		if s.Kind == trail.SubjectNode {
+			rows = around[clean(s.Name)]
+		}
+		env.Around(s, *rows)
+	}
+	return env, err
 }

@@ -43,7 +43,7 @@ func BenchmarkDerive(b *testing.B) {
 		env := trail.NewEnv(facts)
 		b.Run(fmt.Sprintf("facts=%d", len(facts)), func(b *testing.B) {
 			for b.Loop() {
-				trail.Derive(trail.VMISubject("shop", "db-0"), facts, env)
+				trail.Derive(trail.VMISubject("shop", "db-0"), facts, env, start)
 			}
 			b.ReportMetric(float64(len(facts))*float64(b.N)/b.Elapsed().Seconds(), "facts/s")
 		})

@@ -81,7 +81,10 @@ func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subje
 			return count, err
 		}
 		err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
-			d := &derivation{tx: tx, cluster: cluster, facts: map[trail.Subject][]trail.Fact{}}
+			d, err := newDerivation(ctx, tx, cluster, time.Time{})
+			if err != nil {
+				return err
+			}
 			if err := d.hold(ctx, subjects); err != nil {
 				return err
 			}
@@ -192,7 +195,7 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) erro
 	if err := d.derive(ctx, fresh); err != nil {
 		return err
 	}
-	if err := d.replace(ctx, anew); err != nil {
+	if err := d.replace(ctx, anew, true); err != nil {
 		return err
 	}
 	_, err = d.tx.Exec(ctx, freshQuery, args)

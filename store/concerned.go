@@ -11,12 +11,12 @@ import (
 )
 
 // A fact about a node can change what marks since the fact before it mean, one about the rules or a gap those of all
-// nodes.
+// nodes; one about the descheduler also what the ends of migrations mean to it.
 const concernedQuery = `
 SELECT DISTINCT subject
 FROM evictrail.events
 WHERE cluster = @cluster
-  AND kind IN ('evacuation_marked', 'migration_seen')
+  AND kind IN ('evacuation_marked', 'migration_seen', 'migration_completed')
   AND (node = ANY(@nodes) OR @everywhere)
   AND occurred_at >= @since
 ORDER BY subject`

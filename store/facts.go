@@ -116,7 +116,10 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 	}
 	var added []trail.Fact
 	err := s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
-		d := &derivation{tx: tx, cluster: cluster, facts: map[trail.Subject][]trail.Fact{}}
+		d, err := newDerivation(ctx, tx, cluster, lastSeen(facts))
+		if err != nil {
+			return err
+		}
 		vms, err := d.concernedByRequests(ctx, facts)
 		if err != nil {
 			return err
@@ -140,6 +143,17 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 		return nil, err
 	}
 	return added, s.Alive(ctx, cluster, facts[len(facts)-1].ObservedAt)
+}
+
+// lastSeen gives the time of the last sight among facts.
+func lastSeen(facts []trail.Fact) time.Time {
+	var last time.Time
+	for _, f := range facts {
+		if f.ObservedAt.After(last) {
+			last = f.ObservedAt
+		}
+	}
+	return last
 }
 
 // subjectsOf gives the subjects of the facts, each once, sorted: the order in which all writers take them.

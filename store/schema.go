@@ -118,7 +118,8 @@ GRANT SELECT ON public.evictrail_schema TO evictrail_writer;
 GRANT INSERT ON evictrail.events TO evictrail_writer;
 GRANT INSERT, UPDATE, DELETE ON
     evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations,
-    evictrail.placements, evictrail.gaps, evictrail.timeline
+    evictrail.placements, evictrail.cooldown_decisions, evictrail.loops, evictrail.drains, evictrail.drain_blockers, evictrail.gaps,
+    evictrail.timeline
 TO evictrail_writer;
 `
 

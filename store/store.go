@@ -95,7 +95,7 @@ FROM evictrail.clusters
 WHERE cluster = @cluster`
 	var at time.Time
 	err := s.pool.QueryRow(ctx, query, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&at)
-	if errors.Is(err, pgx.ErrNoRows) {
+	if errors.Is(err, pgx.ErrNoRows) || at.Unix() == 0 { // only its thresholds are known
 		return time.Time{}, nil
 	}
 	return at.UTC(), explain("read when we were last alive", err)
@@ -129,7 +129,11 @@ func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) ([]trail.
 	return c.store.Append(ctx, c.cluster, facts)
 }
 
-// Alive is Store.Alive.
+// Alive is Store.Alive, and derives again what time alone has changed.
 func (c *ClusterStore) Alive(ctx context.Context, at time.Time) error {
-	return c.store.Alive(ctx, c.cluster, at)
+	if err := c.store.Alive(ctx, c.cluster, at); err != nil {
+		return err
+	}
+	_, err := c.store.DeriveDue(ctx, c.cluster, at)
+	return err
 }

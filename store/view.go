@@ -22,8 +22,11 @@ type View struct {
 	Brief []string // the columns that it shows
 }
 
-// HasNode tells whether rows can be asked for by node, namespace and VMI.
+// HasNode tells whether rows can be asked for by node.
 func (v View) HasNode() bool { return slices.Contains(v.where, "node") }
+
+// HasVM tells whether rows can be asked for by namespace and VMI.
+func (v View) HasVM() bool { return slices.Contains(v.where, "vmi") }
 
 var vmFilters = []string{"namespace", "vmi", "node"}
 
@@ -55,8 +58,10 @@ func (v View) args(q trail.Query) pgx.NamedArgs {
 	if q.Limit > 0 {
 		args["limit"] = q.Limit
 	}
-	if v.HasNode() {
-		args["namespace"], args["vmi"], args["node"] = q.Namespace, q.VMI, q.Node
+	for column, value := range map[string]string{"namespace": q.Namespace, "vmi": q.VMI, "node": q.Node} {
+		if slices.Contains(v.where, column) {
+			args[column] = value
+		}
 	}
 	return args
 }
@@ -134,33 +139,12 @@ WHERE subject = @subject
   AND (@cluster = '' OR cluster = @cluster)
 ORDER BY cluster`
 
-// ClustersOf names the clusters in which a VM is known; with a cluster given, that one or none.
-func (s *Store) ClustersOf(ctx context.Context, cluster, namespace, vmi string) ([]string, error) {
-	rows, err := s.pool.Query(ctx, clustersOfQuery, pgx.StrictNamedArgs{
-		"cluster": cluster, "subject": clean(trail.VMISubject(namespace, vmi).String()),
-	})
+// ClustersOf names the clusters in which a VM or a node is known; with a cluster given, that one or none.
+func (s *Store) ClustersOf(ctx context.Context, cluster string, of trail.Subject) ([]string, error) {
+	rows, err := s.pool.Query(ctx, clustersOfQuery, pgx.StrictNamedArgs{"cluster": cluster, "subject": clean(of.String())})
 	if err != nil {
-		return nil, explain("look for "+namespace+"/"+vmi, err)
+		return nil, explain("look for "+of.Name, err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, explain("look for "+namespace+"/"+vmi, err)
-}
-
-// History derives what was known of a VM at a moment: from the facts whose time is not after it. It is ErrNotFound
-// when there are none.
-func (s *Store) History(ctx context.Context, cluster, namespace, vmi string, at time.Time) (trail.Derived, error) {
-	subject := trail.VMISubject(namespace, vmi)
-	facts, err := factsOf(ctx, s.pool, cluster, []trail.Subject{subject})
-	if err != nil {
-		return trail.Derived{}, err
-	}
-	around, err := factsOf(ctx, s.pool, cluster, trail.EnvSubjects(facts))
-	if err != nil {
-		return trail.Derived{}, err
-	}
-	after := func(f trail.Fact) bool { return f.OccurredAt.After(at) }
-	if facts = slices.DeleteFunc(facts, after); len(facts) == 0 {
-		return trail.Derived{}, fmt.Errorf("history of %s/%s in cluster %s: %w", namespace, vmi, cluster, ErrNotFound)
-	}
-	return trail.Derive(subject, facts, trail.NewEnv(slices.DeleteFunc(around, after))), nil
+	return out, explain("look for "+of.Name, err)
 }

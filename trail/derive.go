@@ -12,24 +12,41 @@ type Derived struct {
 	Evacuations []Evacuation
 	Migrations  []Migration
 	Placements  []Placement
+	Decisions   []Decision
+	Loops       []Loop
+	Drains      []Drain
+	Blockers    []DrainBlocker
 	Gaps        []Gap
 	Timeline    []Line
+	NextAt      time.Time // when time alone will change these rows: then the subject is to be derived again. Zero: never
 }
 
-// Derive ties together the facts of one subject. It is pure: facts may come in any order and more than once, and the
-// same facts in the same Env always give the same rows.
-func Derive(subject Subject, facts []Fact, env *Env) Derived {
+// Derive ties together the facts of one subject as they stand at a time. It is pure: facts may come in any order and more
+// than once, and the same facts in the same Env always give the same rows. VMs come first: what belongs to a node, or to
+// the cluster, follows from their rows (Env.Around).
+func Derive(subject Subject, facts []Fact, env *Env, now time.Time) Derived {
+	m := moment{now: now}
+	d := derive(subject, facts, env, &m)
+	d.NextAt = m.next
+	return d
+}
+
+func derive(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	facts = distinct(sortedByTime(facts))
 	switch subject.Kind {
 	case SubjectVMI:
-		return deriveVMI(facts, env)
+		return deriveVMI(facts, env, now)
+	case SubjectNode:
+		return deriveNode(subject, facts, env, now)
 	case SubjectSource:
 		d := Derived{Gaps: deriveGaps(facts)}
 		d.Timeline = gapLines(d.Gaps)
 		return d
 	case SubjectPod:
 		return derivePod(subject, facts, env)
-	case SubjectNode, SubjectConfig, SubjectNamespace:
+	case SubjectCluster:
+		return deriveCluster(env, now)
+	case SubjectConfig, SubjectNamespace:
 		return Derived{Timeline: factLines(facts)}
 	case SubjectUnknown:
 	}
@@ -38,11 +55,11 @@ func Derive(subject Subject, facts []Fact, env *Env) Derived {
 
 // deriveVMI derives everything of one VM: its lives (one per VMI UID), its migrations, and the evacuations that own
 // some of them as attempts.
-func deriveVMI(facts []Fact, env *Env) Derived {
+func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	lives := livesOf(facts)
 	migrations := migrationsOf(facts, lives)
 	for _, l := range lives {
-		l.placements = placementsOf(l, migrations)
+		l.placements = placementsOf(l, migrations, facts)
 		l.evacuations = markedEvacuations(l, env)
 	}
 	assignAttempts(lives, migrations, env)
@@ -50,10 +67,15 @@ func deriveVMI(facts []Fact, env *Env) Derived {
 	attribute(lives, migrations, facts, env)
 	classify(lives, migrations, facts)
 	endPlacements(lives, facts, requests)
-	for _, l := range lives {
-		summarize(l, migrations)
-	}
 	var d Derived
+	for _, l := range lives {
+		d.Decisions = slices.Concat(d.Decisions, decideCooldowns(l, migrations, requests, env, now), decideBackoffs(l, migrations, env, now))
+		d.Loops = append(d.Loops, bouncing(l, migrations, env.thresholds, now)...)
+		summarize(l, migrations, facts)
+	}
+	inOrder(d.Decisions)
+	byOpening(d.Loops)
+	explainWaits(lives, migrations, facts, now)
 	for _, r := range requests {
 		d.Requests = append(d.Requests, r.EvictionRequest)
 	}

@@ -16,7 +16,7 @@
 // state; time arrives inside an observation or as an argument, in UTC. Nothing is safe for concurrent use unless it
 // says so; the collector's one goroutine owns the Tracker.
 //
-// One noun, one file: vmi.go, pod.go, migration.go, node.go, config.go, kubeevent.go, request.go and gap.go each hold
+// One noun, one file: vmi.go, pod.go, migration.go, node.go, config.go, kubeevent.go, request.go, scrape.go and gap.go each hold
 // what is seen of that noun and which facts it makes; told.go (one request, whoever saw it), met.go (what each request
 // did), action.go (who did the rest), requester.go, launcher.go, outcome.go (one migration), evacuation.go, attempt.go
 // (which migration belongs to which evacuation), trigger.go, failure.go, placement.go, ending.go and timeline.go hold

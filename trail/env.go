@@ -16,7 +16,11 @@ type Env struct {
 	known    map[Subject]bool   // pods whose VMI is known
 	kubevirt []configAt
 	policies []configAt
-	gaps     []Gap // in which marks could come and go unseen
+	starts   []Fact           // of the descheduler's processes
+	rows     map[Subject]Rows // of the VMs that touch a node
+
+	thresholds Thresholds
+	gaps       []Gap // in which marks could come and go unseen
 }
 
 // envSlack is how much later than a mark a cordon may show and still count as its cause: two watches have no common
@@ -25,7 +29,7 @@ const envSlack = time.Second
 
 // NewEnv makes an Env of the facts of nodes and of the rules in force, in any order.
 func NewEnv(facts []Fact) *Env {
-	e := &Env{nodes: map[string][]Fact{}, asked: map[Subject][]Fact{}, known: map[Subject]bool{}}
+	e := &Env{nodes: map[string][]Fact{}, asked: map[Subject][]Fact{}, known: map[Subject]bool{}, rows: map[Subject]Rows{}, thresholds: DefaultThresholds()}
 	var gaps []Fact
 	for _, f := range sortedByTime(facts) {
 		switch f.Subject.Kind {
@@ -41,16 +45,21 @@ func NewEnv(facts []Fact) *Env {
 			if d, ok := f.Detail.(*PodDetail); ok {
 				e.known[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
 			}
-		case SubjectUnknown:
+		case SubjectUnknown, SubjectCluster:
 		}
 	}
 	e.gaps = deriveGaps(gaps)
 	return e
 }
 
+// Judge sets the thresholds of loops; without it they are those of DefaultThresholds.
+func (e *Env) Judge(t Thresholds) { e.thresholds = t }
+
 func (e *Env) addConfig(f Fact) {
 	d, ok := f.Detail.(*ConfigDetail)
 	switch {
+	case f.Kind == KindDeschedulerStarted:
+		e.starts = append(e.starts, f)
 	case !ok:
 	case d.KubeVirt != nil:
 		e.kubevirt = append(e.kubevirt, configAt{f.OccurredAt, *d})
@@ -222,8 +231,30 @@ func (e *Env) settings(at time.Time) KubeVirtSettings {
 	return *in
 }
 
+// policy gives the descheduler's settings in force at the time: the latest seen before, else the first seen at all. Nil
+// where none were.
+func (e *Env) policy(at time.Time) *DeschedulerSettings {
+	var in *DeschedulerSettings
+	for i := range e.policies {
+		if p := &e.policies[i]; p.detail.Descheduler != nil && (in == nil || !p.at.After(at)) {
+			in = p.detail.Descheduler
+		}
+	}
+	return in
+}
+
+// descheduler gives the process of the descheduler at a time: the last that was started before. Nil where none is known.
+func (e *Env) descheduler(at time.Time) (start time.Time, process *DeschedulerDetail) {
+	for _, f := range e.starts {
+		if d, ok := f.Detail.(*DeschedulerDetail); ok && !f.OccurredAt.After(at) {
+			start, process = f.OccurredAt, d
+		}
+	}
+	return start, process
+}
+
 // deschedulerKnown tells whether a descheduler is known to be at work in the cluster.
-func (e *Env) deschedulerKnown() bool { return len(e.policies) > 0 }
+func (e *Env) deschedulerKnown() bool { return len(e.policies) > 0 || len(e.starts) > 0 }
 
 // marksSource tells whether KubeVirt of this version writes the eviction-source annotation (v1.7.0 and later).
 // Known is false where the version was not seen.

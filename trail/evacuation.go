@@ -1,6 +1,9 @@
 package trail
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Outcome is how an evacuation or a migration ended; empty while it goes on.
 type Outcome string
@@ -37,7 +40,10 @@ type Evacuation struct {
 	FailedAttempts    int            `json:"failed_attempts"` // aborted ones are not counted
 	LastFailureClass  FailureClass   `json:"last_failure_class,omitempty"`
 	LastFailureReason FailureReason  `json:"last_failure_reason,omitempty"`
-	FulfilledBy       string         `json:"fulfilled_by,omitempty"` // UID of the migration that moved the guest, whoever started it
+	NextRetryAt       time.Time      `json:"next_retry_at,omitzero"`       // before which KubeVirt makes no next attempt; zero unless one waits for that
+	FulfilledBy       string         `json:"fulfilled_by,omitempty"`       // UID of the migration that moved the guest, whoever started it
+	InProgress        string         `json:"in_progress,omitempty"`        // value of the pod's annotation eviction-in-progress; empty where none was seen
+	InProgressLostAt  time.Time      `json:"in_progress_lost_at,omitzero"` // when it was last taken off while the evacuation was open; zero while it is there
 	SeenLate          bool           `json:"seen_late"`
 }
 
@@ -142,18 +148,41 @@ func newEvacuation(l *life, f Fact, env *Env) *evacuation {
 	return e
 }
 
-// summarize counts the attempts of each evacuation of one VMI.
-func summarize(l *life, migrations []*migration) {
+// summarize counts the attempts of each evacuation of one VMI, and says when the next one may come.
+func summarize(l *life, migrations []*migration, facts []Fact) {
 	for _, e := range l.evacuations {
 		for _, m := range migrations {
 			if m.evacuation != e {
 				continue
 			}
 			e.Attempts++
-			if m.Outcome == OutcomeFailed {
+			switch {
+			case m.Outcome == OutcomeFailed:
 				e.FailedAttempts++
 				e.LastFailureClass, e.LastFailureReason = m.FailureClass, m.FailureReason
+				e.NextRetryAt = m.retryAt
+			case !m.SchedulingAt.IsZero() || m.Outcome != "": // it waits no more
+				e.NextRetryAt = time.Time{}
 			}
+		}
+		if e.Outcome != "" {
+			e.NextRetryAt = time.Time{}
+		}
+		e.annotated(l, facts)
+	}
+}
+
+// annotated tells what the annotation eviction-in-progress on the source pod was while the evacuation was open.
+func (e *evacuation) annotated(l *life, facts []Fact) {
+	for _, f := range facts {
+		if f.Reason != ReasonEvictionInProgress || f.VMIUID != l.uid || f.Node != e.Node || !e.during(f.OccurredAt) {
+			continue
+		}
+		if e.InProgressLostAt = f.OccurredAt; f.Kind == KindAnnotationSet {
+			e.InProgress, e.InProgressLostAt = strings.TrimPrefix(f.Value, "="), time.Time{}
 		}
 	}
 }
+
+// during tells whether the evacuation was open at a time.
+func (e *Evacuation) during(t time.Time) bool { return interval{e.MarkedAt, e.EndedAt}.holds(t) }

@@ -22,6 +22,16 @@ func (id FactID) String() string {
 // MarshalText gives the ID in UUID notation.
 func (id FactID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
+// UnmarshalText reads UUID notation.
+func (id *FactID) UnmarshalText(text []byte) error {
+	raw, err := hex.DecodeString(strings.ReplaceAll(string(text), "-", ""))
+	if err != nil || len(raw) != len(id) {
+		return fmt.Errorf("fact ID %q: expected a UUID", text)
+	}
+	copy(id[:], raw)
+	return nil
+}
+
 // hashID hashes the parts of a natural key, each preceded by its length so that no two keys collide by joining.
 func hashID(parts ...string) FactID {
 	h := sha256.New()
@@ -43,7 +53,7 @@ const (
 	ClockAPIServer      Clock = "apiserver"       // creationTimestamp, deletionTimestamp: 1 s resolution; audit events: 1 µs
 	ClockVirtController Clock = "virt_controller" // phaseTransitionTimestamps, condition times; 1 s resolution
 	ClockSourceNode     Clock = "source_node"     // migrationState start and end; 1 s resolution
-	ClockEmitter        Clock = "emitter"         // the component that emitted a Kubernetes Event; 1 s resolution
+	ClockEmitter        Clock = "emitter"         // the component that emitted a Kubernetes Event (1 s resolution) or tells of itself in its metrics
 	ClockObserver       Clock = "observer"        // ours: the object carries no time for this change
 )
 
@@ -52,22 +62,23 @@ type ObjectKind string
 
 // The kinds of objects observed.
 const (
-	ObjectVMI       ObjectKind = "VirtualMachineInstance"
-	ObjectMigration ObjectKind = "VirtualMachineInstanceMigration"
-	ObjectPod       ObjectKind = "Pod"
-	ObjectNode      ObjectKind = "Node"
-	ObjectKubeVirt  ObjectKind = "KubeVirt"
-	ObjectKubeEvent ObjectKind = "Event"
-	ObjectPolicy    ObjectKind = "DeschedulerPolicy"
-	ObjectSource    ObjectKind = "Source"  // one of our own sources: a watch, or evictrail itself
-	ObjectRequest   ObjectKind = "Request" // a call of the API server
+	ObjectVMI         ObjectKind = "VirtualMachineInstance"
+	ObjectMigration   ObjectKind = "VirtualMachineInstanceMigration"
+	ObjectPod         ObjectKind = "Pod"
+	ObjectNode        ObjectKind = "Node"
+	ObjectKubeVirt    ObjectKind = "KubeVirt"
+	ObjectKubeEvent   ObjectKind = "Event"
+	ObjectPolicy      ObjectKind = "DeschedulerPolicy"
+	ObjectSource      ObjectKind = "Source"      // one of our own sources: a watch, or evictrail itself
+	ObjectRequest     ObjectKind = "Request"     // a call of the API server
+	ObjectDescheduler ObjectKind = "Descheduler" // a descheduler whose metrics are scraped
 )
 
 // Object is the object on which a fact showed.
 type Object struct {
 	Kind            ObjectKind
-	UID             string // for a Source: its name; for a Request: who saw it, a colon, and the ID that the API server gave it
-	ResourceVersion string // at which the change showed; empty for a Source and a Request
+	UID             string // for a Source and a Descheduler: its name; for a Request: who saw it, a colon, and the ID that the API server gave it
+	ResourceVersion string // at which the change showed; empty for a Source and a Request; for a Descheduler see observeScrape
 }
 
 // Fact is one thing that was seen: stored once, never changed, without links to other facts.
@@ -143,8 +154,13 @@ func newDetail(kind Kind) Detail {
 		return &RequestDetail{}
 	case KindGapOpened, KindGapClosed:
 		return &GapDetail{}
+	case KindBlocksObserved:
+		return &BlocksDetail{}
+	case KindDeschedulerStarted:
+		return &DeschedulerDetail{}
 	case KindAnnotationSet, KindAnnotationCleared, KindMigrationPhase,
-		KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone:
+		KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone,
+		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
 		return nil
 	}
 	return nil
@@ -161,6 +177,7 @@ const (
 	SubjectNamespace SubjectKind = "namespace" // a namespace: the requests about its migrations, which name no VMI either
 	SubjectConfig    SubjectKind = "config"    // the rules in force
 	SubjectSource    SubjectKind = "source"    // one of our own sources
+	SubjectCluster   SubjectKind = "cluster"   // the cluster as a whole: it has no facts of its own
 	SubjectUnknown   SubjectKind = "unknown"   // an object whose VMI was never seen
 )
 

@@ -23,10 +23,10 @@ func FuzzRequests(f *testing.F) {
 		env := NewEnv(facts)
 		subject := VMISubject("shop", "db")
 		own := slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return f.Subject != subject })
-		d := Derive(subject, own, env)
+		d := Derive(subject, own, env, day.Add(time.Hour))
 		all := slices.Clone(d.Requests)
 		for pod, asked := range env.asked {
-			all = append(all, Derive(pod, asked, env).Requests...) // those of pods that nobody saw
+			all = append(all, Derive(pod, asked, env, day.Add(time.Hour)).Requests...) // those of pods that nobody saw
 		}
 		audits, reviews := map[string]bool{}, map[string]bool{}
 		for _, f := range facts {
@@ -60,7 +60,7 @@ func FuzzRequests(f *testing.F) {
 			r.Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
 			around := slices.Clone(facts)
 			r.Shuffle(len(around), func(i, j int) { around[i], around[j] = around[j], around[i] })
-			require.Equal(t, d, Derive(subject, again, NewEnv(around)))
+			require.Equal(t, d, Derive(subject, again, NewEnv(around), day.Add(time.Hour)))
 		}
 	})
 }

@@ -168,7 +168,7 @@ func requestOfMark(e *evacuation, l *life, pods map[string]*launcher) *request {
 	r.EvictionRequest = EvictionRequest{
 		ID: hashID("request", e.ID.String()), Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid, Node: e.Node, RequestedAt: e.MarkedAt,
 		RequesterClass: e.RequesterClass, Source: string(SourceMark), Confidence: confidence, Answer: AnswerMarked,
-		Effect: EffectEvacuation, EvacuationID: &e.ID, Evidence: e.Evidence, SeenLate: e.SeenLate,
+		Effect: EffectEvacuation, EvacuationID: &e.ID, Evidence: e.Evidence, EventID: &e.ID, SeenLate: e.SeenLate,
 	}
 	if p := launcherOn(pods, l.uid, e.Node, e.MarkedAt); p != nil {
 		r.pod, r.Pod = p, p.name

@@ -2,6 +2,8 @@ package trail
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -109,9 +111,7 @@ func (t *Tracker) observeMigration(o MigrationObservation) []Fact {
 	}
 	r.deletionAsked(o)
 	r.phases(o)
-	for _, c := range o.Conditions {
-		r.condition(KindMigrationCondition, whatCondition+c.Type, c.Type, c, true)
-	}
+	r.migrationConditions(o)
 	if o.State != nil && (o.State.UID == "" || o.State.UID == o.UID) {
 		state := *o.State
 		state.UID = o.UID
@@ -127,6 +127,19 @@ func (t *Tracker) observeMigration(o MigrationObservation) []Fact {
 		r.facts = append(r.facts, t.released(o)...)
 	}
 	return r.facts
+}
+
+// migrationConditions records the conditions of a VMIM as they come and go.
+func (r *recorder) migrationConditions(o MigrationObservation) {
+	for _, c := range o.Conditions {
+		r.condition(KindMigrationCondition, whatCondition+c.Type, c.Type, c, true)
+	}
+	for _, a := range slices.Clone(r.object.state) {
+		typ, is := strings.CutPrefix(a.what, whatCondition)
+		if _, still := findCondition(o.Conditions, typ); is && !still && a.value != "" && !o.Gone {
+			r.condition(KindMigrationCondition, a.what, typ, Condition{Type: typ}, false)
+		}
+	}
 }
 
 // nameMigration writes the names of the VMIM on the facts made so far.

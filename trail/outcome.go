@@ -31,7 +31,9 @@ type Migration struct {
 	TargetReadyAt     time.Time     `json:"target_ready_at,omitzero"`
 	RunningAt         time.Time     `json:"running_at,omitzero"`
 	FinishedAt        time.Time     `json:"finished_at,omitzero"`
-	Phase             string        `json:"phase,omitempty"` // the last one seen
+	Phase             string        `json:"phase,omitempty"`       // the last one seen
+	WaitReason        WaitReason    `json:"wait_reason,omitempty"` // why it has no target pod yet or, once it has, for what it waited longest; empty where it did not wait
+	WaitDetail        string        `json:"wait_detail,omitempty"`
 	Outcome           Outcome       `json:"outcome,omitempty"`
 	FailureClass      FailureClass  `json:"failure_class,omitempty"`
 	FailureReason     FailureReason `json:"failure_reason,omitempty"`
@@ -40,8 +42,12 @@ type Migration struct {
 	AbortedBy         string        `json:"aborted_by,omitempty"` // user name of who deleted it; empty where it was not aborted or nobody saw
 	Mode              string        `json:"mode,omitempty"`
 	Policy            string        `json:"policy,omitempty"`
-	SeenLate          bool          `json:"seen_late"` // its creation or its end came from a list
-	Phases            []PhaseTime   `json:"-"`         // in the order of their times
+	SeenLate          bool          `json:"seen_late"`            // its creation or its end came from a list
+	EndEvent          *FactID       `json:"end_event,omitempty"`  // the fact that showed the end
+	EndSeenAt         time.Time     `json:"end_seen_at,omitzero"` // the end by the best clock: finer than FinishedAt where it was seen live
+	Phases            []PhaseTime   `json:"-"`                    // in the order of their times
+
+	waited waited
 }
 
 // migration is a Migration with what deriving it needs.
@@ -55,7 +61,10 @@ type migration struct {
 	deletion   *EndDetail
 	gone       *EndDetail
 	goneAt     time.Time
-	aborting   bool // condition migrationAbortRequested
+	deletedAt  time.Time // when its deletion was asked for
+	retryAt    time.Time // the end of the backoff that its failure began; zero where it began none
+	conditions []Fact    // in the order of their times
+	aborting   bool      // condition migrationAbortRequested
 	pods       []Fact
 	events     []KubeEventDetail
 	failedSeen bool
@@ -109,9 +118,10 @@ func (m *migration) add(f Fact) {
 		if f.Kind == KindMigrationGone {
 			m.gone, m.goneAt = d, f.OccurredAt
 		} else {
-			m.deletion = d
+			m.deletion, m.deletedAt = d, f.OccurredAt
 		}
 	case *ConditionDetail:
+		m.conditions = append(m.conditions, f)
 		if d.Type == ConditionAbortRequested {
 			m.aborting = m.aborting || d.Status == "True"
 		}
@@ -165,6 +175,8 @@ func (m *migration) addPhase(f Fact) {
 	case PhaseSucceeded, PhaseFailed:
 		m.FinishedAt = f.OccurredAt
 		m.failedSeen = f.Value == PhaseFailed
+		id := f.ID
+		m.EndEvent, m.EndSeenAt = &id, bestTime(f)
 		m.SeenLate = m.SeenLate || f.Late
 	}
 }
@@ -191,6 +203,9 @@ func (m *migration) complete(lives []*life) {
 		if end := m.result.EndedAt; !end.IsZero() && end.Before(m.goneAt) { // the VMI kept what the migration took with it
 			m.FinishedAt = end
 		}
+	}
+	if m.EndSeenAt.IsZero() {
+		m.EndSeenAt = m.FinishedAt
 	}
 }
 

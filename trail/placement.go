@@ -1,6 +1,10 @@
 package trail
 
-import "time"
+import (
+	"cmp"
+	"strings"
+	"time"
+)
 
 // How a guest came to a node or left it, where no migration's UID says so.
 const (
@@ -23,11 +27,16 @@ type Placement struct {
 	EndedBy   Ending    `json:"ended_by,omitempty"` // why the guest ended there; empty unless LeftBy is LeftEnd
 	SeenLate  bool      `json:"seen_late"`
 
+	Strategy           string    `json:"strategy,omitempty"`            // spec.evictionStrategy, as last seen there
+	NotMigratable      string    `json:"not_migratable,omitempty"`      // why it cannot be live-migrated, at the end of the stay; empty where it can
+	NotMigratableSince time.Time `json:"not_migratable_since,omitzero"` // since when
+	OptedOut           bool      `json:"opted_out"`                     // the pod asks the descheduler to leave it alone
+
 	seenAt time.Time // our time of the arrival
 }
 
 // placementsOf gives the stays of one VMI: at most one of them, the last, has no end.
-func placementsOf(l *life, migrations []*migration) []Placement {
+func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 	var out []Placement
 	for _, f := range l.facts {
 		if f.Kind != KindVMIPlaced {
@@ -50,7 +59,37 @@ func placementsOf(l *life, migrations []*migration) []Placement {
 	if n := len(out); n > 0 && !l.endedAt.IsZero() {
 		out[n-1].ToAt, out[n-1].LeftBy = l.endedAt, LeftEnd
 	}
+	for i := range out {
+		out[i].describe(l, facts)
+	}
 	return out
+}
+
+// describe says what the VMI was like at the end of a stay.
+func (p *Placement) describe(l *life, facts []Fact) {
+	for _, f := range facts {
+		if f.Reason == ReasonPreferNoEviction && f.VMIUID == l.uid && f.Node == p.Node && (p.ToAt.IsZero() || !f.OccurredAt.After(p.ToAt)) {
+			p.OptedOut = f.Kind == KindAnnotationSet
+		}
+	}
+	for _, f := range l.facts {
+		if !p.ToAt.IsZero() && f.OccurredAt.After(p.ToAt) {
+			continue
+		}
+		switch d := f.Detail.(type) {
+		case *MarkDetail:
+			p.Strategy = cmp.Or(d.Strategy, p.Strategy)
+		case *VMIDetail:
+			p.Strategy = cmp.Or(d.Strategy, p.Strategy)
+		case *ConditionDetail:
+			if d.Type == ConditionLiveMigratable {
+				p.NotMigratable, p.NotMigratableSince = "", time.Time{}
+				if d.Status != "" {
+					p.NotMigratable, p.NotMigratableSince = strings.TrimSpace(d.Reason+" "+d.Message), f.OccurredAt
+				}
+			}
+		}
+	}
 }
 
 // migration gives the UID of the migration that brought the guest, empty where none did or none is known.

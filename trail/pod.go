@@ -1,6 +1,9 @@
 package trail
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // PodObservation is what is read of a virt-launcher pod.
 type PodObservation struct {
@@ -14,6 +17,7 @@ type PodObservation struct {
 	MigrationName      string
 	EvictionInProgress string    // annotation descheduler.alpha.kubernetes.io/eviction-in-progress: its value tells KubeVirt's generation
 	HasInProgress      bool      // the annotation is there
+	PreferNoEviction   bool      // annotation descheduler.alpha.kubernetes.io/prefer-no-eviction is there; its value means nothing
 	Unschedulable      string    // message of PodScheduled=False with reason Unschedulable; empty when it does not say so
 	Disruption         Condition // DisruptionTarget=True, or one with the reason Evicted for status.reason; else zero
 }
@@ -24,7 +28,9 @@ const (
 	whatPodPhase      = "phase"
 	whatUnschedulable = "unschedulable"
 	whatDisruption    = "disruption"
-	whatInProgress    = "annotation/descheduler.alpha.kubernetes.io/eviction-in-progress"
+	whatAnnotation    = "annotation/"
+	whatInProgress    = whatAnnotation + "descheduler.alpha.kubernetes.io/eviction-in-progress"
+	whatPreferNo      = whatAnnotation + "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 )
 
 // PodDetail is a virt-launcher pod as far as it matters for evictions.
@@ -48,7 +54,7 @@ func (t *Tracker) observePod(o PodObservation) []Fact {
 	}
 	r.object.vmi, r.object.vmiUID = o.VMI, o.VMIUID
 	r.pod(o)
-	r.inProgress(o)
+	r.annotations(o)
 	if o.Gone {
 		r.podGone()
 	}
@@ -87,21 +93,29 @@ func (r *recorder) pod(o PodObservation) {
 	}
 }
 
-// inProgress records the descheduler's annotation, which tells it that an eviction is under way.
-func (r *recorder) inProgress(o PodObservation) {
-	value := ""
+// annotations records those of the descheduler: that an eviction is under way, and that the pod is to be left alone.
+func (r *recorder) annotations(o PodObservation) {
+	inProgress, preferNo := "", ""
 	if o.HasInProgress {
-		value = "=" + o.EvictionInProgress
+		inProgress = "=" + o.EvictionInProgress
 	}
-	if !r.became(whatInProgress, value) {
+	if o.PreferNoEviction {
+		preferNo = "true"
+	}
+	r.annotation(o, ReasonEvictionInProgress, whatInProgress, inProgress)
+	r.annotation(o, ReasonPreferNoEviction, whatPreferNo, preferNo)
+}
+
+// annotation records an annotation, whose value is empty where it is not there.
+func (r *recorder) annotation(o PodObservation, reason Reason, what, value string) {
+	if !r.became(what, value) {
 		return
 	}
 	kind := KindAnnotationSet
-	if !o.HasInProgress {
+	if value == "" {
 		kind = KindAnnotationCleared
 	}
-	f := r.change(kind, ReasonEvictionInProgress, whatInProgress, value).
-		from("metadata.annotations[descheduler.alpha.kubernetes.io/eviction-in-progress]")
+	f := r.change(kind, reason, what, value).from("metadata.annotations[" + strings.TrimPrefix(what, whatAnnotation) + "]")
 	f.Node = o.Node
 }
 

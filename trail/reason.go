@@ -29,8 +29,19 @@ const (
 	KindConfigSeen             Kind = "config_seen"
 	KindEvictionRequested      Kind = "eviction_requested"
 	KindActionRequested        Kind = "action_requested"
+	KindBlocksObserved         Kind = "blocks_observed"
+	KindDeschedulerStarted     Kind = "descheduler_started"
 	KindGapOpened              Kind = "gap_opened"
 	KindGapClosed              Kind = "gap_closed"
+)
+
+// The kinds of lines of a timeline that tell no fact but what was derived.
+const (
+	KindCooldownDecided Kind = "cooldown_decided"
+	KindLoopOpened      Kind = "loop_opened"
+	KindLoopClosed      Kind = "loop_closed"
+	KindDrainStarted    Kind = "drain_started"
+	KindDrainEnded      Kind = "drain_ended"
 )
 
 // Reason says why a fact is what it is. The set is closed per kind; Kinds lists it with a sentence for each.
@@ -45,6 +56,7 @@ const (
 	ReasonCleared              Reason = "cleared"
 	ReasonEvictionSource       Reason = "eviction_source"
 	ReasonEvictionInProgress   Reason = "eviction_in_progress"
+	ReasonPreferNoEviction     Reason = "prefer_no_eviction"
 	ReasonEvacuation           Reason = "evacuation"
 	ReasonWorkloadUpdate       Reason = "workload_update"
 	ReasonVolumeUpdate         Reason = "volume_update"
@@ -84,10 +96,14 @@ const (
 	ReasonMigrateCalled        Reason = "migrate_called"
 	ReasonCancelCalled         Reason = "cancel_called"
 	ReasonNodeChanged          Reason = "node_changed"
+	ReasonCooldown             Reason = "cooldown"
+	ReasonMigrationInProgress  Reason = "migration_in_progress"
+	ReasonOther                Reason = "other"
 	ReasonExpired              Reason = "expired"
 	ReasonRelisted             Reason = "relisted"
 	ReasonNotRunning           Reason = "not_running"
 	ReasonOverflow             Reason = "overflow"
+	ReasonUnreachable          Reason = "unreachable"
 )
 
 // Sentence explains a reason.
@@ -194,6 +210,14 @@ func Kinds() []KindInfo {
 			{ReasonCancelCalled, "To cancel an evacuation, through KubeVirt's subresource."},
 			{ReasonNodeChanged, "To change a Node: cordon, uncordon, taint."},
 		}},
+		{KindBlocksObserved, "The descheduler's metrics say how often KubevirtMigrationAware held back an eviction.", []Sentence{
+			{ReasonCooldown, "The VM had migrated not long before."},
+			{ReasonMigrationInProgress, "The VM was being migrated."},
+			{ReasonOther, "For a reason that evictrail does not know; the detail has it as it came."},
+		}},
+		{KindDeschedulerStarted, "The descheduler's metrics name the start of its process.", []Sentence{
+			{ReasonStarted, "A start that was not recorded before: it was started, or is seen for the first time."},
+		}},
 		{KindGapOpened, "A source could not be seen from here on.", gapReasons},
 		{KindGapClosed, "A source can be seen again.", gapReasons},
 	}
@@ -203,6 +227,7 @@ var (
 	annotationReasons = []Sentence{
 		{ReasonEvictionSource, "kubevirt.io/eviction-source on the VMI: who asked for the eviction."},
 		{ReasonEvictionInProgress, "eviction-in-progress on the pod: what the descheduler believes to be under way."},
+		{ReasonPreferNoEviction, "prefer-no-eviction on the pod: the descheduler is asked to leave it alone."},
 	}
 	conditionReasons = []Sentence{
 		{ReasonConditionSet, "The condition appeared or changed."},
@@ -217,5 +242,6 @@ var (
 		{ReasonRelisted, "The watch broke and the client listed anew."},
 		{ReasonNotRunning, "evictrail was not running."},
 		{ReasonOverflow, "More came than could be kept."},
+		{ReasonUnreachable, "It did not answer, or not with what was expected."},
 	}
 )

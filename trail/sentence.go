@@ -12,6 +12,7 @@ type Answer struct {
 	Namespace string `json:"namespace"`
 	VMI       string `json:"vmi"`
 	Paragraph string `json:"paragraph"`
+	Advice    string `json:"advice,omitempty"` // what to do: lines of which the indented ones can be pasted; empty where there is nothing to do
 	Evidence  []Line `json:"evidence"`
 }
 
@@ -22,17 +23,23 @@ type Coverage struct {
 }
 
 // Why answers why a VM moved, or is to move: what was last asked, what was tried, what came of it. It speaks of what is
-// latest: an evacuation, a migration that belongs to none, a shutdown by Kubernetes, a request that was refused. Now is
-// the moment for which it speaks, UTC.
-func Why(namespace, vmi string, d Derived, seen Coverage, now time.Time) Answer {
-	a := Answer{Namespace: namespace, VMI: vmi}
+// latest: an evacuation, a migration that belongs to none, a shutdown by Kubernetes, a request that was refused; of what
+// holds the VM now; and of the loops that it is part of.
+func (c *Cluster) Why(namespace, vmi string, seen Coverage) Answer {
+	a, d, now := Answer{Namespace: namespace, VMI: vmi}, c.vm(namespace, vmi), c.Now
 	tell := []episode{latestEvacuation(d, seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
 	last := slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
 	text, from := []string{"Nothing was seen that would move it: no eviction and no migration."}, time.Time{}
 	if last.story != nil {
 		text, from = last.story(now), last.from
 	}
-	text = append(text, whereNow(d.Placements, now))
+	text = append(text, whereNow(d.Placements, now), cooldownNow(d, now))
+	loops, advice := c.tellLoops(namespace, vmi, from)
+	text = append(text, loops...)
+	a.Advice = advice
+	if e := openEvacuation(d); e != nil && advice == "" {
+		a.Advice = e.advice(c.env.settings(now))
+	}
 	a.Paragraph = fmt.Sprintf("%s/%s: %s", namespace, vmi, strings.Join(nonEmpty(text), " "))
 	for _, l := range d.Timeline {
 		if !l.At.Before(from.Truncate(time.Second)) {
@@ -216,6 +223,15 @@ func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
 
 // attemptsSoFar tells how often KubeVirt tried and why it failed, each cause once with its count.
 func (e Evacuation) attemptsSoFar(mine []Migration) []string {
+	causes := causesOf(mine)
+	if causes == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("KubeVirt made %s; %d failed%s.", plural(e.Attempts, "attempt"), e.FailedAttempts, causes)}
+}
+
+// causesOf tells why migrations failed or were aborted, each cause once with its count; empty where none did.
+func causesOf(mine []Migration) string {
 	var order []string
 	count := map[string]int{}
 	for _, m := range mine {
@@ -229,12 +245,12 @@ func (e Evacuation) attemptsSoFar(mine []Migration) []string {
 		count[cause]++
 	}
 	if len(order) == 0 {
-		return nil
+		return ""
 	}
 	for i, cause := range order {
 		order[i] = fmt.Sprintf("%d × %s", count[cause], cause)
 	}
-	return []string{fmt.Sprintf("KubeVirt made %s; %d failed (%s).", plural(e.Attempts, "attempt"), e.FailedAttempts, strings.Join(order, "; "))}
+	return " (" + strings.Join(order, "; ") + ")"
 }
 
 func (e Evacuation) fulfilment(mine []Migration) string {
@@ -252,8 +268,8 @@ func (e Evacuation) fulfilment(mine []Migration) string {
 // stillOpen tells what an open evacuation waits for and what to do.
 func (e Evacuation) stillOpen(mine []Migration, now time.Time) []string {
 	text := []string{fmt.Sprintf("It is still to move, %s after the request.", span(now.Sub(e.MarkedAt)))}
-	if e.Strategy == "External" {
-		return append(text, "Its strategy is External, so KubeVirt makes no migration: the controller that owns the VM has to act.", e.advice())
+	if e.Strategy == strategyExternal {
+		return append(text, "Its strategy is External, so KubeVirt makes no migration: the controller that owns the VM has to act.")
 	}
 	if len(mine) == 0 {
 		return append(text, "KubeVirt has made no migration for it so far.")
@@ -265,21 +281,70 @@ func (e Evacuation) stillOpen(mine []Migration, now time.Time) []string {
 		if phase == "" {
 			phase = "created"
 		}
-		text = append(text, fmt.Sprintf("Attempt %d (%s) is in phase %s since %s.", last.Attempt, last.Name, phase, clock(last.phaseSince())))
+		text = append(text, fmt.Sprintf("Attempt %d (%s) is in phase %s since %s%s.", last.Attempt, last.Name, phase, clock(last.phaseSince()), last.waiting()))
+	case now.Before(e.NextRetryAt):
+		text = append(text, fmt.Sprintf("KubeVirt will try again, not before %s.", clock(e.NextRetryAt)))
 	default:
 		text = append(text, "KubeVirt will try again.")
-	}
-	if e.FailedAttempts >= 3 {
-		text = append(text, e.advice())
 	}
 	return text
 }
 
-// advice says how an evacuation that does not come to an end is stopped. virtctl v1.7 to v1.9 leaves the node name
-// out and is refused, so the call is spelled out (reference: kubevirt-signals §0.7).
-func (e Evacuation) advice() string {
-	return fmt.Sprintf("To stop it: PUT /apis/subresources.kubevirt.io/v1/namespaces/%s/virtualmachineinstances/%s/evacuate/cancel with {\"evacuationNodeName\": %q}.",
-		e.Namespace, e.VMI, e.Node)
+// waiting says for what a migration waits that has no target pod yet, empty where it does not.
+func (m Migration) waiting() string {
+	if m.WaitReason == "" || !m.SchedulingAt.IsZero() {
+		return ""
+	}
+	return " and waits (" + waitText(&m) + ")"
+}
+
+// advice says how an evacuation that does not come to an end is stopped; empty while it may well end by itself.
+func (e Evacuation) advice(s KubeVirtSettings) string {
+	switch {
+	case e.Strategy == strategyExternal:
+		return adviceExternal(&e)
+	case e.FailedAttempts >= 2:
+		return adviceStuck(&e, s)
+	}
+	return ""
+}
+
+// openEvacuation gives the evacuation that is open, nil where none is.
+func openEvacuation(d Derived) *Evacuation {
+	for i := range d.Evacuations {
+		if d.Evacuations[i].Outcome == "" {
+			return &d.Evacuations[i]
+		}
+	}
+	return nil
+}
+
+// cooldownNow says until when the descheduler leaves the VM alone, empty where it does not.
+func cooldownNow(d Derived, now time.Time) string {
+	held := heldAt(d.Decisions, LayerCooldown, now)
+	if held == nil {
+		return ""
+	}
+	return fmt.Sprintf("The descheduler leaves it alone until %s: its cooldown is %s%s.", clock(held.Until), span(time.Duration(held.Effective)), held.because())
+}
+
+// tellLoops tells the loops that the VM is part of and that were open since a time, and what to do about the first that is
+// open still.
+func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []string, advice string) {
+	for _, l := range c.loopsOf(namespace, vmi) {
+		switch {
+		case !l.open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
+			continue
+		case l.open():
+			text = append(text, fmt.Sprintf("This is a %s since %s: %s", l.name(), clock(l.OpenedAt), l.Summary))
+			if advice == "" {
+				advice = l.Advice
+			}
+		default:
+			text = append(text, fmt.Sprintf("From %s to %s that was a %s: %s", clock(l.OpenedAt), clock(l.ClosedAt), l.name(), l.Summary))
+		}
+	}
+	return text, advice
 }
 
 // story tells a migration that belongs to no evacuation.

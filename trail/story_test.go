@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -31,7 +32,7 @@ func TestStories(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(s.file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			facts := s.facts()
-			got := map[string]string{"facts": factTexts(facts), "rows": rowTexts(facts)}
+			got := map[string]string{"facts": factTexts(facts), "rows": rowTexts(facts, s.now)}
 			if *update {
 				s.rewrite(t, got)
 				return
@@ -48,11 +49,11 @@ func TestStoriesInAnyOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, s := range stories(t) {
 		facts := s.facts()
-		want := rowTexts(facts)
+		want := rowTexts(facts, s.now)
 		for range 20 {
 			shuffled := append(slices.Clone(facts), facts[:len(facts)/2]...)
 			r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-			require.Equal(t, want, rowTexts(shuffled), s.file)
+			require.Equal(t, want, rowTexts(shuffled, s.now), s.file)
 		}
 	}
 }
@@ -145,6 +146,7 @@ type story struct {
 	file         string
 	archive      *txtar.Archive
 	observations []Observation
+	now          time.Time // what the file "now" says, else the time of the last observation
 	want         map[string]string
 }
 
@@ -154,7 +156,12 @@ func readStory(t *testing.T, file string) *story {
 	require.NoError(t, err)
 	s := &story{file: file, archive: archive, want: map[string]string{}}
 	for _, f := range archive.Files {
-		if f.Name != "observations" {
+		switch f.Name {
+		case "observations":
+		case "now":
+			s.now = momentOf(t, strings.TrimSpace(string(f.Data)))
+			continue
+		default:
 			s.want[f.Name] = string(f.Data)
 			continue
 		}
@@ -163,6 +170,11 @@ func readStory(t *testing.T, file string) *story {
 			if text := strings.TrimSpace(lines.Text()); text != "" && !strings.HasPrefix(text, "#") {
 				s.observations = append(s.observations, parseObservation(t, file, text))
 			}
+		}
+	}
+	if s.now.IsZero() {
+		for _, o := range s.observations {
+			s.now = later(s.now, o.seen().At)
 		}
 	}
 	return s
@@ -179,7 +191,7 @@ func (s *story) facts() []Fact {
 
 func (s *story) rewrite(t *testing.T, got map[string]string) {
 	t.Helper()
-	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool { return f.Name != "observations" })
+	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool { return f.Name != "observations" && f.Name != "now" })
 	for _, name := range []string{"facts", "rows"} {
 		kept = append(kept, txtar.File{Name: name, Data: []byte(got[name])})
 	}
@@ -214,6 +226,7 @@ type told struct {
 	Pod *struct {
 		UID, Name, VMI, VMIUID, Node, Phase, Migration, Unschedulable, Disruption, Created string
 		InProgress                                                                         *string
+		PreferNo                                                                           bool
 		RV                                                                                 int
 	}
 	Node *struct {
@@ -237,6 +250,11 @@ type told struct {
 		RV      int
 		Present []string
 	}
+	Scrape *struct {
+		Target, Started, Version string
+		Plugin                   bool
+		Blocks                   []string // "reason node count"
+	}
 	Gap     *struct{ Source, Key, From, To, Cause string }
 	Request *struct {
 		Source                                         RequestSource
@@ -259,9 +277,9 @@ func parseObservation(t *testing.T, file, line string) Observation {
 	d := json.NewDecoder(strings.NewReader(line))
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&l), "%s: %s", file, line)
-	seen := Seen{At: moment(t, l.T), Listed: l.Listed, Gone: l.Gone}
+	seen := Seen{At: momentOf(t, l.T), Listed: l.Listed, Gone: l.Gone}
 	meta := func(uid, name string, rv int, created string) Meta {
-		return Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: moment(t, created)}
+		return Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: momentOf(t, created)}
 	}
 	switch {
 	case l.VMI != nil:
@@ -283,13 +301,13 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		if m.Node != "" {
 			o.NodeSelector = map[string]string{"kubernetes.io/hostname": m.Node}
 		}
-		o.DeletionAt = moment(t, m.Deleted)
+		o.DeletionAt = momentOf(t, m.Deleted)
 		return o
 	case l.Pod != nil:
 		p := l.Pod
 		o := PodObservation{
 			Seen: seen, Meta: meta(p.UID, p.Name, p.RV, p.Created), VMI: p.VMI, VMIUID: p.VMIUID, Node: p.Node, Phase: p.Phase, MigrationUID: p.Migration,
-			Unschedulable: p.Unschedulable, HasInProgress: p.InProgress != nil,
+			Unschedulable: p.Unschedulable, HasInProgress: p.InProgress != nil, PreferNoEviction: p.PreferNo,
 		}
 		if p.Disruption != "" {
 			o.Disruption = Condition{Type: "DisruptionTarget", Status: "True", Reason: p.Disruption, ChangedAt: seen.At}
@@ -324,8 +342,8 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		q := l.Request
 		o := RequestObservation{
 			Seen: seen, Source: cmp.Or(q.Source, SourceAudit), ID: q.ID, Action: Action(cmp.Or(q.Action, string(ActionEvict))), Namespace: "shop", Name: q.Name,
-			AskedAt: moment(t, q.Asked), Detail: RequestDetail{
-				User: q.User, Agent: q.Agent, AnsweredAt: moment(t, q.Answered), Code: q.Code, Message: q.Message, RequestedBy: q.By,
+			AskedAt: momentOf(t, q.Asked), Detail: RequestDetail{
+				User: q.User, Agent: q.Agent, AnsweredAt: momentOf(t, q.Answered), Code: q.Code, Message: q.Message, RequestedBy: q.By,
 				StatedReason: q.Reason, Review: q.Review, DryRun: q.DryRun,
 			},
 		}
@@ -336,16 +354,28 @@ func parseObservation(t *testing.T, file, line string) Observation {
 			o.Namespace = ""
 		}
 		return o
+	case l.Scrape != nil:
+		s := l.Scrape
+		o := ScrapeObservation{
+			Seen: seen, Target: cmp.Or(s.Target, "descheduler"), StartedAt: momentOf(t, s.Started), Version: s.Version, Plugin: s.Plugin,
+		}
+		for _, text := range s.Blocks {
+			b := BlockCount{Namespace: "shop"}
+			_, err := fmt.Sscan(text, &b.Reason, &b.Node, &b.Count)
+			require.NoError(t, err, text)
+			o.Blocks = append(o.Blocks, b)
+		}
+		return o
 	case l.Gap != nil:
-		g := GapObservation{Seen: seen, Source: l.Gap.Source, Key: l.Gap.Key, OpenedAt: moment(t, l.Gap.From), Cause: Reason(l.Gap.Cause)}
-		g.ClosedAt = moment(t, l.Gap.To)
+		g := GapObservation{Seen: seen, Source: l.Gap.Source, Key: l.Gap.Key, OpenedAt: momentOf(t, l.Gap.From), Cause: Reason(l.Gap.Cause)}
+		g.ClosedAt = momentOf(t, l.Gap.To)
 		return g
 	}
 	t.Fatalf("%s: no observation in %s", file, line)
 	return nil
 }
 
-func moment(t *testing.T, text string) time.Time {
+func momentOf(t *testing.T, text string) time.Time {
 	t.Helper()
 	if text == "" {
 		return time.Time{}
@@ -361,7 +391,7 @@ func toldTimes(t *testing.T, in map[string]string) []PhaseTime {
 	t.Helper()
 	var out []PhaseTime
 	for phase, at := range in {
-		out = append(out, PhaseTime{phase, moment(t, at)})
+		out = append(out, PhaseTime{phase, momentOf(t, at)})
 	}
 	lastPhase(out)
 	return out
@@ -374,7 +404,7 @@ func toldConditions(t *testing.T, in map[string]string) []Condition {
 	for typ, text := range in {
 		text, at, _ := strings.Cut(text, "@")
 		status, reason, _ := strings.Cut(text, ":")
-		out = append(out, Condition{Type: typ, Status: status, Reason: reason, ChangedAt: moment(t, at)})
+		out = append(out, Condition{Type: typ, Status: status, Reason: reason, ChangedAt: momentOf(t, at)})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Type < out[j].Type })
 	return out
@@ -386,7 +416,7 @@ func (s *toldState) state(t *testing.T) *MigrationState {
 		return nil
 	}
 	return &MigrationState{
-		UID: s.UID, SourceNode: s.Source, TargetNode: s.Target, StartedAt: moment(t, s.Start), EndedAt: moment(t, s.End), Mode: s.Mode,
+		UID: s.UID, SourceNode: s.Source, TargetNode: s.Target, StartedAt: momentOf(t, s.Start), EndedAt: momentOf(t, s.End), Mode: s.Mode,
 		Completed: s.Completed, Failed: s.Failed, FailureReason: s.Reason, AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus,
 		CompletionTimeoutPerGiB: s.PerGiB, ProgressTimeout: s.Progress, GuestMemory: s.Memory << 30,
 	}
@@ -424,47 +454,59 @@ func factText(f Fact) string {
 	return fmt.Sprintf("%s %s/%s %s %s=%q %s%s", short(f.OccurredAt), f.Kind, f.Reason, f.Subject, f.What, f.Value, f.Clock, late)
 }
 
-func rowTexts(facts []Fact) string {
-	by := map[string][]Fact{}
-	for _, f := range facts {
-		by[f.Subject.String()] = append(by[f.Subject.String()], f)
-	}
-	names := make([]string, 0, len(by))
-	for name := range by {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	env := NewEnv(facts)
+func rowTexts(facts []Fact, now time.Time) string {
+	all := DeriveAll(facts, DefaultThresholds(), now).Rows
+	subjects := slices.SortedFunc(maps.Keys(all), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) })
 	var b strings.Builder
-	for _, name := range names {
-		subject, err := ParseSubject(name)
-		if err != nil {
-			panic(err)
-		}
-		d := Derive(subject, by[name], env)
-		for _, r := range d.Requests {
-			fmt.Fprintf(&b, "request for %s on %s/%s: %s to %s by %s, %s (%s, %s), %s, effect %s, repeats %d%s\n", dash(r.Pod), dash(r.VMI), dash(r.Node), short(r.RequestedAt),
-				short(r.AnsweredAt), dash(r.Requester), r.RequesterClass, r.Source, r.Confidence, r.Answer, dash(string(r.Effect)), r.Repeats, requestTail(r))
-		}
-		for _, e := range d.Evacuations {
-			fmt.Fprintf(&b, "evacuation of %s/%s from %s: %s to %s %s, by %s, %s by %s (%s), attempts %d failed %d, fulfilled by %s\n", e.VMI, e.VMIUID, e.Node,
-				short(e.MarkedAt), short(e.EndedAt), dash(string(e.Outcome)), e.MarkedBy, e.Trigger, e.RequesterClass, e.Confidence, e.Attempts, e.FailedAttempts, dash(e.FulfilledBy))
-		}
-		for _, m := range d.Migrations {
-			fmt.Fprintf(&b, "migration %s of %s/%s: %s (%s), attempt %d, %s -> %s, %s to %s %s %s, %s/%s\n", m.Name, m.VMI, dash(m.VMIUID), m.Trigger, m.TriggerConfidence, m.Attempt,
-				dash(m.SourceNode), dash(m.TargetNode), short(m.CreatedAt), short(m.FinishedAt), dash(m.Phase), dash(string(m.Outcome)), dash(string(m.FailureClass)), dash(string(m.FailureReason)))
-		}
-		for _, p := range d.Placements {
-			fmt.Fprintf(&b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy))
-		}
-		for _, g := range d.Gaps {
-			fmt.Fprintf(&b, "gap of %s: %s to %s %s\n", g.Source, short(g.OpenedAt), short(g.ClosedAt), g.Cause)
-		}
-		for _, l := range d.Timeline {
-			fmt.Fprintf(&b, "%s %s\n", short(l.At), l.Sentence)
-		}
+	for _, s := range subjects {
+		writeRows(&b, all[s])
 	}
 	return b.String()
+}
+
+func writeRows(b *strings.Builder, d Derived) {
+	for _, r := range d.Requests {
+		fmt.Fprintf(b, "request for %s on %s/%s: %s to %s by %s, %s (%s, %s), %s, effect %s, repeats %d%s\n", dash(r.Pod), dash(r.VMI), dash(r.Node), short(r.RequestedAt),
+			short(r.AnsweredAt), dash(r.Requester), r.RequesterClass, r.Source, r.Confidence, r.Answer, dash(string(r.Effect)), r.Repeats, requestTail(r))
+	}
+	for _, e := range d.Evacuations {
+		retry := ""
+		if !e.NextRetryAt.IsZero() {
+			retry = ", next retry " + short(e.NextRetryAt)
+		}
+		fmt.Fprintf(b, "evacuation of %s/%s from %s: %s to %s %s, by %s, %s by %s (%s), attempts %d failed %d, fulfilled by %s%s\n", e.VMI, e.VMIUID, e.Node,
+			short(e.MarkedAt), short(e.EndedAt), dash(string(e.Outcome)), e.MarkedBy, e.Trigger, e.RequesterClass, e.Confidence, e.Attempts, e.FailedAttempts, dash(e.FulfilledBy), retry)
+	}
+	for _, m := range d.Migrations {
+		wait := ""
+		if m.WaitReason != "" {
+			wait = strings.TrimRight(fmt.Sprintf(", waits: %s %s", m.WaitReason, m.WaitDetail), " ")
+		}
+		fmt.Fprintf(b, "migration %s of %s/%s: %s (%s), attempt %d, %s -> %s, %s to %s %s %s, %s/%s%s\n", m.Name, m.VMI, dash(m.VMIUID), m.Trigger, m.TriggerConfidence, m.Attempt,
+			dash(m.SourceNode), dash(m.TargetNode), short(m.CreatedAt), short(m.FinishedAt), dash(m.Phase), dash(string(m.Outcome)), dash(string(m.FailureClass)), dash(string(m.FailureReason)), wait)
+	}
+	for _, p := range d.Placements {
+		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy))
+	}
+	for _, x := range d.Decisions {
+		fmt.Fprintf(b, "decision on %s: %s %s %s %s, count %d, effective %s until %s, capped %t, %s%s\n", dash(x.VMI), short(x.DecidedAt), x.Layer, x.Verdict, x.Reason, x.Count,
+			span(time.Duration(x.Effective)), short(x.Until), x.Capped, x.Model, strings.TrimRight("; "+x.Inputs.Finding, "; "))
+	}
+	for _, l := range d.Loops {
+		fmt.Fprintf(b, "loop %s %s of %s on %s: %s to %s %s\n  %s\n", l.Kind, dash(string(l.Path)), dash(l.VMI), dash(l.Node), short(l.OpenedAt), short(l.ClosedAt), dash(string(l.ClosedBy)), l.Summary)
+	}
+	for _, x := range d.Drains {
+		fmt.Fprintf(b, "drain of %s by %s: %s to %s %s, %d of %d VMs left\n", x.Node, x.RequesterClass, short(x.StartedAt), short(x.EndedAt), dash(string(x.Outcome)), x.VMIsLeft, x.VMIsTotal)
+	}
+	for _, x := range d.Blockers {
+		fmt.Fprintf(b, "left on %s: %s since %s: %s, %s; KubeVirt will: %s\n", x.Node, x.VMI, short(x.WaitingSince), x.Blocker, x.Reason, x.Next)
+	}
+	for _, g := range d.Gaps {
+		fmt.Fprintf(b, "gap of %s: %s to %s %s\n", g.Source, short(g.OpenedAt), short(g.ClosedAt), g.Cause)
+	}
+	for _, l := range d.Timeline {
+		fmt.Fprintf(b, "%s %s\n", short(l.At), l.Sentence)
+	}
 }
 
 // requestTail tells what only some requests have.

@@ -38,7 +38,58 @@ func vmiLines(facts []Fact, d Derived, lives []*life, requests []*request) []Lin
 	for i := range d.Evacuations {
 		s.evacuations[d.Evacuations[i].ID] = &d.Evacuations[i]
 	}
-	return byTime(append(s.lines(facts), requestLines(requests)...))
+	return byTime(slices.Concat(s.lines(facts), requestLines(requests), decisionLines(d.Decisions), loopLines(d.Loops)))
+}
+
+// decisionLines tells the decisions about a VM: what begins to hold it back, and what met that. That the time is over
+// needs no line.
+func decisionLines(decisions []Decision) []Line {
+	var out []Line
+	for i := range decisions {
+		if text := decisions[i].sentence(); text != "" {
+			d := decisions[i]
+			out = append(out, Line{
+				EventID: d.ID, At: d.DecidedAt, Kind: KindCooldownDecided, Reason: Reason(d.Reason), Namespace: d.Namespace, VMI: d.VMI,
+				VMIUID: d.VMIUID, Node: d.Node, Sentence: text,
+			})
+		}
+	}
+	return out
+}
+
+// loopLines tells the openings of loops, and their ends.
+func loopLines(loops []Loop) []Line {
+	var out []Line
+	for _, l := range loops {
+		line := Line{
+			EventID: l.ID, At: l.OpenedAt, Kind: KindLoopOpened, Reason: Reason(l.Kind), Namespace: l.Namespace, VMI: l.VMI, VMIUID: l.VMIUID,
+			Node: l.Node, Sentence: l.opening(),
+		}
+		out = append(out, line)
+		if l.open() {
+			continue
+		}
+		line.EventID, line.At, line.Kind, line.Reason = hashID("closed", l.ID.String()), l.ClosedAt, KindLoopClosed, Reason(l.ClosedBy)
+		line.Sentence = l.closing()
+		out = append(out, line)
+	}
+	return out
+}
+
+// drainLines tells the beginnings of drains, and their ends.
+func drainLines(drains []Drain) []Line {
+	var out []Line
+	for _, d := range drains {
+		line := Line{EventID: d.ID, At: d.StartedAt, Kind: KindDrainStarted, Reason: Reason(d.RequesterClass), Node: d.Node, Sentence: d.opening()}
+		out = append(out, line)
+		if d.Outcome == "" {
+			continue
+		}
+		line.EventID, line.At, line.Kind, line.Reason = hashID("ended", d.ID.String()), d.EndedAt, KindDrainEnded, Reason(d.Outcome)
+		line.Sentence = d.closing()
+		out = append(out, line)
+	}
+	return out
 }
 
 // factLines tells the facts of a subject that nothing is derived of.
@@ -174,7 +225,12 @@ func (s *speaker) sentence(f Fact) string {
 		return configSentence(f)
 	case KindActionRequested:
 		return actionSentence(f)
-	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindGapOpened, KindGapClosed:
+	case KindBlocksObserved:
+		return blocksSentence(f)
+	case KindDeschedulerStarted:
+		return "The descheduler was started."
+	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindGapOpened, KindGapClosed,
+		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
 		return "" // told by the migration's phases, by requestLines and by gapLines
 	}
 	return ""
@@ -312,13 +368,29 @@ func conditionSentence(f Fact) string {
 }
 
 func annotationSentence(f Fact) string {
-	if f.Reason != ReasonEvictionInProgress {
+	switch {
+	case f.Reason == ReasonPreferNoEviction && f.Kind == KindAnnotationCleared:
+		return "The pod no longer asks the descheduler to leave it alone (prefer-no-eviction)."
+	case f.Reason == ReasonPreferNoEviction:
+		return "The pod asks the descheduler to leave it alone (prefer-no-eviction)."
+	case f.Reason != ReasonEvictionInProgress:
 		return ""
-	}
-	if f.Kind == KindAnnotationCleared {
+	case f.Kind == KindAnnotationCleared:
 		return "The annotation eviction-in-progress was taken off the pod: the descheduler now believes that nothing is under way."
 	}
 	return "The pod got the annotation eviction-in-progress: the descheduler counts it as under way."
+}
+
+func blocksSentence(f Fact) string {
+	d, ok := f.Detail.(*BlocksDetail)
+	if !ok {
+		return ""
+	}
+	what := "1 eviction"
+	if d.Increase != 1 {
+		what = fmt.Sprintf("%d evictions", d.Increase)
+	}
+	return fmt.Sprintf("The descheduler held back %s from %s in namespace %s (%s).", what, f.Node, f.Namespace, d.Reason)
 }
 
 func podSentence(f Fact) string {
@@ -338,7 +410,7 @@ func eventSentence(f Fact) string {
 	case "Migrated", "FailedMigration":
 		return "" // the migration's own end tells it
 	case "MigrationBackoff":
-		return "KubeVirt waits before its next attempt (MigrationBackoff)."
+		return "" // its own decision tells it, with the time
 	}
 	return fmt.Sprintf("KubeVirt reports %s: %s", d.Reason, d.Message)
 }
@@ -350,6 +422,8 @@ func configSentence(f Fact) string {
 		return ""
 	case d.KubeVirt != nil:
 		return fmt.Sprintf("The settings of KubeVirt %s were seen.", d.KubeVirt.Version)
+	case d.Problem != "":
+		return fmt.Sprintf("The policy of the descheduler was seen; its settings cannot be read: %s.", d.Problem)
 	}
 	return "The policy of the descheduler was seen."
 }

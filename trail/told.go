@@ -36,7 +36,8 @@ type EvictionRequest struct {
 	Repeats        int            `json:"repeats"`                 // how many later requests repeat this one
 	LastRepeatAt   time.Time      `json:"last_repeat_at,omitzero"`
 	Evidence       string         `json:"evidence"`
-	SeenLate       bool           `json:"seen_late"` // it was told more than 10 min after its answer
+	EventID        *FactID        `json:"event_id,omitempty"` // of the fact that tells of it: what was seen first of the observer, the audit log and the mark
+	SeenLate       bool           `json:"seen_late"`          // it was told more than 10 min after its answer
 }
 
 // Effect says what a request changed.
@@ -173,7 +174,7 @@ func newRequest(audit, review *Fact) *request {
 		ID: cmp.Or(review, audit).ID, Namespace: first.Namespace, VMI: d.vmi(), Pod: d.Name, RequestedAt: first.OccurredAt,
 		AnsweredAt: d.AnsweredAt, Requester: d.User, RequesterClass: d.requesterClass(), UserAgent: d.Agent, StatedReason: d.StatedReason,
 		Source: string(d.Source), Confidence: ConfidenceObserved, DryRun: d.DryRun, Answer: d.answer(), AnswerCode: d.Code,
-		AnswerText: d.Message, Evidence: first.Evidence, SeenLate: first.Late,
+		AnswerText: d.Message, Evidence: first.Evidence, EventID: &cmp.Or(review, audit).ID, SeenLate: first.Late,
 	}
 	if audit != nil && review != nil {
 		seen := review.Detail.(*RequestDetail)

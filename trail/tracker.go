@@ -89,7 +89,7 @@ func (o *object) identify(f Fact) {
 		if d, ok := f.Detail.(*PodDetail); ok {
 			o.name = d.Pod
 		}
-	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest:
+	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler:
 	}
 }
 
@@ -124,6 +124,8 @@ func (t *Tracker) Observe(o Observation) []Fact {
 		return t.observeList(o)
 	case RequestObservation:
 		return t.observeRequest(o)
+	case ScrapeObservation:
+		return t.observeScrape(o)
 	case GapObservation:
 		return t.observeGap(o)
 	}
@@ -162,7 +164,7 @@ func (t *Tracker) gone(key objectKey, seen Seen, rv string) []Fact {
 		r.podGone()
 	case ObjectNode:
 		r.nodeGone()
-	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest:
+	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler:
 	}
 	return r.facts
 }

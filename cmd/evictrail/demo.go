@@ -163,7 +163,7 @@ func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, 
 	if err != nil {
 		return err
 	}
-	d, err := s.History(ctx, rec.Name, namespace, vm, rec.End())
+	h, err := s.History(ctx, rec.Name, trail.VMISubject(namespace, vm), rec.End())
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, 
 		return err
 	}
 	say(out, "\n$ %s why %s/%s --cluster %s --at %s\n\n%s\n", os.Args[0], namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
-		wrap(trail.Why(namespace, vm, d, seen, rec.End()).Paragraph, 100))
+		wrap(h.Why(namespace, vm, seen).Paragraph, 100))
 	return nil
 }
 
@@ -183,6 +183,10 @@ func whatToTry(url, addr string) string {
   %[2]s evacuations
   %[2]s migrations --cluster %[3]s
   %[2]s timeline --cluster %[3]s --vm demo/vm-d
+  %[2]s loops
+  %[2]s drains
+  %[2]s cooldowns --cluster g-churn-cooldown
+  %[2]s why-not demo/nbr-1 --cluster k-blocked-slot
   psql "$EVICTRAIL_DATABASE_URL" -c 'SELECT vmi, failure_class, count(*) FROM evictrail_v1.migrations GROUP BY 1, 2 ORDER BY 3 DESC'
   curl http://%[4]s/metrics
 `, url, os.Args[0], demoFirst, addr)

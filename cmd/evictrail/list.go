@@ -24,19 +24,34 @@ type list struct {
 	view    store.View
 	short   string
 	example string
+	other   *other // another view of the same noun that a flag chooses
+}
+
+// other is a second view that a list can show instead.
+type other struct {
+	flag, usage string
+	view        store.View
 }
 
 var (
-	requestsList = list{"requests", store.Requests, "List eviction requests: who asked, with which words, and what was answered",
-		"  evictrail requests --since 24h\n  evictrail requests --vm shop/db-1 -o json   # every one, also those that a table counts as repeats"}
-	evacuationsList = list{"", store.Evacuations, "List evacuations: who had to leave which node, and how that went",
-		"  evictrail evacuations --node worker-1 --since 24h\n  evictrail evacuations -o json | jq '.[] | select(.outcome == null)'"}
-	migrationsList = list{"", store.Migrations, "List migrations: why each was made, its phases' times, why it failed",
-		"  evictrail migrations --namespace shop --vm db-1\n  evictrail migrations --since 2026-11-01 -o csv > november.csv"}
-	gapsList = list{"", store.Gaps, "List gaps: when a source could not be seen",
-		"  evictrail gaps --since 24h"}
-	timelineList = list{"", store.Timeline, "Tell the story of VMs and nodes, one sentence a line",
-		"  evictrail timeline --namespace shop --vm db-1\n  evictrail timeline --node worker-1 --since 1h"}
+	requestsList = list{use: "requests", view: store.Requests, short: "List eviction requests: who asked, with which words, and what was answered",
+		example: "  evictrail requests --since 24h\n  evictrail requests --vm shop/db-1 -o json   # every one, also those that a table counts as repeats"}
+	evacuationsList = list{view: store.Evacuations, short: "List evacuations: who had to leave which node, and how that went",
+		example: "  evictrail evacuations --node worker-1 --since 24h\n  evictrail evacuations -o json | jq '.[] | select(.outcome == null)'"}
+	migrationsList = list{view: store.Migrations, short: "List migrations: why each was made, its phases' times, why it failed",
+		example: "  evictrail migrations --namespace shop --vm db-1\n  evictrail migrations --since 2026-11-01 -o csv > november.csv"}
+	cooldownsList = list{use: "cooldowns", view: store.Decisions, short: "List cooldown decisions: what began to hold a VM back, what met that, and when it was over",
+		example: "  evictrail cooldowns --now                 # what holds VMs back now, one row per VM\n  evictrail cooldowns --vm shop/db-1 --since 24h -o json",
+		other:   &other{"now", "what holds VMs back now, one row per VM", store.Holds}}
+	loopsList = list{view: store.Loops, short: "List loops: repetition that does not converge, with what to do",
+		example: "  evictrail loops --since 24h\n  evictrail loops -o json | jq -r '.[] | select(.closed_at == null) | .advice'"}
+	drainsList = list{view: store.Drains, short: "List drains: who empties which node, and how far that is",
+		example: "  evictrail drains --since 7d\n  evictrail drains --blockers --node worker-2   # each VM that is left, and why",
+		other:   &other{"blockers", "each VM that drains have left, and why", store.Blockers}}
+	gapsList = list{view: store.Gaps, short: "List gaps: when a source could not be seen",
+		example: "  evictrail gaps --since 24h"}
+	timelineList = list{view: store.Timeline, short: "Tell the story of VMs and nodes, one sentence a line",
+		example: "  evictrail timeline --namespace shop --vm db-1\n  evictrail timeline --node worker-1 --since 1h"}
 )
 
 // queryFlags are the filters that all lists share.
@@ -47,12 +62,14 @@ type queryFlags struct {
 	databaseFlags databaseFlags
 }
 
-func (q *queryFlags) add(cmd *cobra.Command, withVM bool) {
+func (q *queryFlags) add(cmd *cobra.Command, withVM, withNode bool) {
 	f := cmd.Flags()
 	f.StringVar(&q.query.Cluster, "cluster", "", "only this `cluster`")
 	if withVM {
 		f.StringVarP(&q.query.Namespace, "namespace", "n", "", "only this `namespace`")
 		f.StringVar(&q.query.VMI, "vm", "", "only this VM: `name` or namespace/name")
+	}
+	if withNode {
 		f.StringVar(&q.query.Node, "node", "", "only this `node`")
 	}
 	f.StringVar(&q.since, "since", "", "not before: a `time` (2026-11-21 or 2026-11-21T00:30:00Z) or an age (90m, 24h, 7d)")
@@ -110,6 +127,7 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 
 func newList(l list) *cobra.Command {
 	var q queryFlags
+	useOther := false
 	cmd := &cobra.Command{
 		Use: cmp.Or(l.use, l.view.Name), Short: l.short, Example: l.example, GroupID: "ask", Args: asUsage(cobra.NoArgs),
 		Long: l.short + `.
@@ -125,10 +143,16 @@ most telling ones, -o json and -o csv all. Exit status 3 when there is nothing t
 				return err
 			}
 			defer s.Close()
+			if useOther {
+				l.view = l.other.view
+			}
 			return l.print(cmd.Context(), s, &q, cmd.OutOrStdout())
 		},
 	}
-	q.add(cmd, l.view.HasNode())
+	q.add(cmd, l.view.HasVM(), l.view.HasNode())
+	if l.other != nil {
+		cmd.Flags().BoolVar(&useOther, l.other.flag, false, l.other.usage+": the view evictrail_v1."+l.other.view.Name)
+	}
 	return cmd
 }
 

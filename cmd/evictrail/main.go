@@ -98,7 +98,10 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		&cobra.Group{ID: "keep", Title: "Upkeep:"},
 	)
 	root.AddCommand(newRun(), newDemo(), newPlay(), newAudit())
-	root.AddCommand(newWhy(), newList(requestsList), newList(evacuationsList), newList(migrationsList), newList(gapsList), newList(timelineList))
+	root.AddCommand(newWhy(), newWhyNot())
+	for _, l := range []list{requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, timelineList} {
+		root.AddCommand(newList(l))
+	}
 	root.AddCommand(newSchema(), newGenerate(), newVersion())
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")

@@ -43,7 +43,7 @@ func newPlay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "play DIR", Short: "Play a recorded cluster into the database", GroupID: "record", Args: asUsage(cobra.ExactArgs(1)),
 		Long: `Serve a recording as a Kubernetes API, let the collector list and watch it over HTTP in the recording's own time, send it the
-recorded audit log as an API server does, store what it sees, and exit. Playing the same recording again adds nothing. By default it goes as fast as the collector takes
+recorded audit log as an API server does, serve it the recorded metrics of the descheduler, store what it sees, and exit. Playing the same recording again adds nothing. By default it goes as fast as the collector takes
 the recording in; nothing of the order or the times is lost by that.`,
 		Example: `  evictrail play testdata/recordings/c-node-drain --database-url postgres:///evictrail
   evictrail play rec --audit-delay 30s    # audit events come as late as an API server's batches
@@ -130,7 +130,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	clock.set(rec.Start())
 	var extra []collector.Observation
 	if len(rec.Policy) > 0 {
-		extra = append(extra, collector.Policy(rec.Policy))
+		extra = append(extra, collector.Policy(rec.Policy, ""))
 	}
 	c, err := newCollector(ctx, p.store, cluster, collector.Config{
 		REST: &rest.Config{Host: kubernetes}, Log: p.log, Metrics: p.metrics, Clock: clock.now, Extra: extra,
@@ -140,11 +140,15 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 		return err
 	}
 	watching.Store(c)
+	scraper, err := c.NewScraper(collector.ScrapeTarget{URL: kubernetes + recording.ScrapePath, Interval: collector.ScrapeInterval})
+	if err != nil {
+		return err
+	}
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.Run(running) }()
 	err = recording.Play(ctx, rec, server, recording.Hooks{
-		Clock: clock.set, Watched: collector.Watches, Taken: c.Taken, Audit: sendAudit(us + "/audit"), Delay: p.delay,
+		Clock: clock.set, Watched: collector.Watches, Taken: c.Taken, Audit: sendAudit(us + "/audit"), Scrape: scraper.Scrape, Delay: p.delay,
 		Progress: p.reporter(rec), Speed: p.speed,
 	})
 	if err == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,14 +19,14 @@ import (
 
 // runFlags are those of "evictrail run".
 type runFlags struct {
-	db         databaseFlags
-	log        logFlags
-	listen     listenFlags
-	intake     intakeFlags
-	kubeconfig string
-	context    string
-	cluster    string
-	policy     string
+	db          databaseFlags
+	log         logFlags
+	listen      listenFlags
+	intake      intakeFlags
+	descheduler deschedulerFlags
+	kubeconfig  string
+	context     string
+	cluster     string
 }
 
 func newRun() *cobra.Command {
@@ -44,10 +43,16 @@ Who asked for an eviction, with which words, and what was refused, only audit ev
 send audit events to /audit, or --audit-file follows their log; --eviction-observer serves an admission webhook on
 /admission that allows everything. 'evictrail generate manifests' writes what the cluster needs for either.
 
+What decides an eviction beforehand, and what was held back, only the descheduler knows: its policy comes from --descheduler-policy,
+from --descheduler-configmap, which needs get, list and watch on that ConfigMap, or from --migration-cooldown and its like;
+--descheduler-metrics-url reads its metrics, at port 10258 of its pod.
+
 /metrics, /livez and /readyz are served on --listen; /readyz says which watch is not working.`,
 		Example: `  evictrail run
   evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail
   evictrail run --audit-file /var/log/kubernetes/audit/audit.log   # on a control-plane node
+  evictrail run --descheduler-configmap openshift-kube-descheduler-operator/descheduler
+  evictrail run --descheduler-metrics-url https://descheduler.kube-system.svc:10258/metrics --descheduler-metrics-insecure
   evictrail run --listen :8443 --auth=none --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens --eviction-observer`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -56,10 +61,10 @@ send audit events to /audit, or --audit-file follows their log; --eviction-obser
 	f.log.add(cmd, "info")
 	f.listen.add(cmd)
 	f.intake.add(cmd)
+	f.descheduler.add(cmd)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; by default $KUBECONFIG, ~/.kube/config, or the service account of the pod")
 	cmd.Flags().StringVar(&f.context, "context", "", "`context` of the kubeconfig")
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
-	cmd.Flags().StringVar(&f.policy, "descheduler-policy", "", "`file` with the descheduler's policy: tells that one is at work, which KubeVirt before v1.7 does not")
 	return cmd
 }
 
@@ -68,14 +73,14 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.listen.check(), f.intake.check()); err != nil {
+	if err := errors.Join(f.listen.check(), f.intake.check(), f.descheduler.check(cmd)); err != nil {
 		return err
 	}
 	config, err := f.restConfig()
 	if err != nil {
 		return err
 	}
-	extra, err := policyObservation(f.policy)
+	extra, err := f.descheduler.observations()
 	if err != nil {
 		return err
 	}
@@ -102,7 +107,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The database is a Postgres of our own. To ask it from another shell:\n  export EVICTRAIL_DATABASE_URL='%s'\n", db.url)
 	}
 	return f.record(ctx, db, web, log, collector.Config{
-		REST: config, Log: log, Metrics: web.metrics, Clock: now, Extra: extra,
+		REST: config, Log: log, Metrics: web.metrics, Clock: now, Extra: extra, Policy: f.descheduler.policyMap(),
 	})
 }
 
@@ -123,6 +128,13 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 		watching.Store(c)
 		if f.intake.auditFile != "" {
 			g.Go(func() error { return ignoreCancel(ctx, c.Follow(ctx, f.intake.auditFile)) })
+		}
+		if target := f.descheduler.target(); target != nil {
+			s, err := c.NewScraper(*target)
+			if err != nil {
+				return err
+			}
+			g.Go(func() error { return ignoreCancel(ctx, s.Run(ctx)) })
 		}
 		return c.Run(ctx)
 	})
@@ -204,16 +216,4 @@ func (f *runFlags) restConfig() (*rest.Config, error) {
 	}
 	config.UserAgent = rest.DefaultKubernetesUserAgent()
 	return config, nil
-}
-
-// policyObservation reads the descheduler's policy from a file; none where no file is named.
-func policyObservation(file string) ([]collector.Observation, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read descheduler policy: %w", err)
-	}
-	return []collector.Observation{collector.Policy(text)}, nil
 }

@@ -146,14 +146,8 @@ func (s runningService) do(t *testing.T, method, path, body string, header ...st
 // startRun runs the service until it is ready; trusted says whose certificate it serves with, nil that it serves none.
 func startRun(t *testing.T, args []string, trusted *x509.CertPool) runningService {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	log := &lockedBuilder{}
-	code := make(chan int, 1)
-	go func() { code <- execute(ctx, args, io.Discard, log) }()
-	s := runningService{base: "http://", client: http.DefaultClient, stop: sync.OnceValue(func() int { cancel(); return <-code })}
-	t.Cleanup(func() { _ = s.stop() })
-	address := regexp.MustCompile(`addr=(\S+)`)
-	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 20*time.Second, 5*time.Millisecond, log)
+	log, stop := startUnready(t, args)
+	s := runningService{base: "http://", client: http.DefaultClient, stop: stop}
 	if trusted != nil {
 		s.base = "https://"
 		s.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}}
@@ -161,6 +155,22 @@ func startRun(t *testing.T, args []string, trusted *x509.CertPool) runningServic
 	s.base += address.FindStringSubmatch(log.String())[1]
 	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 20*time.Second, 20*time.Millisecond, log)
 	return s
+}
+
+// address finds where the service listens in its log.
+var address = regexp.MustCompile(`addr=(\S+)`)
+
+// startUnready runs the service until it records, whatever it can see of its cluster.
+func startUnready(t *testing.T, args []string) (*lockedBuilder, func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	log := &lockedBuilder{}
+	code := make(chan int, 1)
+	go func() { code <- execute(ctx, args, io.Discard, log) }()
+	stop := sync.OnceValue(func() int { cancel(); return <-code })
+	t.Cleanup(func() { _ = stop() })
+	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 20*time.Second, 5*time.Millisecond, log)
+	return log, stop
 }
 
 // lockedBuilder is a text that is read while it is written.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,84 +14,202 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
+// question is what why and why-not have in common: about whom, where, as of when, and how the answer is written.
+type question struct {
+	db                  databaseFlags
+	cluster, at, output string
+}
+
+func (q *question) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&q.cluster, "cluster", "", "the `cluster`, where several are recorded")
+	f.StringVar(&q.at, "at", "", "answer as of this `time` (2026-11-21T00:40:00Z) or this long ago (90m, 7d); by default as of now, or of when the cluster was last seen")
+	f.StringVarP(&q.output, "output", "o", "text", "`format`: text or json")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	q.db.add(cmd)
+}
+
+// asked is a question that was looked up.
+type asked struct {
+	store   *store.Store
+	cluster string
+	history *trail.Cluster
+}
+
+// ask looks up what was known of a VM or a node, and hands it on. Errors: store.ErrNotFound where it is not known.
+func (q *question) ask(ctx context.Context, of trail.Subject, answer func(asked) error) error {
+	if q.output != "text" && q.output != "json" {
+		return usagef("output %q: expected text or json", q.output)
+	}
+	at, err := parseTime("at", q.at, time.Now())
+	if err != nil {
+		return err
+	}
+	s, err := q.db.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	clusters, err := s.ClustersOf(ctx, q.cluster, of)
+	switch {
+	case err != nil:
+		return err
+	case len(clusters) > 1:
+		return usagef("%s is known in several clusters: choose one with --cluster: %s", of.Name, strings.Join(clusters, ", "))
+	case len(clusters) == 0:
+		return unknown(of)
+	}
+	if at.IsZero() {
+		if at, err = lastSeen(ctx, s, clusters[0]); err != nil {
+			return err
+		}
+	}
+	h, err := s.History(ctx, clusters[0], of, at)
+	if errors.Is(err, store.ErrNotFound) {
+		return unknown(of)
+	}
+	if err != nil {
+		return err
+	}
+	return answer(asked{s, clusters[0], h})
+}
+
+func unknown(of trail.Subject) error {
+	if of.Kind == trail.SubjectNode {
+		return fmt.Errorf("node %s: %w: `evictrail timeline` lists the nodes that are known", of.Name, store.ErrNotFound)
+	}
+	return fmt.Errorf("VM %s: %w: `evictrail timeline` lists the VMs that are known", of.Name, store.ErrNotFound)
+}
+
+// stillWatched is how long ago a cluster may have been seen last for it to count as watched now.
+const stillWatched = time.Minute
+
+// lastSeen gives the moment up to which a cluster is known: now while it is watched.
+func lastSeen(ctx context.Context, s *store.Store, cluster string) (time.Time, error) {
+	at, err := s.LastAlive(ctx, cluster)
+	if now := now(); err == nil && (at.IsZero() || now.Sub(at) < stillWatched) {
+		at = now
+	}
+	return at, err
+}
+
 func newWhy() *cobra.Command {
-	var db databaseFlags
-	var cluster, at, output string
+	var q question
 	cmd := &cobra.Command{
 		Use: "why NAMESPACE/VM", Short: "Say why a VM moved, and on what that rests", GroupID: "ask", Args: asUsage(cobra.ExactArgs(1)),
 		Long: `Say in one paragraph why a VM moved, is to move, or was shut down instead: who asked, with which words and who asked again, as
-far as the audit log or the observer saw it; what KubeVirt tried, why that failed, where the guest is now. Below it stand the facts that the answer rests on. With --at the answer is the one that
-the facts up to that moment give. Exit status 3 when the VM is not known.`,
+far as the audit log or the observer saw it; what KubeVirt tried, why that failed, what holds the VM now, which loop it is part of, where the guest is; and what to do.
+Below stand the facts that the answer rests on. With --at the answer is the one that the facts up to that moment give. Exit status 3 when the VM is not known.`,
 		Example: `  evictrail why shop/db-1
   evictrail why shop/db-1 --at 2026-11-21T00:40:00Z
   evictrail why shop/db-1 -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			namespace, vm, ok := strings.Cut(args[0], "/")
-			if !ok || namespace == "" || vm == "" {
-				return usagef("%q: expected NAMESPACE/VM, such as shop/db-1", args[0])
-			}
-			if output != "text" && output != "json" {
-				return usagef("output %q: expected text or json", output)
-			}
-			now, err := parseTime("at", at, time.Now())
+			namespace, vm, err := parseVM(args[0])
 			if err != nil {
 				return err
 			}
-			if now.IsZero() {
-				now = time.Now()
-			}
-			s, err := db.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			answer, err := why(cmd, s, cluster, namespace, vm, now)
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return writeJSON(cmd.OutOrStdout(), answer)
-			}
-			return writeAnswer(cmd.OutOrStdout(), answer)
+			return q.ask(cmd.Context(), trail.VMISubject(namespace, vm), func(a asked) error {
+				seen, err := a.store.Coverage(cmd.Context(), a.cluster)
+				if err != nil {
+					return err
+				}
+				answer := a.history.Why(namespace, vm, seen)
+				if q.output == "json" {
+					return writeJSON(cmd.OutOrStdout(), answer)
+				}
+				return writeAnswer(cmd.OutOrStdout(), answer)
+			})
 		},
 	}
-	cmd.Flags().StringVar(&cluster, "cluster", "", "the VM's `cluster`, where several are recorded")
-	cmd.Flags().StringVar(&at, "at", "", "answer as of this `time` (2026-11-21T00:40:00Z) or this long ago (90m, 7d)")
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "`format`: text or json")
-	db.add(cmd)
+	q.add(cmd)
 	return cmd
 }
 
-// why asks the store for the VM's history and puts it into words.
-func why(cmd *cobra.Command, s *store.Store, cluster, namespace, vm string, now time.Time) (trail.Answer, error) {
-	clusters, err := s.ClustersOf(cmd.Context(), cluster, namespace, vm)
-	if err != nil {
-		return trail.Answer{}, err
+func newWhyNot() *cobra.Command {
+	var q question
+	cmd := &cobra.Command{
+		Use: "why-not {NAMESPACE/VM | node NODE}", Short: "Say what keeps a VM, or the VMs of a node, from moving", GroupID: "ask",
+		Args: asUsage(cobra.RangeArgs(1, 2)),
+		Long: `Say what keeps a VM where it is: that it cannot be live-migrated, that its migrations fail and when KubeVirt tries again, for what
+a migration waits, the descheduler's cooldown, the slots that others hold, its eviction strategy, a drain that waits for it; or that nothing does.
+For a node: how far its drain is, and the same for each of its VMs. Exit status 3 when the VM or the node is not known.`,
+		Example: `  evictrail why-not shop/db-1
+  evictrail why-not node worker-2
+  evictrail why-not shop/db-1 --at 2026-11-21T00:40:00Z -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, answer, err := parseWhyNot(args)
+			if err != nil {
+				return err
+			}
+			return q.ask(cmd.Context(), of, func(a asked) error {
+				if q.output == "json" {
+					return writeJSON(cmd.OutOrStdout(), answer(a.history))
+				}
+				return writeNotAnswer(cmd.OutOrStdout(), answer(a.history))
+			})
+		},
 	}
-	if len(clusters) > 1 {
-		return trail.Answer{}, usagef("%s/%s is known in several clusters: choose one with --cluster: %s", namespace, vm, strings.Join(clusters, ", "))
-	}
-	if len(clusters) == 1 {
-		d, err := s.History(cmd.Context(), clusters[0], namespace, vm, now)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return trail.Answer{}, err
+	q.add(cmd)
+	return cmd
+}
+
+// parseWhyNot reads about whom why-not is asked.
+func parseWhyNot(args []string) (trail.Subject, func(*trail.Cluster) trail.NotAnswer, error) {
+	if len(args) == 2 {
+		if args[0] != "node" || args[1] == "" {
+			return trail.Subject{}, nil, usagef("%q: expected NAMESPACE/VM or node NODE", strings.Join(args, " "))
 		}
-		if err == nil {
-			seen, err := s.Coverage(cmd.Context(), clusters[0])
-			return trail.Why(namespace, vm, d, seen, now), err
-		}
+		return trail.Subject{Kind: trail.SubjectNode, Name: args[1]}, func(c *trail.Cluster) trail.NotAnswer { return c.WhyNotNode(args[1]) }, nil
 	}
-	return trail.Answer{}, fmt.Errorf("VM %s/%s: %w: `evictrail timeline` lists the VMs that are known", namespace, vm, store.ErrNotFound)
+	namespace, vm, err := parseVM(args[0])
+	return trail.VMISubject(namespace, vm), func(c *trail.Cluster) trail.NotAnswer { return c.WhyNot(namespace, vm) }, err
+}
+
+// parseVM reads NAMESPACE/VM.
+func parseVM(text string) (namespace, vm string, err error) {
+	namespace, vm, ok := strings.Cut(text, "/")
+	if !ok || namespace == "" || vm == "" {
+		return "", "", usagef("%q: expected NAMESPACE/VM, such as shop/db-1", text)
+	}
+	return namespace, vm, nil
 }
 
 func writeAnswer(out io.Writer, a trail.Answer) error {
-	_, err := fmt.Fprintf(out, "%s\n\nEvidence:\n", wrap(a.Paragraph, 100))
+	_, err := fmt.Fprintf(out, "%s\n%s\nEvidence:\n", wrap(a.Paragraph, 100), adviceText(a.Advice))
 	for _, l := range a.Evidence {
 		if err == nil {
 			_, err = fmt.Fprintf(out, "  %s  %s  [%s]\n", l.At.UTC().Format("2006-01-02 15:04:05"), tableCell(&l.Sentence), l.EventID)
 		}
 	}
 	return err
+}
+
+func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
+	_, err := fmt.Fprintf(out, "%s\n%s", wrap(a.Paragraph, 100), adviceText(a.Advice))
+	if a.VMI != "" || err != nil {
+		return err
+	}
+	for _, o := range a.Obstacles {
+		if _, err = fmt.Fprintf(out, "\n%s\n", wrap(fmt.Sprintf("%s/%s: %s.", o.Namespace, o.VMI, o.Text), 100)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adviceText writes what to do below a paragraph: prose is wrapped, what can be pasted stays whole.
+func adviceText(advice string) string {
+	if advice == "" {
+		return ""
+	}
+	text := "\nWhat to do:\n"
+	for line := range strings.SplitSeq(advice, "\n") {
+		if !strings.HasPrefix(line, " ") {
+			line = wrap(line, 100)
+		}
+		text += line + "\n"
+	}
+	return text
 }
 
 // wrap breaks a paragraph into lines of about the width.

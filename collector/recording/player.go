@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// Hooks tie a player to the collector under test. All but Audit and Progress are required.
+// Hooks tie a player to the collector under test. All but Audit, Scrape and Progress are required.
 type Hooks struct {
 	Clock    func(time.Time)                                                   // told the time of each line before it is released
 	Watched  func(resource string) bool                                        // whether the collector watches the resource; others are not waited for
 	Taken    func(ctx context.Context, resource, resourceVersion string) error // returns when the collector has taken the resource up to the version
 	Audit    func(ctx context.Context, events [][]byte) error                  // takes audit events as the API server sends them; nil: none are sent
+	Scrape   func(ctx context.Context) error                                   // reads the descheduler's metrics, which the server has at ScrapePath, and returns when they are taken; nil: they are not read
 	Delay    time.Duration                                                     // how long after an event was logged it is sent
 	Progress func(done, total int)                                             // told after each line; may be nil
 	Speed    float64                                                           // times real time; 0: as fast as the collector takes lines in
 }
 
 // Play releases a recording line by line, in its own time: the clock stands at a line's time until the collector has
-// taken that line in, so order and time across resources are the recording's at any speed. Audit events are sent
-// between the lines, when they are due, and those that are due after the last line, at the end.
+// taken that line in, so order and time across resources are the recording's at any speed. Audit events are sent and the
+// descheduler's metrics are read between the lines, when they are due, and those that are due after the last line, at the end.
 func Play(ctx context.Context, rec *Recording, server *Server, hooks Hooks) error {
-	mail := post{events: rec.Audit, hooks: hooks}
+	between := &between{mail: post{events: rec.Audit, hooks: hooks}, rec: rec, server: server, hooks: hooks}
 	for i, line := range rec.Lines {
-		if err := mail.send(ctx, line.At); err != nil {
+		if err := between.until(ctx, line.At); err != nil {
 			return fmt.Errorf("play %s: line %d: %w", rec.Name, line.Number, err)
 		}
 		if i > 0 && hooks.Speed > 0 {
@@ -44,12 +45,57 @@ func Play(ctx context.Context, rec *Recording, server *Server, hooks Hooks) erro
 			hooks.Progress(i+1, len(rec.Lines))
 		}
 	}
-	if n := len(rec.Audit); n > 0 {
-		if err := mail.send(ctx, rec.Audit[n-1].At.Add(hooks.Delay)); err != nil {
-			return fmt.Errorf("play %s: after the last line: %w", rec.Name, err)
-		}
+	if err := between.rest(ctx); err != nil {
+		return fmt.Errorf("play %s: after the last line: %w", rec.Name, err)
 	}
 	return nil
+}
+
+// between is what happens between the lines, in the order of its times.
+type between struct {
+	mail    post
+	rec     *Recording
+	server  *Server
+	hooks   Hooks
+	scraped int // scrapes that are done
+}
+
+// until does what is due up to a time.
+func (b *between) until(ctx context.Context, now time.Time) error {
+	for ; b.scraped < len(b.rec.Scrapes) && !b.rec.Scrapes[b.scraped].At.After(now); b.scraped++ {
+		at := b.rec.Scrapes[b.scraped].At
+		if err := b.mail.send(ctx, at); err != nil {
+			return err
+		}
+		b.server.ReleaseScrape(b.scraped)
+		if b.hooks.Scrape == nil {
+			continue
+		}
+		b.hooks.Clock(at)
+		if err := b.hooks.Scrape(ctx); err != nil {
+			return fmt.Errorf("scrape at %s: %w", at.Format(time.RFC3339), err)
+		}
+	}
+	return b.mail.send(ctx, now)
+}
+
+// rest does what is due after the last line.
+func (b *between) rest(ctx context.Context) error {
+	last := b.rec.End()
+	if n := len(b.rec.Scrapes); n > 0 {
+		last = later(last, b.rec.Scrapes[n-1].At)
+	}
+	if n := len(b.rec.Audit); n > 0 {
+		last = later(last, b.rec.Audit[n-1].At.Add(b.hooks.Delay))
+	}
+	return b.until(ctx, last)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // post is the audit log on its way.

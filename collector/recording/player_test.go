@@ -2,9 +2,13 @@ package recording
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -100,4 +104,40 @@ func TestPlayStopsInItsSleep(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "play rec: line 2: ")
 	})
+}
+
+// TestPlayScrapesBetweenTheLines reads the metrics when they are due, with the clock at their time, and after the audit
+// events that were logged before.
+func TestPlayScrapesBetweenTheLines(t *testing.T) {
+	t.Parallel()
+	fsys := scraped(zipped(t, lines("SYNC_EMPTY 7", "ADDED a 8", "ADDED b 9")...),
+		`{"t":"2026-11-21T00:00:01.5Z","target":"descheduler","text":"first"}`,
+		`{"t":"2026-11-21T00:00:07Z","target":"descheduler","text":"second"}`)
+	fsys["rec/audit.jsonl"] = &fstest.MapFile{Data: []byte(`{"stageTimestamp":"2026-11-21T00:00:01.2Z"}` + "\n" + `{"stageTimestamp":"2026-11-21T00:00:01.7Z"}` + "\n")}
+	rec, err := Open(fsys, "rec", nil)
+	require.NoError(t, err)
+	server := NewServer(rec, ServerOptions{})
+	text := func() string {
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, ScrapePath, nil))
+		return fmt.Sprintf("%d %s", w.Code, w.Body)
+	}
+	require.Contains(t, text(), "503 ", "nothing was scraped yet")
+	var d diary
+	hooks := d.hooks()
+	hooks.Clock = func(at time.Time) { d.note("clock %s", at.Format("05.0")) }
+	hooks.Audit = func(_ context.Context, events [][]byte) error { d.note("audit %d", len(events)); return nil }
+	hooks.Scrape = func(context.Context) error { d.note("scrape %s", text()); return nil }
+	require.NoError(t, Play(t.Context(), rec, server, hooks))
+	require.Equal(t, diary{
+		"clock 00.0", "taken nodes 7",
+		"clock 01.0", "taken nodes 8",
+		"clock 01.2", "audit 1", "clock 01.5", "scrape 200 first", "clock 01.7", "audit 1",
+		"clock 02.0", "taken nodes 9",
+		"clock 07.0", "scrape 200 second",
+	}, d)
+
+	hooks.Scrape = func(context.Context) error { return errors.New("refused") }
+	err = Play(t.Context(), rec, NewServer(rec, ServerOptions{}), hooks)
+	require.EqualError(t, err, "play rec: line 3: scrape at 2026-11-21T00:00:01Z: refused")
 }

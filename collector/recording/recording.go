@@ -58,12 +58,19 @@ type AuditLine struct {
 	Event []byte    // as it was logged: JSON without a newline
 }
 
+// ScrapeLine is what the descheduler's metrics said at one moment.
+type ScrapeLine struct {
+	At   time.Time // UTC
+	Text string    // exposition format
+}
+
 // Recording is a recorded cluster, in memory.
 type Recording struct {
-	Name   string      // of its folder
-	Lines  []Line      // in the order of the file, at least one
-	Audit  []AuditLine // in the order in which the API server logged them; none where no audit log was recorded
-	Policy []byte      // the descheduler's policy; nil where none was recorded
+	Name    string       // of its folder
+	Lines   []Line       // in the order of the file, at least one
+	Audit   []AuditLine  // in the order in which the API server logged them; none where no audit log was recorded
+	Scrapes []ScrapeLine // of the descheduler, in the order of their times; none where none were recorded
+	Policy  []byte       // the descheduler's policy; nil where none was recorded
 }
 
 // Start gives the time of the first line, UTC.
@@ -75,13 +82,14 @@ func (r *Recording) End() time.Time { return r.Lines[len(r.Lines)-1].At }
 // maxLine bounds a line, in bytes. No object of an API server comes near it.
 const maxLine = 4 << 20
 
-// The files of a recording: what the watches saw, the audit log, and the policy that the descheduler ran with. The first
-// two may also lie there unpacked, without packedExt; the last two may be missing.
+// The files of a recording: what the watches saw, the audit log, the metrics, and the policy that the descheduler ran with. The
+// packed ones may also lie there unpacked, without packedExt; all but the first may be missing.
 const (
-	traceFile  = "trace.jsonl.gz"
-	auditFile  = "audit.jsonl.gz"
-	policyFile = "descheduler-policy.yaml"
-	packedExt  = ".gz"
+	traceFile   = "trace.jsonl.gz"
+	auditFile   = "audit.jsonl.gz"
+	scrapesFile = "scrapes.jsonl.gz"
+	policyFile  = "descheduler-policy.yaml"
+	packedExt   = ".gz"
 )
 
 // Open reads the recording in a folder of fsys. check, which may be nil, says what makes an object of a resource
@@ -111,6 +119,17 @@ func Open(fsys fs.FS, folder string, check func(resource string, object []byte) 
 		return nil, fmt.Errorf("read recording: %w", err)
 	}
 	slices.SortStableFunc(r.Audit, func(a, b AuditLine) int { return a.At.Compare(b.At) })
+	_, err = readLines(fsys, path.Join(folder, scrapesFile), func(_ int, raw []byte) error {
+		line, target, err := parseScrape(raw)
+		if target == deschedulerTarget {
+			r.Scrapes = append(r.Scrapes, line)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read recording: %w", err)
+	}
+	slices.SortStableFunc(r.Scrapes, func(a, b ScrapeLine) int { return a.At.Compare(b.At) })
 	r.Policy, err = fs.ReadFile(fsys, path.Join(folder, policyFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read recording: %w", err)
@@ -182,6 +201,29 @@ func parseAudit(raw []byte) (AuditLine, error) {
 		return AuditLine{}, errors.New("no stageTimestamp")
 	}
 	return AuditLine{At: e.StageAt.UTC(), Event: bytes.Clone(raw)}, nil
+}
+
+// deschedulerTarget is the target of the scrapes that are kept. Those of others, such as virt-controller, are not needed.
+const deschedulerTarget = "descheduler"
+
+func parseScrape(raw []byte) (line ScrapeLine, target string, err error) {
+	var l struct {
+		T      *time.Time `json:"t"`
+		Target string     `json:"target"`
+		Text   *string    `json:"text"`
+	}
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return line, "", fmt.Errorf("bad JSON: %w", err)
+	}
+	switch {
+	case l.T == nil:
+		return line, "", errors.New(`no time: expected "t"`)
+	case l.Target == "":
+		return line, "", errors.New(`no target: expected "target"`)
+	case l.Text == nil:
+		return line, "", errors.New(`no text: expected "text"`)
+	}
+	return ScrapeLine{At: l.T.UTC(), Text: *l.Text}, l.Target, nil
 }
 
 func parseLine(raw []byte, check func(string, []byte) error) (Line, error) {

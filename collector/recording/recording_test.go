@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -79,4 +80,34 @@ func TestOpenOfACutFile(t *testing.T) {
 
 	_, err = Open(fsys, "other", nil)
 	require.ErrorContains(t, err, "expected a folder with trace.jsonl.gz")
+}
+
+// scraped adds scrapes to a recording folder.
+func scraped(fsys fstest.MapFS, lines ...string) fstest.MapFS {
+	fsys["rec/scrapes.jsonl"] = &fstest.MapFile{Data: []byte(strings.Join(lines, "\n") + "\n")}
+	return fsys
+}
+
+func TestOpenReadsScrapes(t *testing.T) {
+	t.Parallel()
+	rec, err := Open(scraped(zipped(t, good),
+		`{"t":"2026-11-21T00:01:00Z","target":"descheduler","text":"b 2\n"}`,
+		`{"t":"2026-11-21T00:00:30Z","target":"virt-controller","text":"x 1\n"}`,
+		`{"t":"2026-11-21T00:00:30Z","target":"descheduler","text":"a 1\n"}`), "rec", nil)
+	require.NoError(t, err)
+	require.Equal(t, []ScrapeLine{{rec.Start().Add(30 * time.Second), "a 1\n"}, {rec.Start().Add(time.Minute), "b 2\n"}}, rec.Scrapes)
+
+	const line = `{"t":"2026-11-21T00:01:00Z","target":"descheduler","text":"a 1\n"}`
+	for _, c := range []struct{ name, line, want string }{
+		{"bad JSON", `{"t":`, "bad JSON"},
+		{"no time", strings.Replace(line, `"t"`, `"x"`, 1), `no time: expected "t"`},
+		{"no target", strings.Replace(line, `"target"`, `"x"`, 1), `no target: expected "target"`},
+		{"no text", strings.Replace(line, `"text"`, `"x"`, 1), `no text: expected "text"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Open(scraped(zipped(t, good), line, c.line), "rec", nil)
+			require.ErrorContains(t, err, "rec/scrapes.jsonl:2: "+c.want)
+		})
+	}
 }

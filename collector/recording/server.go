@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -26,9 +27,13 @@ type Server struct {
 	rec       *Recording
 	resources map[string]*resource // by path
 	byName    map[string]*resource
-	steps     []step       // one for each line
-	cuts      atomic.Int64 // every other one drops the connection
+	steps     []step                     // one for each line
+	cuts      atomic.Int64               // every other one drops the connection
+	scrape    atomic.Pointer[ScrapeLine] // what the descheduler's metrics say now; nil before the first
 }
+
+// ScrapePath is where the recorded metrics of the descheduler are served.
+const ScrapePath = "/metrics/descheduler"
 
 // apis are the resources that are served, by their plural: the path of their group and version, and their kind.
 var apis = map[string]struct{ group, kind string }{
@@ -290,6 +295,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "a recording can only be read")
 	case req.URL.Path == "/version":
 		answer(w, map[string]string{"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
+	case req.URL.Path == ScrapePath:
+		s.serveScrape(w)
 	case r == nil:
 		refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
 	case from != "" && !isVersion(from):
@@ -301,6 +308,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	default:
 		r.list(w)
 	}
+}
+
+// ReleaseScrape makes scrape i what the descheduler's metrics say.
+func (s *Server) ReleaseScrape(i int) { s.scrape.Store(&s.rec.Scrapes[i]) }
+
+func (s *Server) serveScrape(w http.ResponseWriter) {
+	now := s.scrape.Load()
+	if now == nil {
+		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", "nothing was scraped up to this time")
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	_, _ = io.WriteString(w, now.Text)
 }
 
 // await waits for the first list and tells whether the resource can be served.

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/collector"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// deschedulerFlags say what is known of the descheduler, and where its metrics are read.
+type deschedulerFlags struct {
+	policy    string
+	configMap string
+	cooldown  trail.CooldownSettings
+	stated    bool // some of the cooldown's settings were given
+	model     string
+
+	url       string
+	tokenFile string
+	caFile    string
+	insecure  bool
+	every     time.Duration
+}
+
+// models are what --descheduler-model takes; the first is the default.
+var models = []string{"auto", "4.22", "4.21", "none"}
+
+// The flags that state the cooldown by hand.
+const (
+	flagCooldown    = "migration-cooldown"
+	flagMaxCooldown = "max-migration-cooldown"
+	flagWindow      = "migration-history-window"
+)
+
+func (f *deschedulerFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.policy, "descheduler-policy", "", "`file` with the descheduler's policy: tells that one is at work, and its settings")
+	flags.StringVar(&f.configMap, "descheduler-configmap", "", "watch the ConfigMap `namespace/name` with the descheduler's policy; on OpenShift openshift-kube-descheduler-operator/descheduler")
+	flags.DurationVar(&f.cooldown.Base, flagCooldown, 0, "where its policy cannot be read: the descheduler's migrationCooldown, how `long` a VM rests after a migration (default 15m)")
+	flags.DurationVar(&f.cooldown.Max, flagMaxCooldown, 0, "likewise maxMigrationCooldown, how `long` it rests at most (default 6h)")
+	flags.DurationVar(&f.cooldown.Window, flagWindow, 0, "likewise migrationHistoryWindow, how `long` its migrations count (default 48h)")
+	flags.StringVar(&f.model, "descheduler-model", models[0], "`release` whose cooldown the descheduler keeps: "+strings.Join(models, ", "))
+	flags.StringVar(&f.url, "descheduler-metrics-url", "", "read the descheduler's metrics at this `URL`: how often it held back evictions, and when it was started")
+	flags.StringVar(&f.tokenFile, "descheduler-metrics-token-file", "", "`file` with the bearer token to send there; read again when it changes")
+	flags.StringVar(&f.caFile, "descheduler-metrics-ca-file", "", "`file` with the CA of its certificate (PEM)")
+	flags.BoolVar(&f.insecure, "descheduler-metrics-insecure", false, "do not check its certificate: the descheduler makes its own")
+	flags.DurationVar(&f.every, "descheduler-metrics-interval", collector.ScrapeInterval, "how `often` they are read")
+}
+
+func (f *deschedulerFlags) check(cmd *cobra.Command) error {
+	f.stated = slices.ContainsFunc([]string{flagCooldown, flagMaxCooldown, flagWindow}, cmd.Flags().Changed)
+	sources := 0
+	for _, given := range []bool{f.policy != "", f.configMap != "", f.stated} {
+		if given {
+			sources++
+		}
+	}
+	namespace, name, ok := strings.Cut(f.configMap, "/")
+	switch {
+	case sources > 1:
+		return usagef("the descheduler's settings come from one place: give --descheduler-policy, --descheduler-configmap, or --%s and its like", flagCooldown)
+	case f.configMap != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")):
+		return usagef("descheduler-configmap %q: expected NAMESPACE/NAME", f.configMap)
+	case !slices.Contains(models, f.model):
+		return usagef("descheduler-model %q: expected one of %s", f.model, strings.Join(models, ", "))
+	case f.model != models[0] && sources == 0:
+		return usagef("descheduler-model: say where its settings are with --descheduler-policy or --descheduler-configmap, or state them with --%s", flagCooldown)
+	}
+	if err := f.cooldown.Validate(); err != nil {
+		return usagef("%s, %s, %s: %v", flagCooldown, flagMaxCooldown, flagWindow, err)
+	}
+	return f.checkMetrics(cmd)
+}
+
+func (f *deschedulerFlags) checkMetrics(cmd *cobra.Command) error {
+	if f.url == "" {
+		for _, flag := range []string{"token-file", "ca-file", "insecure", "interval"} {
+			if cmd.Flags().Changed("descheduler-metrics-" + flag) {
+				return usagef("descheduler-metrics-%s: say where the metrics are with --descheduler-metrics-url", flag)
+			}
+		}
+		return nil
+	}
+	u, err := url.Parse(f.url)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return usagef("descheduler-metrics-url %q: expected such as https://descheduler.example:10258/metrics", f.url)
+	case u.User != nil:
+		return usagef("descheduler-metrics-url: no user or password in it: give a token with --descheduler-metrics-token-file")
+	case f.insecure && f.caFile != "":
+		return usagef("descheduler-metrics-insecure and descheduler-metrics-ca-file exclude each other")
+	case f.every < time.Second:
+		return usagef("descheduler-metrics-interval %s: expected at least 1s", f.every)
+	}
+	for flag, file := range map[string]string{"token-file": f.tokenFile, "ca-file": f.caFile} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.ReadFile(file); err != nil {
+			return fmt.Errorf("descheduler-metrics-%s: %w", flag, err)
+		}
+	}
+	return nil
+}
+
+// observations gives what is known of the descheduler without asking the cluster.
+func (f *deschedulerFlags) observations() ([]collector.Observation, error) {
+	switch {
+	case f.policy != "":
+		text, err := os.ReadFile(f.policy)
+		if err != nil {
+			return nil, fmt.Errorf("read descheduler policy: %w", err)
+		}
+		return []collector.Observation{collector.Policy(text, f.statedModel())}, nil
+	case f.stated:
+		cooldown := f.cooldown.WithDefaults()
+		return []collector.Observation{collector.StatedPolicy(trail.DeschedulerSettings{Cooldown: &cooldown, Model: f.statedModel()})}, nil
+	}
+	return nil, nil
+}
+
+// statedModel gives the model as trail.DeschedulerSettings has it.
+func (f *deschedulerFlags) statedModel() string {
+	if f.model == models[0] {
+		return ""
+	}
+	return f.model
+}
+
+// policyMap names the ConfigMap to watch, nil where there is none.
+func (f *deschedulerFlags) policyMap() *collector.PolicyMap {
+	if f.configMap == "" {
+		return nil
+	}
+	namespace, name, _ := strings.Cut(f.configMap, "/")
+	return &collector.PolicyMap{Namespace: namespace, Name: name, Model: f.statedModel()}
+}
+
+// target gives the metrics to read, nil where there are none.
+func (f *deschedulerFlags) target() *collector.ScrapeTarget {
+	if f.url == "" {
+		return nil
+	}
+	return &collector.ScrapeTarget{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure, Interval: f.every}
+}

@@ -1,0 +1,221 @@
+package collector
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// The bounds of scraping.
+const (
+	ScrapeInterval = 30 * time.Second // between two scrapes, where nothing else is said
+	scrapeTimeout  = 10 * time.Second // of one, from its connection to its last byte
+	scrapeLimit    = 32 << 20         // bytes of an answer, unpacked
+	scrapesMissed  = 3                // intervals without an answer that are no gap yet
+	startAhead     = time.Minute      // how far ahead of ours the clock may be that tells the start of the process
+)
+
+// SourceDescheduler is the source of gaps in which the descheduler's metrics could not be read, and the name under which it is
+// recorded: its address may change, and what it counts does not.
+const SourceDescheduler = "descheduler"
+
+// ScrapeTarget says where the metrics of a descheduler are, and how they are read.
+type ScrapeTarget struct {
+	URL       string
+	TokenFile string        // with the bearer token to send, read again when it changes; empty: none
+	CAFile    string        // with the CA of the certificate; empty: those of the system
+	Insecure  bool          // do not check the certificate
+	Interval  time.Duration // between two scrapes
+}
+
+// Scraper reads the metrics of a descheduler. It is not safe for concurrent use.
+type Scraper struct {
+	c       *Collector
+	target  ScrapeTarget
+	client  *http.Client
+	last    time.Time // when it was last read, or when we began to try; zero before
+	problem string    // why it cannot be read, which was logged; empty while it can
+}
+
+// NewScraper makes a scraper that hands what it reads to the collector. Its errors are of the files that the target names.
+func (c *Collector) NewScraper(target ScrapeTarget) (*Scraper, error) {
+	client, err := rest.HTTPClientFor(&rest.Config{
+		BearerTokenFile: target.TokenFile, UserAgent: rest.DefaultKubernetesUserAgent(), Timeout: scrapeTimeout,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: target.CAFile, Insecure: target.Insecure},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read descheduler metrics: %w", err)
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for this host alone
+	return &Scraper{c: c, target: target, client: client}, nil
+}
+
+// Run scrapes at once and then at each interval until ctx ends. Its only error is that of ctx.
+func (s *Scraper) Run(ctx context.Context) error {
+	s.last = s.c.Clock()
+	tick := time.NewTicker(s.target.Interval)
+	defer tick.Stop()
+	for {
+		err := s.Scrape(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.judge(err)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// judge logs how a scrape went when that is other than before.
+func (s *Scraper) judge(err error) {
+	switch {
+	case err != nil && s.problem == "":
+		s.c.Log.Warn("descheduler metrics not read, trying again", "err", err)
+		s.problem = err.Error()
+	case err == nil && s.problem != "":
+		s.c.Log.Info("descheduler metrics read again")
+		s.problem = ""
+	}
+}
+
+// Scrape reads the metrics once and returns when the collector has taken them. What was not seen since the last time is a
+// gap, told now that it is over.
+func (s *Scraper) Scrape(ctx context.Context) error {
+	o, err := s.read(ctx)
+	if err != nil {
+		s.c.Metrics.Scrapes.WithLabelValues(metrics.ScrapeFailed).Inc()
+		return err
+	}
+	s.c.Metrics.Scrapes.WithLabelValues(metrics.ScrapeOK).Inc()
+	seen := []Observation{func(trail.Seen) trail.Observation { return o }}
+	if !s.last.IsZero() && o.At.Sub(s.last) > scrapesMissed*s.target.Interval {
+		gap := trail.GapObservation{
+			Seen: o.Seen, Source: SourceDescheduler, Key: s.last.Format(time.RFC3339Nano), OpenedAt: s.last, ClosedAt: o.At,
+			Cause: trail.ReasonUnreachable, Detail: s.problem,
+		}
+		seen = append(seen, func(trail.Seen) trail.Observation { return gap })
+	}
+	s.last = o.At
+	_, err = s.c.hand(ctx, seen)
+	return err
+}
+
+func (s *Scraper) read(ctx context.Context) (trail.ScrapeObservation, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.target.URL, nil)
+	if err != nil {
+		return trail.ScrapeObservation{}, err
+	}
+	request.Header.Set("Accept", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return trail.ScrapeObservation{}, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return trail.ScrapeObservation{}, fmt.Errorf("%s: %s", s.target.URL, answer.Status)
+	}
+	o, err := decodeScrape(&io.LimitedReader{R: answer.Body, N: scrapeLimit})
+	if err != nil {
+		return o, fmt.Errorf("%s: %w", s.target.URL, err)
+	}
+	o.At, o.Target = s.c.Clock(), SourceDescheduler
+	if o.StartedAt.After(o.At.Add(startAhead)) {
+		return o, fmt.Errorf("%s: %s is %s, which is to come: its clock or ours is wrong", s.target.URL, familyProcess, o.StartedAt.Format(time.RFC3339))
+	}
+	return o, nil
+}
+
+// The families that are read.
+//
+// Source: k8s.io/component-base and client_golang for the process, sigs.k8s.io/descheduler metrics/metrics.go for the build,
+// kubevirt-descheduler-plugins plugins/kubevirtmigrationaware/metrics.go for the others.
+const (
+	familyProcess  = "process_start_time_seconds"
+	familyBuild    = "descheduler_build_info"
+	familyCooldown = "descheduler_kubevirt_effective_cooldown_seconds"
+	familyBlocks   = "descheduler_kubevirt_eviction_blocks_total"
+)
+
+// decodeScrape reads the text of a descheduler's metrics. Without the start of its process its counters mean nothing, and
+// what has neither a build nor the plugin's metrics is no descheduler: both are errors.
+func decodeScrape(body *io.LimitedReader) (trail.ScrapeObservation, error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(body)
+	switch {
+	case body.N <= 0:
+		return trail.ScrapeObservation{}, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, scrapeLimit)
+	case err != nil:
+		return trail.ScrapeObservation{}, err
+	}
+	o := trail.ScrapeObservation{Plugin: families[familyCooldown] != nil}
+	for _, m := range families[familyBuild].GetMetric() {
+		o.Version = labels(m)["DeschedulerVersion"]
+	}
+	started := 0.0
+	for _, m := range families[familyProcess].GetMetric() {
+		started = value(m)
+	}
+	switch {
+	case families[familyBuild] == nil && !o.Plugin:
+		return o, errors.New("no " + familyBuild + ": expected the metrics of a descheduler")
+	case !(started > 0 && started < 1e11): // the year 5138
+		return o, fmt.Errorf("%s %v: expected the time at which the descheduler was started", familyProcess, started)
+	}
+	o.StartedAt = time.UnixMilli(int64(math.Round(started * 1000))).UTC()
+	o.Blocks, err = decodeBlocks(families[familyBlocks])
+	return o, err
+}
+
+// decodeBlocks reads the counter of blocks, sorted, one entry for each reason, node and namespace. Where Prometheus stands between, the namespace
+// is that of the descheduler and the pod's is in exported_namespace.
+func decodeBlocks(family *dto.MetricFamily) ([]trail.BlockCount, error) {
+	counts := map[trail.BlockCount]float64{}
+	for _, m := range family.GetMetric() {
+		l := labels(m)
+		n := value(m)
+		if !(n >= 0 && n < 1<<53) {
+			return nil, fmt.Errorf("%s %v: expected a count", familyBlocks, n)
+		}
+		counts[trail.BlockCount{Reason: l["reason"], Node: l["node"], Namespace: cmp.Or(l["exported_namespace"], l["namespace"])}] += n
+	}
+	out := make([]trail.BlockCount, 0, len(counts))
+	for b, n := range counts {
+		b.Count = n
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b trail.BlockCount) int {
+		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Reason, b.Reason))
+	})
+	return out, nil
+}
+
+func labels(m *dto.Metric) map[string]string {
+	out := map[string]string{}
+	for _, l := range m.GetLabel() {
+		out[l.GetName()] = l.GetValue()
+	}
+	return out
+}
+
+// value gives the value of a metric whatever the text says of its type.
+func value(m *dto.Metric) float64 {
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+}

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+const dueQuery = `
+SELECT subject, ` + countFacts + `
+FROM evictrail.subjects s
+WHERE cluster = @cluster
+  AND next_at <= @now
+ORDER BY subject
+LIMIT @limit`
+
+// DeriveDue derives again what time alone has changed up to a moment: loops that open after a while, cooldowns that run
+// out. It tells how many subjects that were.
+func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (int, error) {
+	for count := 0; ; {
+		rows, err := s.pool.Query(ctx, dueQuery, pgx.StrictNamedArgs{"cluster": cluster, "now": now, "limit": deriveBatch})
+		if err != nil {
+			return count, explain("read what is due", err)
+		}
+		sized, err := pgx.CollectRows(rows, pgx.RowToStructByName[sizedRow])
+		if err != nil {
+			return count, explain("read what is due", err)
+		}
+		subjects, err := upTo(deriveFacts, sized)
+		if err != nil || len(subjects) == 0 {
+			return count, err
+		}
+		if err := s.deriveAgain(ctx, cluster, subjects, now); err != nil {
+			return count, err
+		}
+		count += len(subjects)
+	}
+}
+
+// deriveAgain derives subjects as they stand at a time.
+func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trail.Subject, now time.Time) error {
+	return s.inTx(ctx, "derive", func(tx pgx.Tx) error {
+		d, err := newDerivation(ctx, tx, cluster, now)
+		if err != nil {
+			return err
+		}
+		for _, some := range [][]trail.Subject{onlyVMs(subjects), subjects} {
+			if err := d.hold(ctx, some); err != nil {
+				return err
+			}
+		}
+		return d.replace(ctx, subjects, false)
+	})
+}

@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// touched is what a change of the rows of VMs means beyond them: the nodes that they name, whether evacuations are
+// concerned, and the slots of migrations that were taken or freed.
+type touched struct {
+	nodes       map[string]bool
+	evacuations bool
+	slots       map[string]slotTimes // by migration; equal ones are left out
+}
+
+// slotTimes are when a migration took its slot and when it gave it back.
+type slotTimes struct{ from, to *time.Time }
+
+// subjects gives what is to be derived again.
+func (t touched) subjects() []trail.Subject {
+	var out []trail.Subject
+	for node := range t.nodes {
+		out = append(out, trail.Subject{Kind: trail.SubjectNode, Name: node})
+	}
+	if t.evacuations {
+		out = append(out, trail.ClusterSubject)
+	}
+	return out
+}
+
+// all takes in everything that the rows of a VM name, whether they changed or not.
+func (t *touched) all(d trail.Derived) {
+	for _, node := range d.Nodes() {
+		t.nodes[node] = true
+	}
+	t.evacuations = t.evacuations || len(d.Evacuations) > 0
+}
+
+// returning gives the columns that a change of a table is to return, and what collects them.
+func (t *touched) returning(of table) (columns string, collect func(rows pgx.Rows, added bool) error) {
+	switch {
+	case of.name == "migrations":
+		return "t.source_node, t.migration_uid, t.scheduling_at, t.finished_at", t.collectSlots
+	case of.node == "":
+		return "NULL::text", t.collectNodes(func() {})
+	case of.name == "evacuations":
+		return "t." + of.node, t.collectNodes(func() { t.evacuations = true })
+	}
+	return "t." + of.node, t.collectNodes(func() {})
+}
+
+func (t *touched) collectNodes(each func()) func(pgx.Rows, bool) error {
+	return func(rows pgx.Rows, _ bool) error {
+		var node *string
+		_, err := pgx.ForEachRow(rows, []any{&node}, func() error {
+			each()
+			t.node(node)
+			return nil
+		})
+		return err
+	}
+}
+
+func (t *touched) node(name *string) {
+	if known(name) != "" {
+		t.nodes[*name] = true
+	}
+}
+
+// collectSlots notes the slots of migrations whose rows changed: those that are the same as before are none.
+func (t *touched) collectSlots(rows pgx.Rows, added bool) error {
+	if t.slots == nil {
+		t.slots = map[string]slotTimes{}
+	}
+	var node *string
+	var uid string
+	var from, to *time.Time
+	_, err := pgx.ForEachRow(rows, []any{&node, &uid, &from, &to}, func() error {
+		t.node(node)
+		if before, had := t.slots[uid]; added && had && sameTime(before.from, from) && sameTime(before.to, to) {
+			delete(t.slots, uid)
+		} else if from != nil || had {
+			t.slots[uid] = slotTimes{from, to}
+		} else if !added {
+			t.slots[uid] = slotTimes{}
+		}
+		return nil
+	})
+	return err
+}
+
+func sameTime(a, b *time.Time) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
+}
+
+const waitingQuery = `
+SELECT DISTINCT subject
+FROM evictrail.migrations
+WHERE cluster = @cluster
+  AND wait_reason IN ('queued', 'cluster_limit', 'node_limit')
+  AND (created_at <= @to OR @to::timestamptz IS NULL)
+  AND (scheduling_at IS NULL OR scheduling_at >= @from)
+  AND NOT subject = ANY(@but)
+ORDER BY subject`
+
+// waiting finds the VMs, but for some, with migrations that waited while slots were taken or freed.
+func (d *derivation) waiting(ctx context.Context, slots map[string]slotTimes, but []trail.Subject) ([]trail.Subject, error) {
+	var from, to *time.Time
+	open := false
+	for _, s := range slots {
+		if s.from != nil && (from == nil || s.from.Before(*from)) {
+			from = s.from
+		}
+		open = open || s.to == nil
+		if s.to != nil && (to == nil || s.to.After(*to)) {
+			to = s.to
+		}
+	}
+	if from == nil {
+		return nil, nil
+	}
+	if open {
+		to = nil
+	}
+	rows, err := d.tx.Query(ctx, waitingQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "from": from, "to": to, "but": names(but)})
+	if err != nil {
+		return nil, explain("find migrations that wait", err)
+	}
+	return collectVMs(rows)
+}
+
+const slotsQuery = `
+SELECT migration_uid, migration, coalesce(source_node, ''), scheduling_at, finished_at
+FROM evictrail.migrations
+WHERE cluster = @cluster
+  AND scheduling_at IS NOT NULL
+  AND NOT subject = ANY(@but)
+  AND EXISTS (
+    SELECT FROM unnest(@from::timestamptz[], @to::timestamptz[]) AS w(since, until)
+    WHERE scheduling_at <= w.until AND (finished_at IS NULL OR finished_at >= w.since)
+  )`
+
+// explainQueue says of the migrations that waited for nothing of their own who held the slots meanwhile: those that are
+// derived with them, and the others.
+func (d *derivation) explainQueue(ctx context.Context, subjects []trail.Subject, derived []trail.Derived, env *trail.Env) error {
+	var from, to []time.Time
+	var slots []trail.Slot
+	for _, r := range derived {
+		slots = append(slots, r.Slots()...)
+		a, b := r.Queued()
+		from, to = append(from, a...), append(to, b...)
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	rows, err := d.tx.Query(ctx, slotsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "from": from, "to": to, "but": names(subjects)})
+	if err != nil {
+		return explain("read who held the slots", err)
+	}
+	others, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Slot, error) {
+		var s trail.Slot
+		var end *time.Time
+		err := row.Scan(&s.MigrationUID, &s.Migration, &s.Node, &s.From, &end)
+		if end != nil {
+			s.To = *end
+		}
+		return s, err
+	})
+	if err != nil {
+		return explain("read who held the slots", err)
+	}
+	for i := range derived {
+		derived[i].ExplainQueue(append(slots, others...), env)
+	}
+	return nil
+}
+
+// The rows of VMs that touch nodes, each as JSON with the columns of its table as keys.
+const (
+	placementsOfNodesQuery = `
+SELECT node, to_jsonb(t)
+FROM evictrail.placements AS t
+WHERE cluster = @cluster
+  AND node = ANY(@nodes)`
+	evacuationsOfNodesQuery = `
+SELECT node, to_jsonb(t)
+FROM evictrail.evacuations AS t
+WHERE cluster = @cluster
+  AND node = ANY(@nodes)`
+	requestsOfNodesQuery = `
+SELECT node, to_jsonb(t)
+FROM evictrail.eviction_requests AS t
+WHERE cluster = @cluster
+  AND node = ANY(@nodes)`
+	attemptsOfNodesQuery = `
+SELECT source_node, to_jsonb(t)
+FROM evictrail.migrations AS t
+WHERE cluster = @cluster
+  AND source_node = ANY(@nodes)
+  AND evacuation_id IS NOT NULL`
+	holdsOfNodesQuery = `
+SELECT node, to_jsonb(t)
+FROM evictrail.cooldown_decisions AS t
+WHERE cluster = @cluster
+  AND node = ANY(@nodes)
+  AND verdict = 'holds'`
+	stuckQuery = `
+SELECT '', to_jsonb(t)
+FROM evictrail.evacuations AS t
+WHERE cluster = @cluster
+  AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes')
+  AND @nodes::text[] IS NOT NULL`
+)
+
+// collectAround reads rows that touch nodes into what is known of each node.
+func collectAround[R any](ctx context.Context, d *derivation, query string, nodes []string, around map[string]*trail.Rows, into func(*trail.Rows) *[]R) error {
+	rows, err := d.tx.Query(ctx, query, pgx.StrictNamedArgs{"cluster": d.cluster, "nodes": nodes})
+	if err != nil {
+		return explain("read rows of nodes", err)
+	}
+	var node string
+	var text []byte
+	_, err = pgx.ForEachRow(rows, []any{&node, &text}, func() error {
+		var r R
+		if err := json.Unmarshal(text, &r); err != nil {
+			return err
+		}
+		list := into(around[node])
+		*list = append(*list, r)
+		return nil
+	})
+	return explain("read rows of nodes", err)
+}

@@ -1,0 +1,95 @@
+package trail
+
+import (
+	"fmt"
+	"strings"
+)
+
+// What to do about a loop or a VM that is stuck: lines of which the indented ones can be pasted. The commands name what is
+// to be changed and nothing else.
+
+// adviceCancel gives the command that stops an evacuation. virtctl v1.7 to v1.9 leaves the node name out and is refused,
+// so the call is spelled out; before v1.7 there is no such call, and the mark is taken off by hand (reference:
+// kubevirt-signals §0.7, §1.3).
+func adviceCancel(e *Evacuation, s KubeVirtSettings) string {
+	if marks, known := s.marksSource(); known && !marks {
+		return fmt.Sprintf("  kubectl patch vmi -n %s %s --type=json -p '[{\"op\":\"remove\",\"path\":\"/status/evacuationNodeName\"}]'", e.Namespace, e.VMI)
+	}
+	return fmt.Sprintf("  echo '{\"evacuationNodeName\":%q}' | kubectl replace --raw /apis/subresources.kubevirt.io/v1/namespaces/%s/virtualmachineinstances/%s/evacuate/cancel -f -",
+		e.Node, e.Namespace, e.VMI)
+}
+
+// adviceStuck says how an evacuation that fails again and again is ended.
+func adviceStuck(e *Evacuation, s KubeVirtSettings) string {
+	return strings.Join(nonEmpty([]string{
+		"If " + e.vm() + " need not leave " + e.Node + " any more, cancel the evacuation:",
+		adviceCancel(e, s),
+		"Otherwise mend what makes it fail" + cureText(e.LastFailureClass) + "; see each attempt with:",
+		fmt.Sprintf("  evictrail migrations --vm %s", e.vm()),
+	}), "\n")
+}
+
+// cureText says where to look for the cause of a class of failures.
+func cureText(c FailureClass) string {
+	switch c {
+	case FailureScheduling:
+		return " (no node takes the target pod: resources, selectors, CPU model)"
+	case FailureControlPlane:
+		return " (the target pod dies or is refused: virt-handler, quota, volumes)"
+	case FailureDataPlane:
+		return " (data does not get across: the migration network, bandwidth, how fast the guest writes its memory; a MigrationPolicy may allow post-copy)"
+	case FailurePostCopy, FailureGuestLost:
+		return " (the guest was lost: find that out first)"
+	case FailureAborted, FailureUnknown:
+	}
+	return ""
+}
+
+// adviceDual says how a dual retry loop is ended, and how its path is closed.
+func adviceDual(e *Evacuation, path LoopPath, s KubeVirtSettings) string {
+	text := adviceStuck(e, s)
+	switch path {
+	case PathAnnotationLost:
+		text += "\nTo close this way for good upgrade KubeVirt to v1.7 or later (v1.6.1 has the fix, too): there the annotation stays until the VM has moved."
+	case PathFreeSlot:
+		text += "\nUntil then stop the descheduler from evicting others (operator: spec.mode Predictive), or give nodes one slot (maxNoOfPodsToEvictPerNode: 1)."
+	case PathRequestForgotten:
+		text += "\nThe descheduler forgets requests after 10 to 20 minutes. To keep it off this VM:\n" + adviceOptOut(e.Namespace, e.VMI)
+	case PathGateOff:
+		text += "\nThe descheduler takes accepted evictions for failed ones: enable its feature gate EvictionsInBackground (--feature-gates=EvictionsInBackground=true)."
+	case PathUnclassified:
+	}
+	return text
+}
+
+// adviceOptOut gives the command that keeps the descheduler off a VM.
+func adviceOptOut(namespace, vmi string) string {
+	return fmt.Sprintf("  kubectl annotate vmi -n %s %s descheduler.alpha.kubernetes.io/prefer-no-eviction=true", namespace, vmi)
+}
+
+// adviceBounce says how the descheduler is kept from moving a VM again and again.
+func adviceBounce(namespace, vmi string) string {
+	return strings.Join([]string{
+		"No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown. To leave it where it is:",
+		adviceOptOut(namespace, vmi),
+	}, "\n")
+}
+
+// adviceExternal says who has to move a VM.
+func adviceExternal(e *Evacuation) string {
+	return strings.Join([]string{
+		"Find the controller that owns the VM (such as Cluster API's provider for KubeVirt) and why it does not act:",
+		fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.metadata.ownerReferences}'", e.Namespace, e.VMI),
+		"To withdraw the eviction instead:",
+		adviceCancel(e, KubeVirtSettings{}),
+	}, "\n")
+}
+
+// adviceInversion says how a drain gets past a migration of low priority: a new mark brings a new priority.
+func adviceInversion(e *Evacuation, low *Migration, s KubeVirtSettings) string {
+	return strings.Join([]string{
+		"Cancel the descheduler's evacuation and delete its migration; the drain then asks anew, and that one comes first:",
+		adviceCancel(e, s),
+		fmt.Sprintf("  kubectl delete vmim -n %s %s", e.Namespace, low.Name),
+	}, "\n")
+}

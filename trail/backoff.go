@@ -1,0 +1,96 @@
+package trail
+
+import "time"
+
+// backoffFirst is how long KubeVirt waits after the first failure; each further one that it still sees doubles it. It
+// sees five: 320 s is the most.
+//
+// Source: kubevirt pkg/virt-controller/watch/migration/migration.go, handleMigrationBackoff.
+const backoffFirst = 20 * time.Second
+
+// BackoffModel names whose rules a backoff follows.
+const BackoffModel = "kubevirt"
+
+// backoffAfter gives what KubeVirt waits after an attempt that failed: it walks the migrations of its controllers that
+// still exist, from the newest back to a success, and leaves out those that are being deleted. Failed are those that
+// count, the newest first.
+func backoffAfter(m *migration, migrations []*migration) (wait time.Duration, failed []string, survivors int) {
+	kept := finishedAt(migrations, m.FinishedAt)
+	for _, x := range kept {
+		switch {
+		case !x.backsOff():
+			continue
+		case x.Outcome == OutcomeSucceeded:
+			return wait, failed, len(kept)
+		case x.deletion != nil && !x.deletion.Final || x.Outcome != OutcomeFailed:
+			continue
+		}
+		failed = append(failed, x.Name)
+		wait = max(backoffFirst, 2*wait)
+	}
+	return wait, failed, len(kept)
+}
+
+// backsOff tells the migrations that KubeVirt's controllers make: those of users are never held back.
+func (m *migration) backsOff() bool { return m.spec.Evacuation || m.spec.WorkloadUpdate }
+
+// decideBackoffs gives the decisions of KubeVirt's backoff about one VMI.
+func decideBackoffs(l *life, all []*migration, env *Env, now *moment) []Decision {
+	var mine []*migration
+	for _, m := range all {
+		if m.VMIUID == l.uid {
+			mine = append(mine, m)
+		}
+	}
+	var out []Decision
+	for i, m := range mine {
+		if m.Outcome != OutcomeFailed || !m.backsOff() || !l.triesAgain(m, env) {
+			continue
+		}
+		wait, failed, survivors := backoffAfter(m, mine)
+		if wait == 0 {
+			continue
+		}
+		d := Decision{
+			ID: hashID("backoff", m.UID), Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid, Node: m.SourceNode, DecidedAt: m.FinishedAt,
+			Layer: LayerBackoff, Verdict: VerdictHolds, Reason: DecidedFailed, Base: Span(backoffFirst), Count: len(failed),
+			Effective: Span(wait), Until: m.FinishedAt.Add(wait), Cap: Span(backoffFirst << (finishedKept - 1)),
+			Capped: len(failed) == finishedKept && i >= finishedKept, Model: BackoffModel, Origin: OriginDerived, EventID: m.EndEvent,
+			Inputs: Inputs{Migration: m.Name, MigrationUID: m.UID, EndedAt: m.FinishedAt, Failed: failed, Survivors: survivors},
+		}
+		out = append(out, d)
+		m.retryAt = d.Until
+		over := l.over(m)
+		switch superseded := i+1 < len(mine) && mine[i+1].Outcome == OutcomeFailed && mine[i+1].FinishedAt.Before(d.Until); {
+		case superseded:
+		case !over.IsZero() && over.Before(d.Until):
+			out = append(out, d.then(VerdictReleased, DecidedOver, over, m.UID))
+		case now.reached(d.Until):
+			out = append(out, d.then(VerdictReleased, DecidedExpired, d.Until, m.UID))
+		}
+	}
+	return out
+}
+
+// triesAgain tells whether KubeVirt makes another attempt after one that failed: while the evacuation is open, or, for a
+// workload update, while the VMI lives; of the latter it waits since v1.4.
+func (l *life) triesAgain(m *migration, env *Env) bool {
+	over := l.over(m)
+	if m.spec.WorkloadUpdate && !m.spec.Evacuation {
+		major, minor, known := majorMinor(env.settings(m.FinishedAt).Version)
+		if known && major == 1 && minor < 4 {
+			return false
+		}
+	} else if m.evacuation == nil {
+		return false
+	}
+	return over.IsZero() || over.After(m.FinishedAt)
+}
+
+// over gives the time from which on KubeVirt makes no more attempts of this sort; zero while it does.
+func (l *life) over(m *migration) time.Time {
+	if m.evacuation != nil {
+		return m.evacuation.EndedAt
+	}
+	return l.endedAt
+}

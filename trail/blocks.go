@@ -1,0 +1,75 @@
+package trail
+
+import (
+	"slices"
+	"time"
+)
+
+// observedBlocks tells what the descheduler's counters say about the node, with the VMs that each can be about: a counter
+// names a node, a namespace and a reason, and no VM.
+func (n *node) observedBlocks() []Decision {
+	var out []Decision
+	for _, f := range n.facts {
+		d, ok := f.Detail.(*BlocksDetail)
+		if !ok {
+			continue
+		}
+		p := n.env.cooldownPolicy(f.OccurredAt)
+		out = append(out, Decision{
+			ID: hashID("observed", f.ID.String()), Namespace: f.Namespace, Node: n.name, DecidedAt: f.OccurredAt, Layer: LayerCooldown,
+			Verdict: VerdictBlocked, Reason: DecidedObserved, Count: int(d.Increase), Model: p.Model, Origin: OriginObserved, EventID: &f.ID,
+			Inputs: Inputs{Since: d.Since, Target: d.Target, ObservedReason: d.Reason, Candidates: n.candidates(f, d)},
+		})
+	}
+	return inOrder(out)
+}
+
+// candidates names the VMs of the node and namespace that were held back between two scrapes, for the reason that was
+// counted.
+func (n *node) candidates(f Fact, d *BlocksDetail) []string {
+	between := interval{d.Since, f.OccurredAt}
+	var out []string
+	add := func(vm string) {
+		if !slices.Contains(out, vm) {
+			out = append(out, vm)
+		}
+	}
+	for i := range n.Placements {
+		p := &n.Placements[i]
+		if p.Namespace != f.Namespace || !between.meets(interval{p.FromAt, p.ToAt}) {
+			continue
+		}
+		if d.Reason == DecidedInProgress && n.migratedBetween(p, between) || d.Reason == DecidedCooldown && n.cooledBetween(p, between) {
+			add(p.Namespace + "/" + p.VMI)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// meets tells whether two intervals have a time in common; ends count, as clocks have a resolution of 1 s.
+func (i interval) meets(o interval) bool {
+	return (o.to.IsZero() || !o.to.Before(i.from)) && (i.to.IsZero() || !o.from.After(i.to))
+}
+
+func (n *node) cooledBetween(p *Placement, between interval) bool {
+	for _, h := range n.Decisions {
+		if h.Layer == LayerCooldown && h.VMIUID == p.VMIUID && between.meets(interval{h.DecidedAt, h.Until}) {
+			return true
+		}
+	}
+	return false
+}
+
+// migratedBetween tells whether a migration of the guest away from the node ran meanwhile.
+func (n *node) migratedBetween(p *Placement, between interval) bool {
+	for _, attempts := range n.attempts {
+		for _, m := range attempts {
+			running := interval{m.RunningAt.Add(-time.Second), m.FinishedAt}
+			if m.VMIUID == p.VMIUID && !m.RunningAt.IsZero() && between.meets(running) {
+				return true
+			}
+		}
+	}
+	return false
+}

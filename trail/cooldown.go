@@ -1,0 +1,327 @@
+package trail
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// The behaviours of the descheduler's plugin KubevirtMigrationAware, by the version of the descheduler.
+const (
+	CooldownLive     = ">=4.22" // its memory lives as long as the process, and is seeded once at the start
+	CooldownReseeded = "4.21"   // its memory is made anew in each cycle
+	CooldownNone     = "none"   // there is no plugin, or nothing is known of it
+)
+
+// finishedKept is how many finished migrations KubeVirt keeps per VMI.
+//
+// Source: kubevirt pkg/virt-controller/watch/migration/migration.go, defaultFinalizedMigrationGarbageCollectionBuffer.
+const finishedKept = 5
+
+// CooldownPolicy is how the descheduler holds back a VM that was migrated.
+type CooldownPolicy struct {
+	Model  string        // CooldownLive, CooldownReseeded or CooldownNone
+	Base   time.Duration // of the first migration in the window
+	Max    time.Duration // most that it ever is; 0: no limit
+	Window time.Duration // in which migrations count, back from the decision
+}
+
+// Completion is the end of a migration as the VMI shows it: what the plugin counts.
+type Completion struct {
+	Migration    string
+	MigrationUID string
+	StartedAt    time.Time // zero where unknown
+	EndedAt      time.Time // the source node's clock, 1 s resolution
+	Failed       bool
+	event        *FactID
+}
+
+// Cooldown is what the policy says after a migration.
+type Cooldown struct {
+	Count     int           // completions in the window
+	Effective time.Duration // from the end of the last one on
+	Until     time.Time
+	Capped    bool // it would be longer without the limit
+}
+
+// Decide gives the cooldown that follows the last of the completions, as the descheduler computes it at a time.
+//
+// Completions are in ascending order of their ends; those at or before at-p.Window are not counted. A migration that
+// took longer than p.Base counts with its own length, and each further one in the window doubles that: 0 and 1 give the
+// same. Effective is never below p.Base, and where p.Max > 0 never above it, if p.Max >= p.Base. Without completions it
+// is zero.
+//
+// Source: KubevirtMigrationAware, PreEvictionFilter.
+func (p CooldownPolicy) Decide(completions []Completion, at time.Time) Cooldown {
+	if len(completions) == 0 {
+		return Cooldown{}
+	}
+	last := completions[len(completions)-1]
+	c := Cooldown{Effective: p.Base}
+	for _, done := range completions {
+		if done.EndedAt.After(at.Add(-p.Window)) {
+			c.Count++
+		}
+	}
+	if own := last.EndedAt.Sub(last.StartedAt); !last.StartedAt.IsZero() && own > c.Effective {
+		c.Effective = own
+	}
+	for i := 1; i < c.Count && !p.atCap(c.Effective); i++ {
+		c.Effective *= 2
+	}
+	if p.Max > 0 && c.Effective > p.Max {
+		c.Effective, c.Capped = p.Max, true
+	}
+	c.Until = last.EndedAt.Add(c.Effective)
+	return c
+}
+
+// atCap tells whether doubling is over: at the limit, or where the next one would not fit in 64 bits.
+func (p CooldownPolicy) atCap(d time.Duration) bool {
+	return p.Max > 0 && d >= p.Max || d > 1<<62
+}
+
+// cooldownPolicy gives the policy in force at a time.
+func (e *Env) cooldownPolicy(at time.Time) CooldownPolicy {
+	s := e.policy(at)
+	if s == nil || s.Cooldown == nil {
+		return CooldownPolicy{Model: CooldownNone}
+	}
+	p := CooldownPolicy{Model: CooldownLive, Base: s.Cooldown.Base, Max: s.Cooldown.Max, Window: s.Cooldown.Window}
+	_, process := e.descheduler(at)
+	switch {
+	case s.Model == CooldownNone || s.Model == "" && process != nil && !process.Plugin:
+		p.Model = CooldownNone
+	case s.Model == CooldownReseeded || s.Model == "" && process != nil && process.reseeds():
+		p.Model = CooldownReseeded
+	}
+	return p
+}
+
+// reseeds tells the release that makes its profiles, and so the memory of the plugin, anew in each cycle (reference:
+// descheduler-signals §1.7).
+func (d *DeschedulerDetail) reseeds() bool {
+	major, minor, known := majorMinor(d.Version)
+	return known && major == 4 && minor <= 21
+}
+
+// completionsOf gives the ends of migrations that the VMI showed, in their order, each migration once: by the VMI's own
+// facts, or, where a gap hid those, by what the migrations kept of its state.
+func completionsOf(l *life, migrations []*migration) []Completion {
+	byUID := map[string]*Completion{}
+	add := func(uid, name string, d ResultDetail, event *FactID) {
+		if d.EndedAt.IsZero() {
+			return
+		}
+		c := byUID[uid]
+		if c == nil {
+			c = &Completion{MigrationUID: uid}
+			byUID[uid] = c
+		}
+		c.Migration, c.StartedAt, c.EndedAt = cmp.Or(name, c.Migration), d.StartedAt, d.EndedAt
+		c.Failed = c.Failed || d.Failed
+		c.event = cmp.Or(event, c.event)
+	}
+	for i := range l.facts {
+		f := &l.facts[i]
+		if d, ok := f.Detail.(*ResultDetail); ok && f.Kind == KindMigrationCompleted {
+			add(f.MigrationUID, f.Migration, *d, &f.ID)
+		}
+	}
+	for _, m := range migrations {
+		if m.VMIUID == l.uid {
+			add(m.UID, m.Name, m.result, nil)
+		}
+	}
+	out := make([]Completion, 0, len(byUID))
+	for _, c := range byUID {
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b Completion) int {
+		return cmp.Or(a.EndedAt.Compare(b.EndedAt), cmp.Compare(a.MigrationUID, b.MigrationUID))
+	})
+	return out
+}
+
+// cooling follows the cooldowns of one VMI.
+type cooling struct {
+	life        *life
+	env         *Env
+	completions []Completion
+	migrations  []*migration // of the VMI
+}
+
+// decideCooldowns gives the decisions of the descheduler's cooldown about one VMI.
+func decideCooldowns(l *life, migrations []*migration, requests []*request, env *Env, m *moment) []Decision {
+	c := cooling{life: l, env: env, completions: completionsOf(l, migrations)}
+	for _, x := range migrations {
+		if x.VMIUID == l.uid {
+			c.migrations = append(c.migrations, x)
+		}
+	}
+	var out []Decision
+	for i, done := range c.completions {
+		d, ok := c.begin(i)
+		if !ok {
+			continue
+		}
+		out = append(out, d)
+		end := c.life.endedAt
+		switch superseded := i+1 < len(c.completions) && !c.completions[i+1].EndedAt.After(d.Until); {
+		case superseded:
+		case !end.IsZero() && !end.After(d.Until):
+			out = append(out, d.then(VerdictReleased, DecidedOver, end, done.MigrationUID))
+		case m.reached(d.Until):
+			out = append(out, d.then(VerdictReleased, DecidedExpired, d.Until, done.MigrationUID))
+		}
+	}
+	for _, r := range requests {
+		if r.life == l && r.byDescheduler() {
+			if d, ok := c.meet(r); ok {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// begin gives the decision that follows a completion; none where no policy is known.
+func (c *cooling) begin(i int) (Decision, bool) {
+	done := c.completions[i]
+	p := c.env.cooldownPolicy(done.EndedAt)
+	if p.Model == CooldownNone {
+		return Decision{}, false
+	}
+	d := c.decision(p, c.completions[:i+1], done.EndedAt)
+	d.ID = hashID("cooldown", c.life.uid, done.MigrationUID)
+	d.Verdict, d.Reason, d.EventID = VerdictHolds, DecidedCompleted, done.event
+	return d, true
+}
+
+// decision computes the cooldown that the descheduler sees at a time, and beside it what the true history says.
+func (c *cooling) decision(p CooldownPolicy, history []Completion, at time.Time) Decision {
+	known, since := c.remembered(p, history, at)
+	last := history[len(history)-1]
+	is, really := p.Decide(known, at), p.Decide(history, at)
+	d := Decision{
+		Namespace: c.life.namespace, VMI: c.life.vmi, VMIUID: c.life.uid, Node: c.life.nodeAt(at.Add(time.Second)), DecidedAt: at,
+		Layer: LayerCooldown, Base: Span(p.Base), Count: is.Count, Effective: Span(is.Effective), Until: is.Until, Cap: Span(p.Max),
+		Window: Span(p.Window), Capped: is.Capped, Model: p.Model, Origin: OriginDerived,
+		Inputs: Inputs{
+			Migration: last.Migration, MigrationUID: last.MigrationUID, StartedAt: last.StartedAt, EndedAt: last.EndedAt,
+			TrueCount: really.Count, TrueEffective: Span(really.Effective), DeschedulerStartedAt: since,
+		},
+	}
+	for _, k := range known[max(0, len(known)-is.Count):] {
+		d.Inputs.Completions = append(d.Inputs.Completions, k.EndedAt)
+	}
+	if is.Effective != really.Effective {
+		d.Inputs.Finding = "the descheduler remembers " + plural(is.Count, "migration") + " of " + plural(really.Count, "migration") +
+			" in its window and waits " + span(is.Effective) + " instead of " + span(really.Effective)
+	}
+	return d
+}
+
+// remembered gives the completions that the descheduler has in its memory at a time. The last one it always sees: it
+// stands on the VMI. What came before its process started it has read from the migrations that still existed then, and
+// only the successes; the older behaviour does so in each cycle.
+func (c *cooling) remembered(p CooldownPolicy, history []Completion, at time.Time) (known []Completion, since time.Time) {
+	since, _ = c.env.descheduler(at)
+	if p.Model == CooldownReseeded {
+		since = at
+	}
+	if since.IsZero() {
+		return history, since
+	}
+	seed := c.seed(since)
+	for i, done := range history {
+		if done.EndedAt.After(since) || seed[done.MigrationUID] || i == len(history)-1 {
+			known = append(known, done)
+		}
+	}
+	return known, since
+}
+
+// seed names the migrations that the plugin reads at its start: the successes among those that KubeVirt still kept.
+func (c *cooling) seed(at time.Time) map[string]bool {
+	seed := map[string]bool{}
+	for _, m := range finishedAt(c.migrations, at) {
+		if m.Outcome == OutcomeSucceeded {
+			seed[m.UID] = true
+		}
+	}
+	return seed
+}
+
+// meet gives the decision that an act of the descheduler met: it was to be blocked, as a migration was running or a
+// cooldown held. None where nothing was in its way.
+func (c *cooling) meet(r *request) (Decision, bool) {
+	p := c.env.cooldownPolicy(r.RequestedAt)
+	if p.Model == CooldownNone {
+		return Decision{}, false
+	}
+	d := Decision{
+		Namespace: c.life.namespace, VMI: c.life.vmi, VMIUID: c.life.uid, Node: r.Node, DecidedAt: r.RequestedAt, Layer: LayerCooldown,
+		Reason: DecidedInProgress, Model: p.Model, Origin: OriginDerived,
+	}
+	if m := c.running(r.RequestedAt); m != nil {
+		d.Inputs.Migration, d.Inputs.MigrationUID, d.Inputs.StartedAt = m.Name, m.UID, m.result.StartedAt
+	} else {
+		history := c.endedBy(r.RequestedAt)
+		if len(history) == 0 {
+			return Decision{}, false
+		}
+		d = c.decision(p, history, r.RequestedAt)
+		if !r.RequestedAt.Before(d.Until) {
+			return Decision{}, false
+		}
+		d.Reason, d.Node = DecidedCooldown, r.Node
+	}
+	d.ID, d.Verdict = hashID("blocked", r.ID.String()), VerdictBlocked
+	d.Inputs.Requester, d.Inputs.RequestID = r.who(), &r.ID
+	return d, true
+}
+
+// endedBy gives the completions up to a time. Their clock has a resolution of 1 s.
+func (c *cooling) endedBy(at time.Time) []Completion {
+	n, _ := slices.BinarySearchFunc(c.completions, at, func(done Completion, t time.Time) int {
+		if done.EndedAt.After(t) {
+			return 1
+		}
+		return -1
+	})
+	return c.completions[:n]
+}
+
+// running gives the migration whose data moved at a time, as the plugin's filter sees it: started, and not ended. Nil
+// where none did.
+func (c *cooling) running(at time.Time) *migration {
+	for _, m := range c.migrations {
+		r := m.result
+		end := later(r.EndedAt, m.FinishedAt)
+		if !r.StartedAt.IsZero() && r.StartedAt.Before(at) && (end.IsZero() || end.After(at)) {
+			return m
+		}
+	}
+	return nil
+}
+
+// then gives a decision that follows this one.
+func (d Decision) then(v Verdict, reason string, at time.Time, of string) Decision {
+	d.ID = hashID(reason, string(d.Layer), d.VMIUID, of)
+	d.Verdict, d.Reason, d.DecidedAt = v, reason, at
+	return d
+}
+
+// finishedAt gives the finished migrations that existed at a time, the newest first: KubeVirt keeps a few.
+func finishedAt(migrations []*migration, at time.Time) []*migration {
+	var out []*migration
+	for i := len(migrations) - 1; i >= 0 && len(out) < finishedKept; i-- {
+		m := migrations[i]
+		gone := m.gone != nil && !m.goneAt.After(at)
+		if !m.FinishedAt.IsZero() && !m.FinishedAt.After(at) && !gone {
+			out = append(out, m)
+		}
+	}
+	return out
+}

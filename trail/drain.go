@@ -1,0 +1,405 @@
+package trail
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DrainOutcome is how a drain ended; empty while it goes on.
+type DrainOutcome string
+
+// The outcomes of a drain.
+const (
+	DrainEmptied   DrainOutcome = "emptied"   // no guest is left
+	DrainAbandoned DrainOutcome = "abandoned" // the node takes pods again, or nobody asks any more, with guests left
+	DrainNodeGone  DrainOutcome = "node_gone"
+)
+
+// Drain is the session in which a node is being emptied: from its cordon, or the first request, to its end.
+type Drain struct {
+	ID             FactID         `json:"drain_id"` // of the request or evacuation that it was first seen by
+	Node           string         `json:"node"`
+	StartedAt      time.Time      `json:"started_at"`
+	EndedAt        time.Time      `json:"ended_at,omitzero"`
+	Requester      string         `json:"requester,omitempty"` // user name; empty where nobody saw a request
+	RequesterClass RequesterClass `json:"requester_class"`
+	VMIsTotal      int            `json:"vmis_total"` // guests that it had to empty the node of
+	VMIsLeft       int            `json:"vmis_left"`  // now, or at its end
+	Outcome        DrainOutcome   `json:"outcome,omitempty"`
+	LastAskedAt    time.Time      `json:"last_asked_at,omitzero"`
+
+	now interval // in which guests count: to its end, or now
+}
+
+// Blocker says why a VM is still on a node that is being drained.
+type Blocker string
+
+// The causes for which a VM is left.
+const (
+	BlockerNotMigratable Blocker = "not_migratable"
+	BlockerFailing       Blocker = "failing"
+	BlockerQueued        Blocker = "queued"
+	BlockerMigrating     Blocker = "migrating"
+	BlockerExternal      Blocker = "external"
+	BlockerOptedOut      Blocker = "opted_out"
+	BlockerPDB           Blocker = "pdb"
+)
+
+// DrainBlocker is one VM that is left of a drain.
+type DrainBlocker struct {
+	ID           FactID    `json:"blocker_id"`
+	DrainID      FactID    `json:"drain_id"`
+	Node         string    `json:"node"`
+	Namespace    string    `json:"namespace"`
+	VMI          string    `json:"vmi"`
+	VMIUID       string    `json:"vmi_uid"`
+	Blocker      Blocker   `json:"blocker"`
+	Reason       string    `json:"reason"`
+	Next         string    `json:"next"` // what KubeVirt will do by itself
+	WaitingSince time.Time `json:"waiting_since"`
+}
+
+// cordonBefore is how long before the first request a cordon still counts as its beginning: kubectl drain cordons 30 ms
+// before it evicts, people take longer.
+const cordonBefore = 15 * time.Minute
+
+// drainQuiet is how long after the last request a drain of a node that was never closed is over.
+const drainQuiet = time.Hour
+
+// drainAct is something that says that a node is being drained.
+type drainAct struct {
+	id      FactID
+	at      time.Time
+	request *EvictionRequest // nil where only a mark or an attempt tells
+	class   RequesterClass
+	who     string
+}
+
+// drains finds the drains of the node and what is left of each.
+func (n *node) drains() ([]Drain, []DrainBlocker) {
+	var drains []Drain
+	var blockers []DrainBlocker
+	closed := n.closed()
+	for _, a := range n.drainActs(closed) {
+		if k := len(drains); k > 0 && (drains[k-1].Outcome == "" || a.at.Before(drains[k-1].EndedAt)) {
+			drains[k-1].LastAskedAt = a.at
+			continue
+		}
+		if len(n.guests(a.at)) == 0 {
+			continue // kubectl asks on for pods that are only to be deleted
+		}
+		drains = append(drains, n.drain(a, closed))
+	}
+	for i := range drains {
+		blockers = append(blockers, n.left(&drains[i])...)
+	}
+	return drains, blockers
+}
+
+// closed gives the times in which the node took no pods, by a cordon or the drain taint. One whose beginning was not seen
+// begins at the zero time.
+func (n *node) closed() []interval {
+	var out []interval
+	held := map[string]bool{}
+	for _, f := range n.facts {
+		if f.What != whatCordon && !n.env.isDrainTaint(f) {
+			continue
+		}
+		switch f.Kind {
+		case KindNodeCordoned, KindNodeTainted:
+			if len(held) == 0 {
+				begin := f.OccurredAt
+				if f.Late {
+					begin = time.Time{}
+				}
+				out = append(out, interval{from: begin})
+			}
+			held[f.What] = true
+		case KindNodeUncordoned, KindNodeUntainted:
+			if delete(held, f.What); len(held) == 0 && len(out) > 0 {
+				out[len(out)-1].to = f.OccurredAt
+			}
+		default:
+		}
+	}
+	return out
+}
+
+// closedAt gives the time in which the node took no pods at a moment; false where it did.
+func closedAt(closed []interval, at time.Time) (interval, bool) {
+	for _, c := range closed {
+		if c.holds(at) || c.holds(at.Add(envSlack)) {
+			return c, true
+		}
+	}
+	return interval{}, false
+}
+
+// drainActs gives what says that the node is being drained, in the order of their times: requests of programs that drain,
+// those of others while the node takes no pods, and evacuations that were attributed to a drain.
+func (n *node) drainActs(closed []interval) []drainAct {
+	var out []drainAct
+	for i := range n.Requests {
+		r := &n.Requests[i]
+		_, is := closedAt(closed, r.RequestedAt)
+		if r.byOthers() && (is || r.RequesterClass.drains()) {
+			out = append(out, drainAct{r.ID, r.RequestedAt, r, r.RequesterClass, r.Requester})
+		}
+	}
+	for i := range n.Evacuations {
+		e := &n.Evacuations[i]
+		if e.Trigger == TriggerDrain || e.Trigger == TriggerDrainTaint {
+			out = append(out, drainAct{e.ID, e.MarkedAt, nil, e.RequesterClass, e.Requester})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b drainAct) int { return a.at.Compare(b.at) })
+	return out
+}
+
+// drains tells the programs that evict in order to empty a node, and nothing else.
+func (c RequesterClass) drains() bool {
+	switch c {
+	case RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI, RequesterNodeMaintenance, RequesterKured:
+		return true
+	case RequesterDescheduler, RequesterKubectl, RequesterKubeVirt, RequesterOther, RequesterUnknown:
+	}
+	return false
+}
+
+// drain makes the session that begins with an act.
+func (n *node) drain(a drainAct, closed []interval) Drain {
+	d := Drain{ID: a.id, Node: n.name, StartedAt: a.at, Requester: a.who, RequesterClass: a.class, LastAskedAt: a.at}
+	c, is := closedAt(closed, a.at)
+	if is && !c.from.IsZero() && a.at.Sub(c.from) <= cordonBefore && c.from.Before(a.at) {
+		d.StartedAt = c.from
+	}
+	if at := n.emptyAfter(a.at); !at.IsZero() {
+		d.EndedAt, d.Outcome = at, DrainEmptied
+	}
+	over := func(at time.Time, as DrainOutcome) {
+		if !at.IsZero() && at.After(a.at) && (d.EndedAt.IsZero() || at.Before(d.EndedAt)) {
+			d.EndedAt, d.Outcome = at, as
+		}
+	}
+	over(n.goneAt(), DrainNodeGone)
+	if is {
+		over(c.to, DrainAbandoned)
+	} else if quiet := n.lastDrainAct(a.at, closed).Add(drainQuiet); d.Outcome == "" && n.now.reached(quiet) {
+		over(quiet, DrainAbandoned)
+	}
+	d.now = interval{d.StartedAt, d.EndedAt}
+	guests := map[string]bool{}
+	for _, p := range n.Placements {
+		if (p.ToAt.IsZero() || p.ToAt.After(d.StartedAt)) && (d.EndedAt.IsZero() || p.FromAt.Before(d.EndedAt)) {
+			guests[p.VMIUID] = true
+		}
+	}
+	d.VMIsTotal, d.VMIsLeft = len(guests), len(n.guests(n.endOf(d)))
+	return d
+}
+
+// endOf gives the moment at which what is left of a drain counts: just before its end, or now.
+func (n *node) endOf(d Drain) time.Time {
+	switch {
+	case d.EndedAt.IsZero():
+		return n.now.now
+	case d.Outcome == DrainEmptied:
+		return d.EndedAt
+	}
+	return d.EndedAt.Add(-time.Microsecond)
+}
+
+// lastDrainAct gives the last of the acts that follow one another closely from a time on.
+func (n *node) lastDrainAct(from time.Time, closed []interval) time.Time {
+	last := from
+	for _, a := range n.drainActs(closed) {
+		if a.at.After(last) && a.at.Sub(last) <= drainQuiet {
+			last = a.at
+		}
+	}
+	return last
+}
+
+// emptyAfter gives the first time after another at which no guest was on the node; zero while one is.
+func (n *node) emptyAfter(at time.Time) time.Time {
+	for {
+		guests := n.guests(at)
+		if len(guests) == 0 {
+			return at
+		}
+		for _, p := range guests {
+			if p.ToAt.IsZero() {
+				return time.Time{}
+			}
+			at = later(at, p.ToAt)
+		}
+	}
+}
+
+// goneAt gives the time at which the node was deleted, zero while it exists.
+func (n *node) goneAt() time.Time {
+	for _, f := range n.facts {
+		if f.Kind == KindNodeGone {
+			return f.OccurredAt
+		}
+	}
+	return time.Time{}
+}
+
+// left says of each VM that a drain has left, or left behind, why.
+func (n *node) left(d *Drain) []DrainBlocker {
+	if d.Outcome == DrainEmptied {
+		return nil
+	}
+	at := n.endOf(*d)
+	var out []DrainBlocker
+	for _, p := range n.guests(at) {
+		b := DrainBlocker{
+			ID: hashID("blocker", d.ID.String(), p.VMIUID), DrainID: d.ID, Node: n.name, Namespace: p.Namespace, VMI: p.VMI, VMIUID: p.VMIUID,
+			WaitingSince: later(d.StartedAt, p.FromAt),
+		}
+		n.blocks(&b, p, at)
+		out = append(out, b)
+	}
+	slices.SortFunc(out, func(a, b DrainBlocker) int { return strings.Compare(a.Namespace+"/"+a.VMI, b.Namespace+"/"+b.VMI) })
+	return out
+}
+
+// blocks says why a guest is still there, and what KubeVirt will do about it.
+func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
+	e := n.evacuationAt(p, at)
+	r := n.lastRequest(p, at)
+	switch {
+	case p.Strategy == strategyExternal:
+		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "nothing: its owner has to move it"
+	case e != nil:
+		b.WaitingSince = later(b.WaitingSince, e.MarkedAt)
+		n.blocksMarked(b, e, p)
+	case r != nil && r.Answer == AnswerPDB:
+		b.Blocker, b.Reason, b.Next = BlockerPDB, "a PodDisruptionBudget forbids it: "+r.AnswerText, "nothing: the API server refuses the eviction"
+	case p.NotMigratable != "" && p.Strategy != "" && p.Strategy != strategyNone || r != nil && r.Answer == AnswerNotMigratable:
+		b.notMigratable(p)
+	case r == nil && !p.evictable():
+		b.Blocker, b.Reason = BlockerOptedOut, "its eviction strategy "+strategyText(p.Strategy)+" does not ask to be moved"
+		b.Next = "nothing: an eviction of its pod shuts it down"
+	default:
+		b.Blocker, b.Reason, b.Next = BlockerQueued, "nobody has asked to evict it since the drain began", "nothing, until its pod is evicted"
+		if r != nil {
+			b.Reason, b.Next = "lastly, at "+clock(r.RequestedAt)+": "+r.outcome(), "nothing, until its pod is evicted again"
+		}
+	}
+}
+
+// blocksMarked says how it stands with a guest that is to be moved.
+func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement) {
+	attempts := n.attempts[e.ID]
+	var last *Migration
+	if len(attempts) > 0 {
+		last = &attempts[len(attempts)-1]
+	}
+	waits := last != nil && last.FinishedAt.IsZero() && last.SchedulingAt.IsZero()
+	switch {
+	case last != nil && last.FinishedAt.IsZero() && !waits:
+		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is in phase %s", last.label(), last.Phase), "finish this attempt"
+	case e.FailedAttempts > 0:
+		b.Blocker = BlockerFailing
+		b.Reason = fmt.Sprintf("%s failed, lastly: %s, %s", counted(e.FailedAttempts, "attempt"), e.LastFailureClass, e.LastFailureReason)
+		b.Next = nextAttempt(e)
+	case waits:
+		b.Blocker, b.Reason, b.Next = BlockerQueued, "its migration waits: "+waitText(last), "start "+last.label()
+	case p.NotMigratable != "":
+		b.notMigratable(p)
+	default:
+		b.Blocker, b.Reason, b.Next = BlockerQueued, "it is marked, and KubeVirt has made no migration yet", "make one, when a slot is free"
+	}
+}
+
+func (b *DrainBlocker) notMigratable(p *Placement) {
+	b.Blocker, b.Reason = BlockerNotMigratable, "it cannot be live-migrated: "+p.NotMigratable
+	b.Next = "nothing: it refuses each eviction"
+	if !p.NotMigratableSince.IsZero() {
+		b.WaitingSince = later(b.WaitingSince, p.NotMigratableSince)
+	}
+}
+
+// nextAttempt says when KubeVirt tries again.
+func nextAttempt(e *Evacuation) string {
+	if e.NextRetryAt.IsZero() {
+		return "try again"
+	}
+	return "try again, not before " + clock(e.NextRetryAt)
+}
+
+// waitText says why a migration waits.
+func waitText(m *Migration) string {
+	switch {
+	case m.WaitReason == "":
+		return "it was just made"
+	case m.WaitDetail == "":
+		return string(m.WaitReason)
+	}
+	return fmt.Sprintf("%s, %s", m.WaitReason, m.WaitDetail)
+}
+
+// evacuationAt gives the evacuation of a guest from the node that was open at a time, nil where none was.
+func (n *node) evacuationAt(p *Placement, at time.Time) *Evacuation {
+	for i := range n.Evacuations {
+		if e := &n.Evacuations[i]; e.VMIUID == p.VMIUID && e.during(at) {
+			return e
+		}
+	}
+	return nil
+}
+
+// lastRequest gives the last request of anybody but the descheduler about a guest up to a time; nil where there is none.
+func (n *node) lastRequest(p *Placement, at time.Time) *EvictionRequest {
+	var last *EvictionRequest
+	for i := range n.Requests {
+		if r := &n.Requests[i]; r.VMIUID == p.VMIUID && r.byOthers() && !r.RequestedAt.After(at) && !r.RequestedAt.Before(p.FromAt) {
+			last = r
+		}
+	}
+	return last
+}
+
+// The eviction strategies of a VMI. An empty one is None.
+const (
+	strategyNone       = "None"
+	strategyMigrate    = "LiveMigrate"
+	strategyIfPossible = "LiveMigrateIfPossible"
+)
+
+// evictable tells whether the guest's strategy asks to be moved.
+func (p *Placement) evictable() bool {
+	return p.Strategy == strategyMigrate || p.Strategy == strategyIfPossible || p.Strategy == strategyExternal
+}
+
+func strategyText(s string) string {
+	if s == "" {
+		return "(none set)"
+	}
+	return s
+}
+
+func (d Drain) opening() string {
+	who := actor(d.Requester, d.RequesterClass)
+	if d.Requester == "" && d.RequesterClass == RequesterUnknown {
+		who = "somebody"
+	}
+	return fmt.Sprintf("%s began to drain %s of %s.", opening(who), d.Node, plural(d.VMIsTotal, "VM"))
+}
+
+func (d Drain) closing() string {
+	took := span(d.EndedAt.Sub(d.StartedAt))
+	switch d.Outcome {
+	case DrainEmptied:
+		return fmt.Sprintf("The drain of %s is done: no VM is left, after %s.", d.Node, took)
+	case DrainAbandoned:
+		return fmt.Sprintf("The drain of %s was given up after %s, with %s left.", d.Node, took, plural(d.VMIsLeft, "VM"))
+	case DrainNodeGone:
+		return fmt.Sprintf("The drain of %s ended with the node, after %s.", d.Node, took)
+	}
+	return ""
+}

@@ -1,0 +1,176 @@
+package trail
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// LoopKind says what sort of repetition a loop is.
+type LoopKind string
+
+// The kinds of loops.
+const (
+	LoopDualRetry          LoopKind = "dual_retry"          // KubeVirt retries one VM, the descheduler goes on evicting from its node
+	LoopEndlessRetry       LoopKind = "endless_retry"       // KubeVirt retries one VM, again and again
+	LoopPingPong           LoopKind = "ping_pong"           // the descheduler moves a VM back to nodes that it took it from
+	LoopChurn              LoopKind = "churn"               // the descheduler moves one VM very often
+	LoopBudgetPinned       LoopKind = "budget_pinned"       // evacuations that do not end hold all slots of the descheduler
+	LoopPriorityInversion  LoopKind = "priority_inversion"  // a drain waits for a VM whose migration has the lowest priority
+	LoopUnansweredExternal LoopKind = "unanswered_external" // nobody moves a VM that its owner has to move
+)
+
+// LoopPath says by which way a dual retry loop comes about.
+type LoopPath string
+
+// The paths of a dual retry loop (reference: kubevirt-signals §1.5).
+const (
+	PathAnnotationLost   LoopPath = "annotation_lost"   // KubeVirt takes the annotation off at each failure
+	PathFreeSlot         LoopPath = "free_slot"         // the annotation stays, and another slot is free
+	PathRequestForgotten LoopPath = "request_forgotten" // the descheduler forgets its request after 10 to 20 minutes
+	PathGateOff          LoopPath = "gate_off"          // the descheduler counts no evictions in the background
+	PathUnclassified     LoopPath = "unclassified"
+)
+
+// LoopEnd says why a loop is over.
+type LoopEnd string
+
+// The ends of loops.
+const (
+	LoopMigrated        LoopEnd = "migrated"
+	LoopCancelled       LoopEnd = "cancelled"
+	LoopVMIGone         LoopEnd = "vmi_gone"
+	LoopQuiet           LoopEnd = "quiet" // nothing that belongs to it for a while
+	LoopBecameDualRetry LoopEnd = "became_dual_retry"
+	LoopRefuted         LoopEnd = "refuted" // later facts show that it never was
+)
+
+// Thresholds say when repetition is a loop. Durations are stored in nanoseconds.
+type Thresholds struct {
+	FailureRecent time.Duration `json:"failure_recent"` // dual_retry: how old the latest failure may be when the descheduler acts
+	Quiet         time.Duration `json:"quiet"`          // dual_retry: without an act of the descheduler on the node it is over
+	Failures      int           `json:"failures"`       // endless_retry: failed attempts in a row
+	FailingFor    time.Duration `json:"failing_for"`    // endless_retry: age of the evacuation
+	ReturnWithin  time.Duration `json:"return_within"`  // ping_pong: a return counts so long after the VM left the node; without one it is over
+	Returns       int           `json:"returns"`        // ping_pong
+	Moves         int           `json:"moves"`          // churn
+	MovesWithin   time.Duration `json:"moves_within"`   // churn
+	PinnedAfter   time.Duration `json:"pinned_after"`   // budget_pinned: age from which on an evacuation counts as stuck
+	DrainWaits    time.Duration `json:"drain_waits"`    // priority_inversion: how long a drain waits for a migration that has not begun
+	Unanswered    time.Duration `json:"unanswered"`     // unanswered_external: age of the mark
+}
+
+// DefaultThresholds are those of the design.
+func DefaultThresholds() Thresholds {
+	return Thresholds{
+		FailureRecent: 30 * time.Minute, Quiet: time.Hour, Failures: 3, FailingFor: 10 * time.Minute,
+		ReturnWithin: 6 * time.Hour, Returns: 2, Moves: 4, MovesWithin: 24 * time.Hour,
+		PinnedAfter: 30 * time.Minute, DrainWaits: time.Minute, Unanswered: 30 * time.Minute,
+	}
+}
+
+// Loop is an episode of repetition that does not converge.
+type Loop struct {
+	ID        FactID         `json:"loop_id"`
+	Kind      LoopKind       `json:"kind"`
+	Path      LoopPath       `json:"path,omitempty"`      // of a dual_retry
+	Namespace string         `json:"namespace,omitempty"` // empty where it is about a node's slots, not one VM
+	VMI       string         `json:"vmi,omitempty"`
+	VMIUID    string         `json:"vmi_uid,omitempty"`
+	Node      string         `json:"node,omitempty"` // empty where it is about no single node
+	OpenedAt  time.Time      `json:"opened_at"`      // when the condition became true
+	ClosedAt  time.Time      `json:"closed_at,omitzero"`
+	ClosedBy  LoopEnd        `json:"closed_by,omitempty"`
+	Summary   string         `json:"summary"`
+	Advice    string         `json:"advice"`
+	Counts    map[string]int `json:"counts"`
+	Evidence  []Exhibit      `json:"evidence"`
+}
+
+// Exhibit is one piece of a loop's evidence. Times are in ascending order within a loop.
+type Exhibit struct {
+	EventID *FactID   `json:"event_id,omitempty"` // of the fact or decision; nil where a derived row only tells it
+	At      time.Time `json:"at"`
+	VMI     string    `json:"vmi,omitempty"` // namespace/name
+	Text    string    `json:"text"`
+}
+
+// exhibitsKept bounds the evidence that a loop shows: the first ones and the last ones.
+const exhibitsKept = 40
+
+// prove adds evidence, in the order of its times.
+func (l *Loop) prove(all []Exhibit) {
+	slices.SortStableFunc(all, func(a, b Exhibit) int { return a.At.Compare(b.At) })
+	if n := len(all); n > exhibitsKept {
+		all = slices.Concat(all[:exhibitsKept/2], all[n-exhibitsKept/2:])
+	}
+	l.Evidence = all
+}
+
+// open tells whether the loop goes on.
+func (l Loop) open() bool { return l.ClosedBy == "" }
+
+// ofEvacuation begins a loop about an evacuation; ordinal tells those of one kind apart.
+func (e *Evacuation) loop(kind LoopKind, ordinal int, openedAt time.Time) Loop {
+	return Loop{
+		ID: hashID("loop", string(kind), e.ID.String(), strconv.Itoa(ordinal)), Kind: kind, Namespace: e.Namespace, VMI: e.VMI,
+		VMIUID: e.VMIUID, Node: e.Node, OpenedAt: openedAt, Counts: map[string]int{},
+	}
+}
+
+// endWith closes a loop with its evacuation, if that is over.
+func (l *Loop) endWith(e *Evacuation) {
+	if e.Outcome != "" {
+		l.close(e.EndedAt, LoopEnd(e.Outcome))
+	}
+}
+
+func (l *Loop) close(at time.Time, by LoopEnd) { l.ClosedAt, l.ClosedBy = at, by }
+
+func byOpening(loops []Loop) []Loop {
+	slices.SortStableFunc(loops, func(a, b Loop) int {
+		return cmp.Or(a.OpenedAt.Compare(b.OpenedAt), slices.Compare(a.ID[:], b.ID[:]))
+	})
+	return loops
+}
+
+// loopNames say what a loop is, for people.
+var loopNames = map[LoopKind]string{
+	LoopDualRetry:          "dual retry loop",
+	LoopEndlessRetry:       "endless retry",
+	LoopPingPong:           "ping-pong",
+	LoopChurn:              "churn",
+	LoopBudgetPinned:       "blocked descheduler",
+	LoopPriorityInversion:  "priority inversion",
+	LoopUnansweredExternal: "unanswered eviction",
+}
+
+// name gives the loop's name with its path.
+func (l Loop) name() string {
+	if l.Path == "" || l.Path == PathUnclassified {
+		return loopNames[l.Kind]
+	}
+	return fmt.Sprintf("%s (%s)", loopNames[l.Kind], l.Path)
+}
+
+func (l Loop) opening() string { return fmt.Sprintf("From here on: %s. %s", l.name(), l.Summary) }
+
+func (l Loop) closing() string {
+	switch l.ClosedBy {
+	case LoopMigrated:
+		return fmt.Sprintf("The %s is over: the VM has moved.", l.name())
+	case LoopCancelled:
+		return fmt.Sprintf("The %s is over: the evacuation was cancelled.", l.name())
+	case LoopVMIGone:
+		return fmt.Sprintf("The %s is over: the VMI ended.", l.name())
+	case LoopQuiet:
+		return fmt.Sprintf("The %s is over: nothing that belongs to it has happened for a while.", l.name())
+	case LoopBecameDualRetry:
+		return fmt.Sprintf("The %s became a dual retry loop: the descheduler acts on the node, too.", l.name())
+	case LoopRefuted:
+		return fmt.Sprintf("The %s never was: later facts refute it.", l.name())
+	}
+	return ""
+}

@@ -1,0 +1,337 @@
+package trail
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// forgetsAfter is how long the descheduler remembers a request that it only assumes to be under way. Its clean-up runs
+// as often, so that it takes up to twice as long.
+//
+// Source: descheduler pkg/descheduler/evictions/evictions.go, cleanCache.
+const forgetsAfter = 10 * time.Minute
+
+// failuresOf gives the attempts of an evacuation that failed, in the order of their ends.
+func (n *node) failuresOf(e *Evacuation) []Migration {
+	var out []Migration
+	for _, m := range n.attempts[e.ID] {
+		if m.Outcome == OutcomeFailed {
+			out = append(out, m)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Migration) int { return a.EndSeenAt.Compare(b.EndSeenAt) })
+	return out
+}
+
+// dual is a dual retry loop while its acts are gathered.
+type dual struct {
+	acts []EvictionRequest
+}
+
+func (d dual) last() time.Time { return d.acts[len(d.acts)-1].RequestedAt }
+
+// dualRetry finds the times in which KubeVirt retried an evacuation that had failed while the descheduler went on evicting
+// from its node. It begins with the first act after a failure that is not old, and is over with the evacuation or when the
+// descheduler does nothing on the node for a while; a later act begins another.
+func (n *node) dualRetry(e *Evacuation) []Loop {
+	failures := n.failuresOf(e)
+	if len(failures) == 0 {
+		return nil
+	}
+	var loops []Loop
+	var now dual
+	for _, a := range n.acts {
+		if !e.during(a.RequestedAt) || !a.RequestedAt.After(failures[0].EndSeenAt) {
+			continue
+		}
+		if len(now.acts) > 0 && a.RequestedAt.Sub(now.last()) > n.thresholds.Quiet {
+			loops, now = append(loops, n.dualLoop(e, now, failures, len(loops))), dual{}
+		}
+		recent := a.RequestedAt.Sub(lastBefore(failures, a.RequestedAt).EndSeenAt) <= n.thresholds.FailureRecent
+		if len(now.acts) > 0 || recent {
+			now.acts = append(now.acts, a)
+		}
+	}
+	if len(now.acts) > 0 {
+		loops = append(loops, n.dualLoop(e, now, failures, len(loops)))
+	}
+	return loops
+}
+
+// lastBefore gives the last failure before a time; there is one.
+func lastBefore(failures []Migration, at time.Time) Migration {
+	last := failures[0]
+	for _, f := range failures {
+		if f.EndSeenAt.Before(at) {
+			last = f
+		}
+	}
+	return last
+}
+
+func (n *node) dualLoop(e *Evacuation, d dual, failures []Migration, ordinal int) Loop {
+	l := e.loop(LoopDualRetry, ordinal, d.acts[0].RequestedAt)
+	quiet := d.last().Add(n.thresholds.Quiet)
+	switch over := e.Outcome != "" && !e.EndedAt.After(quiet); {
+	case over:
+		l.endWith(e)
+	case e.Outcome != "" || n.now.reached(quiet):
+		l.close(quiet, LoopQuiet)
+	}
+	l.Path = n.pathOf(e, d)
+	var proof []Exhibit
+	var others []string
+	again := 0
+	for _, a := range d.acts {
+		proof = append(proof, Exhibit{a.EventID, a.RequestedAt, a.vm(), fmt.Sprintf("%s asked to evict it: %s", a.who(), a.outcome())})
+		switch {
+		case a.vm() == e.vm():
+			again++
+		case !slices.Contains(others, a.vm()):
+			others = append(others, a.vm())
+		}
+	}
+	failed := 0
+	for _, f := range failures {
+		if l.open() || f.EndSeenAt.Before(l.ClosedAt) {
+			failed++
+			proof = append(proof, f.exhibit())
+		}
+	}
+	l.prove(proof)
+	l.Counts = map[string]int{"failed_attempts": failed, "descheduler_acts": len(d.acts), "other_vms": len(others), "same_vm_requests": again}
+	l.Summary = dualSummary(e, failed, again, others, failures[len(failures)-1])
+	l.Advice = adviceDual(e, l.Path, n.env.settings(l.OpenedAt))
+	return l
+}
+
+// exhibit shows an attempt that failed.
+func (m Migration) exhibit() Exhibit {
+	return Exhibit{m.EndEvent, m.EndSeenAt, m.Namespace + "/" + m.VMI, fmt.Sprintf("%s failed: %s", m.label(), m.whyFailed())}
+}
+
+// pathOf tells by which way the descheduler came to act although an eviction from the node was under way. The strongest
+// evidence counts: what it did against its limits, then what it did first.
+func (n *node) pathOf(e *Evacuation, d dual) LoopPath {
+	if e.InProgress == "kubevirt" {
+		return PathAnnotationLost
+	}
+	if e.InProgress == "" {
+		return PathUnclassified
+	}
+	first := LoopPath("")
+	for _, a := range d.acts {
+		path := n.pathOfAct(e, a)
+		if path == PathGateOff {
+			return path
+		}
+		if first == "" {
+			first = path
+		}
+	}
+	return first
+}
+
+// pathOfAct tells why the descheduler could do one act while it took the evacuation to be under way. A pod that it takes
+// to be under way it does not ask for again, and it heeds its limits, unless it has forgotten: after 10 to 20 minutes.
+func (n *node) pathOfAct(e *Evacuation, a EvictionRequest) LoopPath {
+	forgot := a.RequestedAt.Sub(n.lastAsked(e, a.RequestedAt)) >= forgetsAfter
+	if a.vm() == e.vm() {
+		if forgot {
+			return PathRequestForgotten
+		}
+		return PathGateOff
+	}
+	policy := n.env.policy(a.RequestedAt)
+	switch {
+	case policy == nil:
+		return PathUnclassified
+	case policy.LimitPerNode == nil || n.underWay(a) < int(*policy.LimitPerNode):
+		return PathFreeSlot
+	case forgot:
+		return PathRequestForgotten
+	}
+	return PathGateOff
+}
+
+// lastAsked gives the time of the descheduler's last request for the VM of an evacuation before another act.
+func (n *node) lastAsked(e *Evacuation, before time.Time) time.Time {
+	last := e.MarkedAt
+	for _, a := range n.acts {
+		if a.vm() == e.vm() && a.RequestedAt.Before(before) {
+			last = later(last, a.RequestedAt)
+		}
+	}
+	return last
+}
+
+// underWay counts the evacuations of other VMs of the node that were open when the descheduler acted.
+func (n *node) underWay(a EvictionRequest) int {
+	count := 0
+	for i := range n.Evacuations {
+		if e := &n.Evacuations[i]; e.vm() != a.vm() && e.MarkedAt.Before(a.RequestedAt) && e.during(a.RequestedAt) {
+			count++
+		}
+	}
+	return count
+}
+
+// endlessRetry finds the times in which KubeVirt retried an evacuation again and again and the descheduler had no part in it.
+func (n *node) endlessRetry(e *Evacuation, duals []Loop) []Loop {
+	failures := n.failuresOf(e)
+	if len(failures) < n.thresholds.Failures {
+		return nil
+	}
+	var loops []Loop
+	begin := later(failures[n.thresholds.Failures-1].EndSeenAt, e.MarkedAt.Add(n.thresholds.FailingFor))
+	add := func(end *Loop) {
+		over := e.Outcome != "" && !begin.Before(e.EndedAt)
+		if over || !n.now.reached(begin) {
+			return
+		}
+		l := e.loop(LoopEndlessRetry, len(loops), begin)
+		if l.endWith(e); end != nil {
+			l.close(end.OpenedAt, LoopBecameDualRetry)
+		}
+		var proof []Exhibit
+		for _, f := range failures {
+			if l.open() || !f.EndSeenAt.After(l.ClosedAt) {
+				proof = append(proof, f.exhibit())
+			}
+		}
+		l.Counts["failed_attempts"] = len(proof)
+		l.prove(proof)
+		l.Summary = endlessSummary(e, l.Counts["failed_attempts"], failures[len(failures)-1])
+		l.Advice = adviceStuck(e, n.env.settings(begin))
+		loops = append(loops, l)
+	}
+	for i := range duals {
+		d := &duals[i]
+		if d.OpenedAt.After(begin) {
+			add(d)
+		}
+		if d.open() {
+			return loops
+		}
+		begin = later(begin, d.ClosedAt)
+	}
+	add(nil)
+	return loops
+}
+
+// unanswered finds a VM that its owner has to move, and does not.
+func (n *node) unanswered(e *Evacuation) []Loop {
+	begin := e.MarkedAt.Add(n.thresholds.Unanswered)
+	over := e.Outcome != "" && !begin.Before(e.EndedAt)
+	if e.Strategy != strategyExternal || over || !n.now.reached(begin) {
+		return nil
+	}
+	l := e.loop(LoopUnansweredExternal, 0, begin)
+	l.endWith(e)
+	l.prove([]Exhibit{{&e.ID, e.MarkedAt, e.vm(), "marked to leave " + e.Node + "; its strategy is External"}})
+	l.Summary = fmt.Sprintf("Nobody moves %s: it is to leave %s since %s, and its eviction strategy External leaves that to its owner.", e.vm(), e.Node, clock(e.MarkedAt))
+	l.Advice = adviceExternal(e)
+	return []Loop{l}
+}
+
+// priorityInversion finds a drain that waits for a migration which the descheduler had asked for first, so that all
+// others go before it.
+func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
+	if e.RequesterClass != RequesterDescheduler {
+		return nil
+	}
+	for _, d := range drains {
+		asked := later(d.StartedAt, e.MarkedAt)
+		if !e.during(asked) || !d.EndedAt.IsZero() && !asked.Before(d.EndedAt) {
+			continue
+		}
+		low := n.lowest(e, asked)
+		if low == nil {
+			continue
+		}
+		begin := asked.Add(n.thresholds.DrainWaits)
+		begun := low.SchedulingAt
+		if begun.IsZero() {
+			begun = e.EndedAt
+		}
+		if !begun.IsZero() && !begun.After(begin) || !n.now.reached(begin) {
+			continue
+		}
+		l := e.loop(LoopPriorityInversion, 0, begin)
+		l.endWith(e)
+		l.prove([]Exhibit{
+			{&e.ID, e.MarkedAt, e.vm(), "marked for the descheduler"},
+			{low.EndEvent, low.CreatedAt, e.vm(), fmt.Sprintf("%s was made with priority %s", low.label(), low.Priority)},
+			{nil, asked, e.vm(), "the drain of " + n.name + " waits for it"},
+		})
+		l.Counts["waits_seconds"] = int(n.until(begun).Sub(asked).Seconds())
+		l.Summary = fmt.Sprintf("The drain of %s waits for %s: the descheduler had asked for it first, so its migration has the priority %s and all others go before it.", n.name, e.vm(), low.Priority)
+		l.Advice = adviceInversion(e, low, n.env.settings(asked))
+		return []Loop{l}
+	}
+	return nil
+}
+
+// lowest gives the attempt of lowest priority that had no target pod at a time; nil where none had.
+func (n *node) lowest(e *Evacuation, at time.Time) *Migration {
+	for i := range n.attempts[e.ID] {
+		m := &n.attempts[e.ID][i]
+		waits := m.SchedulingAt.IsZero() || m.SchedulingAt.After(at)
+		if m.Priority == priorityMaintenance && waits && (m.FinishedAt.IsZero() || m.FinishedAt.After(at)) {
+			return m
+		}
+	}
+	return nil
+}
+
+// until gives an end, now where there is none.
+func (n *node) until(end time.Time) time.Time {
+	if end.IsZero() {
+		return n.now.now
+	}
+	return end
+}
+
+// priorityMaintenance is the priority of migrations that the descheduler asked for.
+const priorityMaintenance = "system-maintenance"
+
+// strategyExternal is the eviction strategy that leaves moving the VM to its owner.
+const strategyExternal = "External"
+
+func dualSummary(e *Evacuation, failed, again int, others []string, last Migration) string {
+	text := fmt.Sprintf("Two controllers work against each other on %s: KubeVirt failed %s to move %s (lastly: %s) and tries on, while the descheduler",
+		e.Node, times(failed), e.vm(), last.whyFailed())
+	var did []string
+	if len(others) > 0 {
+		did = append(did, fmt.Sprintf("evicts %s of the node: %s", counted(len(others), "other VM"), strings.Join(others, ", ")))
+	}
+	if again > 0 {
+		did = append(did, "asked for the same VM again, "+times(again))
+	}
+	return text + " " + strings.Join(did, " and ") + "."
+}
+
+func endlessSummary(e *Evacuation, failed int, last Migration) string {
+	return fmt.Sprintf("KubeVirt failed %s to move %s away from %s since %s (lastly: %s) and tries on without end.",
+		times(failed), e.vm(), e.Node, clock(e.MarkedAt), last.whyFailed())
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+// counted writes how many there are: one other VM, 3 other VMs.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "one " + noun
+	}
+	return plural(n, noun)
+}

@@ -1,0 +1,139 @@
+package trail
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ScrapeObservation is what the metrics of a descheduler said at one moment.
+type ScrapeObservation struct {
+	Seen
+	Target    string    // names the descheduler; not its address, which may change
+	StartedAt time.Time // process_start_time_seconds; never zero
+	Version   string    // descheduler_build_info, DeschedulerVersion; empty where it does not say
+	Plugin    bool      // KubevirtMigrationAware is at work: its histogram of cooldowns is there, also while it is empty
+	Blocks    []BlockCount
+}
+
+// BlockCount is one series of the counter of evictions that KubevirtMigrationAware held back since its process was
+// started. It counts evaluations: one VM in its cooldown may add one in every cycle.
+//
+// Source: kubevirt-descheduler-plugins plugins/kubevirtmigrationaware/metrics.go, descheduler_kubevirt_eviction_blocks_total.
+type BlockCount struct {
+	Reason    string
+	Node      string
+	Namespace string // of the pod
+	Count     float64
+}
+
+// BlocksDetail says how often evictions from a node were held back for one reason, in one namespace.
+type BlocksDetail struct {
+	Target   string    `json:"target"`
+	Reason   string    `json:"reason"`   // as it came
+	Increase int64     `json:"increase"` // between Since and the fact's time; at least 1
+	Count    int64     `json:"count"`    // since the start of the process
+	Since    time.Time `json:"since"`    // the scrape before, as far as it is known, or the start of the process where that is later
+}
+
+func (*BlocksDetail) detail() {}
+
+// DeschedulerDetail is a process of the descheduler. Its start is the fact's time.
+type DeschedulerDetail struct {
+	Target  string `json:"target"`
+	Version string `json:"version,omitempty"`
+	Plugin  bool   `json:"plugin"` // KubevirtMigrationAware is at work in it
+}
+
+func (*DeschedulerDetail) detail() {}
+
+// The aspects of a descheduler that are recorded.
+const (
+	whatProcess = "process"
+	whatBlocks  = "blocks/" // and reason, node and namespace
+)
+
+// processSlack is how far apart two starts may be and still be one process: its start is reckoned from the clock of its
+// node, and moves when that is set. A process that lived for so short a time has blocked nothing.
+const processSlack = 5 * time.Second
+
+func sameProcess(a, b time.Time) bool { return a.Sub(b).Abs() <= processSlack }
+
+// observeScrape records the starts of the descheduler and the growth of its counters. A counter belongs to a process:
+// in a younger one than was recorded it has grown from zero, and what an older one says, or a smaller count of the same, was
+// recorded before: a scrape that is seen again adds nothing.
+//
+// A scrape has no resourceVersion. In its place stands our time of it in microseconds of Unix, never less than the last
+// one: it tells a restart since when the counters may have grown, and is no part of any identity.
+func (t *Tracker) observeScrape(o ScrapeObservation) []Fact {
+	key := objectKey{ObjectDescheduler, o.Target}
+	known := t.objects[key]
+	if known == nil {
+		known = &object{}
+		t.objects[key] = known
+	}
+	known.subject, known.namespace = Subject{SubjectConfig, string(ObjectPolicy)}, ""
+	before, _ := strconv.ParseInt(known.rv, 10, 64)
+	known.rv = strconv.FormatInt(max(o.At.UnixMicro(), before), 10)
+	r := &recorder{t: t, object: known, seen: o.Seen, id: Object{Kind: ObjectDescheduler, UID: o.Target, ResourceVersion: known.rv}}
+	start := r.process(o)
+	since := start
+	if scraped := time.UnixMicro(before).UTC(); scraped.After(start) && scraped.Before(o.At) {
+		since = scraped
+	}
+	for _, b := range o.Blocks {
+		r.blocks(o, b, start, since)
+	}
+	return r.facts
+}
+
+// process records the start of a process younger than the one recorded. It gives the start as it was first recorded.
+func (r *recorder) process(o ScrapeObservation) time.Time {
+	start := o.StartedAt.UTC().Truncate(resolution)
+	value, _ := r.object.get(whatProcess)
+	last, _ := time.Parse(time.RFC3339Nano, value) // zero before the first
+	switch {
+	case sameProcess(start, last):
+		return last
+	case start.Before(last):
+		return start
+	}
+	value = start.Format(time.RFC3339Nano)
+	r.object.set(whatProcess, value)
+	r.event(KindDeschedulerStarted, ReasonStarted, whatProcess, value).from("process_start_time_seconds").
+		at(timeOf{start, ClockEmitter}).with(&DeschedulerDetail{Target: o.Target, Version: o.Version, Plugin: o.Plugin})
+	return start
+}
+
+// blocks records the growth of one counter. Its value is the start of its process and the count.
+func (r *recorder) blocks(o ScrapeObservation, b BlockCount, start, since time.Time) {
+	what := whatBlocks + strings.Join([]string{b.Reason, b.Node, b.Namespace}, "/")
+	count, from := int64(b.Count), int64(0)
+	switch process, last := r.lastBlocks(what); {
+	case sameProcess(start, process):
+		start, from = process, last
+	case start.Before(process):
+		return
+	}
+	if count <= from {
+		return
+	}
+	value := start.Format(time.RFC3339Nano) + " " + strconv.FormatInt(count, 10)
+	r.object.set(what, value)
+	reason := Reason(b.Reason)
+	if reason != ReasonCooldown && reason != ReasonMigrationInProgress {
+		reason = ReasonOther
+	}
+	f := r.event(KindBlocksObserved, reason, what, value).from("descheduler_kubevirt_eviction_blocks_total").
+		with(&BlocksDetail{Target: o.Target, Reason: b.Reason, Increase: count - from, Count: count, Since: since})
+	f.Subject, f.Node, f.Namespace = Subject{SubjectNode, b.Node}, b.Node, b.Namespace
+}
+
+// lastBlocks gives the process and the count that were last recorded of a counter, zero where none were.
+func (r *recorder) lastBlocks(what string) (process time.Time, count int64) {
+	value, _ := r.object.get(what)
+	start, text, _ := strings.Cut(value, " ")
+	process, _ = time.Parse(time.RFC3339Nano, start)
+	count, _ = strconv.ParseInt(text, 10, 64)
+	return process, count
+}

@@ -1,0 +1,343 @@
+package trail
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// WaitReason says why a migration has no target pod yet.
+type WaitReason string
+
+// The reasons for which a migration waits, in the order in which they are looked for (reference: kubevirt-signals §10.12).
+const (
+	WaitDeleting       WaitReason = "deleting"        // it is being deleted and its finalizer stays
+	WaitQuota          WaitReason = "quota"           // a ResourceQuota refuses the target pod; there is no time limit
+	WaitBackup         WaitReason = "backup"          // a backup of the VM runs
+	WaitUtilityVolumes WaitReason = "utility_volumes" // utility volumes are still attached
+	WaitBackoff        WaitReason = "backoff"         // KubeVirt's wait after a failed attempt
+	WaitLeftoverPods   WaitReason = "leftover_pods"   // another pod of the VM is still there
+	WaitClusterLimit   WaitReason = "cluster_limit"   // as many migrations run as the cluster may have
+	WaitNodeLimit      WaitReason = "node_limit"      // as many migrations leave the node as may
+	WaitQueued         WaitReason = "queued"          // none of these: the controller has not come to it
+)
+
+// waitConditions are the conditions of a migration that say why it waits.
+//
+// Source: kubevirt staging/src/kubevirt.io/api/core/v1/types.go, VirtualMachineInstanceMigrationConditionType.
+var waitConditions = []struct {
+	condition string
+	reason    WaitReason
+}{
+	{"migrationRejectedByResourceQuota", WaitQuota},
+	{"migrationBlockedByBackup", WaitBackup},
+	{"migrationBlockedByUtilityVolumes", WaitUtilityVolumes},
+}
+
+// waitNoticed is the shortest time without a target pod that counts as waiting: phases have a resolution of 1 s, and the
+// controller needs a moment.
+const waitNoticed = 3 * time.Second
+
+// KubeVirt's limits where its settings name none.
+//
+// Source: kubevirt pkg/virt-config/virt-config.go.
+const (
+	defaultPerCluster      = 5
+	defaultOutboundPerNode = 2
+)
+
+// Slot is the time in which a migration counts against KubeVirt's limits: from its target pod on to its end.
+type Slot struct {
+	MigrationUID string    `json:"migration_uid"`
+	Migration    string    `json:"migration"`
+	Node         string    `json:"node"` // that the guest leaves
+	From         time.Time `json:"from"`
+	To           time.Time `json:"to,omitzero"` // zero while it runs
+}
+
+// slot gives the time in which a migration counts against the limits; false where it does not.
+func (m Migration) slot() (Slot, bool) {
+	return Slot{m.UID, m.Name, m.SourceNode, m.SchedulingAt, m.FinishedAt}, !m.SchedulingAt.IsZero()
+}
+
+// waited is how a migration's time without a target pod divides up.
+type waited struct {
+	goesOn bool
+	spans  []waitSpan
+}
+
+type waitSpan struct {
+	interval
+	reason WaitReason
+	detail string
+}
+
+// explainWaits says of each migration of a VM why it waits or waited, as far as its own facts tell. What they leave open
+// counts as queued until explainQueue has seen who held the slots.
+func explainWaits(lives []*life, migrations []*migration, facts []Fact, now *moment) {
+	pods := launchersOf(facts)
+	for i, m := range migrations {
+		from, to := m.CreatedAt, m.tookSlot()
+		if m.decentralized() {
+			continue // its halves wait for each other
+		}
+		m.waited.goesOn = to.IsZero() && m.FinishedAt.IsZero()
+		if to = cmp.Or(to, m.FinishedAt); m.waited.goesOn {
+			to = later(from, now.now)
+		} else if m.SchedulingAt.IsZero() && m.Outcome == OutcomeSucceeded {
+			continue // when it got its target pod was not seen
+		}
+		if !now.reached(from.Add(waitNoticed)) || to.Sub(from) < waitNoticed {
+			continue
+		}
+		w := waiting{m: m, life: lifeOf(lives, m.VMIUID), pods: pods, before: migrations[:i]}
+		m.waited.spans = w.divide(interval{from, to})
+		if m.waited.goesOn {
+			w.wakeAt(now)
+		}
+		m.WaitReason, m.WaitDetail = m.waited.verdict()
+	}
+}
+
+// decentralized tells the halves of a migration between clusters or namespaces.
+func (m *migration) decentralized() bool { return m.spec.SendTo != "" || m.spec.Receive != "" }
+
+// tookSlot gives the time at which the migration got its target pod: its first phase past Pending. Zero where it has none.
+func (m *migration) tookSlot() time.Time {
+	for _, p := range m.Phases {
+		if p.Phase != PhasePending && p.Phase != PhaseSucceeded && p.Phase != PhaseFailed {
+			return p.At
+		}
+	}
+	return time.Time{}
+}
+
+// waiting is what tells why one migration waits.
+type waiting struct {
+	m      *migration
+	life   *life
+	pods   map[string]*launcher
+	before []*migration // those created before it, of the same VM
+}
+
+// divide tells, for each part of the time, why the migration waited.
+func (w *waiting) divide(whole interval) []waitSpan {
+	times := []time.Time{whole.from}
+	for _, t := range w.changes() {
+		if t.After(whole.from) && t.Before(whole.to) {
+			times = append(times, t)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	var spans []waitSpan
+	for i, t := range times {
+		end := whole.to
+		if i+1 < len(times) {
+			end = times[i+1]
+		}
+		reason, detail := w.reasonAt(t)
+		spans = append(spans, waitSpan{interval{t, end}, reason, detail})
+	}
+	return spans
+}
+
+// changes gives the times at which the reason may change.
+func (w *waiting) changes() []time.Time {
+	out := []time.Time{w.m.deletedAt, w.backoffUntil()}
+	for _, f := range w.m.conditions {
+		out = append(out, f.OccurredAt)
+	}
+	for _, p := range w.pods {
+		out = append(out, p.createdAt, p.endedAt)
+	}
+	return out
+}
+
+// wakeAt notes when time alone changes the reason.
+func (w *waiting) wakeAt(now *moment) {
+	if until := w.backoffUntil(); !until.IsZero() {
+		now.reached(until)
+	}
+}
+
+func (w *waiting) reasonAt(t time.Time) (WaitReason, string) {
+	if at := w.m.deletedAt; !at.IsZero() && !t.Before(at) {
+		return WaitDeleting, "deleted at " + clock(at) + ", its finalizer stays"
+	}
+	for _, c := range waitConditions {
+		if text, on := w.m.conditionAt(c.condition, t); on {
+			return c.reason, text
+		}
+	}
+	if until := w.backoffUntil(); t.Before(until) {
+		return WaitBackoff, "not before " + clock(until)
+	}
+	if pod := w.leftover(t); pod != "" {
+		return WaitLeftoverPods, "pod " + pod
+	}
+	return WaitQueued, ""
+}
+
+// backoffUntil gives the end of the backoff that holds the migration, zero where none does: it follows from the newest
+// one before it that KubeVirt's controllers made.
+func (w *waiting) backoffUntil() time.Time {
+	if !w.m.backsOff() {
+		return time.Time{}
+	}
+	for i := len(w.before) - 1; i >= 0; i-- {
+		if b := w.before[i]; b.VMIUID == w.m.VMIUID && b.backsOff() && !b.FinishedAt.IsZero() && b.deletion == nil {
+			return b.retryAt
+		}
+	}
+	return time.Time{}
+}
+
+// leftover names a pod that keeps KubeVirt from making another: more than the guest's own is alive. Empty where none does.
+func (w *waiting) leftover(t time.Time) string {
+	if w.life == nil {
+		return ""
+	}
+	var alive []string
+	for _, p := range w.pods {
+		born := !p.createdAt.After(t)
+		dead := !p.endedAt.IsZero() && !p.endedAt.After(t)
+		if p.vmiUID == w.life.uid && born && !dead && p.migrationUID != w.m.UID && p.node != w.life.nodeAt(t) {
+			alive = append(alive, p.name)
+		}
+	}
+	slices.Sort(alive)
+	return firstOf(alive)
+}
+
+func firstOf(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// conditionAt tells whether a condition of the migration stood at a time, and what it said.
+func (m *migration) conditionAt(typ string, t time.Time) (text string, on bool) {
+	for _, f := range m.conditions {
+		d, ok := f.Detail.(*ConditionDetail)
+		if ok && d.Type == typ && !f.OccurredAt.After(t) {
+			text, on = d.Message, d.Status == "True"
+		}
+	}
+	return text, on
+}
+
+// verdict gives the reason for which it waits now or, once it waits no more, for which it waited longest.
+func (w waited) verdict() (WaitReason, string) {
+	if len(w.spans) == 0 {
+		return "", ""
+	}
+	if last := w.spans[len(w.spans)-1]; w.goesOn {
+		return last.reason, last.detail
+	}
+	total := map[WaitReason]time.Duration{}
+	best := w.spans[0]
+	for _, s := range w.spans {
+		total[s.reason] += s.to.Sub(s.from)
+		if total[s.reason] >= total[best.reason] {
+			best = s
+		}
+	}
+	return best.reason, best.detail
+}
+
+// Queued gives the beginnings and the ends of the times in which migrations waited for what only the other migrations of
+// the cluster tell; both are empty where none did.
+func (d *Derived) Queued() (from, to []time.Time) {
+	for _, m := range d.Migrations {
+		for _, s := range m.waited.spans {
+			if s.reason == WaitQueued {
+				from, to = append(from, s.from), append(to, s.to)
+			}
+		}
+	}
+	return from, to
+}
+
+// ExplainQueue says of the migrations that waited for nothing of their own whether the limits of the cluster or of their
+// node kept them waiting. Slots are those of all migrations of the cluster that overlap the times that Queued gives, in
+// any order.
+func (d *Derived) ExplainQueue(slots []Slot, env *Env) {
+	for i := range d.Migrations {
+		m := &d.Migrations[i]
+		var spans []waitSpan
+		for _, s := range m.waited.spans {
+			if s.reason == WaitQueued {
+				spans = append(spans, queue{m, slots, env}.divide(s)...)
+			} else {
+				spans = append(spans, s)
+			}
+		}
+		if spans != nil {
+			m.WaitReason, m.WaitDetail = waited{m.waited.goesOn, spans}.verdict()
+		}
+	}
+}
+
+// queue is a migration among the others.
+type queue struct {
+	m     *Migration
+	slots []Slot
+	env   *Env
+}
+
+func (q queue) divide(s waitSpan) []waitSpan {
+	times := []time.Time{s.from}
+	for _, slot := range q.slots {
+		for _, t := range []time.Time{slot.From, slot.To} {
+			if t.After(s.from) && t.Before(s.to) {
+				times = append(times, t)
+			}
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	var out []waitSpan
+	for i, t := range times {
+		part := waitSpan{interval: interval{t, s.to}}
+		if i+1 < len(times) {
+			part.to = times[i+1]
+		}
+		part.reason, part.detail = q.reasonAt(t)
+		out = append(out, part)
+	}
+	return out
+}
+
+func (q queue) reasonAt(t time.Time) (WaitReason, string) {
+	all, outbound := 0, 0
+	for _, s := range q.slots {
+		if s.MigrationUID == q.m.UID || !(interval{s.From, s.To}).holds(t) {
+			continue
+		}
+		all++
+		if s.Node == q.m.SourceNode {
+			outbound++
+		}
+	}
+	perCluster, perNode := q.env.settings(t).limits()
+	switch {
+	case all >= perCluster:
+		return WaitClusterLimit, fmt.Sprintf("%d of %d migrations of the cluster under way", all, perCluster)
+	case outbound >= perNode:
+		return WaitNodeLimit, fmt.Sprintf("%d of %d migrations from %s under way", outbound, perNode, q.m.SourceNode)
+	}
+	return WaitQueued, fmt.Sprintf("%d of %d migrations of the cluster and %d of %d from %s under way", all, perCluster, outbound, perNode, q.m.SourceNode)
+}
+
+// limits gives how many migrations may run at once in the cluster, and leave one node.
+func (s KubeVirtSettings) limits() (perCluster, perNode int) {
+	perCluster, perNode = defaultPerCluster, defaultOutboundPerNode
+	if s.ParallelPerCluster != nil {
+		perCluster = int(*s.ParallelPerCluster)
+	}
+	if s.ParallelOutboundPerNode != nil {
+		perNode = int(*s.ParallelOutboundPerNode)
+	}
+	return perCluster, perNode
+}

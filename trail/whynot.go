@@ -1,0 +1,431 @@
+package trail
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ObstacleKind says what sort of thing keeps a VM where it is.
+type ObstacleKind string
+
+// The kinds of obstacles, in the order in which they are told.
+const (
+	ObstacleGone          ObstacleKind = "not_running"    // the VM does not run
+	ObstacleMigrating     ObstacleKind = "migrating"      // none: it is on its way
+	ObstacleExternal      ObstacleKind = "external"       // its owner has to move it
+	ObstacleNotMigratable ObstacleKind = "not_migratable" // it cannot be live-migrated
+	ObstacleFailing       ObstacleKind = "failing"        // its migrations fail
+	ObstacleWaiting       ObstacleKind = "waiting"        // its migration waits, and for what
+	ObstacleBackoff       ObstacleKind = "backoff"        // KubeVirt waits after a failure
+	ObstacleGivenUp       ObstacleKind = "not_retried"    // a user's migration failed, and nobody tries again
+	ObstacleStrategy      ObstacleKind = "strategy"       // an eviction would shut it down
+	ObstacleCooldown      ObstacleKind = "cooldown"       // the descheduler leaves it alone
+	ObstacleOptedOut      ObstacleKind = "opted_out"      // the descheduler was asked to leave it alone
+	ObstacleSlots         ObstacleKind = "slots"          // the slots of the descheduler are taken
+	ObstacleNobodyAsks    ObstacleKind = "nobody_asks"    // nothing is in its way, and nobody asks
+)
+
+// Obstacle is one thing that keeps a VM where it is.
+type Obstacle struct {
+	Kind      ObstacleKind `json:"kind"`
+	Namespace string       `json:"namespace"`
+	VMI       string       `json:"vmi"`
+	Text      string       `json:"text"`             // a sentence without a stop
+	Until     time.Time    `json:"until,omitzero"`   // when it is over by itself; zero where it is not, or nobody knows
+	Reason    string       `json:"reason,omitempty"` // finer: a wait_reason, a failure class
+}
+
+// NotAnswer is what evictrail says to the question why a VM, or a node's VMs, do not move.
+type NotAnswer struct {
+	Node      string     `json:"node"`
+	Namespace string     `json:"namespace,omitempty"` // empty where the question is about a node
+	VMI       string     `json:"vmi,omitempty"`
+	Paragraph string     `json:"paragraph"`
+	Advice    string     `json:"advice,omitempty"`
+	Obstacles []Obstacle `json:"obstacles"`
+}
+
+// WhyNot answers what keeps a VM from moving: each thing that is in its way, the most telling first.
+func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
+	s := standing{Cluster: c, d: c.vm(namespace, vmi), namespace: namespace, vmi: vmi}
+	a := NotAnswer{Namespace: namespace, VMI: vmi, Node: s.where(), Obstacles: s.obstacles()}
+	text := make([]string, 0, len(a.Obstacles)+2)
+	for _, o := range a.Obstacles {
+		text = append(text, upperFirst(o.Text)+".")
+	}
+	loops, advice := c.tellLoops(namespace, vmi, c.Now)
+	text = append(append(text, s.drains()...), loops...)
+	a.Paragraph = fmt.Sprintf("%s/%s%s: %s", namespace, vmi, on(a.Node), strings.Join(text, " "))
+	a.Advice = cmp.Or(advice, s.advice(a.Obstacles))
+	return a
+}
+
+// WhyNotNode answers what keeps the VMs of a node from leaving it: how it stands with its drain, with the slots of the
+// descheduler, and with each VM.
+func (c *Cluster) WhyNotNode(name string) NotAnswer {
+	a := NotAnswer{Node: name}
+	var text []string
+	for _, d := range c.node(name).Drains {
+		if d.Outcome == "" {
+			text = append(text, d.standing(c.Now))
+		}
+	}
+	count := map[ObstacleKind]int{}
+	var order []ObstacleKind
+	for _, vm := range c.on(name) {
+		o := vm.obstacles()[0]
+		if count[o.Kind] == 0 {
+			order = append(order, o.Kind)
+		}
+		count[o.Kind]++
+		a.Obstacles = append(a.Obstacles, o)
+	}
+	if len(a.Obstacles) == 0 {
+		text = append(text, "no VM is there")
+	} else {
+		var parts []string
+		for _, k := range order {
+			parts = append(parts, fmt.Sprintf("%d %s", count[k], strings.ReplaceAll(string(k), "_", " ")))
+		}
+		text = append(text, fmt.Sprintf("of its %s: %s", plural(len(a.Obstacles), "VM"), strings.Join(parts, ", ")))
+	}
+	if held := c.slotsHeld(name); held != "" {
+		text = append(text, held)
+	}
+	for i := range text {
+		text[i] = upperFirst(text[i]) + "."
+	}
+	for _, l := range c.node(name).Loops {
+		if l.open() {
+			text = append(text, fmt.Sprintf("There is a %s since %s: %s", l.name(), clock(l.OpenedAt), l.Summary))
+			a.Advice = cmp.Or(a.Advice, l.Advice)
+		}
+	}
+	a.Paragraph = name + ": " + strings.Join(text, " ")
+	return a
+}
+
+func on(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " on " + node
+}
+
+// standing is how it stands with one VM.
+type standing struct {
+	*Cluster
+	d              Derived
+	namespace, vmi string
+}
+
+// on gives the VMs whose guests a node holds now, by their names.
+func (c *Cluster) on(node string) []standing {
+	var out []standing
+	for s, d := range c.Rows {
+		if p := placementNow(d); s.Kind == SubjectVMI && p != nil && p.Node == node {
+			out = append(out, standing{c, d, p.Namespace, p.VMI})
+		}
+	}
+	slices.SortFunc(out, func(a, b standing) int { return strings.Compare(a.namespace+"/"+a.vmi, b.namespace+"/"+b.vmi) })
+	return out
+}
+
+// placementNow gives where the guest runs, nil where it does not.
+func placementNow(d Derived) *Placement {
+	for i := range d.Placements {
+		if d.Placements[i].ToAt.IsZero() {
+			return &d.Placements[i]
+		}
+	}
+	return nil
+}
+
+func (s *standing) where() string {
+	if p := placementNow(s.d); p != nil {
+		return p.Node
+	}
+	return ""
+}
+
+// obstacles gives what is in the VM's way, at least one.
+func (s *standing) obstacles() []Obstacle {
+	p := placementNow(s.d)
+	if p == nil {
+		return []Obstacle{s.obstacle(ObstacleGone, whereNow(s.d.Placements, s.Now))}
+	}
+	if m := s.underWay(); m != nil {
+		return []Obstacle{s.obstacle(ObstacleMigrating, fmt.Sprintf("it is moving: %s is in phase %s since %s", m.label(), m.Phase, clock(m.phaseSince())))}
+	}
+	var out []Obstacle
+	if e := openEvacuation(s.d); e != nil {
+		out = s.marked(e, p)
+	} else {
+		out = s.unmarked(p)
+	}
+	if len(out) == 0 {
+		return []Obstacle{s.obstacle(ObstacleNobodyAsks, s.free())}
+	}
+	return out
+}
+
+func (s *standing) obstacle(kind ObstacleKind, text string) Obstacle {
+	return Obstacle{Kind: kind, Namespace: s.namespace, VMI: s.vmi, Text: strings.TrimSuffix(text, ".")}
+}
+
+// underWay gives the migration that has its target pod and is not over, nil where there is none.
+func (s *standing) underWay() *Migration {
+	for i := range s.d.Migrations {
+		if m := &s.d.Migrations[i]; m.FinishedAt.IsZero() && !m.SchedulingAt.IsZero() {
+			return m
+		}
+	}
+	return nil
+}
+
+// waitingOne gives the migration that has no target pod yet, nil where there is none.
+func (s *standing) waitingOne() *Migration {
+	for i := range s.d.Migrations {
+		if m := &s.d.Migrations[i]; m.FinishedAt.IsZero() && m.SchedulingAt.IsZero() {
+			return m
+		}
+	}
+	return nil
+}
+
+// marked gives what is in the way of a VM that KubeVirt is to move.
+func (s *standing) marked(e *Evacuation, p *Placement) []Obstacle {
+	asked := fmt.Sprintf("it is to leave %s since %s (%s ago), asked by %s", e.Node, clock(e.MarkedAt), span(s.Now.Sub(e.MarkedAt)), e.asker())
+	if e.Strategy == strategyExternal {
+		return []Obstacle{s.obstacle(ObstacleExternal, asked+", but its eviction strategy is External: KubeVirt makes no migration, the controller that owns the VM has to act")}
+	}
+	var out []Obstacle
+	if p.NotMigratable != "" {
+		out = append(out, s.obstacle(ObstacleNotMigratable, asked+", but it cannot be live-migrated any more: "+p.NotMigratable))
+	}
+	if e.FailedAttempts > 0 {
+		o := s.obstacle(ObstacleFailing, fmt.Sprintf("%s; KubeVirt has tried %s and failed%s", asked, times(e.FailedAttempts), s.causes(e)))
+		o.Reason = string(e.LastFailureClass)
+		out = append(out, o)
+	}
+	m := s.waitingOne()
+	switch {
+	case s.Now.Before(e.NextRetryAt):
+		text := fmt.Sprintf("KubeVirt waits after the failure: its next attempt comes not before %s, in %s", clock(e.NextRetryAt), span(e.NextRetryAt.Sub(s.Now)))
+		if held := heldAt(s.d.Decisions, LayerBackoff, s.Now); held != nil && held.Capped {
+			text += fmt.Sprintf("; it waits %s each time now, and will go on so without end", span(time.Duration(held.Effective)))
+		}
+		o := s.obstacle(ObstacleBackoff, text)
+		o.Until, o.Reason = e.NextRetryAt, string(WaitBackoff)
+		out = append(out, o)
+	case m != nil:
+		o := s.obstacle(ObstacleWaiting, fmt.Sprintf("%s%s waits since %s: %s", lead(out, asked), m.label(), clock(m.CreatedAt), waitText(m)))
+		o.Reason = string(m.WaitReason)
+		out = append(out, o)
+	case len(out) == 0:
+		out = append(out, s.obstacle(ObstacleWaiting, asked+"; KubeVirt has made no migration for it yet"))
+	}
+	return out
+}
+
+// lead opens a first sentence with who asked; later ones need not say it again.
+func lead(before []Obstacle, asked string) string {
+	if len(before) > 0 {
+		return ""
+	}
+	return asked + "; "
+}
+
+// causes tells why the attempts of an evacuation failed.
+func (s *standing) causes(e *Evacuation) string {
+	var mine []Migration
+	for _, m := range s.d.Migrations {
+		if m.EvacuationID != nil && *m.EvacuationID == e.ID {
+			mine = append(mine, m)
+		}
+	}
+	return causesOf(mine)
+}
+
+// unmarked gives what is in the way of a VM that nobody has KubeVirt move.
+func (s *standing) unmarked(p *Placement) []Obstacle {
+	var out []Obstacle
+	add := func(kind ObstacleKind, reason string, until time.Time, format string, args ...any) {
+		o := s.obstacle(kind, fmt.Sprintf(format, args...))
+		o.Reason, o.Until = reason, until
+		out = append(out, o)
+	}
+	if m := s.waitingOne(); m != nil {
+		add(ObstacleWaiting, string(m.WaitReason), time.Time{}, "%s%s waits since %s: %s", m.label(), by(m.Requester), clock(m.CreatedAt), waitText(m))
+	}
+	if p.NotMigratable != "" {
+		add(ObstacleNotMigratable, "", time.Time{}, "it cannot be live-migrated: %s%s", p.NotMigratable, s.refusal(p))
+	}
+	if m := s.givenUp(); m != nil {
+		add(ObstacleGivenUp, string(m.FailureClass), time.Time{}, "%s%s %s at %s (%s), and nobody tries again: it was made by hand, KubeVirt repeats only its own",
+			m.label(), by(m.Requester), ended(m.Outcome), clock(m.FinishedAt), m.whyFailed())
+	}
+	if !p.evictable() {
+		add(ObstacleStrategy, "", time.Time{}, "its eviction strategy %s does not ask to be moved: an eviction shuts it down", strategyText(p.Strategy))
+	}
+	if held := heldAt(s.d.Decisions, LayerCooldown, s.Now); held != nil {
+		add(ObstacleCooldown, string(LayerCooldown), held.Until, "the descheduler leaves it alone until %s (%s more): its cooldown is %s%s",
+			clock(held.Until), span(held.Until.Sub(s.Now)), span(time.Duration(held.Effective)), held.because())
+	}
+	if p.OptedOut {
+		add(ObstacleOptedOut, "", time.Time{}, "its pod asks the descheduler to leave it alone (prefer-no-eviction)")
+	}
+	if held := s.slotsHeld(p.Node); held != "" {
+		add(ObstacleSlots, "", time.Time{}, "%s", held)
+	}
+	return out
+}
+
+// refusal tells what came of the requests to evict a VM that cannot be migrated.
+func (s *standing) refusal(p *Placement) string {
+	var head *EvictionRequest
+	for i := range s.d.Requests {
+		r := &s.d.Requests[i]
+		if r.Answer == AnswerNotMigratable && r.VMIUID == p.VMIUID && r.RepeatOf == nil {
+			head = r
+		}
+	}
+	if head == nil {
+		return ""
+	}
+	text := fmt.Sprintf("; at %s %s asked to evict it", clock(head.RequestedAt), head.who())
+	if head.Repeats > 0 {
+		text += ", and again" + head.repeated()
+	}
+	return text + ": refused each time, as its strategy is " + strategyText(p.Strategy)
+}
+
+// givenUp gives the last migration if somebody made it by hand and it did not succeed.
+func (s *standing) givenUp() *Migration {
+	if n := len(s.d.Migrations); n > 0 {
+		m := &s.d.Migrations[n-1]
+		byHand := m.Trigger == TriggerUser || m.Trigger == TriggerNamedNode
+		if m.EvacuationID == nil && byHand && (m.Outcome == OutcomeFailed || m.Outcome == OutcomeAborted) {
+			return m
+		}
+	}
+	return nil
+}
+
+// slotsHeld says who holds the slots of the descheduler, if all are taken: of the node, or of the cluster. Empty where one
+// is free, or no limit is known.
+func (c *Cluster) slotsHeld(node string) string {
+	policy := c.env.policy(c.Now)
+	if policy == nil {
+		return ""
+	}
+	var here, all []*Evacuation
+	for _, d := range c.Rows {
+		for i := range d.Evacuations {
+			if e := &d.Evacuations[i]; e.Outcome == "" && e.holdsSlot() {
+				all = append(all, e)
+				if e.Node == node {
+					here = append(here, e)
+				}
+			}
+		}
+	}
+	switch {
+	case policy.LimitPerNode != nil && *policy.LimitPerNode > 0 && len(here) >= int(*policy.LimitPerNode):
+		return fmt.Sprintf("the descheduler may evict %s from %s at a time, and %s", counted(int(*policy.LimitPerNode), "VM"), node, holders(here, c.Now))
+	case policy.LimitTotal != nil && *policy.LimitTotal > 0 && len(all) >= int(*policy.LimitTotal):
+		return fmt.Sprintf("the descheduler may evict %s of the cluster at a time, and %s", counted(int(*policy.LimitTotal), "VM"), holders(all, c.Now))
+	}
+	return ""
+}
+
+// holders tells which evacuations hold slots, and since when.
+func holders(held []*Evacuation, now time.Time) string {
+	slices.SortFunc(held, func(a, b *Evacuation) int {
+		return cmp.Or(a.MarkedAt.Compare(b.MarkedAt), strings.Compare(a.vm(), b.vm()))
+	})
+	var out []string
+	for _, e := range held {
+		text := fmt.Sprintf("%s for %s", e.vm(), span(now.Sub(e.MarkedAt)))
+		if e.FailedAttempts > 0 {
+			text += fmt.Sprintf(" (%s)", counted(e.FailedAttempts, "failed attempt"))
+		}
+		out = append(out, text)
+	}
+	if len(held) == 1 {
+		return "its slot is held by " + out[0]
+	}
+	return "the slots are held by " + strings.Join(out, ", ")
+}
+
+// free says that nothing is in the way, and whether the descheduler could take the VM.
+func (s *standing) free() string {
+	text := "nothing is in its way: it can be live-migrated, and nobody asks for it"
+	if s.env.deschedulerKnown() {
+		text += "; the descheduler may, if its node is over the target"
+	}
+	return text
+}
+
+// drains says whether a drain waits for the VM.
+func (s *standing) drains() []string {
+	var text []string
+	for _, b := range s.node(s.where()).Blockers {
+		if b.Namespace != s.namespace || b.VMI != s.vmi {
+			continue
+		}
+		for _, d := range s.node(s.where()).Drains {
+			if d.ID == b.DrainID && d.Outcome == "" {
+				text = append(text, fmt.Sprintf("The drain of %s waits for it since %s (%s); KubeVirt will %s.", d.Node, clock(b.WaitingSince), b.Blocker, b.Next))
+			}
+		}
+	}
+	return text
+}
+
+// advice says what to do about the first obstacle that somebody can remove.
+func (s *standing) advice(obstacles []Obstacle) string {
+	e := openEvacuation(s.d)
+	for _, o := range obstacles {
+		switch o.Kind {
+		case ObstacleFailing, ObstacleExternal:
+			if e != nil {
+				return cmp.Or(e.advice(s.env.settings(s.Now)), adviceStuck(e, s.env.settings(s.Now)))
+			}
+		case ObstacleNotMigratable:
+			return "See why, and remove what keeps it from being live-migrated; else only stopping the VM empties the node:\n" +
+				fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.status.conditions[?(@.type==\"LiveMigratable\")]}'", s.namespace, s.vmi)
+		case ObstacleGivenUp:
+			return fmt.Sprintf("Mend the cause and ask again:\n  virtctl migrate -n %s %s", s.namespace, s.vmi)
+		case ObstacleOptedOut:
+			return fmt.Sprintf("To let the descheduler take it:\n  kubectl annotate vmi -n %s %s descheduler.alpha.kubernetes.io/prefer-no-eviction-", s.namespace, s.vmi)
+		case ObstacleSlots:
+			return s.adviceSlots()
+		case ObstacleGone, ObstacleMigrating, ObstacleWaiting, ObstacleBackoff, ObstacleStrategy, ObstacleCooldown, ObstacleNobodyAsks:
+		}
+	}
+	return ""
+}
+
+// adviceSlots says how the oldest evacuation that holds a slot of the node is ended.
+func (s *standing) adviceSlots() string {
+	var oldest *Evacuation
+	for _, d := range s.Rows {
+		if e := openEvacuation(d); e != nil && e.holdsSlot() && e.Node == s.where() && (oldest == nil || e.MarkedAt.Before(oldest.MarkedAt)) {
+			oldest = e
+		}
+	}
+	if oldest == nil {
+		return ""
+	}
+	return oldest.advice(s.env.settings(s.Now))
+}
+
+// standing says how far a drain is.
+func (d Drain) standing(now time.Time) string {
+	return fmt.Sprintf("it is being drained since %s (%s ago) by %s, %d of %s left", clock(d.StartedAt), span(now.Sub(d.StartedAt)),
+		actor(d.Requester, d.RequesterClass), d.VMIsLeft, plural(d.VMIsTotal, "VM"))
+}
