@@ -46,7 +46,17 @@ func newDescheduler(c *cluster) *descheduler {
 	return d
 }
 
-// policy gives the policy file as a collector would read it; only that there is one matters here.
+// settings are what a collector reads out of the policy: the limits, but not the gate, which is a flag of the process.
+func (d *descheduler) settings() *trail.DeschedulerSettings {
+	perNode, total := int64(d.perNode), int64(d.total)
+	s := &trail.DeschedulerSettings{LimitPerNode: &perNode}
+	if total > 0 {
+		s.LimitTotal = &total
+	}
+	return s
+}
+
+// policy gives the policy file that says so.
 func (d *descheduler) policy() string {
 	return fmt.Sprintf("apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nmaxNoOfPodsToEvictPerNode: %d\n", d.perNode)
 }

@@ -1,5 +1,3 @@
-//go:build loops
-
 package sim
 
 import (
@@ -10,7 +8,7 @@ import (
 
 // derive derives everything, and gives the loops that the detector finds.
 func derive(facts []trail.Fact, now time.Time) (map[trail.Subject]trail.Derived, []found) {
-	rows := trail.DeriveAll(facts, now)
+	rows := trail.DeriveAll(facts, trail.DefaultThresholds(), now).Rows
 	var out []found
 	told := map[trail.FactID]bool{} // a loop may stand with its node and with its VM
 	for _, d := range rows {

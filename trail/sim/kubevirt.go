@@ -44,7 +44,7 @@ func (c *cluster) tellSettings() {
 	if c.options.policySeen {
 		policy := trail.Meta{UID: c.nextUID("policy"), Name: "policy.yaml"}
 		seen, m := c.listed(&policy)
-		c.tell(seen.At, trail.PolicyObservation{Seen: seen, Meta: m, Text: c.descheduler.policy()})
+		c.tell(seen.At, trail.PolicyObservation{Seen: seen, Meta: m, Text: c.descheduler.policy(), Settings: c.descheduler.settings()})
 	}
 }
 

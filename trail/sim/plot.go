@@ -26,6 +26,7 @@ var nearMisses = []plot{
 	{"acts-before-only", 1, (*cluster).stageActsBefore},
 	{"acts-elsewhere", 2, (*cluster).stageElsewhere},
 	{"drain-polls", 1, (*cluster).stageDrainPolls},
+	{"drain-of-a-marked-vm", 1, (*cluster).stageDrainOfMarked},
 	{"user-migrations-fail", 1, (*cluster).stageUserFails},
 	{"act-long-after", 1, (*cluster).stageLongAfter},
 	{"external", 1, (*cluster).stageExternal},
@@ -183,6 +184,17 @@ func (c *cluster) stageDrainPolls(n []*node, at time.Time) {
 				c.cordon(n[0], false, func() {})
 			}
 		})
+	})
+}
+
+// stageDrainOfMarked: a drain meets a VM that the descheduler marked before and that fails. kubectl's polls are no acts of
+// the descheduler, and the evacuation keeps its low priority.
+func (c *cluster) stageDrainOfMarked(n []*node, at time.Time) {
+	n[0].curses = []*curse{c.failing()}
+	n[0].keepHot(at, 3*time.Minute, 1)
+	c.clock.at(at.Add(c.dice.between(4*time.Minute, 8*time.Minute)), func() {
+		n[0].curses = nil
+		c.drain(n[0], c.dice.between(5*time.Minute, 15*time.Minute), func() { c.cordon(n[0], false, func() {}) })
 	})
 }
 

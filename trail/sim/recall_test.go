@@ -149,7 +149,8 @@ func inOrder(loops []found) []found {
 // score counts what was found of what was there.
 type score struct {
 	truth, found, right int
-	cause, path         int // right ones whose end, and whose beginning, is told by its real cause
+	cause, path         int            // right ones whose end, and whose beginning, is told by its real cause
+	paths               map[string]int // of those whose beginning is told otherwise: the real path, and the one that is told
 	wrong               []string
 }
 
@@ -168,6 +169,16 @@ func (s *score) add(o score) {
 	s.truth, s.found, s.right = s.truth+o.truth, s.found+o.found, s.right+o.right
 	s.cause, s.path = s.cause+o.cause, s.path+o.path
 	s.wrong = append(s.wrong, o.wrong...)
+	for name, n := range o.paths {
+		s.otherPath(name, n)
+	}
+}
+
+func (s *score) otherPath(name string, n int) {
+	if s.paths == nil {
+		s.paths = map[string]int{}
+	}
+	s.paths[name] += n
 }
 
 // match pairs what was found with what was there, each at most once.
@@ -194,6 +205,8 @@ func match(r Run, source string, truth []Loop, loops []found) score {
 		}
 		if dual[i].Path == want.Path {
 			s.path++
+		} else {
+			s.otherPath(want.Path+" told as "+cmp.Or(dual[i].Path, "nothing"), 1)
 		}
 		dual = slices.Delete(dual, i, i+1)
 	}
@@ -248,6 +261,7 @@ func table(full, marks score, all summary) string {
 		fmt.Fprintf(&b, "%-14s %7d %7d %7d %8.2f%% %9.2f%% %10.2f%% %10.2f%%\n", row.name, row.truth, row.found, row.right,
 			100*row.recall(), 100*row.precision(), 100*share(row.path, row.right), 100*share(row.cause, row.right))
 	}
+	b.WriteString(shares("other paths, with audit", full.paths))
 	b.WriteString(shares("found, by kind", all.kinds))
 	b.WriteString(shares("there, by what closed them", all.closed))
 	b.WriteString(shares("there, by how they came about", all.paths))
@@ -262,7 +276,7 @@ func shares(title string, counts map[string]int) string {
 	}
 	fmt.Fprintf(&b, "\n%s\n", title)
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		fmt.Fprintf(&b, "  %-22s %7d %8.2f%%\n", name, counts[name], 100*share(counts[name], sum))
+		fmt.Fprintf(&b, "  %-44s %7d %8.2f%%\n", name, counts[name], 100*share(counts[name], sum))
 	}
 	return b.String()
 }
