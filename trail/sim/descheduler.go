@@ -162,7 +162,7 @@ func (d *descheduler) ask(p *pod) trail.RequestAnswer {
 	inherited := p.vmi.source != ""
 	answer := d.c.evict(p, d.caller())
 	if answer == trail.AnswerMarked || answer == trail.AnswerAlreadyMarked {
-		d.c.act(d.c.node(p.node), answer, inherited)
+		d.c.act(d.c.node(p.node), p.vmi, answer, inherited)
 	}
 	return answer
 }

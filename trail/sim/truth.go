@@ -30,7 +30,7 @@ const (
 const (
 	PathAnnotationLost   = "annotation_lost"   // KubeVirt took eviction-in-progress off after the failure
 	PathFreeSlot         = "free_slot"         // the eviction holds a slot of the descheduler, another one is free
-	PathRequestForgotten = "request_forgotten" // the descheduler swept the eviction out of its cache
+	PathRequestForgotten = "request_forgotten" // the descheduler swept this eviction, or others, out of its cache
 	PathGateOff          = "gate_off"          // it has no such cache
 )
 
@@ -43,7 +43,6 @@ const (
 // evacuation is the truth about one mark: until it is gone KubeVirt tries to move the guest.
 type evacuation struct {
 	node, namespace, vmi string
-	pod                  *pod      // the source
 	failed               time.Time // the latest failure of an attempt; zero while none failed
 }
 
@@ -59,7 +58,7 @@ func newLedger() *ledger { return &ledger{on: map[*evacuation]int{}, acted: map[
 
 // opened notes a new mark.
 func (c *cluster) opened(v *vmi) *evacuation {
-	e := &evacuation{node: v.mark, namespace: v.vm.namespace, vmi: v.vm.name, pod: v.pod}
+	e := &evacuation{node: v.mark, namespace: v.vm.namespace, vmi: v.vm.name}
 	for _, l := range []*ledger{c.all, c.marks} {
 		l.open = append(l.open, e)
 	}
@@ -78,29 +77,41 @@ func (c *cluster) endEvacuation(v *vmi, by string) {
 
 // act notes that the descheduler acted on a node: its request for a pod there was answered "marked" or "already
 // marked". Without an audit log only a mark tells of it, and that only as far as the mark tells whose it is.
-func (c *cluster) act(n *node, answer trail.RequestAnswer, inherited bool) {
+func (c *cluster) act(n *node, v *vmi, answer trail.RequestAnswer, inherited bool) {
+	path := func(e *evacuation) string { return c.path(e, v) }
 	n.acted = c.clock.now
 	if h := n.heatAt(c.clock.now); h != nil && answer == trail.AnswerMarked && len(n.curses) == 0 {
 		h.acts--
 	}
-	c.all.act(n.meta.Name, c.clock.now, c.path)
+	c.all.act(n.meta.Name, c.clock.now, path)
 	if answer == trail.AnswerMarked && c.markTells(n, inherited) {
-		c.marks.act(n.meta.Name, c.clock.now, c.path)
+		c.marks.act(n.meta.Name, c.clock.now, path)
 	}
 }
 
-// path tells why the descheduler can act although it asked for the evacuation before, or saw its annotation.
-func (c *cluster) path(e *evacuation) string {
-	_, cached := c.descheduler.cache[e.pod.meta.UID]
+// path tells why the descheduler could act for a VMI although the evacuation was under way on its node: what kept it from
+// that is not there, or is gone for that evacuation, or for so many others that its limits leak.
+func (c *cluster) path(e *evacuation, acted *vmi) string {
+	d := c.descheduler
+	onNode, all := 0, 0
+	for _, o := range c.all.open {
+		if o == acted.evacuation {
+			continue
+		}
+		all++
+		if o.node == e.node {
+			onNode++
+		}
+	}
 	switch {
-	case !c.descheduler.gate:
+	case !d.gate:
 		return PathGateOff
 	case !c.release.follows:
 		return PathAnnotationLost
-	case cached:
-		return PathFreeSlot
+	case e == acted.evacuation, onNode >= d.perNode, d.total > 0 && all >= d.total:
+		return PathRequestForgotten
 	}
-	return PathRequestForgotten
+	return PathFreeSlot
 }
 
 // markTells tells whether a mark alone shows that the descheduler left it: by its annotation since v1.7, unless that was
