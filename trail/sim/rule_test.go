@@ -146,7 +146,7 @@ func TestWrongRulesFail(t *testing.T) {
 		lock.Lock()
 		defer lock.Unlock()
 		for name, rule := range rules {
-			scores[name].add(match(r, name, r.Loops, rule.find(h, r.End)))
+			scores[name].add(match(r, name, r.Loops, rule.find(h, r.End), apart))
 		}
 	})
 	for name, s := range scores {

@@ -30,41 +30,6 @@ func TestSameSeedSameRun(t *testing.T) {
 	require.NotEqual(t, New(1).Observations, New(3).Observations)
 }
 
-// versioned is what the observations of objects have in common.
-func versioned(o trail.Observation) (trail.ObjectKind, trail.Seen, trail.Meta, bool) {
-	switch o := o.(type) {
-	case trail.VMIObservation:
-		return trail.ObjectVMI, o.Seen, o.Meta, true
-	case trail.PodObservation:
-		return trail.ObjectPod, o.Seen, o.Meta, true
-	case trail.MigrationObservation:
-		return trail.ObjectMigration, o.Seen, o.Meta, true
-	case trail.NodeObservation:
-		return trail.ObjectNode, o.Seen, o.Meta, true
-	default:
-		return "", trail.Seen{}, trail.Meta{}, false
-	}
-}
-
-// seenAt gives the time of any observation that a run has.
-func seenAt(t *testing.T, o trail.Observation) time.Time {
-	t.Helper()
-	switch o := o.(type) {
-	case trail.RequestObservation:
-		return o.At
-	case trail.ListObservation:
-		return o.At
-	case trail.KubeVirtObservation:
-		return o.At
-	case trail.PolicyObservation:
-		return o.At
-	default:
-		_, seen, _, ok := versioned(o)
-		require.True(t, ok, "%T", o)
-		return seen.At
-	}
-}
-
 func TestObservationsInOrder(t *testing.T) {
 	t.Parallel()
 	eachRun(t, func(t *testing.T, r Run) {
@@ -73,11 +38,11 @@ func TestObservationsInOrder(t *testing.T) {
 		versions := map[trail.ObjectKind]string{}
 		gone := map[string]bool{}
 		for i, o := range r.Observations {
-			at := seenAt(t, o)
+			_, at := kindOf(o)
 			require.False(t, at.Before(last), "seed %d: observation %d comes before the one before it", r.Seed, i)
 			require.False(t, at.After(r.End), "seed %d: observation %d comes after the end", r.Seed, i)
 			last = at
-			kind, seen, meta, ok := versioned(o)
+			kind, seen, meta, ok := object(o)
 			if !ok {
 				continue
 			}
@@ -386,4 +351,35 @@ func TestEveryPlotIsStaged(t *testing.T) {
 	for _, p := range slices.Concat(loopPlots, nearMisses) {
 		require.Positive(t, staged[p.name], p.name)
 	}
+}
+
+// TestCut: broken watches hide something, and tell of each object no older state after a newer one.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	gaps, late := 0, 0
+	for seed := range uint64(20) {
+		r := New(seed).Cut()
+		seen := map[string]string{}
+		last := time.Time{}
+		for _, o := range r.Observations {
+			kind, s, meta, ok := object(o)
+			if g, is := o.(trail.GapObservation); is {
+				require.Less(t, g.ClosedAt.Sub(g.OpenedAt), longestCut)
+				gaps++
+			}
+			if !ok {
+				continue
+			}
+			require.False(t, s.At.Before(last), "seed %d", seed)
+			last = s.At
+			before := seen[meta.UID]
+			require.True(t, before == "" || before == meta.ResourceVersion || trail.NewerVersion(meta.ResourceVersion, before), "seed %d: %s %s", seed, kind, meta.Name)
+			if s.Listed && before != meta.ResourceVersion && before != "" {
+				late++
+			}
+			seen[meta.UID] = meta.ResourceVersion
+		}
+	}
+	require.Greater(t, gaps, 200)
+	require.Greater(t, late, 100)
 }
