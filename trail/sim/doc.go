@@ -20,8 +20,10 @@
 // descheduler.go, drain.go, people.go, plot.go (what a run injects: loops, or what only looks like one), truth.go,
 // run.go, cut.go (the same history through watches that break) and big.go. Start with run.go and plot.go.
 //
-// Not modelled: the cooldown plugin, restarts of the descheduler (and so CronJob mode) and of KubeVirt, Kubernetes Events, the observer's admission reviews, dry runs, drain taints, paused guests, workload
-// updates, decentralized migrations, post-copy, budgets of users, several evictors besides kubectl, and clocks that
-// disagree. What a resolution of 1 s cannot order is kept from happening: an act of the descheduler stays 3 s away
-// from what happened before it on its node, and 2 s from what comes after (cluster.go, unclear and clear).
+// Not modelled: the cooldown plugin, restarts of the descheduler (and so CronJob mode) and of KubeVirt, Kubernetes
+// Events, the observer's admission reviews, dry runs, drain taints, paused guests, workload updates, decentralized
+// migrations, post-copy, budgets of users, evictors other than the descheduler and kubectl, and clocks that disagree.
+//
+// What a resolution of 1 s cannot order is kept from happening: an act of the descheduler stays 3 s away from what
+// happened before it on its node, and 2 s from what comes after (cluster.go, unclear and clear).
 package sim

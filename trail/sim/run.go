@@ -38,8 +38,8 @@ type options struct {
 // epoch is when the runs begin.
 var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-// New plays one run. In half of the runs loops are injected, and nodes are hot and migrations fail by chance as well; in
-// the other half nothing happens but what a plot wants, so that there should be no loop.
+// New plays one run. With even seeds loops are injected, and nodes are hot and migrations fail by chance as well; with odd
+// ones nothing happens but what a plot wants, so that there is no loop.
 func New(seed uint64) Run {
 	c := newCluster(seed)
 	return c.play(seed)
