@@ -92,6 +92,10 @@ func through(all []trail.Observation, kind trail.ObjectKind, source string, cuts
 			}
 		}
 	}
+	for skip(); next < len(cuts); skip() {
+		out = append(out, relist(is, kind, source, version, cuts[next])...)
+		next++
+	}
 	return out
 }
 
