@@ -10,6 +10,8 @@ LINT_VERSION := v2.15.0
 TEST_TIMEOUT ?= 15m
 RACE         ?=
 PKG          ?= ./...
+SIM_RUNS     ?= 1000
+SIM_SEED     ?= 0
 
 # What `evictrail version` tells. Everything comes from git, so that one commit gives one binary; a source archive, or a
 # checkout that git refuses to read, says unknown.
@@ -45,6 +47,10 @@ test: postgres ## Run all tests (RACE=1: with the race detector, which needs a C
 .PHONY: bench
 bench: postgres ## Run the benchmarks (PKG=./store: of one package)
 	$(GO) test -run '^$$' -bench . -benchmem -timeout $(TEST_TIMEOUT) $(PKG)
+
+.PHONY: sim
+sim: ## Compare the detector of retry loops with SIM_RUNS simulated histories, from the seed SIM_SEED on
+	$(GO) test -run '^TestDualRetryRecallAndPrecision$$' -v -timeout $(TEST_TIMEOUT) ./trail/sim -sim.runs $(SIM_RUNS) -sim.seed $(SIM_SEED)
 
 .PHONY: fmt
 fmt: lint-install ## Format the code

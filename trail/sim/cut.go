@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// longestCut bounds how long a watch of Cut is broken.
+const longestCut = time.Minute
+
+// Cut gives the same history as it is seen through watches that break now and then, one or all at a time, for 5 s to a
+// minute, and then list anew: what happened meanwhile shows as one change, what came and went not at all. The audit log
+// is whole. The truth stays what it is.
+func (r Run) Cut() Run {
+	d := newDice(r.Seed + 1<<40)
+	cuts := cutsOf(d, r.Start, r.End)
+	var out []sight
+	for _, k := range watched {
+		out = append(out, through(r.Observations, k.kind, k.source, cuts)...)
+	}
+	for _, o := range r.Observations {
+		if kind, at := kindOf(o); kind == "" {
+			out = append(out, sight{at, o})
+		}
+	}
+	w := watcher{seen: out}
+	r.Observations = w.observations()
+	return r
+}
+
+// watched are the kinds that have a watch, in the order in which the collector starts them, and what their gaps are
+// called.
+var watched = []struct {
+	kind   trail.ObjectKind
+	source string
+}{
+	{trail.ObjectNode, "nodes"},
+	{trail.ObjectPod, "pods"},
+	{trail.ObjectVMI, "virtualmachineinstances"},
+	{trail.ObjectMigration, "virtualmachineinstancemigrations"},
+}
+
+// cut is a time in which a watch is broken; an empty kind stands for all of them.
+type cut struct {
+	kind     trail.ObjectKind
+	from, to time.Time
+}
+
+// cutsOf breaks something every few minutes, one thing after another: far more often than a cluster does.
+func cutsOf(d dice, start, end time.Time) []cut {
+	var out []cut
+	at := start.Add(d.between(time.Minute, 5*time.Minute))
+	for ; at.Before(end.Add(-2 * time.Minute)); at = at.Add(d.between(70*time.Second, 6*time.Minute)) {
+		kind := pick(d, "", watched[d.IntN(len(watched))].kind)
+		out = append(out, cut{kind, at, at.Add(d.between(5*time.Second, longestCut))})
+	}
+	return out
+}
+
+// through gives what one watch tells: all that happens while it is whole, and a list after each cut.
+func through(all []trail.Observation, kind trail.ObjectKind, source string, cuts []cut) []sight {
+	var out []sight
+	is := map[string]trail.Observation{} // the objects that exist, as they are
+	version := ""
+	next := 0
+	skip := func() {
+		for next < len(cuts) && cuts[next].kind != "" && cuts[next].kind != kind {
+			next++
+		}
+	}
+	for _, o := range all {
+		k, at := kindOf(o)
+		if k != kind {
+			continue
+		}
+		for skip(); next < len(cuts) && !at.Before(cuts[next].to); skip() {
+			out = append(out, relist(is, kind, source, version, cuts[next])...)
+			next++
+		}
+		if next >= len(cuts) || at.Before(cuts[next].from) {
+			out = append(out, sight{at, o})
+		}
+		if _, seen, meta, ok := object(o); ok {
+			version = meta.ResourceVersion
+			is[meta.UID] = o
+			if seen.Gone {
+				delete(is, meta.UID)
+			}
+		}
+	}
+	for skip(); next < len(cuts); skip() {
+		out = append(out, relist(is, kind, source, version, cuts[next])...)
+		next++
+	}
+	return out
+}
+
+// relist is what a collector takes after a cut: the gap, every object that exists, and the end of the list.
+func relist(is map[string]trail.Observation, kind trail.ObjectKind, source, version string, c cut) []sight {
+	seen := trail.Seen{At: c.to, Listed: true}
+	out := []sight{{c.to, trail.GapObservation{
+		Seen: trail.Seen{At: c.to}, Source: source, Key: strconv.FormatInt(c.from.UnixNano(), 10), OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted,
+	}}}
+	present := map[string]struct{}{}
+	for _, uid := range slices.Sorted(maps.Keys(is)) {
+		present[uid] = struct{}{}
+		switch o := is[uid].(type) {
+		case trail.VMIObservation:
+			o.Seen = seen
+			out = append(out, sight{c.to, o})
+		case trail.PodObservation:
+			o.Seen = seen
+			out = append(out, sight{c.to, o})
+		case trail.MigrationObservation:
+			o.Seen = seen
+			out = append(out, sight{c.to, o})
+		case trail.NodeObservation:
+			o.Seen = seen
+			out = append(out, sight{c.to, o})
+		}
+	}
+	return append(out, sight{c.to, trail.ListObservation{Seen: seen, Kind: kind, ResourceVersion: version, Present: present}})
+}
+
+// object gives what the observations of objects have in common.
+func object(o trail.Observation) (trail.ObjectKind, trail.Seen, trail.Meta, bool) {
+	switch o := o.(type) {
+	case trail.VMIObservation:
+		return trail.ObjectVMI, o.Seen, o.Meta, true
+	case trail.PodObservation:
+		return trail.ObjectPod, o.Seen, o.Meta, true
+	case trail.MigrationObservation:
+		return trail.ObjectMigration, o.Seen, o.Meta, true
+	case trail.NodeObservation:
+		return trail.ObjectNode, o.Seen, o.Meta, true
+	default:
+		return "", trail.Seen{}, trail.Meta{}, false
+	}
+}
+
+// kindOf gives the watch that an observation comes from, empty where it comes from none, and its time.
+func kindOf(o trail.Observation) (trail.ObjectKind, time.Time) {
+	switch x := o.(type) {
+	case trail.ListObservation:
+		return x.Kind, x.At
+	case trail.RequestObservation:
+		return "", x.At
+	case trail.KubeVirtObservation:
+		return "", x.At
+	case trail.PolicyObservation:
+		return "", x.At
+	}
+	kind, seen, _, _ := object(o)
+	return kind, seen.At
+}

@@ -1,0 +1,23 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// derive derives everything, and gives the loops that the detector finds.
+func derive(facts []trail.Fact, now time.Time) (map[trail.Subject]trail.Derived, []found) {
+	rows := trail.DeriveAll(facts, trail.DefaultThresholds(), now).Rows
+	var out []found
+	told := map[trail.FactID]bool{} // a loop may stand with its node and with its VM
+	for _, d := range rows {
+		for _, l := range d.Loops {
+			if !told[l.ID] {
+				told[l.ID] = true
+				out = append(out, found{string(l.Kind), Loop{l.Node, l.Namespace, l.VMI, l.OpenedAt, l.ClosedAt, string(l.ClosedBy), string(l.Path)}})
+			}
+		}
+	}
+	return rows, inOrder(out)
+}

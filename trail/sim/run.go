@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Run is one simulated history: what was seen, and what was true.
+type Run struct {
+	Seed         uint64
+	KubeVirt     string   // version
+	Injected     bool     // loop plots were staged; else only what looks like a loop
+	Plots        []string // what was staged
+	Start, End   time.Time
+	Observations []trail.Observation // in the order of their times
+	Loops        []Loop              // that really happened, in the order of their openings
+	LoopsByMarks []Loop              // that would have happened if the descheduler's acts were only those whose marks tell whose they are
+	MarksTell    bool                // marks tell whose they are at all: KubeVirt >= 1.7, or the descheduler's policy was seen
+}
+
+// options are what makes one run different from another.
+type options struct {
+	nodes, vms   int
+	hours        time.Duration
+	loops        int     // plots that make loops
+	misses       int     // plots that make what only looks like one
+	natural      bool    // nodes also become hot by the load of their guests
+	flaky        float64 // share of migrations that fail for no reason of a plot
+	policySeen   bool
+	auditDelay   time.Duration // of audit events, at most; at least 10 ms
+	userEvery    time.Duration // between migrations by users; zero for none
+	restartEvery time.Duration
+	statusEvery  time.Duration // between updates that change nothing
+}
+
+// epoch is when the runs begin.
+var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+// New plays one run. With even seeds loops are injected, and nodes are hot and migrations fail by chance as well; with odd
+// ones nothing happens but what a plot wants, so that there is no loop.
+func New(seed uint64) Run {
+	c := newCluster(seed)
+	return c.play(seed)
+}
+
+func newCluster(seed uint64) *cluster {
+	d := newDice(seed)
+	o := options{
+		nodes: d.from(3, 8), hours: d.between(2*time.Hour, 4*time.Hour), policySeen: d.chance(0.8),
+		auditDelay: pick(d, 300*time.Millisecond, 2*time.Second, 30*time.Second),
+		userEvery:  25 * time.Minute, restartEvery: 40 * time.Minute, statusEvery: 30 * time.Second,
+	}
+	o.vms = max(10, min(60, o.nodes*d.from(3, 9)))
+	o.misses = d.from(1, 3)
+	if seed%2 == 0 {
+		o.natural, o.flaky, o.loops, o.misses = true, 0.03, d.from(1, 2), 1
+	}
+	return assemble(d, o, pick(d, v160, v160, v160, v164, v184, v184, v184queue, v190, v190, v190))
+}
+
+// assemble makes a cluster that has not begun.
+func assemble(d dice, o options, r release) *cluster {
+	c := &cluster{dice: d, options: o, release: r, all: newLedger(), marks: newLedger()}
+	c.clock.now = epoch.Add(d.between(0, time.Second))
+	c.watch.last = map[trail.ObjectKind]time.Time{}
+	c.watch.version = uint64(d.from(1000, 90000))
+	c.descheduler = newDescheduler(c)
+	return c
+}
+
+// play runs a cluster to its end.
+func (c *cluster) play(seed uint64) Run {
+	r := Run{Seed: seed, KubeVirt: c.release.version, Injected: c.options.loops > 0, Start: c.clock.now}
+	c.build()
+	free := slices.Clone(c.nodes[:len(c.nodes)-1]) // one node at least stays out of the plots
+	c.dice.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
+	free = c.inject(loopPlots, c.options.loops, free)
+	c.inject(nearMisses, c.options.misses, free)
+	c.live()
+	c.descheduler.begin()
+	stop := c.clock.now.Add(c.options.hours)
+	c.clock.run(stop)
+	r.Plots = c.plots
+	r.Observations = c.watch.observations()
+	r.End = stop.Add(time.Minute) // the last sights come after the last moment
+	r.Loops, r.LoopsByMarks = c.all.finish(r.End), c.marks.finish(r.End)
+	r.MarksTell = c.release.source || c.options.policySeen
+	return r
+}

@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// watcher writes down what a collector sees. A watch tells the changes of its own kind in their order, some ten
+// milliseconds later; two watches have no common order.
+type watcher struct {
+	seen    []sight
+	last    map[trail.ObjectKind]time.Time
+	version uint64
+	uids    uint64
+}
+
+type sight struct {
+	at time.Time
+	is trail.Observation
+}
+
+// nextVersion gives the next resource version: one counter for all objects, with gaps for what we do not watch.
+func (c *cluster) nextVersion() string {
+	c.watch.version += uint64(c.dice.from(1, 3))
+	return strconv.FormatUint(c.watch.version, 10)
+}
+
+// nextUID gives a UID that no other object has.
+func (c *cluster) nextUID(prefix string) string {
+	c.watch.uids++
+	return prefix + "-" + strconv.FormatUint(c.watch.uids, 10)
+}
+
+// sees gives the time at which a change made now is seen, after what the same watch told before.
+func (c *cluster) sees(kind trail.ObjectKind) time.Time {
+	at := c.clock.now.Add(c.dice.between(8*time.Millisecond, 70*time.Millisecond))
+	if last := c.watch.last[kind]; !at.After(last) {
+		at = last.Add(50 * time.Microsecond)
+	}
+	c.watch.last[kind] = at
+	return at
+}
+
+// tell writes down a sight.
+func (c *cluster) tell(at time.Time, o trail.Observation) {
+	c.watch.seen = append(c.watch.seen, sight{at, o})
+}
+
+// observations gives all sights in the order of their times.
+func (w *watcher) observations() []trail.Observation {
+	slices.SortStableFunc(w.seen, func(a, b sight) int { return a.at.Compare(b.at) })
+	out := make([]trail.Observation, len(w.seen))
+	for i, s := range w.seen {
+		out[i] = s.is
+	}
+	return out
+}
+
+// second cuts a time to what Kubernetes writes into objects: whole seconds, cut, not rounded.
+func second(t time.Time) time.Time { return t.Truncate(time.Second) }
+
+// changed bumps the version of an object and gives when and how that is seen.
+func (c *cluster) changed(kind trail.ObjectKind, m *trail.Meta, gone bool) (trail.Seen, trail.Meta) {
+	m.ResourceVersion = c.nextVersion()
+	return trail.Seen{At: c.sees(kind), Gone: gone}, *m
+}
+
+// listed gives how an object is seen in the first list.
+func (c *cluster) listed(m *trail.Meta) (trail.Seen, trail.Meta) {
+	m.ResourceVersion = c.nextVersion()
+	return trail.Seen{At: c.clock.now, Listed: true}, *m
+}
