@@ -145,15 +145,19 @@ func (n *node) pathOfAct(e *Evacuation, a EvictionRequest) LoopPath {
 		return PathGateOff
 	}
 	policy := n.env.policy(a.RequestedAt)
-	switch {
-	case policy == nil:
+	if policy == nil {
 		return PathUnclassified
-	case policy.LimitPerNode == nil || n.underWay(a) < int(*policy.LimitPerNode):
+	}
+	open, remembered := n.underWay(a)
+	switch {
+	case policy.LimitPerNode == nil || open < int(*policy.LimitPerNode):
 		return PathFreeSlot
+	case remembered >= int(*policy.LimitPerNode):
+		return PathGateOff
 	case forgot:
 		return PathRequestForgotten
 	}
-	return PathGateOff
+	return PathFreeSlot // another one was forgotten
 }
 
 // lastAsked gives the time of the descheduler's last request for the VM of an evacuation before another act.
@@ -167,15 +171,18 @@ func (n *node) lastAsked(e *Evacuation, before time.Time) time.Time {
 	return last
 }
 
-// underWay counts the evacuations of other VMs of the node that were open when the descheduler acted.
-func (n *node) underWay(a EvictionRequest) int {
-	count := 0
+// underWay counts the evacuations of other VMs of the node that were open when the descheduler acted, and those of them
+// that it surely remembered.
+func (n *node) underWay(a EvictionRequest) (open, remembered int) {
 	for i := range n.Evacuations {
 		if e := &n.Evacuations[i]; e.vm() != a.vm() && e.MarkedAt.Before(a.RequestedAt) && e.during(a.RequestedAt) {
-			count++
+			open++
+			if a.RequestedAt.Sub(n.lastAsked(e, a.RequestedAt)) < forgetsAfter {
+				remembered++
+			}
 		}
 	}
-	return count
+	return open, remembered
 }
 
 // endlessRetry finds the times in which KubeVirt retried an evacuation again and again and the descheduler had no part in it.
