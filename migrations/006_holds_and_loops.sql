@@ -79,7 +79,6 @@ COMMENT ON INDEX evictrail.drains_by_time IS 'Newest drains: view drains.';
 CREATE TABLE evictrail.drain_blockers (
     cluster       text        NOT NULL,
     subject       text        NOT NULL,
-    blocker_id    uuid        NOT NULL,
     drain_id      uuid        NOT NULL,
     node          text        NOT NULL,
     namespace     text        NOT NULL,
@@ -89,7 +88,7 @@ CREATE TABLE evictrail.drain_blockers (
     reason        text        NOT NULL,
     next          text        NOT NULL,
     waiting_since timestamptz NOT NULL,
-    PRIMARY KEY (cluster, subject, blocker_id)
+    PRIMARY KEY (cluster, subject, vmi_uid)
 );
 CREATE INDEX drain_blockers_by_time ON evictrail.drain_blockers (waiting_since);
 COMMENT ON INDEX evictrail.drain_blockers_by_time IS 'What drains wait for: view drain_blockers.';
@@ -287,20 +286,18 @@ SELECT
     vmi,
     vmi_uid,
     node,
-    blocker_id,
     drain_id,
     blocker,
     reason,
     next,
     waiting_since
 FROM evictrail.drain_blockers;
-COMMENT ON VIEW evictrail_v1.drain_blockers IS 'Drain blockers: each VM that a drain has left, or left behind, and why.';
+COMMENT ON VIEW evictrail_v1.drain_blockers IS 'Drain blockers: each VM that the last drain of a node has left, or left behind, and why.';
 COMMENT ON COLUMN evictrail_v1.drain_blockers.cluster IS 'Cluster that the row belongs to: --cluster, else the UID of its kube-system namespace.';
 COMMENT ON COLUMN evictrail_v1.drain_blockers.namespace IS 'Namespace of the VMI.';
 COMMENT ON COLUMN evictrail_v1.drain_blockers.vmi IS 'Name of the VirtualMachineInstance.';
 COMMENT ON COLUMN evictrail_v1.drain_blockers.vmi_uid IS 'UID of the VirtualMachineInstance.';
 COMMENT ON COLUMN evictrail_v1.drain_blockers.node IS 'Node that is emptied.';
-COMMENT ON COLUMN evictrail_v1.drain_blockers.blocker_id IS 'Identity of the row.';
 COMMENT ON COLUMN evictrail_v1.drain_blockers.drain_id IS 'The drain.';
 COMMENT ON COLUMN evictrail_v1.drain_blockers.blocker IS 'not_migratable, failing, queued, migrating, external, opted_out (its strategy does not ask to be moved), pdb.';
 COMMENT ON COLUMN evictrail_v1.drain_blockers.reason IS 'The cause in words.';

@@ -146,15 +146,15 @@ func (d *derivation) envAround(ctx context.Context, subjects []trail.Subject) (*
 	}
 	if len(nodes) > 0 {
 		err = errors.Join(
-			collectAround(ctx, d, placementsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]trail.Placement { return &r.Placements }),
-			collectAround(ctx, d, evacuationsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]trail.Evacuation { return &r.Evacuations }),
-			collectAround(ctx, d, requestsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]trail.EvictionRequest { return &r.Requests }),
-			collectAround(ctx, d, attemptsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]trail.Migration { return &r.Attempts }),
-			collectAround(ctx, d, holdsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]trail.Decision { return &r.Decisions }),
+			collectAround(ctx, d, placementsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Placement { return &r.Placements }),
+			collectAround(ctx, d, evacuationsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }),
+			collectAround(ctx, d, requestsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.EvictionRequest { return &r.Requests }),
+			collectAround(ctx, d, attemptsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Migration { return &r.Attempts }),
+			collectAround(ctx, d, holdsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Decision { return &r.Decisions }),
 		)
 	}
 	if around[""] != nil && err == nil {
-		err = collectAround(ctx, d, stuckQuery, nodes, around, func(r *trail.Rows) *[]trail.Evacuation { return &r.Evacuations })
+		err = collectAround(ctx, d, stuckQuery, nodes, around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations })
 	}
 	for _, s := range subjects {
 		rows := around[""]

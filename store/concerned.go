@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,21 +39,43 @@ func (d *derivation) concerned(ctx context.Context, added []trail.Fact) ([]trail
 
 // collectVMs reads the subjects of VMs out of rows of one text.
 func collectVMs(rows pgx.Rows) ([]trail.Subject, error) {
+	all, err := collectSubjects(rows)
+	return slices.DeleteFunc(all, func(s trail.Subject) bool { return s.Kind != trail.SubjectVMI }), err
+}
+
+// collectSubjects reads subjects out of rows of one text.
+func collectSubjects(rows pgx.Rows) ([]trail.Subject, error) {
 	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, explain("find VMs concerned", err)
+		return nil, explain("find what is concerned", err)
 	}
-	var out []trail.Subject
-	for _, text := range texts {
-		s, err := trail.ParseSubject(text)
-		if err != nil {
+	out := make([]trail.Subject, len(texts))
+	for i, text := range texts {
+		if out[i], err = trail.ParseSubject(text); err != nil {
 			return nil, err
-		}
-		if s.Kind == trail.SubjectVMI {
-			out = append(out, s)
 		}
 	}
 	return out, nil
+}
+
+const nodesQuery = `
+SELECT subject
+FROM evictrail.subjects
+WHERE cluster = @cluster
+  AND (subject LIKE 'node:%' OR subject LIKE 'cluster:%')
+ORDER BY subject`
+
+// concernedByRules gives the nodes and the cluster as a whole where the rules in force changed: limits and versions tell how
+// loops come about, and what to do.
+func (d *derivation) concernedByRules(ctx context.Context, added []trail.Fact) ([]trail.Subject, error) {
+	if !slices.ContainsFunc(added, func(f trail.Fact) bool { return f.Subject.Kind == trail.SubjectConfig }) {
+		return nil, nil
+	}
+	rows, err := d.tx.Query(ctx, nodesQuery, pgx.StrictNamedArgs{"cluster": d.cluster})
+	if err != nil {
+		return nil, explain("find nodes concerned", err)
+	}
+	return collectSubjects(rows)
 }
 
 // A request about a pod concerns the VM whose launcher it is; one about a migration the VM of that migration, by its

@@ -93,8 +93,8 @@ func (d *derivation) missing(facts []trail.Fact) []trail.Fact {
 	return out
 }
 
-// derive derives again what new facts concern: their own subjects, and the VMs whose marks a fact about a node or
-// about the rules in force may put in another light.
+// derive derives again what new facts concern: their own subjects, and what a fact about a node, about the rules in force or
+// a request may put in another light.
 func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 	if len(added) == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 	for _, f := range added {
 		subjects[f.Subject] = true
 	}
-	for _, find := range []func(context.Context, []trail.Fact) ([]trail.Subject, error){d.concerned, d.concernedByRequests} {
+	for _, find := range []func(context.Context, []trail.Fact) ([]trail.Subject, error){d.concerned, d.concernedByRequests, d.concernedByRules} {
 		concerned, err := find(ctx, added)
 		if err != nil {
 			return err
@@ -212,19 +212,20 @@ type owned struct {
 type table struct {
 	name, key string
 	node      string // column of the node that is derived again when a row changes; empty: none is
+	matters   string // what of a row matters to the node
 }
 
 var derivedTables = []table{
-	{"eviction_requests", "request_id", "node"},
-	{"evacuations", "evacuation_id", "node"},
-	{"migrations", "migration_uid", "source_node"},
-	{"placements", "placement_id", "node"},
-	{"cooldown_decisions", "decision_id", "node"},
-	{"loops", "loop_id", ""},
-	{"drains", "drain_id", ""},
-	{"drain_blockers", "blocker_id", ""},
-	{"gaps", "gap_id", ""},
-	{"timeline", "event_id", ""},
+	{"eviction_requests", "request_id", "node", "to_jsonb(t) - 'repeats' || jsonb_build_object('last_repeat_at', date_trunc('minute', last_repeat_at))"},
+	{"evacuations", "evacuation_id", "node", "to_jsonb(t)"},
+	{"migrations", "migration_uid", "source_node", "to_jsonb(t) - ARRAY['phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']"},
+	{"placements", "placement_id", "node", "to_jsonb(t)"},
+	{"cooldown_decisions", "decision_id", "node", "to_jsonb(t)"},
+	{"loops", "loop_id", "", ""},
+	{"drains", "drain_id", "", ""},
+	{"drain_blockers", "vmi_uid", "", ""},
+	{"gaps", "gap_id", "", ""},
+	{"timeline", "event_id", "", ""},
 }
 
 // tables gathers the derived rows of some subjects.
@@ -342,17 +343,23 @@ func (t *tables) replace(ctx context.Context, tx pgx.Tx, of table, subjects []st
 		}
 		remove = deleteToldQuery
 	}
-	back, collect := changed.returning(of)
-	gone, err := tx.Query(ctx, fmt.Sprintf(remove, of.name, of.key, back), args)
+	diff := newDiff(of)
+	gone, err := tx.Query(ctx, fmt.Sprintf(remove, of.name, of.key, diff.columns()), args)
 	if err != nil {
 		return err
 	}
-	if err := collect(gone, false); err != nil || len(rows) == 0 {
+	if err := diff.collect(gone); err != nil {
 		return err
 	}
-	come, err := tx.Query(ctx, fmt.Sprintf(insertMissingQuery, of.name, of.key, back), pgx.StrictNamedArgs{"rows": text})
-	if err != nil {
-		return err
+	if len(rows) > 0 {
+		come, err := tx.Query(ctx, fmt.Sprintf(insertMissingQuery, of.name, of.key, diff.columns()), pgx.StrictNamedArgs{"rows": text})
+		if err != nil {
+			return err
+		}
+		if err := diff.collect(come); err != nil {
+			return err
+		}
 	}
-	return collect(come, true)
+	diff.touches(changed)
+	return nil
 }

@@ -22,6 +22,6 @@ var Drains = View{
 
 // Blockers is the view of what is left of drains, and why.
 var Blockers = View{
-	Name: "drain_blockers", at: "waiting_since", key: "blocker_id", where: vmFilters,
+	Name: "drain_blockers", at: "waiting_since", key: "vmi_uid", where: vmFilters,
 	Brief: []string{"cluster", "node", "namespace", "vmi", "blocker", "reason", "next", "waiting_since"},
 }

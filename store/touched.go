@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,7 +16,7 @@ import (
 type touched struct {
 	nodes       map[string]bool
 	evacuations bool
-	slots       map[string]slotTimes // by migration; equal ones are left out
+	slots       []slotTimes
 }
 
 // slotTimes are when a migration took its slot and when it gave it back.
@@ -41,57 +42,67 @@ func (t *touched) all(d trail.Derived) {
 	t.evacuations = t.evacuations || len(d.Evacuations) > 0
 }
 
-// returning gives the columns that a change of a table is to return, and what collects them.
-func (t *touched) returning(of table) (columns string, collect func(rows pgx.Rows, added bool) error) {
-	switch {
-	case of.name == "migrations":
-		return "t.source_node, t.migration_uid, t.scheduling_at, t.finished_at", t.collectSlots
-	case of.node == "":
-		return "NULL::text", t.collectNodes(func() {})
-	case of.name == "evacuations":
-		return "t." + of.node, t.collectNodes(func() { t.evacuations = true })
-	}
-	return "t." + of.node, t.collectNodes(func() {})
+// diff is how the rows of a table changed: those that went and those that came, of which equal ones are no change to
+// others.
+type diff struct {
+	of   table
+	rows map[string][]changedRow // by key: at most one that went and one that came
 }
 
-func (t *touched) collectNodes(each func()) func(pgx.Rows, bool) error {
-	return func(rows pgx.Rows, _ bool) error {
-		var node *string
-		_, err := pgx.ForEachRow(rows, []any{&node}, func() error {
-			each()
-			t.node(node)
-			return nil
-		})
-		return err
-	}
+// changedRow is a row that went or came, as far as it matters to others.
+type changedRow struct {
+	Key     string     `db:"key"`
+	Node    *string    `db:"node"`
+	Matters *string    `db:"matters"`
+	From    *time.Time `db:"slot_from"`
+	To      *time.Time `db:"slot_to"`
 }
 
-func (t *touched) node(name *string) {
-	if known(name) != "" {
-		t.nodes[*name] = true
+func newDiff(of table) *diff { return &diff{of: of, rows: map[string][]changedRow{}} }
+
+// columns gives what a change of the table is to return.
+func (d *diff) columns() string {
+	node, matters, slot := "NULL::text", "NULL::text", "NULL::timestamptz AS slot_from, NULL::timestamptz AS slot_to"
+	if d.of.node != "" {
+		node, matters = "t."+d.of.node, "("+d.of.matters+")::text"
 	}
+	if d.of.name == "migrations" {
+		slot = "t.scheduling_at AS slot_from, t.finished_at AS slot_to"
+	}
+	return fmt.Sprintf("t.%s::text AS key, %s AS node, %s AS matters, %s", d.of.key, node, matters, slot)
 }
 
-// collectSlots notes the slots of migrations whose rows changed: those that are the same as before are none.
-func (t *touched) collectSlots(rows pgx.Rows, added bool) error {
-	if t.slots == nil {
-		t.slots = map[string]slotTimes{}
+func (d *diff) collect(rows pgx.Rows) error {
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[changedRow])
+	for _, r := range all {
+		d.rows[r.Key] = append(d.rows[r.Key], r)
 	}
-	var node *string
-	var uid string
-	var from, to *time.Time
-	_, err := pgx.ForEachRow(rows, []any{&node, &uid, &from, &to}, func() error {
-		t.node(node)
-		if before, had := t.slots[uid]; added && had && sameTime(before.from, from) && sameTime(before.to, to) {
-			delete(t.slots, uid)
-		} else if from != nil || had {
-			t.slots[uid] = slotTimes{from, to}
-		} else if !added {
-			t.slots[uid] = slotTimes{}
-		}
-		return nil
-	})
 	return err
+}
+
+// touches adds what the changes touch.
+func (d *diff) touches(t *touched) {
+	for _, rows := range d.rows {
+		if d.of.node == "" {
+			return
+		}
+		if len(rows) == 2 && known(rows[0].Matters) == known(rows[1].Matters) {
+			continue
+		}
+		t.evacuations = t.evacuations || d.of.name == "evacuations"
+		for _, r := range rows {
+			if known(r.Node) != "" {
+				t.nodes[*r.Node] = true
+			}
+		}
+		if same := len(rows) == 2 && sameTime(rows[0].From, rows[1].From) && sameTime(rows[0].To, rows[1].To); !same {
+			for _, r := range rows {
+				if r.From != nil {
+					t.slots = append(t.slots, slotTimes{r.From, r.To})
+				}
+			}
+		}
+	}
 }
 
 func sameTime(a, b *time.Time) bool {
@@ -109,7 +120,7 @@ WHERE cluster = @cluster
 ORDER BY subject`
 
 // waiting finds the VMs, but for some, with migrations that waited while slots were taken or freed.
-func (d *derivation) waiting(ctx context.Context, slots map[string]slotTimes, but []trail.Subject) ([]trail.Subject, error) {
+func (d *derivation) waiting(ctx context.Context, slots []slotTimes, but []trail.Subject) ([]trail.Subject, error) {
 	var from, to *time.Time
 	open := false
 	for _, s := range slots {
@@ -196,13 +207,15 @@ WHERE cluster = @cluster
 SELECT node, to_jsonb(t)
 FROM evictrail.eviction_requests AS t
 WHERE cluster = @cluster
-  AND node = ANY(@nodes)`
+  AND node = ANY(@nodes)
+  AND (repeat_of IS NULL OR requester_class = 'descheduler')`
 	attemptsOfNodesQuery = `
 SELECT source_node, to_jsonb(t)
 FROM evictrail.migrations AS t
 WHERE cluster = @cluster
   AND source_node = ANY(@nodes)
-  AND evacuation_id IS NOT NULL`
+  AND evacuation_id IS NOT NULL
+  AND outcome IS DISTINCT FROM 'succeeded'`
 	holdsOfNodesQuery = `
 SELECT node, to_jsonb(t)
 FROM evictrail.cooldown_decisions AS t
@@ -218,7 +231,7 @@ WHERE cluster = @cluster
 )
 
 // collectAround reads rows that touch nodes into what is known of each node.
-func collectAround[R any](ctx context.Context, d *derivation, query string, nodes []string, around map[string]*trail.Rows, into func(*trail.Rows) *[]R) error {
+func collectAround[R any](ctx context.Context, d *derivation, query string, nodes []string, around map[string]*trail.Rows, into func(*trail.Rows) *[]*R) error {
 	rows, err := d.tx.Query(ctx, query, pgx.StrictNamedArgs{"cluster": d.cluster, "nodes": nodes})
 	if err != nil {
 		return explain("read rows of nodes", err)
@@ -231,7 +244,7 @@ func collectAround[R any](ctx context.Context, d *derivation, query string, node
 			return err
 		}
 		list := into(around[node])
-		*list = append(*list, r)
+		*list = append(*list, &r)
 		return nil
 	})
 	return explain("read rows of nodes", err)

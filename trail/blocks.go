@@ -34,8 +34,7 @@ func (n *node) candidates(f Fact, d *BlocksDetail) []string {
 			out = append(out, vm)
 		}
 	}
-	for i := range n.Placements {
-		p := &n.Placements[i]
+	for _, p := range n.Placements {
 		if p.Namespace != f.Namespace || !between.meets(interval{p.FromAt, p.ToAt}) {
 			continue
 		}

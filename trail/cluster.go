@@ -33,7 +33,11 @@ func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 	for s, d := range out {
 		d.ExplainQueue(slots, env)
 		out[s] = d
-		d.touch(around)
+		for at, rows := range d.Around() {
+			all := around[at]
+			all.Add(rows)
+			around[at] = all
+		}
 	}
 	for s, rows := range around {
 		env.Around(s, rows)
@@ -80,10 +84,8 @@ func (d Derived) Slots() []Slot {
 
 // Nodes names the nodes that the rows of a VM touch, in any order.
 func (d Derived) Nodes() []string {
-	around := map[Subject]Rows{}
-	d.touch(around)
 	var out []string
-	for s := range around {
+	for s := range d.Around() {
 		if s.Kind == SubjectNode {
 			out = append(out, s.Name)
 		}
@@ -91,34 +93,62 @@ func (d Derived) Nodes() []string {
 	return out
 }
 
-// touch adds the rows of a VM to those of the nodes that it touches, and to those of the cluster.
-func (d Derived) touch(around map[Subject]Rows) {
-	at := func(node string, add func(*Rows)) {
-		if node == "" {
-			return
+// attempt gives as much of a migration as matters to its node: not each phase on the way.
+func (m *Migration) attempt() *Migration {
+	return &Migration{
+		UID: m.UID, Name: m.Name, Namespace: m.Namespace, VMI: m.VMI, VMIUID: m.VMIUID, EvacuationID: m.EvacuationID, Attempt: m.Attempt,
+		Priority: m.Priority, SourceNode: m.SourceNode, CreatedAt: m.CreatedAt, SchedulingAt: m.SchedulingAt, RunningAt: m.RunningAt,
+		FinishedAt: m.FinishedAt, Outcome: m.Outcome, FailureClass: m.FailureClass, FailureReason: m.FailureReason, FailureText: m.FailureText,
+		WaitReason: m.WaitReason, WaitDetail: m.WaitDetail, EndEvent: m.EndEvent, EndSeenAt: m.EndSeenAt,
+	}
+}
+
+// ask gives as much of a request as matters to its node: kubectl repeats its requests every 5 s, which is told by the minute.
+func (r *EvictionRequest) ask() *EvictionRequest {
+	short := *r
+	short.Repeats, short.LastRepeatAt = 0, r.lastAsked()
+	return &short
+}
+
+// lastAsked gives the minute in which a request was last repeated, its own time where it was not.
+func (r *EvictionRequest) lastAsked() time.Time {
+	return later(r.RequestedAt, r.LastRepeatAt.Truncate(time.Minute))
+}
+
+// Around gives the rows of a VM by what is derived of them: the nodes that they touch, and the cluster as a whole.
+func (d Derived) Around() map[Subject]Rows {
+	around := map[Subject]Rows{}
+	at := func(node string, rows Rows) {
+		if s := (Subject{SubjectNode, node}); node != "" {
+			all := around[s]
+			all.Add(rows)
+			around[s] = all
 		}
-		rows := around[Subject{SubjectNode, node}]
-		add(&rows)
-		around[Subject{SubjectNode, node}] = rows
 	}
-	for _, p := range d.Placements {
-		at(p.Node, func(r *Rows) { r.Placements = append(r.Placements, p) })
+	for i := range d.Placements {
+		at(d.Placements[i].Node, Rows{Placements: []*Placement{&d.Placements[i]}})
 	}
-	for _, e := range d.Evacuations {
-		at(e.Node, func(r *Rows) { r.Evacuations = append(r.Evacuations, e) })
+	for i := range d.Evacuations {
+		rows := Rows{Evacuations: []*Evacuation{&d.Evacuations[i]}}
+		at(d.Evacuations[i].Node, rows)
 		all := around[ClusterSubject]
-		all.Evacuations = append(all.Evacuations, e)
+		all.Add(rows)
 		around[ClusterSubject] = all
 	}
-	for _, q := range d.Requests {
-		at(q.Node, func(r *Rows) { r.Requests = append(r.Requests, q) })
-	}
-	for _, m := range d.Migrations {
-		if m.EvacuationID != nil {
-			at(m.SourceNode, func(r *Rows) { r.Attempts = append(r.Attempts, m) })
+	for i := range d.Requests {
+		if r := &d.Requests[i]; r.RepeatOf == nil || r.RequesterClass == RequesterDescheduler {
+			at(r.Node, Rows{Requests: []*EvictionRequest{r.ask()}})
 		}
 	}
-	for _, x := range d.Decisions {
-		at(x.Node, func(r *Rows) { r.Decisions = append(r.Decisions, x) })
+	for i := range d.Migrations {
+		if m := &d.Migrations[i]; m.EvacuationID != nil && m.Outcome != OutcomeSucceeded {
+			at(m.SourceNode, Rows{Attempts: []*Migration{m.attempt()}})
+		}
 	}
+	for i := range d.Decisions {
+		if x := &d.Decisions[i]; x.Verdict == VerdictHolds {
+			at(x.Node, Rows{Decisions: []*Decision{x}})
+		}
+	}
+	return around
 }

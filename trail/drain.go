@@ -3,7 +3,6 @@ package trail
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -29,8 +28,6 @@ type Drain struct {
 	VMIsLeft       int            `json:"vmis_left"`  // now, or at its end
 	Outcome        DrainOutcome   `json:"outcome,omitempty"`
 	LastAskedAt    time.Time      `json:"last_asked_at,omitzero"`
-
-	now interval // in which guests count: to its end, or now
 }
 
 // Blocker says why a VM is still on a node that is being drained.
@@ -49,7 +46,6 @@ const (
 
 // DrainBlocker is one VM that is left of a drain.
 type DrainBlocker struct {
-	ID           FactID    `json:"blocker_id"`
 	DrainID      FactID    `json:"drain_id"`
 	Node         string    `json:"node"`
 	Namespace    string    `json:"namespace"`
@@ -70,32 +66,32 @@ const drainQuiet = time.Hour
 
 // drainAct is something that says that a node is being drained.
 type drainAct struct {
-	id      FactID
-	at      time.Time
-	request *EvictionRequest // nil where only a mark or an attempt tells
-	class   RequesterClass
-	who     string
+	id    FactID
+	at    time.Time
+	last  time.Time // of its repetitions
+	class RequesterClass
+	who   string
 }
 
-// drains finds the drains of the node and what is left of each.
+// drains finds the drains of the node, and what is left of the last one.
 func (n *node) drains() ([]Drain, []DrainBlocker) {
 	var drains []Drain
-	var blockers []DrainBlocker
 	closed := n.closed()
-	for _, a := range n.drainActs(closed) {
+	acts := n.drainActs(closed)
+	for i, a := range acts {
 		if k := len(drains); k > 0 && (drains[k-1].Outcome == "" || a.at.Before(drains[k-1].EndedAt)) {
-			drains[k-1].LastAskedAt = a.at
+			drains[k-1].LastAskedAt = later(drains[k-1].LastAskedAt, a.last)
 			continue
 		}
 		if len(n.guests(a.at)) == 0 {
 			continue // kubectl asks on for pods that are only to be deleted
 		}
-		drains = append(drains, n.drain(a, closed))
+		drains = append(drains, n.drain(acts[i:], closed))
 	}
-	for i := range drains {
-		blockers = append(blockers, n.left(&drains[i])...)
+	if len(drains) == 0 {
+		return nil, nil
 	}
-	return drains, blockers
+	return drains, n.left(&drains[len(drains)-1])
 }
 
 // closed gives the times in which the node took no pods, by a cordon or the drain taint. One whose beginning was not seen
@@ -141,17 +137,15 @@ func closedAt(closed []interval, at time.Time) (interval, bool) {
 // those of others while the node takes no pods, and evacuations that were attributed to a drain.
 func (n *node) drainActs(closed []interval) []drainAct {
 	var out []drainAct
-	for i := range n.Requests {
-		r := &n.Requests[i]
+	for _, r := range n.Requests {
 		_, is := closedAt(closed, r.RequestedAt)
 		if r.byOthers() && (is || r.RequesterClass.drains()) {
-			out = append(out, drainAct{r.ID, r.RequestedAt, r, r.RequesterClass, r.Requester})
+			out = append(out, drainAct{r.ID, r.RequestedAt, r.lastAsked(), r.RequesterClass, r.Requester})
 		}
 	}
-	for i := range n.Evacuations {
-		e := &n.Evacuations[i]
+	for _, e := range n.Evacuations {
 		if e.Trigger == TriggerDrain || e.Trigger == TriggerDrainTaint {
-			out = append(out, drainAct{e.ID, e.MarkedAt, nil, e.RequesterClass, e.Requester})
+			out = append(out, drainAct{e.ID, e.MarkedAt, e.MarkedAt, e.RequesterClass, e.Requester})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b drainAct) int { return a.at.Compare(b.at) })
@@ -168,9 +162,10 @@ func (c RequesterClass) drains() bool {
 	return false
 }
 
-// drain makes the session that begins with an act.
-func (n *node) drain(a drainAct, closed []interval) Drain {
-	d := Drain{ID: a.id, Node: n.name, StartedAt: a.at, Requester: a.who, RequesterClass: a.class, LastAskedAt: a.at}
+// drain makes the session that begins with the first of some acts.
+func (n *node) drain(acts []drainAct, closed []interval) Drain {
+	a := acts[0]
+	d := Drain{ID: a.id, Node: n.name, StartedAt: a.at, Requester: a.who, RequesterClass: a.class, LastAskedAt: a.last}
 	c, is := closedAt(closed, a.at)
 	if is && !c.from.IsZero() && a.at.Sub(c.from) <= cordonBefore && c.from.Before(a.at) {
 		d.StartedAt = c.from
@@ -186,10 +181,9 @@ func (n *node) drain(a drainAct, closed []interval) Drain {
 	over(n.goneAt(), DrainNodeGone)
 	if is {
 		over(c.to, DrainAbandoned)
-	} else if quiet := n.lastDrainAct(a.at, closed).Add(drainQuiet); d.Outcome == "" && n.now.reached(quiet) {
+	} else if quiet := lastOfRun(acts).Add(drainQuiet); d.Outcome == "" && n.now.reached(quiet) {
 		over(quiet, DrainAbandoned)
 	}
-	d.now = interval{d.StartedAt, d.EndedAt}
 	guests := map[string]bool{}
 	for _, p := range n.Placements {
 		if (p.ToAt.IsZero() || p.ToAt.After(d.StartedAt)) && (d.EndedAt.IsZero() || p.FromAt.Before(d.EndedAt)) {
@@ -211,12 +205,12 @@ func (n *node) endOf(d Drain) time.Time {
 	return d.EndedAt.Add(-time.Microsecond)
 }
 
-// lastDrainAct gives the last of the acts that follow one another closely from a time on.
-func (n *node) lastDrainAct(from time.Time, closed []interval) time.Time {
-	last := from
-	for _, a := range n.drainActs(closed) {
-		if a.at.After(last) && a.at.Sub(last) <= drainQuiet {
-			last = a.at
+// lastOfRun gives the end of the acts that follow one another closely.
+func lastOfRun(acts []drainAct) time.Time {
+	last := acts[0].last
+	for _, a := range acts {
+		if a.last.After(last) && a.at.Sub(last) <= drainQuiet {
+			last = a.last
 		}
 	}
 	return last
@@ -248,7 +242,7 @@ func (n *node) goneAt() time.Time {
 	return time.Time{}
 }
 
-// left says of each VM that a drain has left, or left behind, why.
+// left says of each VM that a drain has left, or left behind, why. Of a drain that emptied its node none are.
 func (n *node) left(d *Drain) []DrainBlocker {
 	if d.Outcome == DrainEmptied {
 		return nil
@@ -257,13 +251,12 @@ func (n *node) left(d *Drain) []DrainBlocker {
 	var out []DrainBlocker
 	for _, p := range n.guests(at) {
 		b := DrainBlocker{
-			ID: hashID("blocker", d.ID.String(), p.VMIUID), DrainID: d.ID, Node: n.name, Namespace: p.Namespace, VMI: p.VMI, VMIUID: p.VMIUID,
+			DrainID: d.ID, Node: n.name, Namespace: p.Namespace, VMI: p.VMI, VMIUID: p.VMIUID,
 			WaitingSince: later(d.StartedAt, p.FromAt),
 		}
 		n.blocks(&b, p, at)
 		out = append(out, b)
 	}
-	slices.SortFunc(out, func(a, b DrainBlocker) int { return strings.Compare(a.Namespace+"/"+a.VMI, b.Namespace+"/"+b.VMI) })
 	return out
 }
 
@@ -289,7 +282,7 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 		if n.env.drainTainted(n.name, at) {
 			b.Reason, b.Next = "KubeVirt has made no migration for it yet", "make one, when a slot is free"
 		} else if r != nil {
-			b.Reason, b.Next = "lastly, at "+clock(r.RequestedAt)+": "+r.outcome(), "do nothing until its pod is evicted again"
+			b.Reason, b.Next = "lastly, at "+clock(r.lastAsked())+": "+r.outcome(), "do nothing until its pod is evicted again"
 		}
 	}
 }
@@ -299,12 +292,12 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement) {
 	attempts := n.attempts[e.ID]
 	var last *Migration
 	if len(attempts) > 0 {
-		last = &attempts[len(attempts)-1]
+		last = attempts[len(attempts)-1]
 	}
 	waits := last != nil && last.FinishedAt.IsZero() && last.SchedulingAt.IsZero()
 	switch {
 	case last != nil && last.FinishedAt.IsZero() && !waits:
-		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is in phase %s", last.label(), last.Phase), "finish this attempt"
+		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is under way since %s", last.label(), clock(last.SchedulingAt)), "finish this attempt"
 	case e.FailedAttempts > 0:
 		b.Blocker = BlockerFailing
 		b.Reason = fmt.Sprintf("%s failed, lastly: %s, %s", counted(e.FailedAttempts, "attempt"), e.LastFailureClass, e.LastFailureReason)
@@ -350,8 +343,8 @@ func waitText(m *Migration) string {
 
 // evacuationAt gives the evacuation of a guest from the node that was open at a time, nil where none was.
 func (n *node) evacuationAt(p *Placement, at time.Time) *Evacuation {
-	for i := range n.Evacuations {
-		if e := &n.Evacuations[i]; e.VMIUID == p.VMIUID && n.within(interval{e.MarkedAt, e.EndedAt}, at) {
+	for _, e := range n.ofVMI(p.VMIUID).Evacuations {
+		if n.within(interval{e.MarkedAt, e.EndedAt}, at) {
 			return e
 		}
 	}
@@ -361,8 +354,8 @@ func (n *node) evacuationAt(p *Placement, at time.Time) *Evacuation {
 // lastRequest gives the last request of anybody but the descheduler about a guest up to a time; nil where there is none.
 func (n *node) lastRequest(p *Placement, at time.Time) *EvictionRequest {
 	var last *EvictionRequest
-	for i := range n.Requests {
-		if r := &n.Requests[i]; r.VMIUID == p.VMIUID && r.byOthers() && n.within(interval{from: r.RequestedAt}, at) && !r.RequestedAt.Before(p.FromAt) {
+	for _, r := range n.ofVMI(p.VMIUID).Requests {
+		if r.byOthers() && n.within(interval{from: r.RequestedAt}, at) && !r.RequestedAt.Before(p.FromAt) {
 			last = r
 		}
 	}

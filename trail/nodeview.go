@@ -7,27 +7,49 @@ import (
 )
 
 // Rows are derived rows of several VMs that belong together: those that touch one node, or the evacuations of a cluster.
-// They come in any order.
+// They come in any order, and are read only.
 type Rows struct {
-	Placements  []Placement
-	Evacuations []Evacuation
-	Requests    []EvictionRequest
-	Attempts    []Migration // from the node, of its evacuations
-	Decisions   []Decision
+	Placements  []*Placement
+	Evacuations []*Evacuation
+	Requests    []*EvictionRequest // but for repetitions, which the first of them counts; those of the descheduler are all there
+	Attempts    []*Migration       // from the node, of its evacuations, but for those that succeeded
+	Decisions   []*Decision        // that hold a VM back
+}
+
+// Add adds rows of other VMs.
+func (r *Rows) Add(more Rows) {
+	r.Placements = append(r.Placements, more.Placements...)
+	r.Evacuations = append(r.Evacuations, more.Evacuations...)
+	r.Requests = append(r.Requests, more.Requests...)
+	r.Attempts = append(r.Attempts, more.Attempts...)
+	r.Decisions = append(r.Decisions, more.Decisions...)
 }
 
 // Around tells the Env what the VMs have to do with a node or, under ClusterSubject, with the cluster: VMs are derived first.
 func (e *Env) Around(s Subject, rows Rows) {
-	slices.SortFunc(rows.Placements, func(a, b Placement) int { return cmp.Or(a.FromAt.Compare(b.FromAt), slices.Compare(a.ID[:], b.ID[:])) })
-	slices.SortFunc(rows.Evacuations, func(a, b Evacuation) int {
-		return cmp.Or(a.MarkedAt.Compare(b.MarkedAt), slices.Compare(a.ID[:], b.ID[:]))
+	byTimeAnd(rows.Placements, func(p *Placement) (time.Time, FactID) { return p.FromAt, p.ID })
+	byTimeAnd(rows.Evacuations, func(e *Evacuation) (time.Time, FactID) { return e.MarkedAt, e.ID })
+	byTimeAnd(rows.Requests, func(r *EvictionRequest) (time.Time, FactID) { return r.RequestedAt, r.ID })
+	byTimeAnd(rows.Decisions, func(d *Decision) (time.Time, FactID) { return d.DecidedAt, d.ID })
+	slices.SortFunc(rows.Attempts, func(a, b *Migration) int {
+		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.UID, b.UID)
 	})
-	slices.SortFunc(rows.Requests, func(a, b EvictionRequest) int {
-		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt), slices.Compare(a.ID[:], b.ID[:]))
-	})
-	slices.SortFunc(rows.Attempts, func(a, b Migration) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.UID, b.UID)) })
-	rows.Decisions = inOrder(rows.Decisions)
 	e.rows[s] = rows
+}
+
+// byTimeAnd sorts rows by a time, those of one time by their identity.
+func byTimeAnd[R any](rows []R, of func(R) (time.Time, FactID)) {
+	slices.SortFunc(rows, func(a, b R) int {
+		at, first := of(a)
+		than, second := of(b)
+		if c := at.Compare(than); c != 0 {
+			return c
+		}
+		return slices.Compare(first[:], second[:])
+	})
 }
 
 // ClusterSubject is what is derived of the cluster as a whole.
@@ -41,15 +63,41 @@ type node struct {
 	env        *Env
 	thresholds Thresholds
 	now        *moment
-	acts       []EvictionRequest      // of the descheduler, that KubeVirt accepted or had accepted before
-	attempts   map[FactID][]Migration // of each evacuation, in their order
+	acts       []*EvictionRequest      // of the descheduler, that KubeVirt accepted or had accepted before
+	attempts   map[FactID][]*Migration // of each evacuation, in their order
+	vmis       map[string]*Rows        // evacuations and requests of each VMI, once somebody asks
+}
+
+// ofVMI gives the evacuations of a VMI from the node, and the requests about it.
+func (n *node) ofVMI(uid string) *Rows {
+	if n.vmis == nil {
+		n.vmis = map[string]*Rows{}
+		of := func(uid string) *Rows {
+			if n.vmis[uid] == nil {
+				n.vmis[uid] = &Rows{}
+			}
+			return n.vmis[uid]
+		}
+		for _, e := range n.Evacuations {
+			r := of(e.VMIUID)
+			r.Evacuations = append(r.Evacuations, e)
+		}
+		for _, q := range n.Requests {
+			r := of(q.VMIUID)
+			r.Requests = append(r.Requests, q)
+		}
+	}
+	if r := n.vmis[uid]; r != nil {
+		return r
+	}
+	return &Rows{}
 }
 
 // deriveNode derives what belongs to a node: its loops, its drains, and what the descheduler's counters say about it.
 func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	n := node{
 		Rows: env.rows[subject], name: subject.Name, facts: facts, env: env, thresholds: env.thresholds, now: now,
-		attempts: map[FactID][]Migration{},
+		attempts: map[FactID][]*Migration{},
 	}
 	for _, m := range n.Attempts {
 		if m.EvacuationID != nil {
@@ -63,8 +111,7 @@ func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	}
 	var d Derived
 	d.Drains, d.Blockers = n.drains()
-	for i := range n.Evacuations {
-		e := &n.Evacuations[i]
+	for _, e := range n.Evacuations {
 		dual := n.dualRetry(e)
 		d.Loops = slices.Concat(d.Loops, dual, n.endlessRetry(e, dual), n.priorityInversion(e, d.Drains), n.unanswered(e))
 	}
@@ -107,8 +154,8 @@ func (e *Evacuation) vm() string { return e.Namespace + "/" + e.VMI }
 // guests gives the placements that the node held at a time.
 func (n *node) guests(at time.Time) []*Placement {
 	var out []*Placement
-	for i := range n.Placements {
-		if p := &n.Placements[i]; n.within(interval{p.FromAt, p.ToAt}, at) {
+	for _, p := range n.Placements {
+		if n.within(interval{p.FromAt, p.ToAt}, at) {
 			out = append(out, p)
 		}
 	}

@@ -14,20 +14,20 @@ import (
 const forgetsAfter = 10 * time.Minute
 
 // failuresOf gives the attempts of an evacuation that failed, in the order of their ends.
-func (n *node) failuresOf(e *Evacuation) []Migration {
-	var out []Migration
+func (n *node) failuresOf(e *Evacuation) []*Migration {
+	var out []*Migration
 	for _, m := range n.attempts[e.ID] {
 		if m.Outcome == OutcomeFailed {
 			out = append(out, m)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Migration) int { return a.EndSeenAt.Compare(b.EndSeenAt) })
+	slices.SortStableFunc(out, func(a, b *Migration) int { return a.EndSeenAt.Compare(b.EndSeenAt) })
 	return out
 }
 
 // dual is a dual retry loop while its acts are gathered.
 type dual struct {
-	acts []EvictionRequest
+	acts []*EvictionRequest
 }
 
 func (d dual) last() time.Time { return d.acts[len(d.acts)-1].RequestedAt }
@@ -61,7 +61,7 @@ func (n *node) dualRetry(e *Evacuation) []Loop {
 }
 
 // lastBefore gives the last failure before a time; there is one.
-func lastBefore(failures []Migration, at time.Time) Migration {
+func lastBefore(failures []*Migration, at time.Time) *Migration {
 	last := failures[0]
 	for _, f := range failures {
 		if f.EndSeenAt.Before(at) {
@@ -71,7 +71,7 @@ func lastBefore(failures []Migration, at time.Time) Migration {
 	return last
 }
 
-func (n *node) dualLoop(e *Evacuation, d dual, failures []Migration, ordinal int) Loop {
+func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal int) Loop {
 	l := e.loop(LoopDualRetry, ordinal, d.acts[0].RequestedAt)
 	quiet := d.last().Add(n.thresholds.Quiet)
 	switch over := e.Outcome != "" && !e.EndedAt.After(quiet); {
@@ -136,7 +136,7 @@ func (n *node) pathOf(e *Evacuation, d dual) LoopPath {
 
 // pathOfAct tells why the descheduler could do one act while it took the evacuation to be under way. A pod that it takes
 // to be under way it does not ask for again, and it heeds its limits, unless it has forgotten: after 10 to 20 minutes.
-func (n *node) pathOfAct(e *Evacuation, a EvictionRequest) LoopPath {
+func (n *node) pathOfAct(e *Evacuation, a *EvictionRequest) LoopPath {
 	forgot := a.RequestedAt.Sub(n.lastAsked(e, a.RequestedAt)) >= forgetsAfter
 	if a.vm() == e.vm() {
 		if forgot {
@@ -173,9 +173,9 @@ func (n *node) lastAsked(e *Evacuation, before time.Time) time.Time {
 
 // underWay counts the evacuations of other VMs of the node that were open when the descheduler acted, and those of them
 // that it surely remembered.
-func (n *node) underWay(a EvictionRequest) (open, remembered int) {
-	for i := range n.Evacuations {
-		if e := &n.Evacuations[i]; e.vm() != a.vm() && e.MarkedAt.Before(a.RequestedAt) && e.during(a.RequestedAt) {
+func (n *node) underWay(a *EvictionRequest) (open, remembered int) {
+	for _, e := range n.Evacuations {
+		if e.vm() != a.vm() && e.MarkedAt.Before(a.RequestedAt) && e.during(a.RequestedAt) {
 			open++
 			if a.RequestedAt.Sub(n.lastAsked(e, a.RequestedAt)) < forgetsAfter {
 				remembered++
@@ -283,8 +283,7 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 
 // lowest gives the attempt of lowest priority that had no target pod at a time; nil where none had.
 func (n *node) lowest(e *Evacuation, at time.Time) *Migration {
-	for i := range n.attempts[e.ID] {
-		m := &n.attempts[e.ID][i]
+	for _, m := range n.attempts[e.ID] {
 		waits := m.SchedulingAt.IsZero() || m.SchedulingAt.After(at)
 		if m.Priority == priorityMaintenance && waits && (m.FinishedAt.IsZero() || m.FinishedAt.After(at)) {
 			return m
@@ -307,7 +306,7 @@ const priorityMaintenance = "system-maintenance"
 // strategyExternal is the eviction strategy that leaves moving the VM to its owner.
 const strategyExternal = "External"
 
-func dualSummary(e *Evacuation, failed, again int, others []string, last Migration) string {
+func dualSummary(e *Evacuation, failed, again int, others []string, last *Migration) string {
 	text := fmt.Sprintf("Two controllers work against each other on %s: KubeVirt failed %s to move %s (lastly: %s) and tries on, while the descheduler",
 		e.Node, times(failed), e.vm(), last.whyShort())
 	var did []string
@@ -320,7 +319,7 @@ func dualSummary(e *Evacuation, failed, again int, others []string, last Migrati
 	return text + " " + strings.Join(did, " and ") + "."
 }
 
-func endlessSummary(e *Evacuation, failed int, last Migration) string {
+func endlessSummary(e *Evacuation, failed int, last *Migration) string {
 	return fmt.Sprintf("KubeVirt failed %s to move %s away from %s since %s (lastly: %s) and tries on without end.",
 		times(failed), e.vm(), e.Node, clock(e.MarkedAt), last.whyShort())
 }

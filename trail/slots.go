@@ -9,15 +9,14 @@ import (
 
 // pinned finds the times in which evacuations that are old hold all slots of the descheduler: of a node, or, where it is
 // empty, of the cluster. Evacuations come in the order of their marks.
-func pinned(evacuations []Evacuation, limit int, node string, env *Env, now *moment) []Loop {
+func pinned(evacuations []*Evacuation, limit int, node string, env *Env, now *moment) []Loop {
 	type edge struct {
 		at time.Time
 		e  *Evacuation
 		up bool
 	}
 	var edges []edge
-	for i := range evacuations {
-		e := &evacuations[i]
+	for _, e := range evacuations {
 		begin := e.MarkedAt.Add(env.thresholds.PinnedAfter)
 		over := e.Outcome != "" && !begin.Before(e.EndedAt)
 		if !e.holdsSlot() || over || !now.reached(begin) {
