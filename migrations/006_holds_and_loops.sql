@@ -277,7 +277,7 @@ COMMENT ON COLUMN evictrail_v1.drains.requester_class IS 'What sort of program a
 COMMENT ON COLUMN evictrail_v1.drains.vmis_total IS 'Guests that were on the node since it began.';
 COMMENT ON COLUMN evictrail_v1.drains.vmis_left IS 'Guests that are left, or were at its end.';
 COMMENT ON COLUMN evictrail_v1.drains.outcome IS 'emptied (no guest is left), abandoned (the node takes pods again, or nobody asks any more), node_gone. NULL while it goes on.';
-COMMENT ON COLUMN evictrail_v1.drains.last_asked_at IS 'When it was last asked for.';
+COMMENT ON COLUMN evictrail_v1.drains.last_asked_at IS 'When it was last asked for, repetitions by the minute.';
 
 CREATE VIEW evictrail_v1.drain_blockers AS
 SELECT

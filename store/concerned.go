@@ -184,7 +184,7 @@ func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywher
 			everywhere = true
 			bounds = append(bounds, f.OccurredAt.Add(-time.Second))
 			continue
-		case trail.SubjectVMI, trail.SubjectPod, trail.SubjectNamespace, trail.SubjectUnknown:
+		case trail.SubjectVMI, trail.SubjectPod, trail.SubjectNamespace, trail.SubjectUnknown, trail.SubjectCluster:
 			continue
 		}
 		bounds = append(bounds, d.before(f))

@@ -230,22 +230,26 @@ WHERE cluster = @cluster
   AND @nodes::text[] IS NOT NULL`
 )
 
+// nodeRow is a row that touches a node.
+type nodeRow struct {
+	Node string
+	Row  []byte
+}
+
 // collectAround reads rows that touch nodes into what is known of each node.
 func collectAround[R any](ctx context.Context, d *derivation, query string, nodes []string, around map[string]*trail.Rows, into func(*trail.Rows) *[]*R) error {
 	rows, err := d.tx.Query(ctx, query, pgx.StrictNamedArgs{"cluster": d.cluster, "nodes": nodes})
 	if err != nil {
 		return explain("read rows of nodes", err)
 	}
-	var node string
-	var text []byte
-	_, err = pgx.ForEachRow(rows, []any{&node, &text}, func() error {
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[nodeRow])
+	for i := range all {
 		var r R
-		if err := json.Unmarshal(text, &r); err != nil {
-			return err
+		if err := json.Unmarshal(all[i].Row, &r); err != nil {
+			return fmt.Errorf("read rows of nodes: %w", err)
 		}
-		list := into(around[node])
+		list := into(around[all[i].Node])
 		*list = append(*list, &r)
-		return nil
-	})
+	}
 	return explain("read rows of nodes", err)
 }

@@ -137,11 +137,9 @@ func (d *Decision) sentence() string {
 
 // because says from what a cooldown follows.
 func (d *Decision) because() string {
-	text := ""
+	text := " (after one migration"
 	if d.Count > 1 {
-		text = fmt.Sprintf(" (%s in %s", plural(d.Count, "migration"), span(time.Duration(d.Window)))
-	} else {
-		text = " (after one migration"
+		text = fmt.Sprintf(" (%s in %s", plural(d.Count, "migration"), brief(time.Duration(d.Window)))
 	}
 	if d.Capped {
 		text += "; the most it may be"

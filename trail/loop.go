@@ -47,30 +47,6 @@ const (
 	LoopRefuted         LoopEnd = "refuted" // later facts show that it never was
 )
 
-// Thresholds say when repetition is a loop. Durations are stored in nanoseconds.
-type Thresholds struct {
-	FailureRecent time.Duration `json:"failure_recent"` // dual_retry: how old the latest failure may be when the descheduler acts
-	Quiet         time.Duration `json:"quiet"`          // dual_retry: without an act of the descheduler on the node it is over
-	Failures      int           `json:"failures"`       // endless_retry: failed attempts in a row
-	FailingFor    time.Duration `json:"failing_for"`    // endless_retry: age of the evacuation
-	ReturnWithin  time.Duration `json:"return_within"`  // ping_pong: a return counts so long after the VM left the node; without one it is over
-	Returns       int           `json:"returns"`        // ping_pong
-	Moves         int           `json:"moves"`          // churn
-	MovesWithin   time.Duration `json:"moves_within"`   // churn
-	PinnedAfter   time.Duration `json:"pinned_after"`   // budget_pinned: age from which on an evacuation counts as stuck
-	DrainWaits    time.Duration `json:"drain_waits"`    // priority_inversion: how long a drain waits for a migration that has not begun
-	Unanswered    time.Duration `json:"unanswered"`     // unanswered_external: age of the mark
-}
-
-// DefaultThresholds are those of the design.
-func DefaultThresholds() Thresholds {
-	return Thresholds{
-		FailureRecent: 30 * time.Minute, Quiet: time.Hour, Failures: 3, FailingFor: 10 * time.Minute,
-		ReturnWithin: 6 * time.Hour, Returns: 2, Moves: 4, MovesWithin: 24 * time.Hour,
-		PinnedAfter: 30 * time.Minute, DrainWaits: time.Minute, Unanswered: 30 * time.Minute,
-	}
-}
-
 // Loop is an episode of repetition that does not converge.
 type Loop struct {
 	ID        FactID         `json:"loop_id"`

@@ -9,11 +9,12 @@ import (
 
 // Answer is what evictrail says to a question about one VM: a paragraph, and the lines that it rests on.
 type Answer struct {
-	Namespace string `json:"namespace"`
-	VMI       string `json:"vmi"`
-	Paragraph string `json:"paragraph"`
-	Advice    string `json:"advice,omitempty"` // what to do: lines of which the indented ones can be pasted; empty where there is nothing to do
-	Evidence  []Line `json:"evidence"`
+	Namespace string    `json:"namespace"`
+	VMI       string    `json:"vmi"`
+	Paragraph string    `json:"paragraph"`
+	Advice    string    `json:"advice,omitempty"` // what to do: lines of which the indented ones can be pasted; empty where there is nothing to do
+	AsOf      time.Time `json:"as_of"`            // the moment for which it speaks
+	Evidence  []Line    `json:"evidence"`
 }
 
 // Coverage tells which sources of requests a cluster has: whether any request was ever seen by each.
@@ -26,7 +27,7 @@ type Coverage struct {
 // latest: an evacuation, a migration that belongs to none, a shutdown by Kubernetes, a request that was refused; of what
 // holds the VM now; and of the loops that it is part of.
 func (c *Cluster) Why(namespace, vmi string, seen Coverage) Answer {
-	a, d, now := Answer{Namespace: namespace, VMI: vmi}, c.vm(namespace, vmi), c.Now
+	a, d, now := Answer{Namespace: namespace, VMI: vmi, AsOf: c.Now}, c.vm(namespace, vmi), c.Now
 	tell := []episode{latestEvacuation(d, seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
 	last := slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
 	text, from := []string{"Nothing was seen that would move it: no eviction and no migration."}, time.Time{}

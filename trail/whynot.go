@@ -52,7 +52,7 @@ var obstacleNames = map[ObstacleKind]string{
 	ObstacleCooldown:      "in cooldown",
 	ObstacleOptedOut:      "opted out",
 	ObstacleSlots:         "kept from the descheduler by others",
-	ObstacleNobodyAsks:    "free to move, asked by nobody",
+	ObstacleNobodyAsks:    "free to move",
 }
 
 // NotAnswer is what evictrail says to the question why a VM, or a node's VMs, do not move.
@@ -62,13 +62,14 @@ type NotAnswer struct {
 	VMI       string     `json:"vmi,omitempty"`
 	Paragraph string     `json:"paragraph"`
 	Advice    string     `json:"advice,omitempty"`
+	AsOf      time.Time  `json:"as_of"` // the moment for which it speaks
 	Obstacles []Obstacle `json:"obstacles"`
 }
 
 // WhyNot answers what keeps a VM from moving: each thing that is in its way, the most telling first.
 func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 	s := standing{Cluster: c, d: c.vm(namespace, vmi), namespace: namespace, vmi: vmi}
-	a := NotAnswer{Namespace: namespace, VMI: vmi, Node: s.where(), Obstacles: s.obstacles()}
+	a := NotAnswer{Namespace: namespace, VMI: vmi, Node: s.where(), AsOf: c.Now, Obstacles: s.obstacles()}
 	text := make([]string, 0, len(a.Obstacles)+2)
 	for _, o := range a.Obstacles {
 		text = append(text, upperFirst(o.Text)+".")
@@ -83,7 +84,7 @@ func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 // WhyNotNode answers what keeps the VMs of a node from leaving it: how it stands with its drain, with the slots of the
 // descheduler, and with each VM.
 func (c *Cluster) WhyNotNode(name string) NotAnswer {
-	a := NotAnswer{Node: name}
+	a := NotAnswer{Node: name, AsOf: c.Now}
 	var text []string
 	for _, d := range c.node(name).Drains {
 		if d.Outcome == "" {
@@ -416,7 +417,11 @@ func (s *standing) advice(obstacles []Obstacle) string {
 			return "See why, and remove what keeps it from being live-migrated; else only stopping the VM empties the node:\n" +
 				fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.status.conditions[?(@.type==\"LiveMigratable\")]}'", s.namespace, s.vmi)
 		case ObstacleGivenUp:
-			return fmt.Sprintf("Mend the cause and ask again:\n  virtctl migrate -n %s %s", s.namespace, s.vmi)
+			lead := "Mend the cause and ask again:"
+			if o.Reason == string(FailureAborted) {
+				lead = "To ask again:"
+			}
+			return fmt.Sprintf("%s\n  virtctl migrate -n %s %s", lead, s.namespace, s.vmi)
 		case ObstacleOptedOut:
 			return fmt.Sprintf("To let the descheduler take it:\n  kubectl annotate vmi -n %s %s descheduler.alpha.kubernetes.io/prefer-no-eviction-", s.namespace, s.vmi)
 		case ObstacleSlots:

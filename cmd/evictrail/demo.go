@@ -126,7 +126,7 @@ func (f *demoFlags) open() ([]*recording.Recording, error) {
 
 // show plays everything, tells what to try after the first, and waits for the end.
 func (f *demoFlags) show(ctx context.Context, db *database, web *service, recs []*recording.Recording, out io.Writer, log *slog.Logger, started time.Time) error {
-	p := player{store: db.Store, log: log, metrics: web.metrics, progress: io.Discard}
+	p := player{thresholds: trail.DefaultThresholds(), store: db.Store, log: log, metrics: web.metrics, progress: io.Discard}
 	for i, rec := range recs {
 		if err := p.play(ctx, rec, rec.Name); err != nil {
 			return ignoreCancel(ctx, err)
@@ -172,7 +172,7 @@ func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, 
 		return err
 	}
 	say(out, "\n$ %s why %s/%s --cluster %s --at %s\n\n%s\n", os.Args[0], namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
-		wrap(h.Why(namespace, vm, seen).Paragraph, 100))
+		wrap(h.Why(namespace, vm, seen).Paragraph))
 	return nil
 }
 

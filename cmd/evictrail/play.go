@@ -25,6 +25,7 @@ import (
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // playFlags are those of "evictrail play".
@@ -36,6 +37,7 @@ type playFlags struct {
 	delay   time.Duration
 	server  recording.ServerOptions
 	speed   float64
+	loops   thresholdFlags
 }
 
 func newPlay() *cobra.Command {
@@ -54,6 +56,7 @@ the recording in; nothing of the order or the times is lost by that.`,
 	}
 	f.db.add(cmd)
 	f.log.add(cmd, "warn")
+	f.loops.add(cmd)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which it is recorded; by default the folder's name")
 	cmd.Flags().BoolVar(&f.noAudit, "no-audit", false, "leave out the recording's audit log")
 	cmd.Flags().DurationVar(&f.delay, "audit-delay", 0, "send each audit event this `long` after it was logged; an API server waits up to 30s")
@@ -84,7 +87,11 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 	if err := prepare(ctx, s, log); err != nil {
 		return err
 	}
-	p := player{store: s, log: log, metrics: metrics.New(prometheus.NewRegistry()), progress: cmd.ErrOrStderr()}
+	thresholds, err := f.loops.thresholds()
+	if err != nil {
+		return err
+	}
+	p := player{thresholds: thresholds, store: s, log: log, metrics: metrics.New(prometheus.NewRegistry()), progress: cmd.ErrOrStderr()}
 	p.options, p.speed, p.delay = f.server, f.speed, f.delay
 	if f.noAudit {
 		rec.Audit = nil
@@ -102,13 +109,14 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 
 // player plays recordings through the collector into a store.
 type player struct {
-	store    *store.Store
-	log      *slog.Logger
-	metrics  *metrics.Metrics
-	progress io.Writer
-	options  recording.ServerOptions
-	speed    float64
-	delay    time.Duration // of audit events
+	thresholds trail.Thresholds
+	store      *store.Store
+	log        *slog.Logger
+	metrics    *metrics.Metrics
+	progress   io.Writer
+	options    recording.ServerOptions
+	speed      float64
+	delay      time.Duration // of audit events
 }
 
 // play returns when everything of the recording is stored.
@@ -132,7 +140,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	if len(rec.Policy) > 0 {
 		extra = append(extra, collector.Policy(rec.Policy, ""))
 	}
-	c, err := newCollector(ctx, p.store, cluster, collector.Config{
+	c, err := newCollector(ctx, p.store, cluster, p.thresholds, collector.Config{
 		REST: &rest.Config{Host: kubernetes}, Log: p.log, Metrics: p.metrics, Clock: clock.now, Extra: extra,
 		Backoff: &wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1, Steps: 1},
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // runFlags are those of "evictrail run".
@@ -24,6 +25,7 @@ type runFlags struct {
 	listen      listenFlags
 	intake      intakeFlags
 	descheduler deschedulerFlags
+	loops       thresholdFlags
 	kubeconfig  string
 	context     string
 	cluster     string
@@ -52,6 +54,7 @@ from --descheduler-configmap, which needs get, list and watch on that ConfigMap,
   evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail
   evictrail run --audit-file /var/log/kubernetes/audit/audit.log   # on a control-plane node
   evictrail run --descheduler-configmap openshift-kube-descheduler-operator/descheduler
+  evictrail run --loop-threshold failing_for=20m --loop-threshold moves=6
   evictrail run --descheduler-metrics-url https://descheduler.kube-system.svc:10258/metrics --descheduler-metrics-insecure
   evictrail run --listen :8443 --auth=none --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens --eviction-observer`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -62,6 +65,7 @@ from --descheduler-configmap, which needs get, list and watch on that ConfigMap,
 	f.listen.add(cmd)
 	f.intake.add(cmd)
 	f.descheduler.add(cmd)
+	f.loops.add(cmd)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; by default $KUBECONFIG, ~/.kube/config, or the service account of the pod")
 	cmd.Flags().StringVar(&f.context, "context", "", "`context` of the kubeconfig")
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
@@ -74,6 +78,10 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	if err := errors.Join(f.listen.check(), f.intake.check(), f.descheduler.check(cmd)); err != nil {
+		return err
+	}
+	thresholds, err := f.loops.thresholds()
+	if err != nil {
 		return err
 	}
 	config, err := f.restConfig()
@@ -106,13 +114,13 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if f.db.url == "" {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The database is a Postgres of our own. To ask it from another shell:\n  export EVICTRAIL_DATABASE_URL='%s'\n", db.url)
 	}
-	return f.record(ctx, db, web, log, collector.Config{
+	return f.record(ctx, db, web, log, thresholds, collector.Config{
 		REST: config, Log: log, Metrics: web.metrics, Clock: now, Extra: extra, Policy: f.descheduler.policyMap(),
 	})
 }
 
 // record watches until ctx ends or something that it needs does.
-func (f *runFlags) record(ctx context.Context, db *database, web *service, log *slog.Logger, config collector.Config) error {
+func (f *runFlags) record(ctx context.Context, db *database, web *service, log *slog.Logger, thresholds trail.Thresholds, config collector.Config) error {
 	g, ctx := errgroup.WithContext(ctx)
 	watching := &watcher{}
 	g.Go(func() error {
@@ -120,7 +128,7 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 		if err != nil {
 			return ignoreCancel(ctx, err)
 		}
-		c, err := newCollector(ctx, db.Store, cluster, config)
+		c, err := newCollector(ctx, db.Store, cluster, thresholds, config)
 		if err != nil {
 			return ignoreCancel(ctx, err)
 		}

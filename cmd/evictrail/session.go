@@ -38,13 +38,17 @@ func (l *logFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
 }
 
 // newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
-func newCollector(ctx context.Context, s *store.Store, cluster string, c collector.Config) (*collector.Collector, error) {
+// Where the thresholds of loops are others than before, what the old ones gave is derived anew.
+func newCollector(ctx context.Context, s *store.Store, cluster string, thresholds trail.Thresholds, c collector.Config) (*collector.Collector, error) {
+	if err := s.Judge(ctx, cluster, thresholds); err != nil {
+		return nil, err
+	}
 	n, err := s.DeriveStale(ctx, cluster, func(n int) { c.Log.Debug("derived anew", "count", n) })
 	if err != nil {
 		return nil, err
 	}
 	if n > 0 {
-		c.Log.Info("derived what an import or an older version left", "count", n)
+		c.Log.Info("derived what an import, an older version or other thresholds left", "count", n)
 	}
 	c.Tracker = trail.NewTracker(cluster)
 	if err := s.Resume(ctx, cluster, c.Tracker); err != nil {

@@ -175,7 +175,7 @@ func parseVM(text string) (namespace, vm string, err error) {
 }
 
 func writeAnswer(out io.Writer, a trail.Answer) error {
-	_, err := fmt.Fprintf(out, "%s\n%s\nEvidence:\n", wrap(a.Paragraph, 100), adviceText(a.Advice))
+	_, err := fmt.Fprintf(out, "%s%s\n%s\nEvidence:\n", asOf(a.AsOf), wrap(a.Paragraph), adviceText(a.Advice))
 	for _, l := range a.Evidence {
 		if err == nil {
 			_, err = fmt.Fprintf(out, "  %s  %s  [%s]\n", l.At.UTC().Format("2006-01-02 15:04:05"), tableCell(&l.Sentence), l.EventID)
@@ -185,16 +185,24 @@ func writeAnswer(out io.Writer, a trail.Answer) error {
 }
 
 func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
-	_, err := fmt.Fprintf(out, "%s\n%s", wrap(a.Paragraph, 100), adviceText(a.Advice))
+	_, err := fmt.Fprintf(out, "%s%s\n%s", asOf(a.AsOf), wrap(a.Paragraph), adviceText(a.Advice))
 	if a.VMI != "" || err != nil {
 		return err
 	}
 	for _, o := range a.Obstacles {
-		if _, err = fmt.Fprintf(out, "\n%s\n", wrap(fmt.Sprintf("%s/%s: %s.", o.Namespace, o.VMI, o.Text), 100)); err != nil {
+		if _, err = fmt.Fprintf(out, "\n%s\n", wrap(fmt.Sprintf("%s/%s: %s.", o.Namespace, o.VMI, o.Text))); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// asOf says for which moment an answer speaks, where that is not now.
+func asOf(at time.Time) string {
+	if time.Since(at) < stillWatched {
+		return ""
+	}
+	return "As of " + at.UTC().Format("2006-01-02 15:04:05Z") + ":\n"
 }
 
 // adviceText writes what to do below a paragraph: prose is wrapped, what can be pasted stays whole.
@@ -205,21 +213,24 @@ func adviceText(advice string) string {
 	text := "\nWhat to do:\n"
 	for line := range strings.SplitSeq(advice, "\n") {
 		if !strings.HasPrefix(line, " ") {
-			line = wrap(line, 100)
+			line = wrap(line)
 		}
 		text += line + "\n"
 	}
 	return text
 }
 
-// wrap breaks a paragraph into lines of about the width.
-func wrap(text string, width int) string {
+// lineWidth is about how long the lines of a paragraph are.
+const lineWidth = 100
+
+// wrap breaks a paragraph into lines.
+func wrap(text string) string {
 	var b strings.Builder
 	column := 0
 	for _, word := range strings.Fields(text) {
 		switch {
 		case column == 0:
-		case column+1+len(word) > width:
+		case column+1+len(word) > lineWidth:
 			b.WriteByte('\n')
 			column = 0
 		default:

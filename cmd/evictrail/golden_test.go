@@ -1,0 +1,50 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/answers")
+
+// TestAnswers asks about the recorded incidents what an operator would, and compares the answers to the letter. Each was
+// read beside the scenario.md of its recording. Evidence is left out: other tests hold it.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/answers/*.txt")
+	require.NoError(t, err)
+	require.Len(t, files, len(recordings(t)), "each recording has its questions")
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txt")
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.NewURL(t)
+			play(t, url, name)
+			raw, err := os.ReadFile(file)
+			require.NoError(t, err)
+			var got strings.Builder
+			for _, line := range strings.Split(string(raw), "\n") {
+				question, is := strings.CutPrefix(line, "$ evictrail ")
+				if !is {
+					continue
+				}
+				code, out, stderr := run(t, append(strings.Fields(question), "--database-url", url)...)
+				require.Equal(t, exitFound, code, "%s: %s", question, stderr)
+				answer, _, _ := strings.Cut(out, "\nEvidence:\n")
+				got.WriteString(line + "\n\n" + strings.Trim(answer, "\n") + "\n\n")
+			}
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(got.String()), 0o644))
+				return
+			}
+			require.Equal(t, string(raw), got.String())
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package trail
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Thresholds say when repetition is a loop. Durations are stored in nanoseconds.
+type Thresholds struct {
+	FailureRecent time.Duration `json:"failure_recent"` // dual_retry: how old the latest failure may be when the descheduler acts
+	Quiet         time.Duration `json:"quiet"`          // dual_retry: without an act of the descheduler on the node it is over
+	Failures      int           `json:"failures"`       // endless_retry: failed attempts in a row
+	FailingFor    time.Duration `json:"failing_for"`    // endless_retry: age of the evacuation
+	ReturnWithin  time.Duration `json:"return_within"`  // ping_pong: a return counts so long after the VM left the node; without one it is over
+	Returns       int           `json:"returns"`        // ping_pong
+	Moves         int           `json:"moves"`          // churn
+	MovesWithin   time.Duration `json:"moves_within"`   // churn
+	PinnedAfter   time.Duration `json:"pinned_after"`   // budget_pinned: age from which on an evacuation counts as stuck
+	DrainWaits    time.Duration `json:"drain_waits"`    // priority_inversion: how long a drain waits for a migration that has not begun
+	Unanswered    time.Duration `json:"unanswered"`     // unanswered_external: age of the mark
+}
+
+// DefaultThresholds are those of the design.
+func DefaultThresholds() Thresholds {
+	return Thresholds{
+		FailureRecent: 30 * time.Minute, Quiet: time.Hour, Failures: 3, FailingFor: 10 * time.Minute,
+		ReturnWithin: 6 * time.Hour, Returns: 2, Moves: 4, MovesWithin: 24 * time.Hour,
+		PinnedAfter: 30 * time.Minute, DrainWaits: time.Minute, Unanswered: 30 * time.Minute,
+	}
+}
+
+// threshold is one of them: exactly one of the fields is set.
+type threshold struct {
+	name     string
+	duration *time.Duration
+	count    *int
+}
+
+func (t *Thresholds) all() []threshold {
+	return []threshold{
+		{"failure_recent", &t.FailureRecent, nil}, {"quiet", &t.Quiet, nil}, {"failures", nil, &t.Failures}, {"failing_for", &t.FailingFor, nil},
+		{"return_within", &t.ReturnWithin, nil}, {"returns", nil, &t.Returns}, {"moves", nil, &t.Moves}, {"moves_within", &t.MovesWithin, nil},
+		{"pinned_after", &t.PinnedAfter, nil}, {"drain_waits", &t.DrainWaits, nil}, {"unanswered", &t.Unanswered, nil},
+	}
+}
+
+// Set states one threshold by its name: a duration such as 45m, or a count. It must be positive.
+func (t *Thresholds) Set(name, value string) error {
+	var names []string
+	for _, x := range t.all() {
+		if names = append(names, x.name); x.name != name {
+			continue
+		}
+		if x.count != nil {
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 {
+				return fmt.Errorf("threshold %s=%s: expected a positive number", name, value)
+			}
+			*x.count = n
+			return nil
+		}
+		d, err := time.ParseDuration(value)
+		if err != nil || d <= 0 {
+			return fmt.Errorf("threshold %s=%s: expected a positive duration such as 45m", name, value)
+		}
+		*x.duration = d
+		return nil
+	}
+	return fmt.Errorf("threshold %s: expected one of %s", name, strings.Join(names, ", "))
+}
+
+// String writes all thresholds as Set takes them.
+func (t Thresholds) String() string {
+	var out []string
+	for _, x := range t.all() {
+		if x.count != nil {
+			out = append(out, fmt.Sprintf("%s=%d", x.name, *x.count))
+		} else {
+			out = append(out, x.name+"="+brief(*x.duration))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// brief writes a duration without its zero parts: 30m, 6h.
+func brief(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
