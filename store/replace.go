@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// owned is what leads every derived row.
+type owned struct {
+	Cluster string `json:"cluster"`
+	Subject string `json:"subject"`
+}
+
+// table is a table of derived rows.
+type table struct {
+	name, key string
+	of        string // the kinds of subjects that have rows in it
+	node      string // column of the node that is derived again when a row changes; empty: none is
+	matters   string // what of a row matters to the node
+}
+
+var derivedTables = []table{
+	{"eviction_requests", "request_id", "vmi pod", "node", "to_jsonb(t) - 'repeats' || jsonb_build_object('last_repeat_at', date_trunc('minute', last_repeat_at))"},
+	{"evacuations", "evacuation_id", "vmi", "node", "to_jsonb(t)"},
+	{"migrations", "migration_uid", "vmi", "source_node", "to_jsonb(t) - ARRAY['phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']"},
+	{"placements", "placement_id", "vmi", "node", "to_jsonb(t)"},
+	{"cooldown_decisions", "decision_id", "vmi node", "node", "to_jsonb(t)"},
+	{"loops", "loop_id", "vmi node cluster", "", ""},
+	{"drains", "drain_id", "node", "", ""},
+	{"drain_blockers", "vmi_uid", "node", "", ""},
+	{"gaps", "gap_id", "source", "", ""},
+	{"timeline", "event_id", "vmi pod node cluster source config namespace", "", ""},
+}
+
+// subjects gives those among subjects that may have rows in the table.
+func (of table) subjects(all []string) []string {
+	var out []string
+	for _, s := range all {
+		if kind, _, _ := strings.Cut(s, ":"); slices.Contains(strings.Fields(of.of), kind) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// tables gathers the derived rows of some subjects.
+type tables struct {
+	cluster string
+	now     time.Time
+	rows    map[string][]any // by table
+	next    []*time.Time     // of each subject added, when time alone changes its rows
+	of      []string         // the subjects added
+}
+
+func (d *derivation) tables() *tables {
+	return &tables{cluster: d.cluster, now: d.now, rows: map[string][]any{}}
+}
+
+func (t *tables) add(s trail.Subject, d trail.Derived) {
+	o := owned{t.cluster, clean(s.String())}
+	put(t, "eviction_requests", d.Requests, func(r trail.EvictionRequest) any { return requestRow{o, r} })
+	put(t, "evacuations", d.Evacuations, func(r trail.Evacuation) any { return evacuationRow{o, r} })
+	put(t, "migrations", d.Migrations, func(r trail.Migration) any { return migrationRow{o, r} })
+	put(t, "placements", d.Placements, func(r trail.Placement) any { return placementRow{o, r} })
+	put(t, "cooldown_decisions", d.Decisions, func(r trail.Decision) any { return decisionRow{o, r} })
+	put(t, "loops", d.Loops, func(r trail.Loop) any { return loopRow{o, r} })
+	put(t, "drains", d.Drains, func(r trail.Drain) any { return drainRow{o, r} })
+	put(t, "drain_blockers", d.Blockers, func(r trail.DrainBlocker) any { return blockerRow{o, r} })
+	put(t, "gaps", d.Gaps, func(r trail.Gap) any { return gapRow{o, r} })
+	put(t, "timeline", d.Timeline, func(r trail.Line) any { return timelineRow{o, r} })
+	t.of = append(t.of, o.Subject)
+	if d.NextAt.IsZero() {
+		t.next = append(t.next, nil)
+	} else {
+		t.next = append(t.next, &d.NextAt)
+	}
+}
+
+func put[R any](t *tables, name string, rows []R, with func(R) any) {
+	for _, r := range rows {
+		t.rows[name] = append(t.rows[name], with(r))
+	}
+}
+
+const noteNextQuery = `
+UPDATE evictrail.subjects AS s
+SET next_at = n.next_at
+FROM unnest(@subjects::text[], @next::timestamptz[]) AS n(subject, next_at)
+WHERE s.cluster = @cluster
+  AND s.subject = n.subject
+  AND s.next_at IS DISTINCT FROM n.next_at`
+
+// write replaces the rows of the subjects in each table, all in one round trip, and says what the changes touch. Rows that
+// stay as they are are not touched.
+func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string) (touched, error) {
+	changed := touched{nodes: map[string]bool{}}
+	var batch pgx.Batch
+	var diffs []*diff
+	for _, of := range derivedTables {
+		if its := of.subjects(subjects); len(its) > 0 {
+			d := newDiff(of)
+			if err := t.replace(&batch, d, its); err != nil {
+				return changed, fmt.Errorf("replace %s: %w", of.name, err)
+			}
+			diffs = append(diffs, d)
+		}
+	}
+	batch.Queue(noteNextQuery, pgx.StrictNamedArgs{"cluster": t.cluster, "subjects": t.of, "next": t.next})
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return changed, explain("replace derived rows", err)
+	}
+	for _, d := range diffs {
+		d.touches(&changed)
+	}
+	return changed, nil
+}
+
+// The rows come as a JSON array whose keys are the columns. Table, key and node are names of ours. A loop that is derived
+// no more stays: it was told.
+const (
+	deleteChangedQuery = `
+DELETE FROM evictrail.%[1]s AS t
+WHERE t.cluster = @cluster
+  AND t.subject = ANY(@subjects)
+  AND NOT EXISTS (
+    SELECT FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
+    WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s AND n IS NOT DISTINCT FROM t
+  )
+RETURNING %[3]s`
+	insertMissingQuery = `
+INSERT INTO evictrail.%[1]s AS t
+SELECT *
+FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb)
+ON CONFLICT DO NOTHING
+RETURNING %[3]s`
+	deleteToldQuery = `
+DELETE FROM evictrail.%[1]s AS t
+USING jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
+WHERE t.cluster = @cluster
+  AND t.subject = ANY(@subjects)
+  AND n.subject = t.subject AND n.%[2]s = t.%[2]s AND n IS DISTINCT FROM t
+RETURNING %[3]s`
+	refuteQuery = `
+UPDATE evictrail.loops AS t
+SET closed_at = greatest(coalesce(closed_at, @now), opened_at), closed_by = 'refuted'
+WHERE t.cluster = @cluster
+  AND t.subject = ANY(@subjects)
+  AND NOT EXISTS (
+    SELECT FROM jsonb_populate_recordset(NULL::evictrail.loops, @rows::jsonb) AS n
+    WHERE n.subject = t.subject AND n.loop_id = t.loop_id
+  )
+  AND closed_by IS DISTINCT FROM 'refuted'`
+)
+
+// replace queues what replaces the rows of subjects in one table.
+func (t *tables) replace(batch *pgx.Batch, d *diff, subjects []string) error {
+	rows := t.rows[d.of.name]
+	if rows == nil {
+		rows = []any{}
+	}
+	text, err := jsonText(rows)
+	if err != nil {
+		return err
+	}
+	remove := deleteChangedQuery
+	if d.of.name == "loops" {
+		batch.Queue(refuteQuery, pgx.StrictNamedArgs{"cluster": t.cluster, "subjects": subjects, "rows": text, "now": t.now})
+		remove = deleteToldQuery
+	}
+	batch.Queue(fmt.Sprintf(remove, d.of.name, d.of.key, d.columns()), pgx.StrictNamedArgs{
+		"cluster": t.cluster, "subjects": subjects, "rows": text,
+	}).Query(d.collect)
+	if len(rows) > 0 {
+		batch.Queue(fmt.Sprintf(insertMissingQuery, d.of.name, d.of.key, d.columns()), pgx.StrictNamedArgs{"rows": text}).Query(d.collect)
+	}
+	return nil
+}
