@@ -20,7 +20,7 @@ func TestReadmeQueriesWork(t *testing.T) {
 		play(t, url, name)
 	}
 	queries := regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllStringSubmatch(string(readme), -1)
-	require.Len(t, queries, 5)
+	require.Len(t, queries, 7)
 	for _, q := range queries {
 		got := rows[map[string]any](t, url, regexp.MustCompile(`now\(\)`).ReplaceAllString(q[1], "timestamptz '2026-11-22'"))
 		require.NotEmpty(t, got, q[1])
