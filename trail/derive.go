@@ -123,6 +123,7 @@ type life struct {
 	createdAt   time.Time // zero where unknown
 	endedAt     time.Time // zero while it lives
 	endSeen     time.Time // our time of the end
+	endLate     bool      // it was missing from a list, so that the end is older than its sight
 	ending      ending    // why it ended
 	facts       []Fact    // of the VMI object, in the order in which the API server wrote them
 	placements  []Placement
@@ -148,13 +149,17 @@ func livesOf(facts []Fact) []*life {
 			l.createdAt = d.CreatedAt
 		}
 		if f.Kind == KindVMIEnded && (l.endedAt.IsZero() || f.OccurredAt.Before(l.endedAt)) {
-			l.endedAt, l.endSeen = f.OccurredAt, f.ObservedAt
+			l.endedAt, l.endSeen, l.endLate = f.OccurredAt, f.ObservedAt, f.Late && f.Clock == ClockObserver
 		}
 	}
+	pods := launchersOf(facts)
 	for _, l := range lives {
 		slices.SortStableFunc(l.facts, byVersion)
 		if l.createdAt.IsZero() {
 			l.createdAt = l.facts[0].OccurredAt
+		}
+		if over := lastPodEnd(pods, l.uid); l.endLate && !over.IsZero() && over.Before(l.endedAt) {
+			l.endedAt = over
 		}
 	}
 	slices.SortStableFunc(lives, func(a, b *life) int { return a.createdAt.Compare(b.createdAt) })

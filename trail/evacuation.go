@@ -103,6 +103,9 @@ func markedEvacuations(l *life, env *Env) []*evacuation {
 // leftAt gives the time of an end: where a list showed it together with the guest's arrival elsewhere, that of the
 // arrival.
 func (l *life) leftAt(node string, end Fact) time.Time {
+	if end.Kind == KindVMIEnded && l.endedAt.Before(end.OccurredAt) {
+		return l.endedAt
+	}
 	for _, p := range l.placements {
 		if end.Late && p.SeenLate && p.Node != node && p.seenAt.Equal(end.ObservedAt) {
 			return p.FromAt

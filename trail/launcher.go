@@ -69,6 +69,21 @@ func (p *launcher) ranGuest(l *life, at time.Time) bool {
 	return !ended && !over && p.vmiUID == l.uid && p.node != "" && l.nodeAt(at) == p.node
 }
 
+// lastPodEnd gives the time at which the last pod of a VMI had ended; zero where one lives, or none is known.
+func lastPodEnd(pods map[string]*launcher, vmiUID string) time.Time {
+	var last time.Time
+	for _, p := range pods {
+		switch {
+		case p.vmiUID != vmiUID:
+		case p.endedAt.IsZero():
+			return time.Time{}
+		default:
+			last = later(last, p.endedAt)
+		}
+	}
+	return last
+}
+
 // launcherOn finds the pod of a VMI on a node at a time, nil where none was seen.
 func launcherOn(pods map[string]*launcher, vmiUID, node string, at time.Time) *launcher {
 	var found *launcher
