@@ -61,6 +61,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	for _, l := range lives {
 		l.placements = placementsOf(l, migrations, facts)
 		l.evacuations = markedEvacuations(l, env)
+		l.splitRemarked(facts, env)
 	}
 	assignAttempts(lives, migrations, env)
 	requests := tellRequests(facts, lives, env)

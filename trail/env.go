@@ -140,6 +140,16 @@ func (e *Env) blind(at time.Time) bool {
 	return false
 }
 
+// blindBetween tells whether a mark could have gone and come back unseen between two times; without an end, ever since.
+func (e *Env) blindBetween(from, to time.Time) bool {
+	for _, g := range e.gaps {
+		if (to.IsZero() || g.OpenedAt.Before(to)) && (g.ClosedAt.IsZero() || g.ClosedAt.After(from)) {
+			return true
+		}
+	}
+	return false
+}
+
 // cordoned tells whether the node was unschedulable at the time.
 func (e *Env) cordoned(node string, at time.Time) bool {
 	return e.was(KindNodeCordoned, node, at, func(f Fact) bool { return f.What == whatCordon })

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -98,6 +99,47 @@ func markedEvacuations(l *life, env *Env) []*evacuation {
 		}
 	}
 	return out
+}
+
+// splitRemarked tells apart the evacuations that a gap made one: a request that was answered as having marked the VMI proves
+// that no mark was there just before. The earlier evacuation ended when somebody cancelled it, at the latest then.
+func (l *life) splitRemarked(facts []Fact, env *Env) {
+	for i := 0; i < len(l.evacuations); i++ {
+		e := l.evacuations[i]
+		again := l.markedAgain(e, facts, env)
+		if again == nil {
+			continue
+		}
+		at := again.Detail.(*RequestDetail).AnsweredAt
+		next := *e
+		next.ID, next.MarkedAt, next.late, next.SeenLate = hashID("marked again", again.ID.String()), at, true, true
+		e.EndedAt, e.closeAt, e.Outcome, e.FulfilledBy, e.endLate, e.endedBy = at, at, OutcomeCancelled, "", true, FactID{}
+		l.evacuations = slices.Insert(l.evacuations, i+1, &next)
+	}
+}
+
+// markedAgain finds the first request that left a mark while the evacuation seems to have been open, long after its own. It
+// must lie behind a gap: else the watch has seen that the mark never went.
+func (l *life) markedAgain(e *evacuation, facts []Fact, env *Env) *Fact {
+	var first *Fact
+	if !env.blindBetween(e.MarkedAt, e.EndedAt) {
+		return nil
+	}
+	for _, p := range launchersOf(facts) {
+		asked := env.requests(p.subject())
+		for i := range asked {
+			f := &asked[i]
+			d, ok := f.Detail.(*RequestDetail)
+			if !ok || d.Action != ActionEvict || d.DryRun || d.answer() != AnswerMarked || p.vmiUID != l.uid || p.node != e.Node {
+				continue
+			}
+			afterwards := f.OccurredAt.After(e.MarkedAt.Add(markFar)) && f.OccurredAt.After(e.openAt) && (e.EndedAt.IsZero() || d.AnsweredAt.Before(e.EndedAt))
+			if afterwards && env.blindBetween(e.MarkedAt, d.AnsweredAt) && (first == nil || f.OccurredAt.Before(first.OccurredAt)) {
+				first = f
+			}
+		}
+	}
+	return first
 }
 
 // leftAt gives the time of an end: where a list showed it together with the guest's arrival elsewhere, that of the
