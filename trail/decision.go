@@ -137,7 +137,7 @@ func (d *Decision) sentence() string {
 
 // because says from what a cooldown follows.
 func (d *Decision) because() string {
-	text := ""
+	var text string
 	if d.Count > 1 {
 		text = fmt.Sprintf(" (%s in %s", plural(d.Count, "migration"), span(time.Duration(d.Window)))
 	} else {

@@ -151,11 +151,14 @@ func newEvacuation(l *life, f Fact, env *Env) *evacuation {
 // summarize counts the attempts of each evacuation of one VMI, and says when the next one may come.
 func summarize(l *life, migrations []*migration, facts []Fact) {
 	for _, e := range l.evacuations {
-		for _, m := range migrations {
+		for i, m := range migrations {
 			if m.evacuation != e {
 				continue
 			}
 			e.Attempts++
+			if until := backoffOf(m, migrations[:i]); until.After(m.CreatedAt) { // a failure before this evacuation holds it, too
+				e.NextRetryAt = until
+			}
 			switch {
 			case m.Outcome == OutcomeFailed:
 				e.FailedAttempts++

@@ -179,18 +179,26 @@ func (w *waiting) reasonAt(t time.Time) (WaitReason, string) {
 	return WaitQueued, ""
 }
 
-// backoffUntil gives the end of the backoff that holds the migration, zero where none does: it follows from the newest
-// one before it that KubeVirt's controllers made.
-func (w *waiting) backoffUntil() time.Time {
-	if !w.m.backsOff() {
+// backoffUntil gives the end of the backoff that holds the migration, zero where none does.
+func (w *waiting) backoffUntil() time.Time { return backoffOf(w.m, w.before) }
+
+// backoffOf gives the end of the backoff that holds a migration, zero where none does: it follows from the newest one before
+// it that KubeVirt's controllers made and that was still there.
+func backoffOf(m *migration, before []*migration) time.Time {
+	if !m.backsOff() {
 		return time.Time{}
 	}
-	for i := len(w.before) - 1; i >= 0; i-- {
-		if b := w.before[i]; b.VMIUID == w.m.VMIUID && b.backsOff() && !b.FinishedAt.IsZero() && b.deletion == nil {
+	for i := len(before) - 1; i >= 0; i-- {
+		if b := before[i]; b.VMIUID == m.VMIUID && b.backsOff() && !b.FinishedAt.IsZero() && !b.wasDeleted(m.CreatedAt) {
 			return b.retryAt
 		}
 	}
 	return time.Time{}
+}
+
+// wasDeleted tells whether somebody had asked for the deletion of the migration, or it was gone, at a time.
+func (m *migration) wasDeleted(at time.Time) bool {
+	return !m.deletedAt.IsZero() && !m.deletedAt.After(at) || m.gone != nil && !m.goneAt.After(at)
 }
 
 // leftover names a pod that keeps KubeVirt from making another: more than the guest's own is alive. Empty where none does.
