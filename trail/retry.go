@@ -247,16 +247,8 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 		if !e.during(asked) || !d.EndedAt.IsZero() && !asked.Before(d.EndedAt) {
 			continue
 		}
-		low := n.lowest(e, asked)
-		if low == nil {
-			continue
-		}
-		begin := asked.Add(n.thresholds.DrainWaits)
-		begun := low.SchedulingAt
-		if begun.IsZero() {
-			begun = e.EndedAt
-		}
-		if !begun.IsZero() && !begun.After(begin) || !n.now.reached(begin) {
+		low, begin, begun := n.lowest(e, asked)
+		if low == nil || !d.EndedAt.IsZero() && !begin.Before(d.EndedAt) {
 			continue
 		}
 		l := e.loop(LoopPriorityInversion, 0, begin)
@@ -266,7 +258,9 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 			{low.EndEvent, low.CreatedAt, e.vm(), fmt.Sprintf("%s was made with priority %s", low.label(), low.Priority)},
 			{nil, asked, e.vm(), "the drain of " + n.name + " waits for it"},
 		})
-		l.Counts["waits_seconds"] = int(n.until(begun).Sub(asked).Seconds())
+		if !begun.IsZero() { // while it waits, only time would change it
+			l.Counts["waits_seconds"] = int(begun.Sub(asked).Seconds())
+		}
 		l.Summary = fmt.Sprintf("The drain of %s waits for %s: the descheduler had asked for it first, so its migration has the priority %s and all others go before it.", n.name, e.vm(), low.Priority)
 		l.Advice = adviceInversion(e, low, n.env.settings(asked))
 		return []Loop{l}
@@ -274,24 +268,35 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 	return nil
 }
 
-// lowest gives the attempt of lowest priority that had no target pod at a time; nil where none had.
-func (n *node) lowest(e *Evacuation, at time.Time) *Migration {
+// lowest gives the first attempt of lowest priority that a drain, which asked at a time, had to wait for, from when on that
+// is too long, and when it got its target pod or was over: zero while it waits. Nil where there is none. What it waits for
+// a backoff does not count.
+func (n *node) lowest(e *Evacuation, asked time.Time) (low *Migration, begin, begun time.Time) {
 	for i := range n.attempts[e.ID] {
 		m := &n.attempts[e.ID][i]
-		waits := m.SchedulingAt.IsZero() || m.SchedulingAt.After(at)
-		if m.Priority == priorityMaintenance && waits && (m.FinishedAt.IsZero() || m.FinishedAt.After(at)) {
-			return m
+		begin = later(later(asked, m.CreatedAt), n.backoffBefore(m)).Add(n.thresholds.DrainWaits)
+		begun = m.SchedulingAt
+		for _, end := range []time.Time{m.FinishedAt, e.EndedAt} {
+			if begun.IsZero() || !end.IsZero() && end.Before(begun) {
+				begun = end
+			}
+		}
+		if m.Priority == priorityMaintenance && (begun.IsZero() || begun.After(begin)) && n.now.reached(begin) {
+			return m, begin, begun
 		}
 	}
-	return nil
+	return nil, begin, begun
 }
 
-// until gives an end, now where there is none.
-func (n *node) until(end time.Time) time.Time {
-	if end.IsZero() {
-		return n.now.now
+// backoffBefore gives the end of the last backoff that began before an attempt was created, zero where none did.
+func (n *node) backoffBefore(m *Migration) time.Time {
+	until := time.Time{}
+	for _, d := range n.Decisions {
+		if d.Layer == LayerBackoff && d.Verdict == VerdictHolds && d.VMIUID == m.VMIUID && !d.DecidedAt.After(m.CreatedAt) {
+			until = d.Until
+		}
 	}
-	return end
+	return until
 }
 
 // priorityMaintenance is the priority of migrations that the descheduler asked for.
