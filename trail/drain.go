@@ -104,6 +104,9 @@ func (n *node) closed() []interval {
 	var out []interval
 	held := map[string]bool{}
 	for _, f := range n.facts {
+		if f.Kind == KindNodeGone && len(held) > 0 { // another of its name begins anew
+			out[len(out)-1].to, held = f.OccurredAt, map[string]bool{}
+		}
 		if f.What != whatCordon && !n.env.isDrainTaint(f) {
 			continue
 		}
@@ -183,10 +186,10 @@ func (n *node) drain(a drainAct, closed []interval) Drain {
 			d.EndedAt, d.Outcome = at, as
 		}
 	}
-	over(n.goneAt(), DrainNodeGone)
+	over(n.goneAfter(a.at), DrainNodeGone)
 	if is {
 		over(c.to, DrainAbandoned)
-	} else if quiet := n.lastDrainAct(a.at, closed).Add(drainQuiet); d.Outcome == "" && n.now.reached(quiet) {
+	} else if quiet := n.lastDrainAct(a.at, closed).Add(drainQuiet); (d.Outcome == "" || quiet.Before(d.EndedAt)) && n.now.reached(quiet) {
 		over(quiet, DrainAbandoned)
 	}
 	d.now = interval{d.StartedAt, d.EndedAt}
@@ -238,10 +241,10 @@ func (n *node) emptyAfter(at time.Time) time.Time {
 	}
 }
 
-// goneAt gives the time at which the node was deleted, zero while it exists.
-func (n *node) goneAt() time.Time {
+// goneAfter gives the first time after another at which the node was deleted, zero where it was not.
+func (n *node) goneAfter(at time.Time) time.Time {
 	for _, f := range n.facts {
-		if f.Kind == KindNodeGone {
+		if f.Kind == KindNodeGone && f.OccurredAt.After(at) {
 			return f.OccurredAt
 		}
 	}
