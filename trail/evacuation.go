@@ -63,6 +63,8 @@ type evacuation struct {
 	closeAt time.Time // our time of the end; zero while it is open
 	endLate bool      // the end was not seen when it happened
 	endedBy FactID    // the fact that showed the end; zero while it is open
+
+	untainted time.Time // when the drain taint that opened it was taken off; zero where it stands, or none was
 }
 
 // markedEvacuations gives the evacuations that marks opened on one VMI, in their order; at most the last is open.
