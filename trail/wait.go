@@ -299,7 +299,7 @@ func (q queue) divide(s waitSpan) []waitSpan {
 	times := []time.Time{s.from}
 	for _, slot := range q.slots {
 		for _, t := range []time.Time{slot.From, slot.To} {
-			if t.After(s.from) && t.Before(s.to) {
+			if t.After(s.from) && (t.Before(s.to) || t.Equal(s.to) && q.m.waited.goesOn) {
 				times = append(times, t)
 			}
 		}
