@@ -177,14 +177,20 @@ func summarize(l *life, migrations []*migration, facts []Fact) {
 	}
 }
 
-// annotated tells what the annotation eviction-in-progress on the source pod was while the evacuation was open.
+// annotated tells what the annotation eviction-in-progress on the source pod was while the evacuation was open. The watch of
+// pods may show it before the one of VMIs shows the mark.
 func (e *evacuation) annotated(l *life, facts []Fact) {
 	for _, f := range facts {
-		if f.Reason != ReasonEvictionInProgress || f.VMIUID != l.uid || f.Node != e.Node || !e.during(f.OccurredAt) {
+		if f.Reason != ReasonEvictionInProgress || f.VMIUID != l.uid || f.Node != e.Node || !e.EndedAt.IsZero() && !f.OccurredAt.Before(e.EndedAt) {
 			continue
 		}
-		if e.InProgressLostAt = f.OccurredAt; f.Kind == KindAnnotationSet {
+		switch set := f.Kind == KindAnnotationSet; {
+		case set:
 			e.InProgress, e.InProgressLostAt = strings.TrimPrefix(f.Value, "="), time.Time{}
+		case f.OccurredAt.Before(e.MarkedAt):
+			e.InProgress = ""
+		default:
+			e.InProgressLostAt = f.OccurredAt
 		}
 	}
 }
