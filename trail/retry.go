@@ -93,16 +93,16 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []Migration, ordinal int
 			others = append(others, a.vm())
 		}
 	}
-	failed := 0
+	failed, latest := 0, failures[0]
 	for _, f := range failures {
 		if l.open() || f.EndSeenAt.Before(l.ClosedAt) {
-			failed++
+			failed, latest = failed+1, f
 			proof = append(proof, f.exhibit())
 		}
 	}
 	l.prove(proof)
 	l.Counts = map[string]int{"failed_attempts": failed, "descheduler_acts": len(d.acts), "other_vms": len(others), "same_vm_requests": again}
-	l.Summary = dualSummary(e, failed, again, others, failures[len(failures)-1])
+	l.Summary = dualSummary(e, failed, again, others, latest)
 	l.Advice = adviceDual(e, l.Path, n.env.settings(l.OpenedAt))
 	return l
 }
@@ -203,7 +203,7 @@ func (n *node) endlessRetry(e *Evacuation, duals []Loop) []Loop {
 		}
 		l.Counts["failed_attempts"] = len(proof)
 		l.prove(proof)
-		l.Summary = endlessSummary(e, l.Counts["failed_attempts"], failures[len(failures)-1])
+		l.Summary = endlessSummary(e, len(proof), failures[len(proof)-1])
 		l.Advice = adviceStuck(e, n.env.settings(begin))
 		loops = append(loops, l)
 	}
