@@ -24,7 +24,7 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 	}
 	for _, l := range lives {
 		slices.SortStableFunc(l.evacuations, func(a, b *evacuation) int { return a.MarkedAt.Compare(b.MarkedAt) })
-		closeUnmarked(l, migrations, env)
+		closeUnmarked(l, migrations)
 	}
 	count := map[*evacuation]int{}
 	for _, m := range migrations {
@@ -145,7 +145,7 @@ const endSlack = time.Minute
 // closeUnmarked ends the evacuations that no mark announced and that nothing else ended before: when the drain taint went
 // away, or, where no taint was, when the last attempt is over and no mark calls for another. What moved the guest long
 // afterwards was not theirs.
-func closeUnmarked(l *life, migrations []*migration, env *Env) {
+func closeUnmarked(l *life, migrations []*migration) {
 	for _, e := range l.evacuations {
 		if e.MarkedBy == MarkedByMark {
 			continue

@@ -67,9 +67,9 @@ func decideBackoffs(l *life, all []*migration, env *Env, now *moment) []Decision
 		switch superseded := i+1 < len(mine) && mine[i+1].Outcome == OutcomeFailed && mine[i+1].FinishedAt.Before(d.Until); {
 		case superseded:
 		case !over.IsZero() && over.Before(d.Until):
-			out = append(out, d.then(VerdictReleased, DecidedOver, over, m.UID))
+			out = append(out, d.released(DecidedOver, over, m.UID))
 		case now.reached(d.Until):
-			out = append(out, d.then(VerdictReleased, DecidedExpired, d.Until, m.UID))
+			out = append(out, d.released(DecidedExpired, d.Until, m.UID))
 		}
 	}
 	return out

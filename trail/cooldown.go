@@ -172,9 +172,9 @@ func decideCooldowns(l *life, migrations []*migration, requests []*request, env 
 		switch superseded := i+1 < len(c.completions) && !c.completions[i+1].EndedAt.After(d.Until); {
 		case superseded:
 		case !end.IsZero() && !end.After(d.Until):
-			out = append(out, d.then(VerdictReleased, DecidedOver, end, done.MigrationUID))
+			out = append(out, d.released(DecidedOver, end, done.MigrationUID))
 		case m.reached(d.Until):
-			out = append(out, d.then(VerdictReleased, DecidedExpired, d.Until, done.MigrationUID))
+			out = append(out, d.released(DecidedExpired, d.Until, done.MigrationUID))
 		}
 	}
 	for _, r := range requests {
@@ -322,10 +322,10 @@ func (c *cooling) running(at time.Time) *migration {
 	return nil
 }
 
-// then gives a decision that follows this one.
-func (d Decision) then(v Verdict, reason string, at time.Time, of string) Decision {
+// released gives the decision that ends what this one began.
+func (d Decision) released(reason string, at time.Time, of string) Decision {
 	d.ID = hashID(reason, string(d.Layer), d.VMIUID, of)
-	d.Verdict, d.Reason, d.DecidedAt = v, reason, at
+	d.Verdict, d.Reason, d.DecidedAt = VerdictReleased, reason, at
 	return d
 }
 

@@ -245,7 +245,7 @@ type told struct {
 		RV       int
 		Settings DeschedulerSettings
 	}
-	Event  *struct {
+	Event *struct {
 		UID, About, Name, ObjectUID, Reason, Message, Type string
 		RV                                                 int
 		Count                                              int64
