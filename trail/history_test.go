@@ -15,6 +15,7 @@ type history struct {
 	vms        map[string]*VMIObservation
 	migrations map[string]*MigrationObservation
 	nodes      map[string]*NodeObservation
+	ahead      time.Duration // of the cluster's clocks before ours
 }
 
 func newHistory() *history {
@@ -68,7 +69,7 @@ func (h *history) unmark(at time.Duration, name string) {
 // creates makes a migration: one of an evacuation, unless change says otherwise.
 func (h *history) creates(at time.Duration, uid, vm string, change func(*MigrationObservation)) {
 	m := &MigrationObservation{
-		Meta: Meta{UID: uid, Namespace: "shop", Name: "m-" + uid, CreatedAt: day.Add(at)}, VMI: vm, Evacuation: true, EvacuationNode: h.vms[vm].Node,
+		Meta: Meta{UID: uid, Namespace: "shop", Name: "m-" + uid, CreatedAt: day.Add(at + h.ahead)}, VMI: vm, Evacuation: true, EvacuationNode: h.vms[vm].Node,
 		Priority: priorityMaintenance,
 	}
 	h.migrations[uid] = m
@@ -90,7 +91,7 @@ func (h *history) reaches(at time.Duration, uid string, phases ...string) {
 	m := h.migrations[uid]
 	for _, p := range phases {
 		m.Phase = p
-		m.PhaseTimes = append(m.PhaseTimes, PhaseTime{p, day.Add(at)})
+		m.PhaseTimes = append(m.PhaseTimes, PhaseTime{p, day.Add(at + h.ahead)})
 	}
 	h.changed(at, uid)
 }
@@ -106,7 +107,7 @@ func (h *history) fails(at time.Duration, uid string) { h.reaches(at, uid, Phase
 
 // deleted has somebody ask for the deletion of a migration, and goes has it gone.
 func (h *history) deleted(at time.Duration, uid string) {
-	h.migrations[uid].DeletionAt = day.Add(at)
+	h.migrations[uid].DeletionAt = day.Add(at + h.ahead)
 	h.changed(at, uid)
 }
 
@@ -120,9 +121,9 @@ func (h *history) runs(start, end time.Duration, uid, to string) {
 	m := h.migrations[uid]
 	v := h.vms[m.VMI]
 	h.reaches(start, uid, PhaseScheduling, PhaseScheduled, PhasePreparingTarget, PhaseTargetReady, PhaseRunning)
-	state := MigrationState{UID: uid, SourceNode: v.Node, TargetNode: cmp.Or(to, "n9"), StartedAt: day.Add(start)}
+	state := MigrationState{UID: uid, SourceNode: v.Node, TargetNode: cmp.Or(to, "n9"), StartedAt: day.Add(start + h.ahead)}
 	h.vm(start, m.VMI, func(v *VMIObservation) { s := state; v.State = &s })
-	state.EndedAt, state.Completed, state.Failed = day.Add(end), true, to == ""
+	state.EndedAt, state.Completed, state.Failed = day.Add(end+h.ahead), true, to == ""
 	if state.Failed {
 		state.FailureReason = "Live migration stuck for 15 seconds and has been aborted"
 	}
@@ -153,7 +154,7 @@ func (h *history) moves(start, end time.Duration, uid, vm, to string) {
 // pod tells of the launcher of a VM on a node; what it was made for, if it is a migration's target.
 func (h *history) pod(at time.Duration, name, vm, node, migration string, change func(*PodObservation)) {
 	p := PodObservation{
-		Meta: Meta{UID: name, Namespace: "shop", Name: name, CreatedAt: day.Add(at)}, VMI: vm, VMIUID: h.vms[vm].UID, Node: node, Phase: "Running",
+		Meta: Meta{UID: name, Namespace: "shop", Name: name, CreatedAt: day.Add(at + h.ahead)}, VMI: vm, VMIUID: h.vms[vm].UID, Node: node, Phase: "Running",
 		MigrationUID: migration,
 	}
 	if change != nil {
@@ -194,8 +195,8 @@ func (h *history) descheduler(at time.Duration, version string, plugin bool) {
 func (h *history) asks(at time.Duration, id, pod, user, message string, change func(*RequestObservation)) {
 	o := RequestObservation{
 		Seen: Seen{At: day.Add(at + 100*time.Millisecond)}, Source: SourceAudit, ID: id, Stage: stageComplete, Action: ActionEvict,
-		Namespace: "shop", Name: pod, AskedAt: day.Add(at),
-		Detail: RequestDetail{User: user, Code: 429, Message: message, AnsweredAt: day.Add(at + 50*time.Millisecond)},
+		Namespace: "shop", Name: pod, AskedAt: day.Add(at + h.ahead),
+		Detail: RequestDetail{User: user, Code: 429, Message: message, AnsweredAt: day.Add(at + h.ahead + 50*time.Millisecond)},
 	}
 	if change != nil {
 		change(&o)

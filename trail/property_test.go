@@ -312,6 +312,14 @@ func TestTimeIsTold(t *testing.T) {
 		}
 		requireTold(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed))
 	}
+	for seed := range uint64(randomHistories) {
+		c := newChance(seed)
+		c.ahead = time.Duration(c.Int64N(int64(pick(c, 5*time.Second, 10*time.Minute))))
+		for range 10 + c.IntN(60) {
+			c.step()
+		}
+		requireTold(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed, " with a clock ahead"))
+	}
 }
 
 // lasting is a loop, a drain or an evacuation: once told it stays, as it began and, once over, as it ended.

@@ -270,14 +270,18 @@ func (d *Derived) Queued() (from, to []time.Time) {
 
 // ExplainQueue says of the migrations that waited for nothing of their own whether the limits of the cluster or of their
 // node kept them waiting. Slots are those of all migrations of the cluster that overlap the times that Queued gives, in
-// any order.
+// any order. One that a clock of the cluster puts ahead of ours is looked at again when its time has come (NextAt).
 func (d *Derived) ExplainQueue(slots []Slot, env *Env) {
 	for i := range d.Migrations {
 		m := &d.Migrations[i]
 		var spans []waitSpan
-		for _, s := range m.waited.spans {
+		for i, s := range m.waited.spans {
 			if s.reason == WaitQueued {
-				spans = append(spans, queue{m, slots, env}.divide(s)...)
+				q := queue{m, slots, env}
+				if m.waited.goesOn && i == len(m.waited.spans)-1 {
+					d.NextAt = q.next(s.to, d.NextAt)
+				}
+				spans = append(spans, q.divide(s)...)
 			} else {
 				spans = append(spans, s)
 			}
@@ -293,6 +297,16 @@ type queue struct {
 	m     *Migration
 	slots []Slot
 	env   *Env
+}
+
+// next gives the first time after now at which a slot begins or ends, or another if that comes before.
+func (q queue) next(now, next time.Time) time.Time {
+	m := moment{now, next}
+	for _, slot := range q.slots {
+		m.reached(slot.From)
+		m.reached(slot.To)
+	}
+	return m.next
 }
 
 func (q queue) divide(s waitSpan) []waitSpan {
