@@ -99,7 +99,7 @@ ALTER TABLE evictrail.migrations
     ADD COLUMN wait_detail text, ADD COLUMN end_event uuid, ADD COLUMN end_seen_at timestamptz;
 ALTER TABLE evictrail.placements
     ADD COLUMN strategy text, ADD COLUMN not_migratable text, ADD COLUMN not_migratable_since timestamptz, ADD COLUMN opted_out boolean;
-ALTER TABLE evictrail.eviction_requests ADD COLUMN event_id uuid;
+ALTER TABLE evictrail.eviction_requests ADD COLUMN event_id uuid, ADD COLUMN salient boolean;
 
 CREATE INDEX evacuations_by_node ON evictrail.evacuations (cluster, node);
 COMMENT ON INDEX evictrail.evacuations_by_node IS 'Derive a node: its evacuations.';
@@ -384,7 +384,7 @@ ALTER TABLE evictrail.clusters DROP COLUMN thresholds;
 ALTER TABLE evictrail.evacuations DROP COLUMN next_retry_at, DROP COLUMN in_progress, DROP COLUMN in_progress_lost_at;
 ALTER TABLE evictrail.migrations DROP COLUMN wait_reason, DROP COLUMN wait_detail, DROP COLUMN end_event, DROP COLUMN end_seen_at;
 ALTER TABLE evictrail.placements DROP COLUMN strategy, DROP COLUMN not_migratable, DROP COLUMN not_migratable_since, DROP COLUMN opted_out;
-ALTER TABLE evictrail.eviction_requests DROP COLUMN event_id;
+ALTER TABLE evictrail.eviction_requests DROP COLUMN event_id, DROP COLUMN salient;
 CREATE VIEW evictrail_v1.evacuations AS
 SELECT
     cluster, namespace, vmi, vmi_uid, node, evacuation_id, strategy, marked_at, marked_by, trigger, requester_class, confidence, evidence,

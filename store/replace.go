@@ -22,16 +22,16 @@ type owned struct {
 type table struct {
 	name, key string
 	of        string // the kinds of subjects that have rows in it
-	node      string // column of the node that is derived again when a row changes; empty: none is
+	node      string // the node that is derived again when a row t changes, as SQL; empty: none is
 	matters   string // what of a row matters to the node
 }
 
 var derivedTables = []table{
-	{"eviction_requests", "request_id", "vmi pod", "node", "to_jsonb(t) - 'repeats' || jsonb_build_object('last_repeat_at', date_trunc('minute', last_repeat_at))"},
-	{"evacuations", "evacuation_id", "vmi", "node", "to_jsonb(t)"},
-	{"migrations", "migration_uid", "vmi", "source_node", "to_jsonb(t) - ARRAY['phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']"},
-	{"placements", "placement_id", "vmi", "node", "to_jsonb(t)"},
-	{"cooldown_decisions", "decision_id", "vmi node", "node", "to_jsonb(t)"},
+	{"eviction_requests", "request_id", "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['repeats', 'last_repeat_at']"},
+	{"evacuations", "evacuation_id", "vmi", "t.node", "to_jsonb(t)"},
+	{"migrations", "migration_uid", "vmi", "t.source_node", "to_jsonb(t) - ARRAY['phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']"},
+	{"placements", "placement_id", "vmi", "t.node", "to_jsonb(t)"},
+	{"cooldown_decisions", "decision_id", "vmi node", "t.node", "to_jsonb(t)"},
 	{"loops", "loop_id", "vmi node cluster", "", ""},
 	{"drains", "drain_id", "node", "", ""},
 	{"drain_blockers", "vmi_uid", "node", "", ""},

@@ -64,7 +64,7 @@ func newDiff(of table) *diff { return &diff{of: of, rows: map[string][]changedRo
 func (d *diff) columns() string {
 	node, matters, slot := "NULL::text", "NULL::text", "NULL::timestamptz AS slot_from, NULL::timestamptz AS slot_to"
 	if d.of.node != "" {
-		node, matters = "t."+d.of.node, "("+d.of.matters+")::text"
+		node, matters = d.of.node, "("+d.of.matters+")::text"
 	}
 	if d.of.name == "migrations" {
 		slot = "t.scheduling_at AS slot_from, t.finished_at AS slot_to"
@@ -208,14 +208,13 @@ SELECT node, to_jsonb(t)
 FROM evictrail.eviction_requests AS t
 WHERE cluster = @cluster
   AND node = ANY(@nodes)
-  AND (repeat_of IS NULL OR requester_class = 'descheduler')`
+  AND salient`
 	attemptsOfNodesQuery = `
 SELECT source_node, to_jsonb(t)
 FROM evictrail.migrations AS t
 WHERE cluster = @cluster
   AND source_node = ANY(@nodes)
-  AND evacuation_id IS NOT NULL
-  AND outcome IS DISTINCT FROM 'succeeded'`
+  AND evacuation_id IS NOT NULL`
 	holdsOfNodesQuery = `
 SELECT node, to_jsonb(t)
 FROM evictrail.cooldown_decisions AS t

@@ -24,7 +24,7 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 	}
 	for _, l := range lives {
 		slices.SortStableFunc(l.evacuations, func(a, b *evacuation) int { return a.MarkedAt.Compare(b.MarkedAt) })
-		closeUnmarked(l, migrations, env)
+		closeUnmarked(l, migrations)
 	}
 	count := map[*evacuation]int{}
 	for _, m := range migrations {
@@ -57,7 +57,8 @@ func (l *life) openFor(m *migration) *evacuation {
 		}
 		before = e.EndedAt
 		if e.Node != m.spec.EvacuationNode && m.spec.EvacuationNode != "" ||
-			from.After(at.Add(slack)) || !to.IsZero() && to.Before(at.Add(-slack)) {
+			from.After(at.Add(slack)) || !to.IsZero() && to.Before(at.Add(-slack)) ||
+			!e.untainted.IsZero() && e.untainted.Before(m.CreatedAt.Add(-slack)) {
 			continue
 		}
 		found = e
@@ -79,6 +80,7 @@ func (l *life) unmarkedEvacuation(m *migration, migrations []*migration, env *En
 	switch {
 	case env.drainTainted(e.Node, m.CreatedAt):
 		e.MarkedBy, e.Trigger, e.Confidence = MarkedByTaint, TriggerDrainTaint, ConfidenceAsserted
+		e.untainted = env.untaintedAfter(e.Node, m.CreatedAt)
 		e.Evidence = "node " + e.Node + " bore the drain taint and the VMI no mark"
 		if who := env.drainTaintedBy(e.Node, m.CreatedAt); who != nil {
 			e.Requester = who.User // no eviction was requested, so that the class stays unknown
@@ -137,29 +139,34 @@ func (e *evacuation) closeUnmarkedAt(l *life, m *migration, migrations []*migrat
 	}
 }
 
-// closeUnmarked ends what is still open of the evacuations that no mark announced: when the drain taint went away, or,
-// where no taint was, when the last attempt is over and no mark calls for another.
-func closeUnmarked(l *life, migrations []*migration, env *Env) {
+// endSlack is how long after nobody called for more attempts a move or the VMI's end may still be what ended an evacuation.
+const endSlack = time.Minute
+
+// closeUnmarked ends the evacuations that no mark announced and that nothing else ended before: when the drain taint went
+// away, or, where no taint was, when the last attempt is over and no mark calls for another. What moved the guest long
+// afterwards was not theirs.
+func closeUnmarked(l *life, migrations []*migration) {
 	for _, e := range l.evacuations {
-		if e.MarkedBy == MarkedByMark || e.Outcome != "" {
+		if e.MarkedBy == MarkedByMark {
 			continue
 		}
-		last, running := time.Time{}, false
+		last, running, fulfilled := time.Time{}, false, false
 		for _, m := range migrations {
 			if m.evacuation == e {
 				running = running || m.FinishedAt.IsZero()
 				last = later(last, m.FinishedAt)
+				fulfilled = fulfilled || e.FulfilledBy == m.UID
 			}
 		}
 		if e.MarkedBy == MarkedByTaint {
-			untainted := env.untaintedAfter(e.Node, e.MarkedAt)
-			if untainted.IsZero() {
+			if e.untainted.IsZero() {
 				continue
 			}
-			last = later(last, untainted)
+			last = later(last, e.untainted)
 		}
-		if !running {
-			e.EndedAt, e.closeAt, e.Outcome = last, last, OutcomeCancelled
+		before := e.Outcome == "" || !fulfilled && last.Add(endSlack).Before(e.EndedAt)
+		if !running && before {
+			e.EndedAt, e.closeAt, e.Outcome, e.FulfilledBy = last, last, OutcomeCancelled, ""
 		}
 	}
 }

@@ -44,22 +44,25 @@ func decideBackoffs(l *life, all []*migration, env *Env, now *moment) []Decision
 	}
 	var out []Decision
 	for i, m := range mine {
-		if m.Outcome != OutcomeFailed || !m.backsOff() || !l.triesAgain(m, env) {
+		if m.Outcome != OutcomeFailed || !m.backsOff() || m.spec.WorkloadUpdate && !m.spec.Evacuation && !env.delaysUpdates(m.FinishedAt) {
 			continue
 		}
 		wait, failed, survivors := backoffAfter(m, mine)
 		if wait == 0 {
 			continue
 		}
+		m.retryAt = m.FinishedAt.Add(wait) // also for an attempt of the next evacuation
+		if !l.triesAgain(m) {
+			continue
+		}
 		d := Decision{
 			ID: hashID("backoff", m.UID), Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid, Node: m.SourceNode, DecidedAt: m.FinishedAt,
 			Layer: LayerBackoff, Verdict: VerdictHolds, Reason: DecidedFailed, Base: Span(backoffFirst), Count: len(failed),
-			Effective: Span(wait), Until: m.FinishedAt.Add(wait), Cap: Span(backoffFirst << (finishedKept - 1)),
-			Capped: len(failed) == finishedKept && i >= finishedKept, Model: BackoffModel, Origin: OriginDerived, EventID: m.EndEvent,
+			Effective: Span(wait), Until: m.retryAt, Cap: Span(backoffFirst << (finishedKept - 1)),
+			Capped: len(failed) == finishedKept && failedInARow(mine[:i+1]) > finishedKept, Model: BackoffModel, Origin: OriginDerived, EventID: m.EndEvent,
 			Inputs: Inputs{Migration: m.Name, MigrationUID: m.UID, EndedAt: m.FinishedAt, Failed: failed, Survivors: survivors},
 		}
 		out = append(out, d)
-		m.retryAt = d.Until
 		over := l.over(m)
 		switch superseded := i+1 < len(mine) && mine[i+1].Outcome == OutcomeFailed && mine[i+1].FinishedAt.Before(d.Until); {
 		case superseded:
@@ -72,18 +75,34 @@ func decideBackoffs(l *life, all []*migration, env *Env, now *moment) []Decision
 	return out
 }
 
-// triesAgain tells whether KubeVirt makes another attempt after one that failed: while the evacuation is open, or, for a
-// workload update, while the VMI lives; of the latter it waits since v1.4.
-func (l *life) triesAgain(m *migration, env *Env) bool {
-	over := l.over(m)
-	if m.spec.WorkloadUpdate && !m.spec.Evacuation {
-		major, minor, known := majorMinor(env.settings(m.FinishedAt).Version)
-		if known && major == 1 && minor < 4 {
-			return false
+// failedInARow counts the failures that ended in the last of some migrations, whether they still exist or not.
+func failedInARow(migrations []*migration) int {
+	n := 0
+	for i := len(migrations) - 1; i >= 0; i-- {
+		m := migrations[i]
+		if m.backsOff() && m.Outcome == OutcomeSucceeded {
+			break
 		}
-	} else if m.evacuation == nil {
+		if m.backsOff() && m.Outcome == OutcomeFailed {
+			n++
+		}
+	}
+	return n
+}
+
+// delaysUpdates tells whether KubeVirt waits after a failed workload update, too: since v1.4.
+func (e *Env) delaysUpdates(at time.Time) bool {
+	major, minor, known := majorMinor(e.settings(at).Version)
+	return !known || major > 1 || minor >= 4
+}
+
+// triesAgain tells whether KubeVirt makes another attempt after one that failed: while the evacuation is open, or, for a
+// workload update, while the VMI lives.
+func (l *life) triesAgain(m *migration) bool {
+	if m.evacuation == nil && !m.spec.WorkloadUpdate {
 		return false
 	}
+	over := l.over(m)
 	return over.IsZero() || over.After(m.FinishedAt)
 }
 

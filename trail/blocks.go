@@ -53,7 +53,7 @@ func (i interval) meets(o interval) bool {
 
 func (n *node) cooledBetween(p *Placement, between interval) bool {
 	for _, h := range n.Decisions {
-		if h.Layer == LayerCooldown && h.VMIUID == p.VMIUID && between.meets(interval{h.DecidedAt, h.Until}) {
+		if h.Layer == LayerCooldown && h.Verdict == VerdictHolds && h.VMIUID == p.VMIUID && between.meets(interval{h.DecidedAt, h.Until}) {
 			return true
 		}
 	}

@@ -103,16 +103,11 @@ func (m *Migration) attempt() *Migration {
 	}
 }
 
-// ask gives as much of a request as matters to its node: kubectl repeats its requests every 5 s, which is told by the minute.
+// ask gives as much of a request as matters to its node: not how often it was repeated.
 func (r *EvictionRequest) ask() *EvictionRequest {
 	short := *r
-	short.Repeats, short.LastRepeatAt = 0, r.lastAsked()
+	short.Repeats, short.LastRepeatAt = 0, time.Time{}
 	return &short
-}
-
-// lastAsked gives the minute in which a request was last repeated, its own time where it was not.
-func (r *EvictionRequest) lastAsked() time.Time {
-	return later(r.RequestedAt, r.LastRepeatAt.Truncate(time.Minute))
 }
 
 // Around gives the rows of a VM by what is derived of them: the nodes that they touch, and the cluster as a whole.
@@ -136,12 +131,12 @@ func (d Derived) Around() map[Subject]Rows {
 		around[ClusterSubject] = all
 	}
 	for i := range d.Requests {
-		if r := &d.Requests[i]; r.RepeatOf == nil || r.RequesterClass == RequesterDescheduler {
+		if r := &d.Requests[i]; r.Salient {
 			at(r.Node, Rows{Requests: []*EvictionRequest{r.ask()}})
 		}
 	}
 	for i := range d.Migrations {
-		if m := &d.Migrations[i]; m.EvacuationID != nil && m.Outcome != OutcomeSucceeded {
+		if m := &d.Migrations[i]; m.EvacuationID != nil {
 			at(m.SourceNode, Rows{Attempts: []*Migration{m.attempt()}})
 		}
 	}

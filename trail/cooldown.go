@@ -34,6 +34,7 @@ type Completion struct {
 	EndedAt      time.Time // the source node's clock, 1 s resolution
 	Failed       bool
 	event        *FactID
+	forgotten    bool // it stands on the VMI, and is not in the memory of the descheduler
 }
 
 // Cooldown is what the policy says after a migration.
@@ -59,17 +60,18 @@ func (p CooldownPolicy) Decide(completions []Completion, at time.Time) Cooldown 
 	last := completions[len(completions)-1]
 	c := Cooldown{Effective: p.Base}
 	for _, done := range completions {
-		if done.EndedAt.After(at.Add(-p.Window)) {
+		if done.EndedAt.After(at.Add(-p.Window)) && !done.forgotten {
 			c.Count++
 		}
 	}
 	if own := last.EndedAt.Sub(last.StartedAt); !last.StartedAt.IsZero() && own > c.Effective {
 		c.Effective = own
 	}
-	for i := 1; i < c.Count && !p.atCap(c.Effective); i++ {
+	doublings := c.Count - 1
+	for ; doublings > 0 && !p.atCap(c.Effective); doublings-- {
 		c.Effective *= 2
 	}
-	if p.Max > 0 && c.Effective > p.Max {
+	if p.Max > 0 && (c.Effective > p.Max || c.Effective == p.Max && doublings > 0) {
 		c.Effective, c.Capped = p.Max, true
 	}
 	c.Until = last.EndedAt.Add(c.Effective)
@@ -78,7 +80,7 @@ func (p CooldownPolicy) Decide(completions []Completion, at time.Time) Cooldown 
 
 // atCap tells whether doubling is over: at the limit, or where the next one would not fit in 64 bits.
 func (p CooldownPolicy) atCap(d time.Duration) bool {
-	return p.Max > 0 && d >= p.Max || d > 1<<62
+	return p.Max > 0 && d >= p.Max || d >= 1<<62
 }
 
 // cooldownPolicy gives the policy in force at a time.
@@ -212,8 +214,10 @@ func (c *cooling) decision(p CooldownPolicy, history []Completion, at time.Time)
 			TrueCount: really.Count, TrueEffective: Span(really.Effective), DeschedulerStartedAt: since,
 		},
 	}
-	for _, k := range known[max(0, len(known)-is.Count):] {
-		d.Inputs.Completions = append(d.Inputs.Completions, k.EndedAt)
+	for _, k := range known {
+		if k.EndedAt.After(at.Add(-p.Window)) && !k.forgotten {
+			d.Inputs.Completions = append(d.Inputs.Completions, k.EndedAt)
+		}
 	}
 	if is.Effective != really.Effective {
 		d.Inputs.Finding = "the descheduler remembers " + plural(is.Count, "migration") + " of " + plural(really.Count, "migration") +
@@ -222,9 +226,9 @@ func (c *cooling) decision(p CooldownPolicy, history []Completion, at time.Time)
 	return d
 }
 
-// remembered gives the completions that the descheduler has in its memory at a time. The last one it always sees: it
+// remembered gives the completions that the descheduler has in its memory at a time, and in any case the last one: that
 // stands on the VMI. What came before its process started it has read from the migrations that still existed then, and
-// only the successes; the older behaviour does so in each cycle.
+// only the successes; the older behaviour does so in each cycle, so that it knows no failure.
 func (c *cooling) remembered(p CooldownPolicy, history []Completion, at time.Time) (known []Completion, since time.Time) {
 	since, _ = c.env.descheduler(at)
 	if p.Model == CooldownReseeded {
@@ -233,13 +237,25 @@ func (c *cooling) remembered(p CooldownPolicy, history []Completion, at time.Tim
 	if since.IsZero() {
 		return history, since
 	}
-	seed := c.seed(since)
+	seed := c.seed(c.readable(p, history[len(history)-1], since))
 	for i, done := range history {
-		if done.EndedAt.After(since) || seed[done.MigrationUID] || i == len(history)-1 {
+		done.forgotten = !done.EndedAt.After(since) && !seed[done.MigrationUID]
+		if !done.forgotten || i == len(history)-1 {
 			known = append(known, done)
 		}
 	}
 	return known, since
+}
+
+// readable gives the time as of which the plugin reads the migrations that exist. Where it does so in each cycle, that is
+// when the last one is final, which is a moment after its end showed on the VMI.
+func (c *cooling) readable(p CooldownPolicy, last Completion, since time.Time) time.Time {
+	for _, m := range c.migrations {
+		if p.Model == CooldownReseeded && m.UID == last.MigrationUID {
+			return later(since, m.FinishedAt)
+		}
+	}
+	return since
 }
 
 // seed names the migrations that the plugin reads at its start: the successes among those that KubeVirt still kept.
@@ -298,7 +314,7 @@ func (c *cooling) endedBy(at time.Time) []Completion {
 func (c *cooling) running(at time.Time) *migration {
 	for _, m := range c.migrations {
 		r := m.result
-		end := later(r.EndedAt, m.FinishedAt)
+		end := cmp.Or(r.EndedAt, m.FinishedAt)
 		if !r.StartedAt.IsZero() && r.StartedAt.Before(at) && (end.IsZero() || end.After(at)) {
 			return m
 		}
@@ -306,9 +322,9 @@ func (c *cooling) running(at time.Time) *migration {
 	return nil
 }
 
-// released gives the decision that ends this one, which a migration began.
-func (d Decision) released(reason string, at time.Time, migration string) Decision {
-	d.ID = hashID(reason, string(d.Layer), d.VMIUID, migration)
+// released gives the decision that ends what this one began.
+func (d Decision) released(reason string, at time.Time, of string) Decision {
+	d.ID = hashID(reason, string(d.Layer), d.VMIUID, of)
 	d.Verdict, d.Reason, d.DecidedAt = VerdictReleased, reason, at
 	return d
 }

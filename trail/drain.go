@@ -68,7 +68,6 @@ const drainQuiet = time.Hour
 type drainAct struct {
 	id    FactID
 	at    time.Time
-	last  time.Time // of its repetitions
 	class RequesterClass
 	who   string
 }
@@ -80,7 +79,7 @@ func (n *node) drains() ([]Drain, []DrainBlocker) {
 	acts := n.drainActs(closed)
 	for i, a := range acts {
 		if k := len(drains); k > 0 && (drains[k-1].Outcome == "" || a.at.Before(drains[k-1].EndedAt)) {
-			drains[k-1].LastAskedAt = later(drains[k-1].LastAskedAt, a.last)
+			drains[k-1].LastAskedAt = a.at
 			continue
 		}
 		if len(n.guests(a.at)) == 0 {
@@ -100,6 +99,9 @@ func (n *node) closed() []interval {
 	var out []interval
 	held := map[string]bool{}
 	for _, f := range n.facts {
+		if f.Kind == KindNodeGone && len(held) > 0 { // another of its name begins anew
+			out[len(out)-1].to, held = f.OccurredAt, map[string]bool{}
+		}
 		if f.What != whatCordon && !n.env.isDrainTaint(f) {
 			continue
 		}
@@ -140,12 +142,12 @@ func (n *node) drainActs(closed []interval) []drainAct {
 	for _, r := range n.Requests {
 		_, is := closedAt(closed, r.RequestedAt)
 		if r.byOthers() && (is || r.RequesterClass.drains()) {
-			out = append(out, drainAct{r.ID, r.RequestedAt, r.lastAsked(), r.RequesterClass, r.Requester})
+			out = append(out, drainAct{r.ID, r.RequestedAt, r.RequesterClass, r.Requester})
 		}
 	}
 	for _, e := range n.Evacuations {
 		if e.Trigger == TriggerDrain || e.Trigger == TriggerDrainTaint {
-			out = append(out, drainAct{e.ID, e.MarkedAt, e.MarkedAt, e.RequesterClass, e.Requester})
+			out = append(out, drainAct{e.ID, e.MarkedAt, e.RequesterClass, e.Requester})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b drainAct) int { return a.at.Compare(b.at) })
@@ -165,7 +167,7 @@ func (c RequesterClass) drains() bool {
 // drain makes the session that begins with the first of some acts.
 func (n *node) drain(acts []drainAct, closed []interval) Drain {
 	a := acts[0]
-	d := Drain{ID: a.id, Node: n.name, StartedAt: a.at, Requester: a.who, RequesterClass: a.class, LastAskedAt: a.last}
+	d := Drain{ID: a.id, Node: n.name, StartedAt: a.at, Requester: a.who, RequesterClass: a.class, LastAskedAt: a.at}
 	c, is := closedAt(closed, a.at)
 	if is && !c.from.IsZero() && a.at.Sub(c.from) <= cordonBefore && c.from.Before(a.at) {
 		d.StartedAt = c.from
@@ -178,10 +180,10 @@ func (n *node) drain(acts []drainAct, closed []interval) Drain {
 			d.EndedAt, d.Outcome = at, as
 		}
 	}
-	over(n.goneAt(), DrainNodeGone)
+	over(n.goneAfter(a.at), DrainNodeGone)
 	if is {
 		over(c.to, DrainAbandoned)
-	} else if quiet := lastOfRun(acts).Add(drainQuiet); d.Outcome == "" && n.now.reached(quiet) {
+	} else if quiet := lastOfRun(acts).Add(drainQuiet); (d.Outcome == "" || quiet.Before(d.EndedAt)) && n.now.reached(quiet) {
 		over(quiet, DrainAbandoned)
 	}
 	guests := map[string]bool{}
@@ -207,10 +209,10 @@ func (n *node) endOf(d Drain) time.Time {
 
 // lastOfRun gives the end of the acts that follow one another closely.
 func lastOfRun(acts []drainAct) time.Time {
-	last := acts[0].last
+	last := acts[0].at
 	for _, a := range acts {
-		if a.last.After(last) && a.at.Sub(last) <= drainQuiet {
-			last = a.last
+		if a.at.Sub(last) <= drainQuiet {
+			last = a.at
 		}
 	}
 	return last
@@ -232,10 +234,10 @@ func (n *node) emptyAfter(at time.Time) time.Time {
 	}
 }
 
-// goneAt gives the time at which the node was deleted, zero while it exists.
-func (n *node) goneAt() time.Time {
+// goneAfter gives the first time after another at which the node was deleted, zero where it was not.
+func (n *node) goneAfter(at time.Time) time.Time {
 	for _, f := range n.facts {
-		if f.Kind == KindNodeGone {
+		if f.Kind == KindNodeGone && f.OccurredAt.After(at) {
 			return f.OccurredAt
 		}
 	}
@@ -282,7 +284,7 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 		if n.env.drainTainted(n.name, at) {
 			b.Reason, b.Next = "KubeVirt has made no migration for it yet", "make one, when a slot is free"
 		} else if r != nil {
-			b.Reason, b.Next = "lastly, at "+clock(r.lastAsked())+": "+r.outcome(), "do nothing until its pod is evicted again"
+			b.Reason, b.Next = "lastly, at "+clock(r.RequestedAt)+": "+r.outcome(), "do nothing until its pod is evicted again"
 		}
 	}
 }

@@ -161,15 +161,16 @@ func (e *Env) drainTainted(node string, at time.Time) bool {
 }
 
 // was tells whether the last of the facts that is selects, up to the time, was of a kind. Before the first of them a
-// node counts as it was found: a state that came from a list is older than its sight, and one that ends had begun.
+// node counts as it was found: a state that came from a list is older than its sight, and one that ends had begun. A node
+// that was deleted takes its states with it.
 func (e *Env) was(kind Kind, node string, at time.Time, is func(Fact) bool) bool {
 	var first, last *Fact
 	for i := range e.nodes[node] {
 		f := &e.nodes[node][i]
-		if !is(*f) {
+		if !is(*f) && f.Kind != KindNodeGone {
 			continue
 		}
-		if first == nil {
+		if first == nil && f.Kind != KindNodeGone {
 			first = f
 		}
 		if !f.OccurredAt.After(at.Add(envSlack)) {
@@ -208,10 +209,10 @@ func (e *Env) drainTaintedBy(node string, at time.Time) *RequestDetail {
 	return who
 }
 
-// untaintedAfter gives the time at which the drain taint was taken off the node, zero where it was not.
+// untaintedAfter gives the time at which the drain taint was taken off the node or went with it, zero where neither was.
 func (e *Env) untaintedAfter(node string, at time.Time) time.Time {
 	for _, f := range e.nodes[node] {
-		if f.Kind == KindNodeUntainted && e.isDrainTaint(f) && f.OccurredAt.After(at) {
+		if (f.Kind == KindNodeUntainted && e.isDrainTaint(f) || f.Kind == KindNodeGone) && f.OccurredAt.After(at) {
 			return f.OccurredAt
 		}
 	}

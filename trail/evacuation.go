@@ -64,6 +64,8 @@ type evacuation struct {
 	closeAt time.Time // our time of the end; zero while it is open
 	endLate bool      // the end was not seen when it happened
 	endedBy FactID    // the fact that showed the end; zero while it is open
+
+	untainted time.Time // when the drain taint that opened it was taken off; zero where it stands, or none was
 }
 
 // markedEvacuations gives the evacuations that marks opened on one VMI, in their order; at most the last is open.
@@ -196,11 +198,14 @@ func newEvacuation(l *life, f Fact, env *Env) *evacuation {
 // summarize counts the attempts of each evacuation of one VMI, and says when the next one may come.
 func summarize(l *life, migrations []*migration, facts []Fact) {
 	for _, e := range l.evacuations {
-		for _, m := range migrations {
+		for i, m := range migrations {
 			if m.evacuation != e {
 				continue
 			}
 			e.Attempts++
+			if until := backoffOf(m, migrations[:i]); until.After(m.CreatedAt) { // a failure before this evacuation holds it, too
+				e.NextRetryAt = until
+			}
 			switch {
 			case m.Outcome == OutcomeFailed:
 				e.FailedAttempts++
@@ -217,14 +222,20 @@ func summarize(l *life, migrations []*migration, facts []Fact) {
 	}
 }
 
-// annotated tells what the annotation eviction-in-progress on the source pod was while the evacuation was open.
+// annotated tells what the annotation eviction-in-progress on the source pod was while the evacuation was open. The watch of
+// pods may show it before the one of VMIs shows the mark.
 func (e *evacuation) annotated(l *life, facts []Fact) {
 	for _, f := range facts {
-		if f.Reason != ReasonEvictionInProgress || f.VMIUID != l.uid || f.Node != e.Node || !e.during(f.OccurredAt) {
+		if f.Reason != ReasonEvictionInProgress || f.VMIUID != l.uid || f.Node != e.Node || !e.EndedAt.IsZero() && !f.OccurredAt.Before(e.EndedAt) {
 			continue
 		}
-		if e.InProgressLostAt = f.OccurredAt; f.Kind == KindAnnotationSet {
+		switch set := f.Kind == KindAnnotationSet; {
+		case set:
 			e.InProgress, e.InProgressLostAt = strings.TrimPrefix(f.Value, "="), time.Time{}
+		case f.OccurredAt.Before(e.MarkedAt):
+			e.InProgress = ""
+		default:
+			e.InProgressLostAt = f.OccurredAt
 		}
 	}
 }

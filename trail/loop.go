@@ -42,7 +42,7 @@ const (
 	LoopMigrated        LoopEnd = "migrated"
 	LoopCancelled       LoopEnd = "cancelled"
 	LoopVMIGone         LoopEnd = "vmi_gone"
-	LoopQuiet           LoopEnd = "quiet" // nothing that belongs to it for a while
+	LoopQuiet           LoopEnd = "quiet" // nothing that belongs to it for a while; budget_pinned: the policy leaves more slots
 	LoopBecameDualRetry LoopEnd = "became_dual_retry"
 	LoopRefuted         LoopEnd = "refuted" // later facts show that it never was
 )
@@ -134,6 +134,9 @@ func (l Loop) name() string {
 func (l Loop) opening() string { return fmt.Sprintf("From here on: %s. %s", l.name(), l.Summary) }
 
 func (l Loop) closing() string {
+	if l.Kind == LoopBudgetPinned && l.ClosedBy == LoopQuiet {
+		return fmt.Sprintf("The %s is over: its policy leaves it more slots.", l.name())
+	}
 	switch l.ClosedBy {
 	case LoopMigrated:
 		return fmt.Sprintf("The %s is over: the VM has moved.", l.name())

@@ -177,12 +177,16 @@ func requestOfMark(e *evacuation, l *life, pods map[string]*launcher) *request {
 }
 
 // fold ties the repetitions of a request to the first of them: those of one requester that met one evacuation, or that
-// got the same answer for the same pod again within a while. Requests come in the order of their times.
+// got the same answer for the same pod again within a while. It also picks those that matter to the node. Requests come in the
+// order of their times.
 func fold(requests []*request) {
-	heads := map[[3]string]*request{}
+	heads, told := map[[3]string]*request{}, map[[3]string]time.Time{}
 	for _, r := range requests {
 		key := r.foldedBy()
 		head := heads[key]
+		if r.Salient = r.RequesterClass == RequesterDescheduler || r.RequestedAt.Sub(told[key]) >= time.Minute; r.Salient {
+			told[key] = r.RequestedAt
+		}
 		if head == nil || r.evacuation == nil && r.RequestedAt.Sub(later(head.RequestedAt, head.LastRepeatAt)) > repeatGap {
 			heads[key] = r
 			continue

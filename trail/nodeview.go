@@ -11,8 +11,8 @@ import (
 type Rows struct {
 	Placements  []*Placement
 	Evacuations []*Evacuation
-	Requests    []*EvictionRequest // but for repetitions, which the first of them counts; those of the descheduler are all there
-	Attempts    []*Migration       // from the node, of its evacuations, but for those that succeeded
+	Requests    []*EvictionRequest // the salient ones
+	Attempts    []*Migration       // from the node, of its evacuations
 	Decisions   []*Decision        // that hold a VM back
 }
 
@@ -115,9 +115,7 @@ func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 		dual := n.dualRetry(e)
 		d.Loops = slices.Concat(d.Loops, dual, n.endlessRetry(e, dual), n.priorityInversion(e, d.Drains), n.unanswered(e))
 	}
-	if s := env.policy(now.now); s != nil && s.LimitPerNode != nil {
-		d.Loops = append(d.Loops, pinned(n.Evacuations, int(*s.LimitPerNode), n.name, env, now)...)
-	}
+	d.Loops = append(d.Loops, pinned(n.Evacuations, env.slotLimits(limitPerNode), n.name, env, now)...)
 	d.Loops = byOpening(d.Loops)
 	d.Decisions = n.observedBlocks()
 	d.Timeline = byTime(slices.Concat((&speaker{env: NewEnv(facts)}).lines(facts), loopLines(d.Loops), drainLines(d.Drains)))
@@ -127,9 +125,7 @@ func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 // deriveCluster derives what belongs to the cluster as a whole.
 func deriveCluster(env *Env, now *moment) Derived {
 	var d Derived
-	if s := env.policy(now.now); s != nil && s.LimitTotal != nil {
-		d.Loops = pinned(env.rows[ClusterSubject].Evacuations, int(*s.LimitTotal), "", env, now)
-	}
+	d.Loops = pinned(env.rows[ClusterSubject].Evacuations, env.slotLimits(limitTotal), "", env, now)
 	d.Timeline = loopLines(d.Loops)
 	return d
 }

@@ -93,16 +93,16 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 			others = append(others, a.vm())
 		}
 	}
-	failed := 0
+	failed, latest := 0, failures[0]
 	for _, f := range failures {
 		if l.open() || f.EndSeenAt.Before(l.ClosedAt) {
-			failed++
+			failed, latest = failed+1, f
 			proof = append(proof, f.exhibit())
 		}
 	}
 	l.prove(proof)
 	l.Counts = map[string]int{"failed_attempts": failed, "descheduler_acts": len(d.acts), "other_vms": len(others), "same_vm_requests": again}
-	l.Summary = dualSummary(e, failed, again, others, failures[len(failures)-1])
+	l.Summary = dualSummary(e, failed, again, others, latest)
 	l.Advice = adviceDual(e, l.Path, n.env.settings(l.OpenedAt))
 	return l
 }
@@ -210,7 +210,7 @@ func (n *node) endlessRetry(e *Evacuation, duals []Loop) []Loop {
 		}
 		l.Counts["failed_attempts"] = len(proof)
 		l.prove(proof)
-		l.Summary = endlessSummary(e, l.Counts["failed_attempts"], failures[len(failures)-1])
+		l.Summary = endlessSummary(e, len(proof), failures[len(proof)-1])
 		l.Advice = adviceStuck(e, n.env.settings(begin))
 		loops = append(loops, l)
 	}
@@ -254,16 +254,8 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 		if !e.during(asked) || !d.EndedAt.IsZero() && !asked.Before(d.EndedAt) {
 			continue
 		}
-		low := n.lowest(e, asked)
-		if low == nil {
-			continue
-		}
-		begin := asked.Add(n.thresholds.DrainWaits)
-		begun := low.SchedulingAt
-		if begun.IsZero() {
-			begun = e.EndedAt
-		}
-		if !begun.IsZero() && !begun.After(begin) || !n.now.reached(begin) {
+		low, begin, begun := n.lowest(e, asked)
+		if low == nil || !d.EndedAt.IsZero() && !begin.Before(d.EndedAt) {
 			continue
 		}
 		l := e.loop(LoopPriorityInversion, 0, begin)
@@ -273,7 +265,9 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 			{low.EndEvent, low.CreatedAt, e.vm(), fmt.Sprintf("%s was made with priority %s", low.label(), low.Priority)},
 			{nil, asked, e.vm(), "the drain of " + n.name + " waits for it"},
 		})
-		l.Counts["waits_seconds"] = int(n.until(begun).Sub(asked).Seconds())
+		if !begun.IsZero() { // while it waits, only time would change it
+			l.Counts["waits_seconds"] = int(begun.Sub(asked).Seconds())
+		}
 		l.Summary = fmt.Sprintf("The drain of %s waits for %s: the descheduler had asked for it first, so its migration has the priority %s and all others go before it.", n.name, e.vm(), low.Priority)
 		l.Advice = adviceInversion(e, low, n.env.settings(asked))
 		return []Loop{l}
@@ -281,23 +275,34 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 	return nil
 }
 
-// lowest gives the attempt of lowest priority that had no target pod at a time; nil where none had.
-func (n *node) lowest(e *Evacuation, at time.Time) *Migration {
+// lowest gives the first attempt of lowest priority that a drain, which asked at a time, had to wait for, from when on that
+// is too long, and when it got its target pod or was over: zero while it waits. Nil where there is none. What it waits for
+// a backoff does not count.
+func (n *node) lowest(e *Evacuation, asked time.Time) (low *Migration, begin, begun time.Time) {
 	for _, m := range n.attempts[e.ID] {
-		waits := m.SchedulingAt.IsZero() || m.SchedulingAt.After(at)
-		if m.Priority == priorityMaintenance && waits && (m.FinishedAt.IsZero() || m.FinishedAt.After(at)) {
-			return m
+		begin = later(later(asked, m.CreatedAt), n.backoffBefore(m)).Add(n.thresholds.DrainWaits)
+		begun = m.SchedulingAt
+		for _, end := range []time.Time{m.FinishedAt, e.EndedAt} {
+			if begun.IsZero() || !end.IsZero() && end.Before(begun) {
+				begun = end
+			}
+		}
+		if m.Priority == priorityMaintenance && (begun.IsZero() || begun.After(begin)) && n.now.reached(begin) {
+			return m, begin, begun
 		}
 	}
-	return nil
+	return nil, begin, begun
 }
 
-// until gives an end, now where there is none.
-func (n *node) until(end time.Time) time.Time {
-	if end.IsZero() {
-		return n.now.now
+// backoffBefore gives the end of the last backoff that began before an attempt was created, zero where none did.
+func (n *node) backoffBefore(m *Migration) time.Time {
+	until := time.Time{}
+	for _, d := range n.Decisions {
+		if d.Layer == LayerBackoff && d.Verdict == VerdictHolds && d.VMIUID == m.VMIUID && !d.DecidedAt.After(m.CreatedAt) {
+			until = d.Until
+		}
 	}
-	return end
+	return until
 }
 
 // priorityMaintenance is the priority of migrations that the descheduler asked for.

@@ -7,41 +7,87 @@ import (
 	"time"
 )
 
+// slotLimit is how many VMs the descheduler may evict at a time, from a moment on; 0: any number.
+type slotLimit struct {
+	from time.Time
+	n    int
+}
+
+// slotLimits gives the limits that were in force, of a node or in total, in the order of their times: the first since ever.
+// It is empty where no policy is known.
+func (e *Env) slotLimits(of func(*DeschedulerSettings) *int64) []slotLimit {
+	var out []slotLimit
+	for _, p := range e.policies {
+		if p.detail.Descheduler == nil {
+			continue
+		}
+		l := slotLimit{from: p.at}
+		if n := of(p.detail.Descheduler); n != nil {
+			l.n = int(*n)
+		}
+		switch {
+		case len(out) == 0:
+			out = append(out, slotLimit{n: l.n})
+		case out[len(out)-1].n != l.n:
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func limitPerNode(s *DeschedulerSettings) *int64 { return s.LimitPerNode }
+func limitTotal(s *DeschedulerSettings) *int64   { return s.LimitTotal }
+
 // pinned finds the times in which evacuations that are old hold all slots of the descheduler: of a node, or, where it is
 // empty, of the cluster. Evacuations come in the order of their marks.
-func pinned(evacuations []*Evacuation, limit int, node string, env *Env, now *moment) []Loop {
+func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env, now *moment) []Loop {
 	type edge struct {
-		at time.Time
-		e  *Evacuation
-		up bool
+		at    time.Time
+		limit *slotLimit // a new limit, else
+		e     *Evacuation
+		up    bool // it begins to hold its slot, else it ends
 	}
 	var edges []edge
+	for i := range limits {
+		if l := &limits[i]; l.from.IsZero() || now.reached(l.from) {
+			edges = append(edges, edge{at: l.from, limit: l})
+		}
+	}
 	for _, e := range evacuations {
 		begin := e.MarkedAt.Add(env.thresholds.PinnedAfter)
 		over := e.Outcome != "" && !begin.Before(e.EndedAt)
-		if !e.holdsSlot() || over || !now.reached(begin) {
+		if len(limits) == 0 || !e.holdsSlot() || over || !now.reached(begin) {
 			continue
 		}
-		edges = append(edges, edge{begin, e, true})
+		edges = append(edges, edge{at: begin, e: e, up: true})
 		if e.Outcome != "" {
-			edges = append(edges, edge{e.EndedAt, e, false})
+			edges = append(edges, edge{at: e.EndedAt, e: e})
 		}
 	}
 	slices.SortStableFunc(edges, func(a, b edge) int { return a.at.Compare(b.at) })
 	var loops []Loop
 	var held []*Evacuation
-	open := false
+	open, limit := false, 0
 	for _, x := range edges {
-		if x.up {
+		by := LoopQuiet
+		switch {
+		case x.limit != nil:
+			limit = x.limit.n
+		case x.up:
 			held = append(held, x.e)
-			if !open && limit > 0 && len(held) >= limit {
-				loops, open = append(loops, pinnedLoop(held, limit, node, x.at, env)), true
-			}
-			continue
+		default:
+			held = slices.DeleteFunc(held, func(e *Evacuation) bool { return e == x.e })
+			by = LoopEnd(x.e.Outcome)
 		}
-		held = slices.DeleteFunc(held, func(e *Evacuation) bool { return e == x.e })
-		if open && len(held) < limit {
-			loops[len(loops)-1].close(x.at, LoopEnd(x.e.Outcome))
+		switch full := limit > 0 && len(held) >= limit; {
+		case full && !open:
+			l := pinnedLoop(held, limit, node, x.at, env)
+			if x.limit != nil { // the same evacuations may have held all slots before
+				l.ID = hashID(l.ID.String(), x.at.Format(time.RFC3339Nano))
+			}
+			loops, open = append(loops, l), true
+		case !full && open:
+			loops[len(loops)-1].close(x.at, by)
 			open = false
 		}
 	}

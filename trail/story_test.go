@@ -199,7 +199,7 @@ func (s *story) rewrite(t *testing.T, got map[string]string) {
 	require.NoError(t, os.WriteFile(s.file, txtar.Format(s.archive), 0o644))
 }
 
-// day is the day of all stories; times in them are "minutes:seconds" of its first hour.
+// day is the day of all stories; times in them are "minutes:seconds" from its begin, or "25h10:00" with hours.
 var day = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 // told is one line of a story.
@@ -238,9 +238,14 @@ type told struct {
 	KubeVirt *struct {
 		RV                int
 		Version, TaintKey string
+		Cluster, Outbound *int64 // the limits of migrations at once
 	}
-	Policy string
-	Event  *struct {
+	Policy      string
+	Descheduler *struct { // settings of its policy, as they are stored
+		RV       int
+		Settings DeschedulerSettings
+	}
+	Event *struct {
 		UID, About, Name, ObjectUID, Reason, Message, Type string
 		RV                                                 int
 		Count                                              int64
@@ -322,8 +327,13 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		return NodeObservation{Seen: seen, Meta: m, Unschedulable: l.Node.Cordoned, Taints: l.Node.Taints}
 	case l.KubeVirt != nil:
 		return KubeVirtObservation{
-			Seen: seen, Meta: meta("kv", "kubevirt", l.KubeVirt.RV, ""), Settings: KubeVirtSettings{Version: l.KubeVirt.Version, DrainTaintKey: l.KubeVirt.TaintKey},
+			Seen: seen, Meta: meta("kv", "kubevirt", l.KubeVirt.RV, ""), Settings: KubeVirtSettings{
+				Version: l.KubeVirt.Version, DrainTaintKey: l.KubeVirt.TaintKey, ParallelPerCluster: l.KubeVirt.Cluster,
+				ParallelOutboundPerNode: l.KubeVirt.Outbound,
+			},
 		}
+	case l.Descheduler != nil:
+		return PolicyObservation{Seen: seen, Meta: meta("policy", "policy", l.Descheduler.RV, ""), Settings: &l.Descheduler.Settings}
 	case l.Policy != "":
 		return PolicyObservation{Seen: seen, Meta: meta("policy", "policy", 1, ""), Text: l.Policy}
 	case l.Event != nil:
@@ -381,7 +391,7 @@ func momentOf(t *testing.T, text string) time.Time {
 		return time.Time{}
 	}
 	minutes, seconds, ok := strings.Cut(text, ":")
-	require.True(t, ok, "time %q: expected minutes:seconds", text)
+	require.True(t, ok, "time %q: expected minutes:seconds, with hours as in 25h10:00", text)
 	d, err := time.ParseDuration(minutes + "m" + seconds + "s")
 	require.NoError(t, err)
 	return day.Add(d)
@@ -422,18 +432,21 @@ func (s *toldState) state(t *testing.T) *MigrationState {
 	}
 }
 
+// short writes a time as stories do.
 func short(at time.Time) string {
-	if at.IsZero() {
-		return "-"
-	}
-	text := at.Sub(day).String()
 	d := at.Sub(day)
-	if d >= 0 && d < time.Hour {
-		text = fmt.Sprintf("%02d:%06.3f", int(d.Minutes()), (d % time.Minute).Seconds())
-		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-		if strings.HasSuffix(text, ":") {
-			text += "00"
-		}
+	switch {
+	case at.IsZero():
+		return "-"
+	case d < 0:
+		return d.String()
+	}
+	text := fmt.Sprintf("%02d:%02d", d/time.Minute%60, d/time.Second%60)
+	if d >= time.Hour {
+		text = fmt.Sprintf("%dh", d/time.Hour) + text
+	}
+	if part := d % time.Second; part > 0 {
+		text += strings.TrimRight(fmt.Sprintf(".%09d", part), "0")
 	}
 	return text
 }
@@ -489,11 +502,15 @@ func writeRows(b *strings.Builder, d Derived) {
 		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy))
 	}
 	for _, x := range d.Decisions {
-		fmt.Fprintf(b, "decision on %s: %s %s %s %s, count %d, effective %s until %s, capped %t, %s%s\n", dash(x.VMI), short(x.DecidedAt), x.Layer, x.Verdict, x.Reason, x.Count,
-			span(time.Duration(x.Effective)), short(x.Until), x.Capped, x.Model, strings.TrimRight("; "+x.Inputs.Finding, "; "))
+		about := ""
+		if x.Verdict == VerdictBlocked && x.Origin == OriginObserved {
+			about = " about " + dash(strings.Join(x.Inputs.Candidates, ", "))
+		}
+		fmt.Fprintf(b, "decision on %s: %s %s %s %s, count %d, effective %s until %s, capped %t, %s%s%s\n", dash(x.VMI), short(x.DecidedAt), x.Layer, x.Verdict, x.Reason, x.Count,
+			span(time.Duration(x.Effective)), short(x.Until), x.Capped, x.Model, strings.TrimRight("; "+x.Inputs.Finding, "; "), about)
 	}
 	for _, l := range d.Loops {
-		fmt.Fprintf(b, "loop %s %s of %s on %s: %s to %s %s\n  %s\n", l.Kind, dash(string(l.Path)), dash(l.VMI), dash(l.Node), short(l.OpenedAt), short(l.ClosedAt), dash(string(l.ClosedBy)), l.Summary)
+		fmt.Fprintf(b, "loop %s %s of %s on %s: %s to %s %s, %s\n  %s\n", l.Kind, dash(string(l.Path)), dash(l.VMI), dash(l.Node), short(l.OpenedAt), short(l.ClosedAt), dash(string(l.ClosedBy)), strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(l.Counts), "map["), "]"), l.Summary)
 	}
 	for _, x := range d.Drains {
 		fmt.Fprintf(b, "drain of %s by %s: %s to %s %s, %d of %d VMs left\n", x.Node, x.RequesterClass, short(x.StartedAt), short(x.EndedAt), dash(string(x.Outcome)), x.VMIsLeft, x.VMIsTotal)

@@ -35,6 +35,7 @@ type EvictionRequest struct {
 	RepeatOf       *FactID        `json:"repeat_of,omitempty"`     // the same requester's first request of the kind
 	Repeats        int            `json:"repeats"`                 // how many later requests repeat this one
 	LastRepeatAt   time.Time      `json:"last_repeat_at,omitzero"`
+	Salient        bool           `json:"salient"` // it matters to its node: each of the descheduler's, of the polls of others one a minute
 	Evidence       string         `json:"evidence"`
 	EventID        *FactID        `json:"event_id,omitempty"` // of the fact that tells of it: what was seen first of the observer, the audit log and the mark
 	SeenLate       bool           `json:"seen_late"`          // it was told more than 10 min after its answer

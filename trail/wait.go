@@ -179,18 +179,26 @@ func (w *waiting) reasonAt(t time.Time) (WaitReason, string) {
 	return WaitQueued, ""
 }
 
-// backoffUntil gives the end of the backoff that holds the migration, zero where none does: it follows from the newest
-// one before it that KubeVirt's controllers made.
-func (w *waiting) backoffUntil() time.Time {
-	if !w.m.backsOff() {
+// backoffUntil gives the end of the backoff that holds the migration, zero where none does.
+func (w *waiting) backoffUntil() time.Time { return backoffOf(w.m, w.before) }
+
+// backoffOf gives the end of the backoff that holds a migration, zero where none does: it follows from the newest one before
+// it that KubeVirt's controllers made and that was still there.
+func backoffOf(m *migration, before []*migration) time.Time {
+	if !m.backsOff() {
 		return time.Time{}
 	}
-	for i := len(w.before) - 1; i >= 0; i-- {
-		if b := w.before[i]; b.VMIUID == w.m.VMIUID && b.backsOff() && !b.FinishedAt.IsZero() && b.deletion == nil {
+	for i := len(before) - 1; i >= 0; i-- {
+		if b := before[i]; b.VMIUID == m.VMIUID && b.backsOff() && !b.FinishedAt.IsZero() && !b.wasDeleted(m.CreatedAt) {
 			return b.retryAt
 		}
 	}
 	return time.Time{}
+}
+
+// wasDeleted tells whether somebody had asked for the deletion of the migration, or it was gone, at a time.
+func (m *migration) wasDeleted(at time.Time) bool {
+	return !m.deletedAt.IsZero() && !m.deletedAt.After(at) || m.gone != nil && !m.goneAt.After(at)
 }
 
 // leftover names a pod that keeps KubeVirt from making another: more than the guest's own is alive. Empty where none does.
@@ -262,14 +270,18 @@ func (d *Derived) Queued() (from, to []time.Time) {
 
 // ExplainQueue says of the migrations that waited for nothing of their own whether the limits of the cluster or of their
 // node kept them waiting. Slots are those of all migrations of the cluster that overlap the times that Queued gives, in
-// any order.
+// any order. One that a clock of the cluster puts ahead of ours is looked at again when its time has come (NextAt).
 func (d *Derived) ExplainQueue(slots []Slot, env *Env) {
 	for i := range d.Migrations {
 		m := &d.Migrations[i]
 		var spans []waitSpan
-		for _, s := range m.waited.spans {
+		for i, s := range m.waited.spans {
 			if s.reason == WaitQueued {
-				spans = append(spans, queue{m, slots, env}.divide(s)...)
+				q := queue{m, slots, env}
+				if m.waited.goesOn && i == len(m.waited.spans)-1 {
+					d.NextAt = q.next(s.to, d.NextAt)
+				}
+				spans = append(spans, q.divide(s)...)
 			} else {
 				spans = append(spans, s)
 			}
@@ -287,11 +299,21 @@ type queue struct {
 	env   *Env
 }
 
+// next gives the first time after now at which a slot begins or ends, or another if that comes before.
+func (q queue) next(now, next time.Time) time.Time {
+	m := moment{now, next}
+	for _, slot := range q.slots {
+		m.reached(slot.From)
+		m.reached(slot.To)
+	}
+	return m.next
+}
+
 func (q queue) divide(s waitSpan) []waitSpan {
 	times := []time.Time{s.from}
 	for _, slot := range q.slots {
 		for _, t := range []time.Time{slot.From, slot.To} {
-			if t.After(s.from) && t.Before(s.to) {
+			if t.After(s.from) && (t.Before(s.to) || t.Equal(s.to) && q.m.waited.goesOn) {
 				times = append(times, t)
 			}
 		}

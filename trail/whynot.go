@@ -173,7 +173,7 @@ func (s *standing) where() string {
 func (s *standing) obstacles() []Obstacle {
 	p := placementNow(s.d)
 	if p == nil {
-		return []Obstacle{s.obstacle(ObstacleGone, whereNow(s.d.Placements, s.Now))}
+		return []Obstacle{s.obstacle(ObstacleGone, cmp.Or(whereNow(s.d.Placements, s.Now), "nothing was seen of a VM that runs under this name"))}
 	}
 	if m := s.underWay(); m != nil {
 		return []Obstacle{s.obstacle(ObstacleMigrating, fmt.Sprintf("it is moving: %s is in phase %s since %s", m.label(), m.Phase, clock(m.phaseSince())))}
@@ -336,9 +336,19 @@ func (s *standing) givenUp() *Migration {
 // slotsHeld says who holds the slots of the descheduler, if all are taken: of the node, or of the cluster. Empty where one
 // is free, or no limit is known.
 func (c *Cluster) slotsHeld(node string) string {
+	held, limit, where := c.slotHolders(node)
+	if len(held) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the descheduler may evict %s %s at a time, and %s", counted(limit, "VM"), where, holders(held, c.Now))
+}
+
+// slotHolders gives the evacuations that hold all slots of the descheduler, the oldest first: of the node, or else of the
+// cluster. None where one is free, or no limit is known.
+func (c *Cluster) slotHolders(node string) (held []*Evacuation, limit int, where string) {
 	policy := c.env.policy(c.Now)
 	if policy == nil {
-		return ""
+		return nil, 0, ""
 	}
 	var here, all []*Evacuation
 	for _, d := range c.Rows {
@@ -351,21 +361,24 @@ func (c *Cluster) slotsHeld(node string) string {
 			}
 		}
 	}
-	switch {
-	case policy.LimitPerNode != nil && *policy.LimitPerNode > 0 && len(here) >= int(*policy.LimitPerNode):
-		return fmt.Sprintf("the descheduler may evict %s from %s at a time, and %s", counted(int(*policy.LimitPerNode), "VM"), node, holders(here, c.Now))
-	case policy.LimitTotal != nil && *policy.LimitTotal > 0 && len(all) >= int(*policy.LimitTotal):
-		return fmt.Sprintf("the descheduler may evict %s of the cluster at a time, and %s", counted(int(*policy.LimitTotal), "VM"), holders(all, c.Now))
+	full := func(limit *int64, held []*Evacuation) bool {
+		return limit != nil && *limit > 0 && len(held) >= int(*limit)
 	}
-	return ""
+	switch {
+	case full(policy.LimitPerNode, here):
+		held, limit, where = here, int(*policy.LimitPerNode), "from "+node
+	case full(policy.LimitTotal, all):
+		held, limit, where = all, int(*policy.LimitTotal), "of the cluster"
+	}
+	slices.SortFunc(held, func(a, b *Evacuation) int {
+		return cmp.Or(a.MarkedAt.Compare(b.MarkedAt), strings.Compare(a.vm(), b.vm()))
+	})
+	return held, limit, where
 }
 
 // holders tells which evacuations hold slots, and since when.
 func holders(held []*Evacuation, now time.Time) string {
-	slices.SortFunc(held, func(a, b *Evacuation) int {
-		return cmp.Or(a.MarkedAt.Compare(b.MarkedAt), strings.Compare(a.vm(), b.vm()))
-	})
-	var out []string
+	out := make([]string, 0, len(held))
 	for _, e := range held {
 		text := fmt.Sprintf("%s for %s", e.vm(), span(now.Sub(e.MarkedAt)))
 		if e.FailedAttempts > 0 {
@@ -432,18 +445,13 @@ func (s *standing) advice(obstacles []Obstacle) string {
 	return ""
 }
 
-// adviceSlots says how the oldest evacuation that holds a slot of the node is ended.
+// adviceSlots says how the oldest evacuation that holds a slot is ended, if it fails again and again.
 func (s *standing) adviceSlots() string {
-	var oldest *Evacuation
-	for _, d := range s.Rows {
-		if e := openEvacuation(d); e != nil && e.holdsSlot() && e.Node == s.where() && (oldest == nil || e.MarkedAt.Before(oldest.MarkedAt)) {
-			oldest = e
-		}
-	}
-	if oldest == nil {
+	held, _, _ := s.slotHolders(s.where())
+	if len(held) == 0 {
 		return ""
 	}
-	return oldest.advice(s.env.settings(s.Now))
+	return held[0].advice(s.env.settings(s.Now))
 }
 
 // standing says how far a drain is.

@@ -1,0 +1,461 @@
+package trail
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// chance makes a history at random: VMs that are marked, moved, fail, are deleted and begin anew; nodes that are cordoned,
+// tainted and deleted; settings that change; people and programs that ask. Nothing of it needs to make sense.
+type chance struct {
+	*history
+	*rand.Rand
+	now    time.Duration
+	serial int
+	vmOf   []string
+	nodeOf []string
+	active map[string]string // the migration under way, by VM
+	done   []string          // migrations that are over and exist
+}
+
+func newChance(seed uint64) *chance {
+	c := &chance{
+		history: newHistory(), Rand: rand.New(rand.NewPCG(seed, 17)), vmOf: []string{"db", "web", "mail"}, nodeOf: []string{"n1", "n2", "n3"},
+		active: map[string]string{},
+	}
+	many := int64(1000)
+	c.kubevirt(0, KubeVirtSettings{Version: "v1.8.4", ParallelPerCluster: &many})
+	c.policies()
+	for _, n := range c.nodeOf {
+		c.node(0, n, nil)
+	}
+	for _, v := range c.vmOf {
+		c.start(v)
+	}
+	return c
+}
+
+// pick gives one of some.
+func pick[T any](c *chance, of ...T) T { return of[c.IntN(len(of))] }
+
+// passes lets time pass: seconds, minutes or hours.
+func (c *chance) passes() {
+	c.now += time.Second + time.Duration(c.Int64N(int64(pick(c, 10*time.Second, time.Minute, 15*time.Minute, 90*time.Minute, 7*time.Hour))))
+	c.now = c.now.Truncate(100 * time.Millisecond)
+}
+
+func (c *chance) policies() {
+	one := int64(1 + c.IntN(2))
+	s := DeschedulerSettings{Model: pick(c, "", CooldownLive, CooldownReseeded, CooldownNone)}
+	if c.IntN(3) > 0 {
+		s.Cooldown = &CooldownSettings{DefaultCooldown, DefaultMaxCooldown, DefaultCooldownWindow}
+	}
+	if c.IntN(3) > 0 {
+		s.LimitPerNode = &one
+	}
+	if c.IntN(3) > 0 {
+		s.LimitTotal = &one
+	}
+	c.policy(c.now, s)
+}
+
+func (c *chance) id(prefix string) string {
+	c.serial++
+	return prefix + strconv.Itoa(c.serial)
+}
+
+func (c *chance) start(vm string) {
+	uid, strategy := c.id("vmi"), pick(c, strategyMigrate, strategyMigrate, strategyIfPossible, strategyExternal, "")
+	node := pick(c, c.nodeOf...)
+	c.vm(c.now, vm, func(v *VMIObservation) { v.UID, v.Node, v.Strategy = uid, node, strategy })
+	c.launch(vm, "")
+}
+
+func (c *chance) launch(vm, migration string) {
+	prefer, stuck := c.IntN(6) == 0, c.IntN(8) == 0
+	var progress *string
+	if c.IntN(2) == 0 {
+		text := pick(c, "true", "true", "kubevirt")
+		progress = &text
+	}
+	c.pod(c.now, c.podOf(vm), vm, c.vms[vm].Node, migration, func(p *PodObservation) {
+		p.PreferNoEviction = prefer
+		if stuck {
+			p.Unschedulable, p.Node = "0/3 nodes are available", ""
+		}
+		if progress != nil {
+			p.HasInProgress, p.EvictionInProgress = true, *progress
+		}
+	})
+}
+
+func (c *chance) podOf(vm string) string { return "virt-launcher-" + c.vms[vm].UID }
+
+// step has one thing happen.
+func (c *chance) step() {
+	c.passes()
+	vm, node := pick(c, c.vmOf...), pick(c, c.nodeOf...)
+	v := c.vms[vm]
+	switch c.IntN(22) {
+	case 0, 1, 2:
+		c.mark(c.now, vm, pick(c, "descheduler", "descheduler", ""))
+	case 3:
+		c.unmark(c.now, vm)
+	case 4, 5, 6:
+		if c.active[vm] == "" {
+			uid := c.id("m")
+			c.active[vm] = uid
+			tainted := c.nodes[v.Node] != nil && len(c.nodes[v.Node].Taints) > 0
+			if (v.Mark != "" || tainted) && c.IntN(5) > 0 {
+				c.creates(c.now, uid, vm, nil)
+			} else {
+				c.creates(c.now, uid, vm, pick(c, byUser, byUpdater))
+			}
+		}
+	case 7, 8, 9, 10:
+		if uid := c.active[vm]; uid != "" {
+			c.fails(c.now, uid)
+			c.over(vm)
+		}
+	case 11, 12:
+		if uid := c.active[vm]; uid != "" {
+			start := c.now
+			c.passes()
+			if node == v.Node {
+				node = ""
+			}
+			c.runs(start, c.now, uid, node)
+			c.now += time.Second
+			c.over(vm)
+		}
+	case 13:
+		if uid := c.active[vm]; uid != "" {
+			c.reaches(c.now, uid, PhaseScheduling)
+		}
+	case 14:
+		if uid := c.active[vm]; uid != "" && c.IntN(2) == 0 {
+			c.deleted(c.now, uid)
+		} else if uid != "" {
+			c.migrations[uid].Conditions = pick(c, nil, []Condition{{Type: "migrationRejectedByResourceQuota", Status: "True"}})
+			c.changed(c.now, uid)
+		}
+	case 15:
+		c.node(c.now, node, func(n *NodeObservation) { n.Unschedulable = !n.Unschedulable })
+	case 16:
+		c.node(c.now, node, func(n *NodeObservation) {
+			n.Taints = pick(c, nil, []Taint{{Key: DefaultDrainTaintKey, Effect: EffectNoSchedule}})
+		})
+	case 17:
+		user := pick(c, "alice", "system:serviceaccount:kube-system:descheduler", "system:serviceaccount:karpenter:karpenter")
+		text := pick(c, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/db"`, "Cannot evict pod as it would violate the pod's disruption budget.",
+			"VMI db "+textNotMigratable)
+		c.asks(c.now, c.id("audit"), c.podOf(vm), user, text, nil)
+		c.now += 100 * time.Millisecond
+	case 18:
+		conditions := pick(c, nil, []Condition{{Type: ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable"}})
+		c.vm(c.now, vm, func(v *VMIObservation) { v.Conditions = conditions })
+	case 19:
+		if c.IntN(3) == 0 {
+			c.vm(c.now, vm, func(v *VMIObservation) { v.Gone = true })
+			delete(c.vms, vm)
+			delete(c.active, vm)
+			c.passes()
+			c.start(vm)
+		}
+	case 20:
+		if c.IntN(2) == 0 {
+			c.policies()
+		} else {
+			c.descheduler(c.now, pick(c, "v4.21.1", "v0.34", ""), c.IntN(4) > 0)
+			c.now += time.Second
+		}
+	case 21:
+		switch c.IntN(4) {
+		case 0:
+			c.node(c.now, node, func(n *NodeObservation) { n.Gone = true })
+			delete(c.nodes, node)
+			c.passes()
+			uid := c.id("node")
+			c.node(c.now, node, func(n *NodeObservation) { n.UID = uid })
+		default:
+			c.blocks(node)
+		}
+	}
+}
+
+// over notes that the migration of a VM ended, and has KubeVirt keep five.
+func (c *chance) over(vm string) {
+	c.done = append(c.done, c.active[vm])
+	delete(c.active, vm)
+	if len(c.done) > 8 {
+		c.goes(c.now, c.done[0])
+		c.done = c.done[1:]
+	}
+}
+
+func (c *chance) blocks(node string) {
+	c.observe(ScrapeObservation{
+		Seen: Seen{At: day.Add(c.now)}, Target: "d", StartedAt: day, Version: "v0.34", Plugin: true,
+		Blocks: []BlockCount{{Reason: pick(c, "cooldown", "migration_in_progress"), Node: node, Namespace: "shop", Count: float64(c.now / time.Second)}},
+	})
+}
+
+// bare gives rows without what says when to look again, and what ExplainQueue needs.
+func bare(d Derived) Derived {
+	d.NextAt = time.Time{}
+	d.Migrations = slices.Clone(d.Migrations)
+	for i := range d.Migrations {
+		d.Migrations[i].waited = waited{}
+	}
+	return d
+}
+
+// amongOthers is what a wait says of the other migrations of the cluster, whose number newChance does not limit.
+var amongOthers = regexp.MustCompile(`\d+ of 1000 migrations`)
+
+// requireSame tells where two derivations differ, in the words of the stories.
+func requireSame(t *testing.T, want, got Derived, text string) {
+	t.Helper()
+	if want, got = bare(want), bare(got); reflect.DeepEqual(want, got) {
+		return
+	}
+	var a, b strings.Builder
+	writeRows(&a, want)
+	writeRows(&b, got)
+	require.Equal(t, a.String(), b.String(), text)
+	require.Equal(t, want, got, text)
+}
+
+// nextOf gives the first time at which anything is to be derived again; zero where nothing is.
+func nextOf(c *Cluster) time.Time {
+	next := time.Time{}
+	for _, d := range c.Rows {
+		if !d.NextAt.IsZero() && (next.IsZero() || d.NextAt.Before(next)) {
+			next = d.NextAt
+		}
+	}
+	return next
+}
+
+// requireTold walks through time from a moment on, with no new fact: what changes must have been announced.
+func requireTold(t *testing.T, r *rand.Rand, facts []Fact, from time.Time, name string) {
+	t.Helper()
+	for at, steps := from, 0; ; steps++ {
+		require.Less(t, steps, 500, "%s: time alone never comes to rest", name)
+		c := DeriveAll(facts, DefaultThresholds(), at)
+		next := nextOf(c)
+		end := at.Add(2000 * time.Hour)
+		if !next.IsZero() {
+			require.True(t, next.After(at), "%s: at %s it is to be derived again at %s", name, short(at), short(next))
+			end = next
+		}
+		for _, then := range []time.Time{at.Add(time.Duration(r.Int64N(int64(end.Sub(at))))), end.Add(-1)} {
+			again := DeriveAll(facts, DefaultThresholds(), then)
+			require.Len(t, again.Rows, len(c.Rows), name)
+			for s, d := range c.Rows {
+				requireSame(t, d, again.Rows[s], fmt.Sprintf("%s: %s at %s and %s, next %s", name, s, short(at), short(then), short(next)))
+			}
+		}
+		if next.IsZero() {
+			return
+		}
+		at = next
+	}
+}
+
+// requireNothingAhead looks for what a derivation tells of a time that has not come.
+func requireNothingAhead(t *testing.T, c *Cluster, name string) {
+	t.Helper()
+	for s, d := range c.Rows {
+		for _, l := range d.Loops {
+			require.False(t, l.OpenedAt.After(c.Now) || l.ClosedAt.After(c.Now), "%s: %s at %s: %s %s to %s", name, s, short(c.Now), l.Kind, short(l.OpenedAt), short(l.ClosedAt))
+			require.False(t, !l.ClosedAt.IsZero() && l.ClosedAt.Before(l.OpenedAt), "%s: %s closes before it opens", name, l.Kind)
+			require.Equal(t, l.ClosedAt.IsZero(), l.ClosedBy == "", name)
+		}
+		for _, x := range d.Decisions {
+			require.False(t, x.DecidedAt.After(c.Now), "%s: %s at %s: %s %s at %s", name, s, short(c.Now), x.Layer, x.Reason, short(x.DecidedAt))
+		}
+		for _, x := range d.Drains {
+			require.False(t, x.StartedAt.After(c.Now) || x.EndedAt.After(c.Now), "%s: drain %s to %s", name, short(x.StartedAt), short(x.EndedAt))
+			require.LessOrEqual(t, x.VMIsLeft, x.VMIsTotal, "%s: drain of %s at %s", name, x.Node, short(x.StartedAt))
+		}
+	}
+}
+
+// upTo gives the facts that were observed by a time.
+func upTo(facts []Fact, at time.Time) []Fact {
+	return slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return f.ObservedAt.After(at) })
+}
+
+const randomHistories = 150
+
+// TestTimeIsTold holds the contract of NextAt: between a moment and the next one that is named nothing changes.
+func TestTimeIsTold(t *testing.T) {
+	t.Parallel()
+	for _, s := range stories(t) {
+		requireTold(t, rand.New(rand.NewPCG(1, 1)), s.facts(), s.now, s.file)
+	}
+	for seed := range uint64(randomHistories) {
+		c := newChance(seed)
+		for range 10 + c.IntN(60) {
+			c.step()
+		}
+		requireTold(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed))
+	}
+	for seed := range uint64(randomHistories) {
+		c := newChance(seed)
+		c.ahead = time.Duration(c.Int64N(int64(pick(c, 5*time.Second, 10*time.Minute))))
+		for range 10 + c.IntN(60) {
+			c.step()
+		}
+		requireTold(t, c.Rand, c.facts, day.Add(c.now), fmt.Sprint("seed ", seed, " with a clock ahead"))
+	}
+}
+
+// lasting is a loop, a drain or an evacuation: once told it stays, as it began and, once over, as it ended.
+type lasting struct{ name, began, ended string }
+
+func lastingOf(t *testing.T, c *Cluster, name string) map[FactID]lasting {
+	t.Helper()
+	out := map[FactID]lasting{}
+	ending := func(l Loop) string {
+		if l.open() {
+			return ""
+		}
+		return fmt.Sprint(" ", l.Summary, l.Counts)
+	}
+	add := func(id FactID, what string, from, to time.Time, by string) {
+		require.NotContains(t, out, id, name)
+		out[id] = lasting{what, short(from), short(to) + " " + by}
+	}
+	for _, d := range c.Rows {
+		for _, l := range d.Loops {
+			add(l.ID, fmt.Sprintf("%s of %s on %s", l.Kind, dash(l.VMI), dash(l.Node)), l.OpenedAt, l.ClosedAt, string(l.ClosedBy)+ending(l))
+		}
+		for _, x := range d.Drains {
+			add(hashID("drain", x.ID.String()), "drain of "+x.Node, x.StartedAt, x.EndedAt, string(x.Outcome))
+		}
+		for _, e := range d.Evacuations {
+			add(e.ID, "evacuation of "+e.VMI, e.MarkedAt, e.EndedAt, string(e.Outcome))
+		}
+	}
+	return out
+}
+
+// TestNothingIsAhead derives stories and random histories after each of their steps: nothing is told of the future, and what a
+// random history told stays.
+func TestNothingIsAhead(t *testing.T) {
+	t.Parallel()
+	for _, s := range stories(t) {
+		facts := s.facts()
+		for _, o := range s.observations {
+			at := o.seen().At
+			known := upTo(facts, at)
+			ahead := func(f Fact) bool { return f.OccurredAt.After(at) } // a clock of the cluster is before ours
+			if !slices.ContainsFunc(known, ahead) {
+				requireNothingAhead(t, DeriveAll(known, DefaultThresholds(), at), s.file)
+			}
+		}
+	}
+	for seed := range uint64(4 * randomHistories) {
+		c := newChance(seed)
+		name := fmt.Sprint("seed ", seed)
+		before, last := map[FactID]lasting{}, day
+		for range 10 + c.IntN(60) {
+			c.step()
+			now := c.at(c.now)
+			requireNothingAhead(t, now, name)
+			told := lastingOf(t, now, name)
+			for _, l := range now.allLoops() {
+				slack := time.Second
+				if l.Kind == LoopPriorityInversion {
+					slack = cordonBefore // its drain began with the cordon, and was known by the first request
+				}
+				_, known := before[l.ID]
+				require.False(t, !known && l.OpenedAt.Before(last.Add(-slack)), "%s at %s: a %s of %s/%s was not told before, from %s", name, short(now.Now),
+					l.Kind, l.VMI, l.Node, short(l.OpenedAt))
+			}
+			last = now.Now
+			for id, was := range before {
+				is, still := told[id]
+				require.True(t, still, "%s at %s: %s from %s is told no more", name, short(now.Now), was.name, was.began)
+				require.Equal(t, was.began, is.began, "%s at %s: %s", name, short(now.Now), was.name)
+				if was.ended != "- " {
+					require.Equal(t, was.ended, is.ended, "%s at %s: %s from %s", name, short(now.Now), was.name, was.began)
+				}
+			}
+			before = told
+		}
+	}
+}
+
+// TestHistoriesInAnyOrder derives random histories in another order and with repetitions.
+func TestHistoriesInAnyOrder(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(randomHistories) {
+		c := newChance(seed)
+		for range 60 {
+			c.step()
+		}
+		want := c.at(c.now)
+		facts := append(slices.Clone(c.facts), c.facts[:len(c.facts)/2]...)
+		c.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
+		got := DeriveAll(facts, DefaultThresholds(), day.Add(c.now))
+		for s, d := range want.Rows {
+			requireSame(t, d, got.Rows[s], fmt.Sprint("seed ", seed, " ", s))
+		}
+	}
+}
+
+// TestOthersDoNotMatter derives a VM and its nodes with and without what happens to others elsewhere.
+func TestOthersDoNotMatter(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(randomHistories) {
+		c := newChance(seed)
+		c.vmOf, c.nodeOf = []string{"alone"}, []string{"x1", "x2"}
+		own := map[Subject]bool{VMISubject("shop", "alone"): true, {SubjectNode, "x1"}: true, {SubjectNode, "x2"}: true}
+		others := newChance(seed + 1000)
+		c.start("alone")
+		for range 50 {
+			if c.IntN(2) == 0 {
+				c.step()
+				continue
+			}
+			// The others share the tracker, the clock and the settings, and nothing else.
+			others.history, others.now = c.history, c.now
+			if others.serial < 100000 {
+				others.serial = 100000
+			}
+			others.step()
+			c.now = others.now
+		}
+		with := c.at(c.now)
+		its := maps.Clone(own)
+		for _, f := range c.facts {
+			if d, ok := f.Detail.(*PodDetail); ok && f.VMI == "alone" {
+				its[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
+			}
+		}
+		facts := slices.DeleteFunc(slices.Clone(c.facts), func(f Fact) bool {
+			named := f.Subject.Kind == SubjectVMI || f.Subject.Kind == SubjectNode || f.Subject.Kind == SubjectPod
+			return named && !its[f.Subject]
+		})
+		without := DeriveAll(facts, DefaultThresholds(), day.Add(c.now))
+		for _, s := range slices.SortedFunc(maps.Keys(own), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) }) {
+			var want, got strings.Builder
+			writeRows(&want, without.Rows[s])
+			writeRows(&got, with.Rows[s])
+			require.Equal(t, amongOthers.ReplaceAllString(want.String(), ""), amongOthers.ReplaceAllString(got.String(), ""), "seed %d, %s", seed, s)
+		}
+	}
+}
