@@ -11,7 +11,7 @@ CREATE TABLE evictrail.cooldown_decisions (
     decided_at        timestamptz      NOT NULL,
     layer             text             NOT NULL CHECK (layer IN ('descheduler_cooldown', 'node_damping', 'kubevirt_backoff')),
     verdict           text             NOT NULL CHECK (verdict IN ('holds', 'blocked', 'released')),
-    reason            text             NOT NULL CHECK (reason IN ('migration_completed', 'migration_failed', 'migration_in_progress', 'cooldown', 'expired', 'over', 'observed_block')),
+    reason            text             NOT NULL CHECK (reason IN ('migration_completed', 'computed_anew', 'migration_failed', 'migration_in_progress', 'cooldown', 'expired', 'over', 'observed_block')),
     base_seconds      double precision CHECK (base_seconds >= 0),
     count             integer          CHECK (count >= 0),
     effective_seconds double precision CHECK (effective_seconds >= 0),
@@ -106,7 +106,7 @@ COMMENT ON INDEX evictrail.evacuations_by_node IS 'Derive a node: its evacuation
 CREATE INDEX eviction_requests_by_node ON evictrail.eviction_requests (cluster, node);
 COMMENT ON INDEX evictrail.eviction_requests_by_node IS 'Derive a node: what was asked of it.';
 CREATE INDEX migrations_by_source ON evictrail.migrations (cluster, source_node);
-COMMENT ON INDEX evictrail.migrations_by_source IS 'Derive a node: the attempts of its evacuations.';
+COMMENT ON INDEX evictrail.migrations_by_source IS 'Derive a node: the migrations that leave it.';
 CREATE INDEX migrations_by_slot ON evictrail.migrations (cluster, scheduling_at) WHERE scheduling_at IS NOT NULL;
 COMMENT ON INDEX evictrail.migrations_by_slot IS 'Who held the slots while a migration waited.';
 CREATE INDEX migrations_waiting ON evictrail.migrations (cluster, created_at) WHERE wait_reason IN ('queued', 'cluster_limit', 'node_limit');
@@ -162,7 +162,7 @@ COMMENT ON COLUMN evictrail_v1.cooldown_decisions.decision_id IS 'Identity of th
 COMMENT ON COLUMN evictrail_v1.cooldown_decisions.decided_at IS 'When it was decided: the end of the migration, the failure, the act that met it, the time at which it was over, or of the scrape.';
 COMMENT ON COLUMN evictrail_v1.cooldown_decisions.layer IS 'Who holds the VM back: descheduler_cooldown, node_damping, kubevirt_backoff.';
 COMMENT ON COLUMN evictrail_v1.cooldown_decisions.verdict IS 'holds (it begins), blocked (an act met it: it was stopped, or should have been), released (it is over).';
-COMMENT ON COLUMN evictrail_v1.cooldown_decisions.reason IS 'migration_completed, migration_failed (it begins); migration_in_progress, cooldown (an act met one); expired, over (what it held back ended before); observed_block (a counter of the descheduler rose).';
+COMMENT ON COLUMN evictrail_v1.cooldown_decisions.reason IS 'migration_completed, migration_failed (it begins); computed_anew (the descheduler was started, or its policy changed, while it held); migration_in_progress, cooldown (an act met one); expired, over (what it held back ended before); observed_block (a counter of the descheduler rose).';
 COMMENT ON COLUMN evictrail_v1.cooldown_decisions.base IS 'Shortest wait. NULL where the decision has none.';
 COMMENT ON COLUMN evictrail_v1.cooldown_decisions.count IS 'Completions in the memory of the descheduler, failed attempts that KubeVirt still sees, or observed blocks. NULL where the decision has none.';
 COMMENT ON COLUMN evictrail_v1.cooldown_decisions.effective IS 'How long it holds. NULL where the decision has none.';

@@ -149,7 +149,7 @@ func (d *derivation) envAround(ctx context.Context, subjects []trail.Subject) (*
 			collectAround(ctx, d, placementsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Placement { return &r.Placements }),
 			collectAround(ctx, d, evacuationsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }),
 			collectAround(ctx, d, requestsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.EvictionRequest { return &r.Requests }),
-			collectAround(ctx, d, attemptsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Migration { return &r.Attempts }),
+			collectAround(ctx, d, migrationsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Migration { return &r.Migrations }),
 			collectAround(ctx, d, holdsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Decision { return &r.Decisions }),
 		)
 	}

@@ -209,12 +209,11 @@ FROM evictrail.eviction_requests AS t
 WHERE cluster = @cluster
   AND node = ANY(@nodes)
   AND salient`
-	attemptsOfNodesQuery = `
+	migrationsOfNodesQuery = `
 SELECT source_node, to_jsonb(t)
 FROM evictrail.migrations AS t
 WHERE cluster = @cluster
-  AND source_node = ANY(@nodes)
-  AND evacuation_id IS NOT NULL`
+  AND source_node = ANY(@nodes)`
 	holdsOfNodesQuery = `
 SELECT node, to_jsonb(t)
 FROM evictrail.cooldown_decisions AS t

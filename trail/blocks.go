@@ -62,12 +62,10 @@ func (n *node) cooledBetween(p *Placement, between interval) bool {
 
 // migratedBetween tells whether a migration of the guest away from the node ran meanwhile.
 func (n *node) migratedBetween(p *Placement, between interval) bool {
-	for _, attempts := range n.attempts {
-		for _, m := range attempts {
-			running := interval{m.RunningAt.Add(-time.Second), m.FinishedAt}
-			if m.VMIUID == p.VMIUID && !m.RunningAt.IsZero() && between.meets(running) {
-				return true
-			}
+	for _, m := range n.Migrations {
+		running := interval{m.RunningAt.Add(-time.Second), m.FinishedAt}
+		if m.VMIUID == p.VMIUID && !m.RunningAt.IsZero() && between.meets(running) {
+			return true
 		}
 	}
 	return false

@@ -136,9 +136,7 @@ func (d Derived) Around() map[Subject]Rows {
 		}
 	}
 	for i := range d.Migrations {
-		if m := &d.Migrations[i]; m.EvacuationID != nil {
-			at(m.SourceNode, Rows{Attempts: []*Migration{m.attempt()}})
-		}
+		at(d.Migrations[i].SourceNode, Rows{Migrations: []*Migration{d.Migrations[i].attempt()}})
 	}
 	for i := range d.Decisions {
 		if x := &d.Decisions[i]; x.Verdict == VerdictHolds {

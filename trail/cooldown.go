@@ -2,6 +2,7 @@ package trail
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -162,20 +163,12 @@ func decideCooldowns(l *life, migrations []*migration, requests []*request, env 
 		}
 	}
 	var out []Decision
-	for i, done := range c.completions {
+	for i := range c.completions {
 		d, ok := c.begin(i)
 		if !ok {
 			continue
 		}
-		out = append(out, d)
-		end := c.life.endedAt
-		switch superseded := i+1 < len(c.completions) && !c.completions[i+1].EndedAt.After(d.Until); {
-		case superseded:
-		case !end.IsZero() && !end.After(d.Until):
-			out = append(out, d.released(DecidedOver, end, done.MigrationUID))
-		case m.reached(d.Until):
-			out = append(out, d.released(DecidedExpired, d.Until, done.MigrationUID))
-		}
+		out = append(append(out, d), c.follow(i, d, m)...)
 	}
 	for _, r := range requests {
 		if r.life == l && r.byDescheduler() {
@@ -183,6 +176,42 @@ func decideCooldowns(l *life, migrations []*migration, requests []*request, env 
 				out = append(out, d)
 			}
 		}
+	}
+	return out
+}
+
+// follow gives the decisions that change a cooldown after it has begun, to its end: a descheduler that starts anew, or goes by
+// another policy, computes it from what it knows then. None where the next completion begins another.
+func (c *cooling) follow(i int, d Decision, m *moment) []Decision {
+	var out []Decision
+	uid := d.Inputs.MigrationUID
+	end := c.life.endedAt
+	over := func() bool { return !end.IsZero() && !end.After(d.Until) }
+	superseded := func(t time.Time) bool { return i+1 < len(c.completions) && !c.completions[i+1].EndedAt.After(t) }
+	for _, t := range c.env.deschedulerChanges() {
+		if !t.After(d.DecidedAt) || !t.Before(d.Until) || superseded(t) || !end.IsZero() && !end.After(t) || !m.reached(t) {
+			continue
+		}
+		p := c.env.cooldownPolicy(t)
+		if p.Model == CooldownNone {
+			return append(out, d.released(DecidedOver, t, uid))
+		}
+		anew := c.decision(p, c.completions[:i+1], t)
+		if anew.Until.Equal(d.Until) && anew.Count == d.Count {
+			continue
+		}
+		if anew.ID = hashID("cooldown anew", uid, formatTime(t)); !t.Before(anew.Until) {
+			return append(out, anew.released(DecidedExpired, t, uid))
+		}
+		anew.Verdict, anew.Reason, anew.EventID = VerdictHolds, DecidedAnew, d.EventID
+		out, d = append(out, anew), anew
+	}
+	switch {
+	case superseded(d.Until):
+	case over():
+		out = append(out, d.released(DecidedOver, end, uid))
+	case m.reached(d.Until):
+		out = append(out, d.released(DecidedExpired, d.Until, uid))
 	}
 	return out
 }
@@ -220,8 +249,7 @@ func (c *cooling) decision(p CooldownPolicy, history []Completion, at time.Time)
 		}
 	}
 	if is.Effective != really.Effective {
-		d.Inputs.Finding = "the descheduler remembers " + plural(is.Count, "migration") + " of " + plural(really.Count, "migration") +
-			" in its window and waits " + span(is.Effective) + " instead of " + span(really.Effective)
+		d.Inputs.Finding = fmt.Sprintf("the descheduler remembers %d of %s", is.Count, plural(really.Count, "migration")) + " in its window and waits " + span(is.Effective) + " instead of " + span(really.Effective)
 	}
 	return d
 }

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -180,7 +181,7 @@ func TestCooldownModels(t *testing.T) {
 			h.descheduler(4*time.Hour-30*time.Minute, "v0.34", true)
 			h.again(4, "S")
 		}, CooldownLive,
-			last{2, 4, 30 * time.Minute, "the descheduler remembers 2 migrations of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
+			last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
 		{"five successes at most are read at the start", func(h *history) {
 			h.hourly("SSSSSSS")
 			h.descheduler(8*time.Hour-30*time.Minute, "v0.34", true)
@@ -192,14 +193,14 @@ func TestCooldownModels(t *testing.T) {
 			h.descheduler(7*time.Hour-30*time.Minute, "v0.34", true)
 			h.again(7, "S")
 		},
-			CooldownLive, last{3, 7, time.Hour, "the descheduler remembers 3 migrations of 7 migrations in its window and waits 1h0m0s instead of 6h0m0s"}},
+			CooldownLive, last{3, 7, time.Hour, "the descheduler remembers 3 of 7 migrations in its window and waits 1h0m0s instead of 6h0m0s"}},
 		{"those deleted by hand before the restart are not read", func(h *history) {
 			h.hourly("SSS")
 			h.goes(3*time.Hour+5*time.Minute, "a")
 			h.goes(3*time.Hour+5*time.Minute, "b")
 			h.descheduler(4*time.Hour-30*time.Minute, "v0.34", true)
 			h.again(4, "S")
-		}, CooldownLive, last{2, 4, 30 * time.Minute, "the descheduler remembers 2 migrations of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
+		}, CooldownLive, last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
 		{"those deleted after it are remembered", func(h *history) {
 			h.hourly("SSS")
 			h.descheduler(3*time.Hour+5*time.Minute, "v0.34", true)
@@ -208,15 +209,15 @@ func TestCooldownModels(t *testing.T) {
 			h.again(4, "S")
 		}, CooldownLive, last{4, 4, 2 * time.Hour, ""}},
 		{"4.21 reads anew in each cycle: never more than five", func(h *history) { h.descheduler(0, "v4.21.3", true); h.hourly("SSSSSSS") }, CooldownReseeded,
-			last{5, 7, 4 * time.Hour, "the descheduler remembers 5 migrations of 7 migrations in its window and waits 4h0m0s instead of 6h0m0s"}},
+			last{5, 7, 4 * time.Hour, "the descheduler remembers 5 of 7 migrations in its window and waits 4h0m0s instead of 6h0m0s"}},
 		{"4.21 never counts failures, the last one neither", func(h *history) { h.descheduler(0, "v4.21.3", true); h.hourly("SFSF") }, CooldownReseeded,
-			last{2, 4, 30 * time.Minute, "the descheduler remembers 2 migrations of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
+			last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
 		{"4.21 as it was stated", func(h *history) {
 			s := settings
 			s.Model = CooldownReseeded
 			h.policy(time.Second, s)
 			h.hourly("SF")
-		}, CooldownReseeded, last{1, 2, 15 * time.Minute, "the descheduler remembers 1 migration of 2 migrations in its window and waits 15m0s instead of 30m0s"}},
+		}, CooldownReseeded, last{1, 2, 15 * time.Minute, "the descheduler remembers 1 of 2 migrations in its window and waits 15m0s instead of 30m0s"}},
 		{"a newer release as it was stated, whatever the process says of itself", func(h *history) {
 			s := settings
 			s.Model = CooldownLive
@@ -313,4 +314,43 @@ func TestCooldownIsMet(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"13:00 migration_in_progress", "14:00.5 cooldown", "20:00 cooldown", "28:59 cooldown"}, got)
+}
+
+// TestCooldownIsComputedAnew starts the descheduler anew, or changes its policy, while a cooldown holds: what it forgets ends the
+// cooldown early, what it is told makes it longer, and the decision says what really was.
+func TestCooldownIsComputedAnew(t *testing.T) {
+	t.Parallel()
+	settings := DeschedulerSettings{Cooldown: &CooldownSettings{15 * time.Minute, 6 * time.Hour, 48 * time.Hour}}
+	told := func(tell func(*history)) []string {
+		h := newHistory()
+		h.policy(0, settings)
+		h.hourly("SFF") // the third ends at 3:00 and holds for an hour
+		tell(h)
+		var out []string
+		for _, d := range h.decisions(100*time.Hour, "db", LayerCooldown) {
+			if d.Inputs.EndedAt.Sub(day) > 2*time.Hour+30*time.Minute {
+				out = append(out, fmt.Sprintf("%s %s %s, %d of %d until %s", short(d.DecidedAt), d.Verdict, d.Reason, d.Count, d.Inputs.TrueCount, short(d.Until)))
+			}
+		}
+		return out
+	}
+	undisturbed := told(func(*history) {})
+	require.Len(t, undisturbed, 2)
+	require.Contains(t, undisturbed[0], "holds migration_completed, 3 of 3")
+	restarted := told(func(h *history) { h.descheduler(3*time.Hour+10*time.Minute, "v0.34", true) })
+	require.Len(t, restarted, 3, restarted)
+	require.Equal(t, undisturbed[0], restarted[0])
+	require.Contains(t, restarted[1], "holds computed_anew, 1 of 3", "only the success is read; the failure on the VMI holds for the base")
+	require.Contains(t, restarted[2], "released expired, 1 of 3")
+	late := told(func(h *history) { h.descheduler(3*time.Hour+40*time.Minute, "v0.34", true) })
+	require.Len(t, late, 2, late)
+	require.Contains(t, late[1], "released expired, 1 of 3", "it is over with the start")
+	longer := told(func(h *history) {
+		h.policy(3*time.Hour+10*time.Minute, DeschedulerSettings{Cooldown: &CooldownSettings{time.Hour, 6 * time.Hour, 48 * time.Hour}})
+	})
+	require.Len(t, longer, 3, longer)
+	require.Contains(t, longer[1], "holds computed_anew, 3 of 3")
+	gone := told(func(h *history) { h.policy(3*time.Hour+10*time.Minute, DeschedulerSettings{}) })
+	require.Len(t, gone, 2, gone)
+	require.Contains(t, gone[1], "released over")
 }

@@ -30,6 +30,7 @@ const (
 // The reasons of decisions.
 const (
 	DecidedCompleted  = "migration_completed"   // a migration ended: a cooldown begins
+	DecidedAnew       = "computed_anew"         // the descheduler was started, or its policy changed, while it held
 	DecidedFailed     = "migration_failed"      // an attempt failed: a backoff begins
 	DecidedInProgress = "migration_in_progress" // an act met a running migration
 	DecidedCooldown   = "cooldown"              // an act met a cooldown
@@ -125,6 +126,8 @@ func (d *Decision) sentence() string {
 	switch {
 	case d.Verdict == VerdictHolds && d.Layer == LayerBackoff:
 		return fmt.Sprintf("KubeVirt waits %s before its next attempt, until %s (%s in a row).", span(time.Duration(d.Effective)), clock(d.Until), counted(d.Count, "failure"))
+	case d.Reason == DecidedAnew:
+		return fmt.Sprintf("The descheduler computes the cooldown anew, as it was started or its policy changed: %s, until %s%s.", span(time.Duration(d.Effective)), clock(d.Until), d.because())
 	case d.Verdict == VerdictHolds:
 		return fmt.Sprintf("The descheduler leaves it alone for %s, until %s%s.", span(time.Duration(d.Effective)), clock(d.Until), d.because())
 	case d.Verdict == VerdictBlocked && d.Reason == DecidedInProgress:

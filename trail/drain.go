@@ -136,7 +136,7 @@ func closedAt(closed []interval, at time.Time) (interval, bool) {
 }
 
 // drainActs gives what says that the node is being drained, in the order of their times: requests of programs that drain,
-// those of others while the node takes no pods, and evacuations that were attributed to a drain.
+// those of others while the node takes no pods, evacuations that were attributed to a drain, and the drain taint.
 func (n *node) drainActs(closed []interval) []drainAct {
 	var out []drainAct
 	for _, r := range n.Requests {
@@ -148,6 +148,15 @@ func (n *node) drainActs(closed []interval) []drainAct {
 	for _, e := range n.Evacuations {
 		if e.Trigger == TriggerDrain || e.Trigger == TriggerDrainTaint {
 			out = append(out, drainAct{e.ID, e.MarkedAt, e.RequesterClass, e.Requester})
+		}
+	}
+	for _, f := range n.facts {
+		if f.Kind == KindNodeTainted && n.env.isDrainTaint(f) { // it asks KubeVirt to move all that can
+			a := drainAct{id: f.ID, at: f.OccurredAt, class: RequesterUnknown}
+			if who := n.own.nodeChangedBy(f); who != nil {
+				a.who = who.User
+			}
+			out = append(out, a)
 		}
 	}
 	slices.SortStableFunc(out, func(a, b drainAct) int { return a.at.Compare(b.at) })

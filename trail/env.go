@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -262,6 +263,19 @@ func (e *Env) descheduler(at time.Time) (start time.Time, process *DeschedulerDe
 		}
 	}
 	return start, process
+}
+
+// deschedulerChanges gives the times at which the descheduler was started or its policy changed, in their order.
+func (e *Env) deschedulerChanges() []time.Time {
+	var out []time.Time
+	for _, f := range e.starts {
+		out = append(out, f.OccurredAt)
+	}
+	for _, p := range e.policies {
+		out = append(out, p.at)
+	}
+	slices.SortFunc(out, time.Time.Compare)
+	return out
 }
 
 // deschedulerKnown tells whether a descheduler is known to be at work in the cluster.

@@ -131,7 +131,14 @@ func (l Loop) name() string {
 	return fmt.Sprintf("%s (%s)", loopNames[l.Kind], l.Path)
 }
 
-func (l Loop) opening() string { return fmt.Sprintf("From here on: %s. %s", l.name(), l.Summary) }
+// opening tells that the loop begins; how it went on, its summary tells.
+func (l Loop) opening() string {
+	about := ""
+	if l.VMI != "" {
+		about = " around " + l.Namespace + "/" + l.VMI
+	}
+	return fmt.Sprintf("From here on this is a %s%s%s.", l.name(), about, on(l.Node))
+}
 
 func (l Loop) closing() string {
 	if l.Kind == LoopBudgetPinned && l.ClosedBy == LoopQuiet {

@@ -12,7 +12,7 @@ type Rows struct {
 	Placements  []*Placement
 	Evacuations []*Evacuation
 	Requests    []*EvictionRequest // the salient ones
-	Attempts    []*Migration       // from the node, of its evacuations
+	Migrations  []*Migration       // from the node
 	Decisions   []*Decision        // that hold a VM back
 }
 
@@ -21,7 +21,7 @@ func (r *Rows) Add(more Rows) {
 	r.Placements = append(r.Placements, more.Placements...)
 	r.Evacuations = append(r.Evacuations, more.Evacuations...)
 	r.Requests = append(r.Requests, more.Requests...)
-	r.Attempts = append(r.Attempts, more.Attempts...)
+	r.Migrations = append(r.Migrations, more.Migrations...)
 	r.Decisions = append(r.Decisions, more.Decisions...)
 }
 
@@ -31,7 +31,7 @@ func (e *Env) Around(s Subject, rows Rows) {
 	byTimeAnd(rows.Evacuations, func(e *Evacuation) (time.Time, FactID) { return e.MarkedAt, e.ID })
 	byTimeAnd(rows.Requests, func(r *EvictionRequest) (time.Time, FactID) { return r.RequestedAt, r.ID })
 	byTimeAnd(rows.Decisions, func(d *Decision) (time.Time, FactID) { return d.DecidedAt, d.ID })
-	slices.SortFunc(rows.Attempts, func(a, b *Migration) int {
+	slices.SortFunc(rows.Migrations, func(a, b *Migration) int {
 		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
 			return c
 		}
@@ -61,6 +61,7 @@ type node struct {
 	name       string
 	facts      []Fact
 	env        *Env
+	own        *Env // of the node\'s own facts
 	thresholds Thresholds
 	now        *moment
 	acts       []*EvictionRequest      // of the descheduler, that KubeVirt accepted or had accepted before
@@ -96,10 +97,10 @@ func (n *node) ofVMI(uid string) *Rows {
 // deriveNode derives what belongs to a node: its loops, its drains, and what the descheduler's counters say about it.
 func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	n := node{
-		Rows: env.rows[subject], name: subject.Name, facts: facts, env: env, thresholds: env.thresholds, now: now,
+		Rows: env.rows[subject], name: subject.Name, facts: facts, env: env, own: NewEnv(facts), thresholds: env.thresholds, now: now,
 		attempts: map[FactID][]*Migration{},
 	}
-	for _, m := range n.Attempts {
+	for _, m := range n.Migrations {
 		if m.EvacuationID != nil {
 			n.attempts[*m.EvacuationID] = append(n.attempts[*m.EvacuationID], m)
 		}
@@ -118,7 +119,7 @@ func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	d.Loops = append(d.Loops, pinned(n.Evacuations, env.slotLimits(limitPerNode), n.name, env, now)...)
 	d.Loops = byOpening(d.Loops)
 	d.Decisions = n.observedBlocks()
-	d.Timeline = byTime(slices.Concat((&speaker{env: NewEnv(facts)}).lines(facts), loopLines(d.Loops), drainLines(d.Drains)))
+	d.Timeline = byTime(slices.Concat((&speaker{env: n.own}).lines(facts), loopLines(d.Loops), drainLines(d.Drains)))
 	return d
 }
 

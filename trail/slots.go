@@ -114,10 +114,17 @@ func pinnedLoop(held []*Evacuation, limit int, node string, at time.Time, env *E
 	l := Loop{
 		ID: hashID("loop", string(LoopBudgetPinned), node, held[len(held)-1].ID.String()), Kind: LoopBudgetPinned, Node: node, OpenedAt: at,
 		Counts: map[string]int{"slots": limit, "held": len(held)},
-		Summary: fmt.Sprintf("Evacuations that do not end hold all %s %s (%s): the descheduler evicts nothing %s until one ends.",
-			plural(limit, "slot"), where, strings.Join(names, ", "), whose),
+		Summary: fmt.Sprintf("Evacuations that do not end hold %s %s (%s): the descheduler evicts nothing %s until one ends.",
+			allSlots(limit), where, strings.Join(names, ", "), whose),
 		Advice: adviceStuck(held[0], env.settings(at)),
 	}
 	l.prove(proof)
 	return l
+}
+
+func allSlots(n int) string {
+	if n == 1 {
+		return "the only slot"
+	}
+	return fmt.Sprintf("all %d slots", n)
 }
