@@ -1,0 +1,330 @@
+package trail
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// standing is how it stands with one VM.
+type standing struct {
+	*Cluster
+	d              Derived
+	namespace, vmi string
+}
+
+// on gives the VMs whose guests a node holds now, by their names.
+func (c *Cluster) on(node string) []standing {
+	var out []standing
+	for s, d := range c.Rows {
+		if p := placementNow(d); s.Kind == SubjectVMI && p != nil && p.Node == node {
+			out = append(out, standing{c, d, p.Namespace, p.VMI})
+		}
+	}
+	slices.SortFunc(out, func(a, b standing) int { return strings.Compare(a.namespace+"/"+a.vmi, b.namespace+"/"+b.vmi) })
+	return out
+}
+
+// placementNow gives where the guest runs, nil where it does not.
+func placementNow(d Derived) *Placement {
+	for i := range d.Placements {
+		if d.Placements[i].ToAt.IsZero() {
+			return &d.Placements[i]
+		}
+	}
+	return nil
+}
+
+func (s *standing) where() string {
+	if p := placementNow(s.d); p != nil {
+		return p.Node
+	}
+	return ""
+}
+
+// obstacles gives what is in the VM's way, at least one.
+func (s *standing) obstacles() []Obstacle {
+	p := placementNow(s.d)
+	if p == nil {
+		return []Obstacle{s.obstacle(ObstacleGone, cmp.Or(whereNow(s.d.Placements, s.Now), "nothing was seen of a VM that runs under this name"))}
+	}
+	if m := s.underWay(); m != nil {
+		return []Obstacle{s.obstacle(ObstacleMigrating, fmt.Sprintf("it is moving: %s is in phase %s since %s", m.label(), m.Phase, clock(m.phaseSince())))}
+	}
+	var out []Obstacle
+	if e := openEvacuation(s.d); e != nil {
+		out = s.marked(e, p)
+	} else {
+		out = s.unmarked(p)
+	}
+	if len(out) == 0 {
+		return []Obstacle{s.obstacle(ObstacleNobodyAsks, s.free())}
+	}
+	return out
+}
+
+func (s *standing) obstacle(kind ObstacleKind, text string) Obstacle {
+	return Obstacle{Kind: kind, Namespace: s.namespace, VMI: s.vmi, Text: strings.TrimSuffix(text, ".")}
+}
+
+// underWay gives the migration that has its target pod and is not over, nil where there is none.
+func (s *standing) underWay() *Migration {
+	for i := range s.d.Migrations {
+		if m := &s.d.Migrations[i]; m.FinishedAt.IsZero() && !m.SchedulingAt.IsZero() {
+			return m
+		}
+	}
+	return nil
+}
+
+// waitingOne gives the migration that has no target pod yet, nil where there is none.
+func (s *standing) waitingOne() *Migration {
+	for i := range s.d.Migrations {
+		if m := &s.d.Migrations[i]; m.FinishedAt.IsZero() && m.SchedulingAt.IsZero() {
+			return m
+		}
+	}
+	return nil
+}
+
+// marked gives what is in the way of a VM that KubeVirt is to move.
+func (s *standing) marked(e *Evacuation, p *Placement) []Obstacle {
+	asked := fmt.Sprintf("it is to leave %s since %s (%s ago), asked by %s", e.Node, clock(e.MarkedAt), span(s.Now.Sub(e.MarkedAt)), e.asker())
+	if e.Strategy == strategyExternal {
+		return []Obstacle{s.obstacle(ObstacleExternal, asked+", but its eviction strategy is External: KubeVirt makes no migration, the controller that owns the VM has to act")}
+	}
+	var out []Obstacle
+	if p.NotMigratable != "" {
+		out = append(out, s.obstacle(ObstacleNotMigratable, asked+", but it cannot be live-migrated any more: "+p.NotMigratable))
+	}
+	if e.FailedAttempts > 0 {
+		o := s.obstacle(ObstacleFailing, fmt.Sprintf("%s; KubeVirt has tried %s and failed%s", asked, times(e.FailedAttempts), s.causes(e)))
+		o.Reason = string(e.LastFailureClass)
+		out = append(out, o)
+	}
+	m := s.waitingOne()
+	switch {
+	case s.Now.Before(e.NextRetryAt):
+		text := fmt.Sprintf("KubeVirt waits after the failure: its next attempt comes not before %s, in %s", clock(e.NextRetryAt), span(e.NextRetryAt.Sub(s.Now)))
+		if held := heldAt(s.d.Decisions, LayerBackoff, s.Now); held != nil && held.Capped {
+			text += fmt.Sprintf("; it waits %s each time now, and will go on so without end", span(time.Duration(held.Effective)))
+		}
+		o := s.obstacle(ObstacleBackoff, text)
+		o.Until, o.Reason = e.NextRetryAt, string(WaitBackoff)
+		out = append(out, o)
+	case m != nil:
+		o := s.obstacle(ObstacleWaiting, fmt.Sprintf("%s%s waits since %s: %s", lead(out, asked), m.label(), clock(m.CreatedAt), waitText(m)))
+		o.Reason = string(m.WaitReason)
+		out = append(out, o)
+	case len(out) == 0:
+		out = append(out, s.obstacle(ObstacleWaiting, asked+"; KubeVirt has made no migration for it yet"))
+	}
+	return out
+}
+
+// lead opens a first sentence with who asked; later ones need not say it again.
+func lead(before []Obstacle, asked string) string {
+	if len(before) > 0 {
+		return ""
+	}
+	return asked + "; "
+}
+
+// causes tells why the attempts of an evacuation failed.
+func (s *standing) causes(e *Evacuation) string {
+	var mine []Migration
+	for _, m := range s.d.Migrations {
+		if m.EvacuationID != nil && *m.EvacuationID == e.ID {
+			mine = append(mine, m)
+		}
+	}
+	return causesOf(mine)
+}
+
+// unmarked gives what is in the way of a VM that nobody has KubeVirt move.
+func (s *standing) unmarked(p *Placement) []Obstacle {
+	var out []Obstacle
+	add := func(kind ObstacleKind, reason string, until time.Time, format string, args ...any) {
+		o := s.obstacle(kind, fmt.Sprintf(format, args...))
+		o.Reason, o.Until = reason, until
+		out = append(out, o)
+	}
+	if m := s.waitingOne(); m != nil {
+		add(ObstacleWaiting, string(m.WaitReason), time.Time{}, "%s%s waits since %s: %s", m.label(), by(m.Requester), clock(m.CreatedAt), waitText(m))
+	}
+	if p.NotMigratable != "" {
+		add(ObstacleNotMigratable, "", time.Time{}, "it cannot be live-migrated: %s%s", p.NotMigratable, s.refusal(p))
+	}
+	if m := s.givenUp(); m != nil {
+		add(ObstacleGivenUp, string(m.FailureClass), time.Time{}, "%s%s %s at %s (%s), and nobody tries again: it was made by hand, KubeVirt repeats only its own",
+			m.label(), by(m.Requester), ended(m.Outcome), clock(m.FinishedAt), m.whyFailed())
+	}
+	if !p.evictable() {
+		add(ObstacleStrategy, "", time.Time{}, "its eviction strategy %s does not ask to be moved: an eviction shuts it down", strategyText(p.Strategy))
+	}
+	if held := heldAt(s.d.Decisions, LayerCooldown, s.Now); held != nil {
+		add(ObstacleCooldown, string(LayerCooldown), held.Until, "the descheduler leaves it alone until %s (%s more): its cooldown is %s%s",
+			clock(held.Until), span(held.Until.Sub(s.Now)), span(time.Duration(held.Effective)), held.because())
+	}
+	if p.OptedOut {
+		add(ObstacleOptedOut, "", time.Time{}, "its pod asks the descheduler to leave it alone (prefer-no-eviction)")
+	}
+	if held := s.slotsHeld(p.Node); held != "" {
+		add(ObstacleSlots, "", time.Time{}, "%s", held)
+	}
+	return out
+}
+
+// refusal tells what came of the requests to evict a VM that cannot be migrated.
+func (s *standing) refusal(p *Placement) string {
+	var head *EvictionRequest
+	for i := range s.d.Requests {
+		r := &s.d.Requests[i]
+		if r.Answer == AnswerNotMigratable && r.VMIUID == p.VMIUID && r.RepeatOf == nil {
+			head = r
+		}
+	}
+	if head == nil {
+		return ""
+	}
+	text := fmt.Sprintf("; at %s %s asked to evict it", clock(head.RequestedAt), head.who())
+	if head.Repeats > 0 {
+		text += ", and again" + head.repeated()
+	}
+	return text + ": refused each time, as its strategy is " + strategyText(p.Strategy)
+}
+
+// givenUp gives the last migration if somebody made it by hand and it did not succeed.
+func (s *standing) givenUp() *Migration {
+	if n := len(s.d.Migrations); n > 0 {
+		m := &s.d.Migrations[n-1]
+		byHand := m.Trigger == TriggerUser || m.Trigger == TriggerNamedNode
+		if m.EvacuationID == nil && byHand && (m.Outcome == OutcomeFailed || m.Outcome == OutcomeAborted) {
+			return m
+		}
+	}
+	return nil
+}
+
+// slotsHeld says who holds the slots of the descheduler, if all are taken: of the node, or of the cluster. Empty where one
+// is free, or no limit is known.
+func (c *Cluster) slotsHeld(node string) string {
+	held, limit, where := c.slotHolders(node)
+	if len(held) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the descheduler may evict %s %s at a time, and %s", counted(limit, "VM"), where, holders(held, c.Now))
+}
+
+// slotHolders gives the evacuations that hold all slots of the descheduler, the oldest first: of the node, or else of the
+// cluster. None where one is free, or no limit is known.
+func (c *Cluster) slotHolders(node string) (held []*Evacuation, limit int, where string) {
+	policy := c.env.policy(c.Now)
+	if policy == nil {
+		return nil, 0, ""
+	}
+	var here, all []*Evacuation
+	for _, d := range c.Rows {
+		for i := range d.Evacuations {
+			if e := &d.Evacuations[i]; e.Outcome == "" && e.holdsSlot() {
+				all = append(all, e)
+				if e.Node == node {
+					here = append(here, e)
+				}
+			}
+		}
+	}
+	full := func(limit *int64, held []*Evacuation) bool {
+		return limit != nil && *limit > 0 && len(held) >= int(*limit)
+	}
+	switch {
+	case full(policy.LimitPerNode, here):
+		held, limit, where = here, int(*policy.LimitPerNode), "from "+node
+	case full(policy.LimitTotal, all):
+		held, limit, where = all, int(*policy.LimitTotal), "of the cluster"
+	}
+	slices.SortFunc(held, func(a, b *Evacuation) int {
+		return cmp.Or(a.MarkedAt.Compare(b.MarkedAt), strings.Compare(a.vm(), b.vm()))
+	})
+	return held, limit, where
+}
+
+// holders tells which evacuations hold slots, and since when.
+func holders(held []*Evacuation, now time.Time) string {
+	out := make([]string, 0, len(held))
+	for _, e := range held {
+		text := fmt.Sprintf("%s for %s", e.vm(), span(now.Sub(e.MarkedAt)))
+		if e.FailedAttempts > 0 {
+			text += fmt.Sprintf(" (%s)", counted(e.FailedAttempts, "failed attempt"))
+		}
+		out = append(out, text)
+	}
+	if len(held) == 1 {
+		return "its slot is held by " + out[0]
+	}
+	return "the slots are held by " + strings.Join(out, ", ")
+}
+
+// free says that nothing is in the way, and whether the descheduler could take the VM.
+func (s *standing) free() string {
+	text := "nothing is in its way: it can be live-migrated, and nobody asks for it"
+	if s.env.deschedulerKnown() {
+		text += "; the descheduler may, if its node is over the target"
+	}
+	return text
+}
+
+// drains says whether a drain waits for the VM.
+func (s *standing) drains() []string {
+	var text []string
+	for _, b := range s.node(s.where()).Blockers {
+		if b.Namespace != s.namespace || b.VMI != s.vmi {
+			continue
+		}
+		for _, d := range s.node(s.where()).Drains {
+			if d.ID == b.DrainID && d.Outcome == "" {
+				text = append(text, fmt.Sprintf("The drain of %s waits for it since %s (%s); KubeVirt will %s.", d.Node, clock(b.WaitingSince), b.Blocker, b.Next))
+			}
+		}
+	}
+	return text
+}
+
+// advice says what to do about the first obstacle that somebody can remove.
+func (s *standing) advice(obstacles []Obstacle) string {
+	e := openEvacuation(s.d)
+	for _, o := range obstacles {
+		switch o.Kind {
+		case ObstacleFailing, ObstacleExternal:
+			if e != nil {
+				return cmp.Or(e.advice(s.env.settings(s.Now)), adviceStuck(e, s.env.settings(s.Now)))
+			}
+		case ObstacleNotMigratable:
+			return "See why, and remove what keeps it from being live-migrated; else only stopping the VM empties the node:\n" +
+				fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.status.conditions[?(@.type==\"LiveMigratable\")]}'", s.namespace, s.vmi)
+		case ObstacleGivenUp:
+			lead := "Mend the cause and ask again:"
+			if o.Reason == string(FailureAborted) {
+				lead = "To ask again:"
+			}
+			return fmt.Sprintf("%s\n  virtctl migrate -n %s %s", lead, s.namespace, s.vmi)
+		case ObstacleOptedOut:
+			return fmt.Sprintf("To let the descheduler take it:\n  kubectl annotate vmi -n %s %s descheduler.alpha.kubernetes.io/prefer-no-eviction-", s.namespace, s.vmi)
+		case ObstacleSlots:
+			return s.adviceSlots()
+		case ObstacleGone, ObstacleMigrating, ObstacleWaiting, ObstacleBackoff, ObstacleStrategy, ObstacleCooldown, ObstacleNobodyAsks:
+		}
+	}
+	return ""
+}
+
+// adviceSlots says how the oldest evacuation that holds a slot is ended, if it fails again and again.
+func (s *standing) adviceSlots() string {
+	held, _, _ := s.slotHolders(s.where())
+	if len(held) == 0 {
+		return ""
+	}
+	return held[0].advice(s.env.settings(s.Now))
+}
