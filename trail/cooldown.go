@@ -34,8 +34,8 @@ type Completion struct {
 	StartedAt    time.Time // zero where unknown
 	EndedAt      time.Time // the source node's clock, 1 s resolution
 	Failed       bool
-	event        *FactID
-	forgotten    bool // it stands on the VMI, and is not in the memory of the descheduler
+	fact         *Fact // that showed it; nil where only the migration tells
+	forgotten    bool  // it stands on the VMI, and is not in the memory of the descheduler
 }
 
 // Cooldown is what the policy says after a migration.
@@ -112,7 +112,7 @@ func (d *DeschedulerDetail) reseeds() bool {
 // facts, or, where a gap hid those, by what the migrations kept of its state.
 func completionsOf(l *life, migrations []*migration) []Completion {
 	byUID := map[string]*Completion{}
-	add := func(uid, name string, d ResultDetail, event *FactID) {
+	add := func(uid, name string, d ResultDetail, fact *Fact) {
 		if d.EndedAt.IsZero() {
 			return
 		}
@@ -123,12 +123,12 @@ func completionsOf(l *life, migrations []*migration) []Completion {
 		}
 		c.Migration, c.StartedAt, c.EndedAt = cmp.Or(name, c.Migration), d.StartedAt, d.EndedAt
 		c.Failed = c.Failed || d.Failed
-		c.event = cmp.Or(event, c.event)
+		c.fact = cmp.Or(fact, c.fact)
 	}
 	for i := range l.facts {
 		f := &l.facts[i]
 		if d, ok := f.Detail.(*ResultDetail); ok && f.Kind == KindMigrationCompleted {
-			add(f.MigrationUID, f.Migration, *d, &f.ID)
+			add(f.MigrationUID, f.Migration, *d, f)
 		}
 	}
 	for _, m := range migrations {
@@ -225,7 +225,9 @@ func (c *cooling) begin(i int) (Decision, bool) {
 	}
 	d := c.decision(p, c.completions[:i+1], done.EndedAt)
 	d.ID = hashID("cooldown", c.life.uid, done.MigrationUID)
-	d.Verdict, d.Reason, d.EventID = VerdictHolds, DecidedCompleted, done.event
+	if d.Verdict, d.Reason = VerdictHolds, DecidedCompleted; done.fact != nil {
+		d.EventID, d.toldAt = &done.fact.ID, bestTime(*done.fact)
+	}
 	return d, true
 }
 
@@ -353,7 +355,7 @@ func (c *cooling) running(at time.Time) *migration {
 // released gives the decision that ends what this one began.
 func (d Decision) released(reason string, at time.Time, of string) Decision {
 	d.ID = hashID(reason, string(d.Layer), d.VMIUID, of)
-	d.Verdict, d.Reason, d.DecidedAt = VerdictReleased, reason, at
+	d.Verdict, d.Reason, d.DecidedAt, d.toldAt = VerdictReleased, reason, at, time.Time{}
 	return d
 }
 

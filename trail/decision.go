@@ -68,6 +68,8 @@ type Decision struct {
 	Origin    string    `json:"origin"`
 	Inputs    Inputs    `json:"inputs"`
 	EventID   *FactID   `json:"event_id,omitempty"` // of the fact that it follows from
+
+	toldAt time.Time // for reading: by the finest clock there is; zero: DecidedAt
 }
 
 // Inputs are what a decision was computed from, beyond its own columns.

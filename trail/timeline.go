@@ -49,7 +49,7 @@ func decisionLines(decisions []Decision) []Line {
 		if text := decisions[i].sentence(); text != "" {
 			d := decisions[i]
 			out = append(out, Line{
-				EventID: d.ID, At: d.DecidedAt, Kind: KindCooldownDecided, Reason: Reason(d.Reason), Namespace: d.Namespace, VMI: d.VMI,
+				EventID: d.ID, At: later(d.DecidedAt, d.toldAt), Kind: KindCooldownDecided, Reason: Reason(d.Reason), Namespace: d.Namespace, VMI: d.VMI,
 				VMIUID: d.VMIUID, Node: d.Node, Sentence: text,
 			})
 		}
