@@ -197,6 +197,7 @@ func (l list) found(n int) error {
 func writeJSON(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false) // it is read by people and programs, not put into a page
 	return e.Encode(v)
 }
 

@@ -70,6 +70,10 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 	if f.server.CutEvery < 0 || f.server.ExpireEvery < 0 || f.speed < 0 || f.delay < 0 {
 		return usagef("cut-every, expire-every, speed and audit-delay must not be negative")
 	}
+	thresholds, err := f.loops.thresholds()
+	if err != nil {
+		return err
+	}
 	log, err := f.log.logger(cmd)
 	if err != nil {
 		return err
@@ -85,10 +89,6 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 	}
 	defer s.Close()
 	if err := prepare(ctx, s, log); err != nil {
-		return err
-	}
-	thresholds, err := f.loops.thresholds()
-	if err != nil {
 		return err
 	}
 	p := player{thresholds: thresholds, store: s, log: log, metrics: metrics.New(prometheus.NewRegistry()), progress: cmd.ErrOrStderr()}

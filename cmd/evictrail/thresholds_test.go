@@ -1,0 +1,35 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// TestLoopThresholds plays a recording by thresholds of its own, and again by the usual ones: what the first gave is derived
+// anew, though no new fact comes.
+func TestLoopThresholds(t *testing.T) {
+	t.Parallel()
+	const query = "SELECT kind || ' ' || to_char(opened_at, 'HH24:MI:SS') AS loop FROM evictrail_v1.loops WHERE closed_by IS DISTINCT FROM 'refuted' ORDER BY opened_at"
+	loops := func(url string) []string {
+		var out []string
+		for _, r := range rows[map[string]string](t, url, query) {
+			out = append(out, r["loop"])
+		}
+		return out
+	}
+	url := storetest.NewURL(t)
+	play(t, url, "k-blocked-slot", "--loop-threshold", "failing_for=2m", "--loop-threshold", "failures=2")
+	require.Equal(t, []string{"endless_retry 00:49:41", "dual_retry 01:07:41"}, loops(url))
+	play(t, url, "k-blocked-slot")
+	require.Equal(t, []string{"endless_retry 00:57:41", "dual_retry 01:07:41"}, loops(url))
+
+	code, _, stderr := run(t, "play", "x", "--loop-threshold", "patience=1h", "--database-url", url)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "expected one of failure_recent, quiet, failures")
+	code, _, stderr = run(t, "run", "--loop-threshold", "moves=none", "--database-url", url)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "threshold moves=none: expected a positive number")
+}
