@@ -164,6 +164,11 @@ func livesOf(facts []Fact) []*life {
 		}
 	}
 	slices.SortStableFunc(lives, func(a, b *life) int { return a.createdAt.Compare(b.createdAt) })
+	for i, l := range lives { // a name is free before another VMI bears it
+		if i+1 < len(lives) && l.endLate && lives[i+1].createdAt.Before(l.endedAt) {
+			l.endedAt = lives[i+1].createdAt
+		}
+	}
 	return lives
 }
 
