@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +21,16 @@ LIMIT @limit`
 // DeriveDue derives again what time alone has changed up to a moment: loops that open after a while, cooldowns that run
 // out. It tells how many subjects that were.
 func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (int, error) {
-	for count := 0; ; {
+	return s.deriveDue(ctx, cluster, now, math.MaxInt)
+}
+
+// dueAtOnce bounds what is derived each time that a cluster is noted as alive: facts wait meanwhile.
+const dueAtOnce = 1000
+
+// deriveDue is DeriveDue for about so many subjects.
+func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, most int) (int, error) {
+	count := 0
+	for count < most {
 		rows, err := s.pool.Query(ctx, dueQuery, pgx.StrictNamedArgs{"cluster": cluster, "now": now, "limit": deriveBatch})
 		if err != nil {
 			return count, explain("read what is due", err)
@@ -38,6 +48,7 @@ func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (i
 		}
 		count += len(subjects)
 	}
+	return count, nil
 }
 
 // deriveAgain derives subjects as they stand at a time.

@@ -129,11 +129,11 @@ func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) ([]trail.
 	return c.store.Append(ctx, c.cluster, facts)
 }
 
-// Alive is Store.Alive, and derives again what time alone has changed.
+// Alive is Store.Alive, and derives again what time alone has changed; where that is much, the rest at the next times.
 func (c *ClusterStore) Alive(ctx context.Context, at time.Time) error {
 	if err := c.store.Alive(ctx, c.cluster, at); err != nil {
 		return err
 	}
-	_, err := c.store.DeriveDue(ctx, c.cluster, at)
+	_, err := c.store.deriveDue(ctx, c.cluster, at, dueAtOnce)
 	return err
 }

@@ -163,7 +163,10 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 		err = c.Flush(ctx)
 	}
 	stop()
-	return errors.Join(err, <-done)
+	if err = errors.Join(err, <-done); err == nil {
+		_, err = p.store.DeriveDue(ctx, cluster, clock.now())
+	}
+	return err
 }
 
 // reporter says how far it is every two seconds.
