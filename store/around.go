@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -30,14 +29,10 @@ FROM (
 ) AS s`
 )
 
-// share keeps other writers from adding facts to subjects until the transaction ends.
-func (d *derivation) share(ctx context.Context, subjects []trail.Subject) error {
-	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
-	if _, err := d.tx.Exec(ctx, shareSubjectsQuery, args); err != nil {
-		return explain("share subjects", err)
-	}
-	_, err := d.tx.Exec(ctx, lockSharedQuery, args)
-	return explain("share subjects", err)
+// share keeps other writers from adding facts to subjects until the transaction ends, and reads those that are there.
+func (d *derivation) share(ctx context.Context, subjects []trail.Subject) ([]trail.Fact, error) {
+	facts, err := d.lockAndRead(ctx, subjects, shareSubjectsQuery, lockSharedQuery)
+	return facts, explain("share subjects", err)
 }
 
 const launchersQuery = `
@@ -116,10 +111,7 @@ func (d *derivation) surrounding(ctx context.Context, wanted map[trail.Subject]b
 	if len(shared) == 0 {
 		return facts, nil
 	}
-	if err := d.share(ctx, shared); err != nil {
-		return nil, err
-	}
-	more, err := factsOf(ctx, d.tx, d.cluster, shared)
+	more, err := d.share(ctx, shared)
 	return append(facts, more...), err
 }
 
@@ -144,18 +136,19 @@ func (d *derivation) envAround(ctx context.Context, subjects []trail.Subject) (*
 			around[""] = &trail.Rows{}
 		}
 	}
+	var batch pgx.Batch
+	args := pgx.StrictNamedArgs{"cluster": d.cluster, "nodes": nodes}
 	if len(nodes) > 0 {
-		err = errors.Join(
-			collectAround(ctx, d, placementsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Placement { return &r.Placements }),
-			collectAround(ctx, d, evacuationsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }),
-			collectAround(ctx, d, requestsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.EvictionRequest { return &r.Requests }),
-			collectAround(ctx, d, migrationsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Migration { return &r.Migrations }),
-			collectAround(ctx, d, holdsOfNodesQuery, nodes, around, func(r *trail.Rows) *[]*trail.Decision { return &r.Decisions }),
-		)
+		batch.Queue(placementsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Placement { return &r.Placements }))
+		batch.Queue(evacuationsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
+		batch.Queue(requestsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.EvictionRequest { return &r.Requests }))
+		batch.Queue(migrationsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Migration { return &r.Migrations }))
+		batch.Queue(holdsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Decision { return &r.Decisions }))
 	}
-	if around[""] != nil && err == nil {
-		err = collectAround(ctx, d, stuckQuery, nodes, around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations })
+	if around[""] != nil {
+		batch.Queue(stuckQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
 	}
+	err = d.tx.SendBatch(ctx, &batch).Close()
 	for _, s := range subjects {
 		rows := around[""]
 		if s.Kind == trail.SubjectNode {
@@ -163,5 +156,5 @@ func (d *derivation) envAround(ctx context.Context, subjects []trail.Subject) (*
 		}
 		env.Around(s, *rows)
 	}
-	return env, err
+	return env, explain("read rows of nodes", err)
 }

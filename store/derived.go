@@ -62,15 +62,27 @@ func (d *derivation) hold(ctx context.Context, subjects []trail.Subject) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	_, err := d.tx.Exec(ctx, holdSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(fresh)})
-	if err != nil {
-		return explain("take subjects", err)
-	}
-	facts, err := factsOf(ctx, d.tx, d.cluster, fresh)
+	facts, err := d.lockAndRead(ctx, fresh, holdSubjectsQuery)
 	for _, f := range facts {
 		d.facts[f.Subject] = append(d.facts[f.Subject], f)
 	}
-	return err
+	return explain("take subjects", err)
+}
+
+// lockAndRead locks subjects by statements and then reads their facts, in one round trip: each statement sees what was
+// committed before it began.
+func (d *derivation) lockAndRead(ctx context.Context, subjects []trail.Subject, locks ...string) ([]trail.Fact, error) {
+	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
+	var batch pgx.Batch
+	for _, lock := range locks {
+		batch.Queue(lock, args)
+	}
+	var facts []trail.Fact
+	batch.Queue(factsOfSubjectsQuery, args).Query(func(rows pgx.Rows) (err error) {
+		facts, err = collectFacts(rows, d.cluster)
+		return err
+	})
+	return facts, d.tx.SendBatch(ctx, &batch).Close()
 }
 
 // missing gives the facts that are not stored yet, each once, and takes them in.

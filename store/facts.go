@@ -284,12 +284,17 @@ func factsBy(ctx context.Context, q queryer, cluster, query string, args pgx.Str
 	if err != nil {
 		return nil, explain("read facts", err)
 	}
-	facts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Fact, error) {
+	facts, err := collectFacts(rows, cluster)
+	return facts, explain("read facts", err)
+}
+
+// collectFacts reads facts of one cluster out of rows of factColumns.
+func collectFacts(rows pgx.Rows, cluster string) ([]trail.Fact, error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Fact, error) {
 		r, err := pgx.RowToStructByName[factRow](row)
 		if err != nil {
 			return trail.Fact{}, err
 		}
 		return factFromRow(cluster, r)
 	})
-	return facts, explain("read facts", err)
 }

@@ -224,8 +224,7 @@ WHERE cluster = @cluster
 SELECT '', to_jsonb(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
-  AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes')
-  AND @nodes::text[] IS NOT NULL`
+  AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes')`
 )
 
 // nodeRow is a row that touches a node.
@@ -235,19 +234,17 @@ type nodeRow struct {
 }
 
 // collectAround reads rows that touch nodes into what is known of each node.
-func collectAround[R any](ctx context.Context, d *derivation, query string, nodes []string, around map[string]*trail.Rows, into func(*trail.Rows) *[]*R) error {
-	rows, err := d.tx.Query(ctx, query, pgx.StrictNamedArgs{"cluster": d.cluster, "nodes": nodes})
-	if err != nil {
-		return explain("read rows of nodes", err)
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[nodeRow])
-	for i := range all {
-		var r R
-		if err := json.Unmarshal(all[i].Row, &r); err != nil {
-			return fmt.Errorf("read rows of nodes: %w", err)
+func collectAround[R any](around map[string]*trail.Rows, into func(*trail.Rows) *[]*R) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[nodeRow])
+		for i := range all {
+			var r R
+			if err := json.Unmarshal(all[i].Row, &r); err != nil {
+				return err
+			}
+			list := into(around[all[i].Node])
+			*list = append(*list, &r)
 		}
-		list := into(around[all[i].Node])
-		*list = append(*list, &r)
+		return err
 	}
-	return explain("read rows of nodes", err)
 }
