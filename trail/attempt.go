@@ -86,7 +86,7 @@ func (l *life) unmarkedEvacuation(m *migration, migrations []*migration, env *En
 			e.Requester = who.User // no eviction was requested, so that the class stays unknown
 			e.Evidence += "; " + who.actor() + " set the taint"
 		}
-	case m.listed || env.blind(m.CreatedAt) || m.spec.Priority == "system-critical" || m.spec.Priority == "system-maintenance":
+	case m.listed || env.blind(m.CreatedAt) || m.spec.Priority == priorityCritical || m.spec.Priority == priorityMaintenance:
 		e.MarkedBy = MarkedByMigration
 		a := attributeMark(Fact{Node: e.Node, OccurredAt: m.CreatedAt}, m.markDetail(), env)
 		e.Trigger, e.RequesterClass, e.Confidence, e.Evidence = a.trigger, a.class, ConfidenceInferred, a.evidence+"; the mark itself was not seen"
@@ -100,7 +100,7 @@ func (l *life) unmarkedEvacuation(m *migration, migrations []*migration, env *En
 
 // markDetail is what the priority, which only virt-controller may write, tells of a mark that was not seen.
 func (m *migration) markDetail() *MarkDetail {
-	if m.spec.Priority == "system-maintenance" {
+	if m.spec.Priority == priorityMaintenance {
 		return &MarkDetail{Source: "descheduler"}
 	}
 	return &MarkDetail{}

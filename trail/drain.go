@@ -373,13 +373,6 @@ func (n *node) lastRequest(p *Placement, at time.Time) *EvictionRequest {
 	return last
 }
 
-// The eviction strategies of a VMI. An empty one is None.
-const (
-	strategyNone       = "None"
-	strategyMigrate    = "LiveMigrate"
-	strategyIfPossible = "LiveMigrateIfPossible"
-)
-
 // evictable tells whether the guest's strategy asks to be moved.
 func (p *Placement) evictable() bool {
 	return p.Strategy == strategyMigrate || p.Strategy == strategyIfPossible || p.Strategy == strategyExternal

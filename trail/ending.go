@@ -77,9 +77,9 @@ func (e ending) whyAllowed() string {
 	switch e.strategy {
 	case "":
 		return "as the VM has no eviction strategy."
-	case "None":
+	case strategyNone:
 		return "as its strategy is None."
-	case "LiveMigrateIfPossible":
+	case strategyIfPossible:
 		return "as its strategy is LiveMigrateIfPossible and it could not be live-migrated."
 	}
 	return "although its strategy is " + e.strategy + ": was its webhook away?"

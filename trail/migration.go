@@ -26,6 +26,13 @@ type MigrationObservation struct {
 	Receive        string // spec.receive.migrationID: the target half
 }
 
+// The priorities of a migration (reference: kubevirt-signals §3.1).
+const (
+	priorityUser        = "user-triggered"
+	priorityCritical    = "system-critical"
+	priorityMaintenance = "system-maintenance" // the descheduler asked for it
+)
+
 // The phases of a migration (reference: kubevirt-signals §3.3). Others are recorded as they come.
 const (
 	PhasePending         = "Pending"

@@ -305,12 +305,6 @@ func (n *node) backoffBefore(m *Migration) time.Time {
 	return until
 }
 
-// priorityMaintenance is the priority of migrations that the descheduler asked for.
-const priorityMaintenance = "system-maintenance"
-
-// strategyExternal is the eviction strategy that leaves moving the VM to its owner.
-const strategyExternal = "External"
-
 func dualSummary(e *Evacuation, failed, again int, others []string, last *Migration) string {
 	text := fmt.Sprintf("Two controllers work against each other on %s: KubeVirt failed %s to move %s (lastly: %s) and tries on, while the descheduler",
 		e.Node, times(failed), e.vm(), last.whyShort())

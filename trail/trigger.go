@@ -114,7 +114,7 @@ func attributeMigration(m *migration, l *life) attribution {
 	case m.evacuation != nil:
 		e := m.evacuation
 		return attribution{e.Trigger, e.RequesterClass, e.Confidence, e.Evidence}
-	case d.Evacuation && d.Priority == "system-maintenance":
+	case d.Evacuation && d.Priority == priorityMaintenance:
 		return attribution{trigger: TriggerDescheduler, confidence: ConfidenceAsserted, evidence: "spec.priority system-maintenance"}
 	case d.Evacuation:
 		return attribution{trigger: TriggerUnknown, confidence: ConfidenceUnknown, evidence: "annotation kubevirt.io/evacuationMigration without a mark or drain taint"}
@@ -133,9 +133,9 @@ func attributeMigration(m *migration, l *life) attribution {
 // attributeUpdate tells a hot-plug from an update of the launcher: both come from KubeVirt's workload updater.
 func attributeUpdate(m *migration, l *life) attribution {
 	switch m.spec.Priority {
-	case "user-triggered":
+	case priorityUser:
 		return attribution{trigger: TriggerHotplug, confidence: ConfidenceAsserted, evidence: "spec.priority user-triggered"}
-	case "system-critical":
+	case priorityCritical:
 		return attribution{trigger: TriggerWorkloadUpdate, confidence: ConfidenceAsserted, evidence: "spec.priority system-critical"}
 	}
 	for _, c := range []string{ConditionHotVCPUChange, ConditionHotMemoryChange, ConditionMigrationRequired} {

@@ -31,6 +31,14 @@ const (
 	whatCondition = "condition/"
 )
 
+// The eviction strategies of a VMI. An empty one is None.
+const (
+	strategyNone       = "None"
+	strategyMigrate    = "LiveMigrate"
+	strategyIfPossible = "LiveMigrateIfPossible"
+	strategyExternal   = "External" // leaves moving the VM to its owner
+)
+
 // The condition types of a VMI that are recorded (reference: kubevirt-signals §5.4).
 const (
 	ConditionLiveMigratable    = "LiveMigratable"
