@@ -217,12 +217,7 @@ func (e Evacuation) askedAgain(requests []EvictionRequest) []string {
 // story tells an evacuation from its request on.
 func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
 	text := append(e.asked(d.Requests, seen), e.askedAgain(d.Requests)...)
-	var mine []Migration
-	for _, m := range d.Migrations {
-		if m.EvacuationID != nil && *m.EvacuationID == e.ID {
-			mine = append(mine, m)
-		}
-	}
+	mine := d.attemptsOf(e.ID)
 	text = append(text, e.attemptsSoFar(mine)...)
 	switch e.Outcome {
 	case OutcomeMigrated:
@@ -235,6 +230,17 @@ func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
 		text = append(text, e.stillOpen(mine, now)...)
 	}
 	return text
+}
+
+// attemptsOf gives the migrations that belong to an evacuation, in the order of their creation.
+func (d *Derived) attemptsOf(evacuation FactID) []Migration {
+	var mine []Migration
+	for _, m := range d.Migrations {
+		if m.EvacuationID != nil && *m.EvacuationID == evacuation {
+			mine = append(mine, m)
+		}
+	}
+	return mine
 }
 
 // attemptsSoFar tells how often KubeVirt tried and why it failed, each cause once with its count.

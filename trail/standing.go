@@ -134,13 +134,7 @@ func lead(before []Obstacle, asked string) string {
 
 // causes tells why the attempts of an evacuation failed.
 func (s *standing) causes(e *Evacuation) string {
-	var mine []Migration
-	for _, m := range s.d.Migrations {
-		if m.EvacuationID != nil && *m.EvacuationID == e.ID {
-			mine = append(mine, m)
-		}
-	}
-	return causesOf(mine)
+	return causesOf(s.d.attemptsOf(e.ID))
 }
 
 // unmarked gives what is in the way of a VM that nobody has KubeVirt move.
