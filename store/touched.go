@@ -146,7 +146,7 @@ func (d *derivation) waiting(ctx context.Context, slots []slotTimes, but []trail
 }
 
 const slotsQuery = `
-SELECT migration_uid, migration, coalesce(source_node, ''), scheduling_at, finished_at
+SELECT migration_uid, coalesce(source_node, ''), scheduling_at, finished_at
 FROM evictrail.migrations
 WHERE cluster = @cluster
   AND scheduling_at IS NOT NULL
@@ -176,7 +176,7 @@ func (d *derivation) explainQueue(ctx context.Context, subjects []trail.Subject,
 	others, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Slot, error) {
 		var s trail.Slot
 		var end *time.Time
-		err := row.Scan(&s.MigrationUID, &s.Migration, &s.Node, &s.From, &end)
+		err := row.Scan(&s.MigrationUID, &s.Node, &s.From, &end)
 		if end != nil {
 			s.To = *end
 		}
@@ -185,8 +185,9 @@ func (d *derivation) explainQueue(ctx context.Context, subjects []trail.Subject,
 	if err != nil {
 		return explain("read who held the slots", err)
 	}
+	slots = append(slots, others...)
 	for i := range derived {
-		derived[i].ExplainQueue(append(slots, others...), env)
+		derived[i].ExplainQueue(slots, env)
 	}
 	return nil
 }

@@ -34,14 +34,8 @@ func backoffAfter(m *migration, migrations []*migration) (wait time.Duration, fa
 // backsOff tells the migrations that KubeVirt's controllers make: those of users are never held back.
 func (m *migration) backsOff() bool { return m.spec.Evacuation || m.spec.WorkloadUpdate }
 
-// decideBackoffs gives the decisions of KubeVirt's backoff about one VMI.
-func decideBackoffs(l *life, all []*migration, env *Env, now *moment) []Decision {
-	var mine []*migration
-	for _, m := range all {
-		if m.VMIUID == l.uid {
-			mine = append(mine, m)
-		}
-	}
+// decideBackoffs gives the decisions of KubeVirt's backoff about one VMI, whose migrations they are.
+func decideBackoffs(l *life, mine []*migration, env *Env, now *moment) []Decision {
 	var out []Decision
 	for i, m := range mine {
 		if m.Outcome != OutcomeFailed || !m.backsOff() || m.spec.WorkloadUpdate && !m.spec.Evacuation && !env.delaysUpdates(m.FinishedAt) {

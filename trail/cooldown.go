@@ -109,7 +109,7 @@ func (d *DeschedulerDetail) reseeds() bool {
 }
 
 // completionsOf gives the ends of migrations that the VMI showed, in their order, each migration once: by the VMI's own
-// facts, or, where a gap hid those, by what the migrations kept of its state.
+// facts, or, where a gap hid those, by what its migrations kept of its state.
 func completionsOf(l *life, migrations []*migration) []Completion {
 	byUID := map[string]*Completion{}
 	add := func(uid, name string, d ResultDetail, fact *Fact) {
@@ -132,9 +132,7 @@ func completionsOf(l *life, migrations []*migration) []Completion {
 		}
 	}
 	for _, m := range migrations {
-		if m.VMIUID == l.uid {
-			add(m.UID, m.Name, m.result, nil)
-		}
+		add(m.UID, m.Name, m.result, nil)
 	}
 	out := make([]Completion, 0, len(byUID))
 	for _, c := range byUID {
@@ -154,14 +152,9 @@ type cooling struct {
 	migrations  []*migration // of the VMI
 }
 
-// decideCooldowns gives the decisions of the descheduler's cooldown about one VMI.
+// decideCooldowns gives the decisions of the descheduler's cooldown about one VMI, whose migrations they are.
 func decideCooldowns(l *life, migrations []*migration, requests []*request, env *Env, m *moment) []Decision {
-	c := cooling{life: l, env: env, completions: completionsOf(l, migrations)}
-	for _, x := range migrations {
-		if x.VMIUID == l.uid {
-			c.migrations = append(c.migrations, x)
-		}
-	}
+	c := cooling{life: l, env: env, completions: completionsOf(l, migrations), migrations: migrations}
 	var out []Decision
 	for i := range c.completions {
 		d, ok := c.begin(i)

@@ -56,27 +56,29 @@ func derive(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 // deriveVMI derives everything of one VM: its lives (one per VMI UID), its migrations, and the evacuations that own
 // some of them as attempts.
 func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
-	lives := livesOf(facts)
+	pods := launchersOf(facts)
+	lives := livesOf(facts, pods)
 	migrations := migrationsOf(facts, lives)
 	for _, l := range lives {
 		l.placements = placementsOf(l, migrations, facts)
 		l.evacuations = markedEvacuations(l, env)
-		l.splitRemarked(facts, env)
+		l.splitRemarked(pods, env)
 	}
 	assignAttempts(lives, migrations, env)
-	requests := tellRequests(facts, lives, env)
+	requests := tellRequests(pods, lives, env)
 	attribute(lives, migrations, facts, env)
 	classify(lives, migrations, facts)
-	endPlacements(lives, facts, requests)
+	endPlacements(lives, pods, requests)
 	var d Derived
 	for _, l := range lives {
-		d.Decisions = slices.Concat(d.Decisions, decideCooldowns(l, migrations, requests, env, now), decideBackoffs(l, migrations, env, now))
+		own := l.own(migrations)
+		d.Decisions = slices.Concat(d.Decisions, decideCooldowns(l, own, requests, env, now), decideBackoffs(l, own, env, now))
 		d.Loops = append(d.Loops, bouncing(l, migrations, env.thresholds, now)...)
 		summarize(l, migrations, facts)
 	}
 	inOrder(d.Decisions)
 	byOpening(d.Loops)
-	explainWaits(lives, migrations, facts, now)
+	explainWaits(lives, migrations, pods, now)
 	for _, r := range requests {
 		d.Requests = append(d.Requests, r.EvictionRequest)
 	}
@@ -132,7 +134,7 @@ type life struct {
 }
 
 // livesOf tells the VMI objects of one name apart. They come in the order of their creation.
-func livesOf(facts []Fact) []*life {
+func livesOf(facts []Fact, pods map[string]*launcher) []*life {
 	byUID := map[string]*life{}
 	var lives []*life
 	for _, f := range facts {
@@ -153,7 +155,6 @@ func livesOf(facts []Fact) []*life {
 			l.endedAt, l.endSeen, l.endLate = f.OccurredAt, f.ObservedAt, f.Late && f.Clock == ClockObserver
 		}
 	}
-	pods := launchersOf(facts)
 	for _, l := range lives {
 		slices.SortStableFunc(l.facts, byVersion)
 		if l.createdAt.IsZero() {
@@ -182,6 +183,17 @@ func lifeAt(lives []*life, at time.Time) *life {
 		}
 	}
 	return found
+}
+
+// own gives those of some migrations that are of this VMI, in their order.
+func (l *life) own(all []*migration) []*migration {
+	var own []*migration
+	for _, m := range all {
+		if m.VMIUID == l.uid {
+			own = append(own, m)
+		}
+	}
+	return own
 }
 
 func lifeOf(lives []*life, uid string) *life {

@@ -105,10 +105,10 @@ func markedEvacuations(l *life, env *Env) []*evacuation {
 
 // splitRemarked tells apart the evacuations that a gap made one: a request that was answered as having marked the VMI proves
 // that no mark was there just before. The earlier evacuation ended when somebody cancelled it, at the latest then.
-func (l *life) splitRemarked(facts []Fact, env *Env) {
+func (l *life) splitRemarked(pods map[string]*launcher, env *Env) {
 	for i := 0; i < len(l.evacuations); i++ {
 		e := l.evacuations[i]
-		again := l.markedAgain(e, facts, env)
+		again := l.markedAgain(e, pods, env)
 		if again == nil {
 			continue
 		}
@@ -122,12 +122,12 @@ func (l *life) splitRemarked(facts []Fact, env *Env) {
 
 // markedAgain finds the first request that left a mark while the evacuation seems to have been open, long after its own. It
 // must lie behind a gap: else the watch has seen that the mark never went.
-func (l *life) markedAgain(e *evacuation, facts []Fact, env *Env) *Fact {
+func (l *life) markedAgain(e *evacuation, pods map[string]*launcher, env *Env) *Fact {
 	var first *Fact
 	if !env.blindBetween(e.MarkedAt, e.EndedAt) {
 		return nil
 	}
-	for _, p := range launchersOf(facts) {
+	for _, p := range pods {
 		asked := env.requests(p.subject())
 		for i := range asked {
 			f := &asked[i]

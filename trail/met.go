@@ -8,8 +8,7 @@ import (
 
 // tellRequests tells the requests on the pods of one VM and what each did: which mark it left, which evacuation it met,
 // whether it shut the VM down. Marks that no request explains give one of their own.
-func tellRequests(facts []Fact, lives []*life, env *Env) []*request {
-	pods := launchersOf(facts)
+func tellRequests(pods map[string]*launcher, lives []*life, env *Env) []*request {
 	var requests []*request
 	for _, p := range pods {
 		requests = append(requests, requestsOf(env.requests(p.subject()))...)

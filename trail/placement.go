@@ -132,8 +132,7 @@ func (l *life) nodeAt(at time.Time) string {
 }
 
 // endPlacements says why each guest that ended did.
-func endPlacements(lives []*life, facts []Fact, requests []*request) {
-	pods := launchersOf(facts)
+func endPlacements(lives []*life, pods map[string]*launcher, requests []*request) {
 	for _, l := range lives {
 		n := len(l.placements)
 		for _, f := range l.facts {

@@ -49,16 +49,15 @@ const (
 
 // Slot is the time in which a migration counts against KubeVirt's limits: from its target pod on to its end.
 type Slot struct {
-	MigrationUID string    `json:"migration_uid"`
-	Migration    string    `json:"migration"`
-	Node         string    `json:"node"` // that the guest leaves
-	From         time.Time `json:"from"`
-	To           time.Time `json:"to,omitzero"` // zero while it runs
+	MigrationUID string
+	Node         string // that the guest leaves
+	From         time.Time
+	To           time.Time // zero while it runs
 }
 
 // slot gives the time in which a migration counts against the limits; false where it does not.
 func (m Migration) slot() (Slot, bool) {
-	return Slot{m.UID, m.Name, m.SourceNode, m.SchedulingAt, m.FinishedAt}, !m.SchedulingAt.IsZero()
+	return Slot{m.UID, m.SourceNode, m.SchedulingAt, m.FinishedAt}, !m.SchedulingAt.IsZero()
 }
 
 // waited is how a migration's time without a target pod divides up.
@@ -75,8 +74,7 @@ type waitSpan struct {
 
 // explainWaits says of each migration of a VM why it waits or waited, as far as its own facts tell. What they leave open
 // counts as queued until explainQueue has seen who held the slots.
-func explainWaits(lives []*life, migrations []*migration, facts []Fact, now *moment) {
-	pods := launchersOf(facts)
+func explainWaits(lives []*life, migrations []*migration, pods map[string]*launcher, now *moment) {
 	for i, m := range migrations {
 		from, to := m.CreatedAt, m.tookSlot()
 		if m.decentralized() {
@@ -91,8 +89,8 @@ func explainWaits(lives []*life, migrations []*migration, facts []Fact, now *mom
 		if !now.reached(from.Add(waitNoticed)) || to.Sub(from) < waitNoticed {
 			continue
 		}
-		w := waiting{m: m, life: lifeOf(lives, m.VMIUID), pods: pods, before: migrations[:i]}
-		m.waited.spans = w.divide(interval{from, to})
+		w := &waiting{m: m, life: lifeOf(lives, m.VMIUID), pods: pods, before: migrations[:i]}
+		m.waited.spans = m.waited.divide(interval{from, to}, w)
 		if m.waited.goesOn {
 			w.wakeAt(now)
 		}
@@ -121,22 +119,28 @@ type waiting struct {
 	before []*migration // those created before it, of the same VM
 }
 
+// waitReasons tells why a migration waits, from where its reason may have changed.
+type waitReasons interface {
+	changes() []time.Time // in any order
+	reasonAt(t time.Time) (WaitReason, string)
+}
+
 // divide tells, for each part of the time, why the migration waited; while it waits, also for the moment itself.
-func (w *waiting) divide(whole interval) []waitSpan {
+func (w waited) divide(whole interval, by waitReasons) []waitSpan {
 	times := []time.Time{whole.from}
-	for _, t := range w.changes() {
-		if t.After(whole.from) && (t.Before(whole.to) || t.Equal(whole.to) && w.m.waited.goesOn) {
+	for _, t := range by.changes() {
+		if t.After(whole.from) && (t.Before(whole.to) || t.Equal(whole.to) && w.goesOn) {
 			times = append(times, t)
 		}
 	}
 	slices.SortFunc(times, time.Time.Compare)
-	var spans []waitSpan
+	spans := make([]waitSpan, 0, len(times))
 	for i, t := range times {
 		end := whole.to
 		if i+1 < len(times) {
 			end = times[i+1]
 		}
-		reason, detail := w.reasonAt(t)
+		reason, detail := by.reasonAt(t)
 		spans = append(spans, waitSpan{interval{t, end}, reason, detail})
 	}
 	return spans
@@ -281,7 +285,7 @@ func (d *Derived) ExplainQueue(slots []Slot, env *Env) {
 				if m.waited.goesOn && i == len(m.waited.spans)-1 {
 					d.NextAt = q.next(s.to, d.NextAt)
 				}
-				spans = append(spans, q.divide(s)...)
+				spans = append(spans, m.waited.divide(s.interval, q)...)
 			} else {
 				spans = append(spans, s)
 			}
@@ -302,31 +306,16 @@ type queue struct {
 // next gives the first time after now at which a slot begins or ends, or another if that comes before.
 func (q queue) next(now, next time.Time) time.Time {
 	m := moment{now, next}
-	for _, slot := range q.slots {
-		m.reached(slot.From)
-		m.reached(slot.To)
+	for _, t := range q.changes() {
+		m.reached(t)
 	}
 	return m.next
 }
 
-func (q queue) divide(s waitSpan) []waitSpan {
-	times := []time.Time{s.from}
+func (q queue) changes() []time.Time {
+	out := make([]time.Time, 0, 2*len(q.slots))
 	for _, slot := range q.slots {
-		for _, t := range []time.Time{slot.From, slot.To} {
-			if t.After(s.from) && (t.Before(s.to) || t.Equal(s.to) && q.m.waited.goesOn) {
-				times = append(times, t)
-			}
-		}
-	}
-	slices.SortFunc(times, time.Time.Compare)
-	var out []waitSpan
-	for i, t := range times {
-		part := waitSpan{interval: interval{t, s.to}}
-		if i+1 < len(times) {
-			part.to = times[i+1]
-		}
-		part.reason, part.detail = q.reasonAt(t)
-		out = append(out, part)
+		out = append(out, slot.From, slot.To)
 	}
 	return out
 }
