@@ -1,32 +1,135 @@
 package metrics
 
-// The names of the metrics about the pipeline. They are a contract: a renamed metric is a change in CHANGELOG.md.
+// The names of what is counted when it is stored: what happened to VMs. Each is counted once, by the replica that stored it.
 const (
-	FactsTotal                 = "evictrail_facts_total"
-	CommitLagSeconds           = "evictrail_commit_lag_seconds"
-	StoreUp                    = "evictrail_store_up"
-	StoreErrorsTotal           = "evictrail_store_errors_total"
-	StoreWriteDurationSeconds  = "evictrail_store_write_duration_seconds"
-	WatchLastActivityTimestamp = "evictrail_watch_last_activity_timestamp_seconds"
-	WatchRestartsTotal         = "evictrail_watch_restarts_total"
-	WatchSynced                = "evictrail_watch_synced"
-	TrackedObjects             = "evictrail_tracked_objects"
-	QueueLength                = "evictrail_queue_length"
-	AuditEventsTotal           = "evictrail_audit_events_total"
-	AuditLastEventTimestamp    = "evictrail_audit_last_event_timestamp_seconds"
-	AuditEnabled               = "evictrail_audit_enabled"
-	AdmissionReviewsTotal      = "evictrail_admission_reviews_total"
-	ScrapesTotal               = "evictrail_scrapes_total"
+	EvictionRequestsTotal         = "evictrail_eviction_requests_total"
+	EvacuationsStartedTotal       = "evictrail_evacuations_started_total"
+	EvacuationsEndedTotal         = "evictrail_evacuations_ended_total"
+	EvacuationDurationSeconds     = "evictrail_evacuation_duration_seconds"
+	PhaseTransitionsTotal         = "evictrail_migration_phase_transitions_total"
+	MigrationsTotal               = "evictrail_migrations_total"
+	PostCopyFailuresTotal         = "evictrail_migration_postcopy_failures_total"
+	MigrationDurationSeconds      = "evictrail_migration_duration_seconds"
+	MigrationPhaseDurationSeconds = "evictrail_migration_phase_duration_seconds"
+	MigrationQueueWaitSeconds     = "evictrail_migration_queue_wait_seconds"
+	CooldownDecisionsTotal        = "evictrail_cooldown_decisions_total"
+	EffectiveCooldownSeconds      = "evictrail_effective_cooldown_seconds"
+	EvictionBlocksTotal           = "evictrail_eviction_blocks_total"
+	LoopsTotal                    = "evictrail_loops_total"
+)
+
+// The names of what is read from the database: how it stands with the cluster. Every replica tells the same.
+const (
+	NodeEvacuationsMarked   = "evictrail_node_evacuations_marked"
+	NodeEvacuationsRetrying = "evictrail_node_evacuations_retrying"
+	VMIMarkedTimestamp      = "evictrail_vmi_evacuation_marked_timestamp_seconds"
+	VMIAnnotationPresent    = "evictrail_vmi_evacuation_annotation_present"
+	VMIFailedAttempts       = "evictrail_vmi_evacuation_failed_attempts"
+	VMINextRetryTimestamp   = "evictrail_vmi_evacuation_next_retry_timestamp_seconds"
+	MigrationFailingVMIs    = "evictrail_migration_failing_vmis"
+	MigrationsPending       = "evictrail_migrations_pending"
+	MigrationPendingOldest  = "evictrail_migration_pending_oldest_timestamp_seconds"
+	MigrationsRunning       = "evictrail_migrations_running"
+	NodeMigrations          = "evictrail_node_migrations"
+	MigrationLimit          = "evictrail_migration_limit"
+	VMIPingPongReturns      = "evictrail_vmi_pingpong_returns"
+	VMIMigrationsRecent     = "evictrail_vmi_migrations_recent"
+	VMICooldownSeconds      = "evictrail_vmi_cooldown_seconds"
+	VMICooldownUntil        = "evictrail_vmi_cooldown_until_timestamp_seconds"
+	NodeVMIs                = "evictrail_node_vmis"
+	NodeVMIsInCooldown      = "evictrail_node_vmis_in_cooldown"
+	CooldownConfigSeconds   = "evictrail_cooldown_config_seconds"
+	SlotsInUse              = "evictrail_descheduler_slots_in_use"
+	SlotOldestTimestamp     = "evictrail_descheduler_slot_oldest_timestamp_seconds"
+	SlotsLimit              = "evictrail_descheduler_slots_limit"
+	NodeDraining            = "evictrail_node_draining"
+	NodeDrainStart          = "evictrail_node_drain_start_timestamp_seconds"
+	NodeDrainRemaining      = "evictrail_node_drain_remaining_vmis"
+	VMIDrainBlocked         = "evictrail_vmi_drain_blocked"
+	LoopsOpen               = "evictrail_loops_open"
+	KubeVirtInfo            = "evictrail_kubevirt_info"
+	DeschedulerInfo         = "evictrail_descheduler_info"
+	StateTimestamp          = "evictrail_state_timestamp_seconds"
+	PartitionAheadSeconds   = "evictrail_partition_ahead_seconds"
+	DefaultPartitionRows    = "evictrail_default_partition_rows"
+	SchemaVersion           = "evictrail_schema_version"
+	SchemaVersionExpected   = "evictrail_schema_version_expected"
+	SeriesDroppedTotal      = "evictrail_series_dropped_total"
+)
+
+// The names of what evictrail tells of itself.
+const (
+	FactsTotal                    = "evictrail_facts_total"
+	EventsLostTotal               = "evictrail_events_lost_total"
+	CommitLagSeconds              = "evictrail_commit_lag_seconds"
+	SpoolBytes                    = "evictrail_spool_bytes"
+	SpoolCapacityBytes            = "evictrail_spool_capacity_bytes"
+	SpoolOldestEventTimestamp     = "evictrail_spool_oldest_event_timestamp_seconds"
+	QueueLength                   = "evictrail_queue_length"
+	StoreUp                       = "evictrail_store_up"
+	StorePoolConnections          = "evictrail_store_pool_connections"
+	StoreErrorsTotal              = "evictrail_store_errors_total"
+	StoreWriteDurationSeconds     = "evictrail_store_write_duration_seconds"
+	WatchLastActivityTimestamp    = "evictrail_watch_last_activity_timestamp_seconds"
+	WatchRestartsTotal            = "evictrail_watch_restarts_total"
+	WatchSynced                   = "evictrail_watch_synced"
+	WatchRelistRecoveredTotal     = "evictrail_watch_relist_recovered_total"
+	WatchRelistUnrecoverableTotal = "evictrail_watch_relist_unrecoverable_total"
+	TrackedObjects                = "evictrail_tracked_objects"
+	Leader                        = "evictrail_leader"
+	ClockSkewSeconds              = "evictrail_clock_skew_seconds"
+	AuditEventsTotal              = "evictrail_audit_events_total"
+	AuditLastEventTimestamp       = "evictrail_audit_last_event_timestamp_seconds"
+	AuditEnabled                  = "evictrail_audit_enabled"
+	AdmissionReviewsTotal         = "evictrail_admission_reviews_total"
+	ScrapesTotal                  = "evictrail_scrapes_total"
+	HTTPRequestDurationSeconds    = "evictrail_http_request_duration_seconds"
+	AuthzDeniedTotal              = "evictrail_authz_denied_total"
+)
+
+// The metrics of the descheduler that rules and panels use. evictrail never exports them.
+//
+// Source: kubevirt-descheduler-plugins plugins/kubevirtmigrationaware/metrics.go; descheduler metrics/metrics.go.
+const (
+	DeschedulerBlocksTotal      = "descheduler_kubevirt_eviction_blocks_total"
+	DeschedulerCooldownSeconds  = "descheduler_kubevirt_effective_cooldown_seconds"
+	DeschedulerPodsEvictedTotal = "descheduler_pods_evicted_total"
 )
 
 // The labels.
 const (
-	LabelKind     = "kind"
-	LabelStage    = "stage"
-	LabelResource = "resource"
-	LabelReason   = "reason"
-	LabelOp       = "op"
-	LabelResult   = "result"
+	LabelAnnotationMode = "annotation_mode"
+	LabelAnswer         = "answer"
+	LabelBlocker        = "blocker"
+	LabelCause          = "cause"
+	LabelClass          = "class"
+	LabelCode           = "code"
+	LabelDirection      = "direction"
+	LabelKind           = "kind"
+	LabelMethod         = "method"
+	LabelMetric         = "metric"
+	LabelNamespace      = "namespace"
+	LabelNativeBlocks   = "native_block_metrics"
+	LabelNode           = "node"
+	LabelOp             = "op"
+	LabelOrigin         = "origin"
+	LabelParam          = "param"
+	LabelPeer           = "peer"
+	LabelPhase          = "phase"
+	LabelReason         = "reason"
+	LabelRequester      = "requester"
+	LabelResource       = "resource"
+	LabelResult         = "result"
+	LabelRoute          = "route"
+	LabelScope          = "scope"
+	LabelSQLStateClass  = "sqlstate_class"
+	LabelStage          = "stage"
+	LabelState          = "state"
+	LabelStrategy       = "strategy"
+	LabelTrigger        = "trigger"
+	LabelVersion        = "version"
+	LabelVMI            = "vmi"
+	LabelWindow         = "window"
 )
 
 // The stages of a fact: values of LabelStage.
@@ -35,6 +138,16 @@ const (
 	StageCommitted    = "committed"    // the store took it, and it was new
 	StageDeduplicated = "deduplicated" // the store had it already
 	StageRejected     = "rejected"     // the object could not be read; the kind is then that of the object
+)
+
+// Why something was lost: values of LabelCause of EventsLostTotal.
+const (
+	LostSpoolFull        = "spool_full"        // no room was left for it
+	LostDecode           = "decode"            // it could not be read
+	LostGCBeforeSeen     = "gc_before_seen"    // the object went while nobody watched, before its end was seen
+	LostAuditGap         = "audit_gap"         // audit events that could not be used
+	LostStoreReject      = "store_reject"      // the database refuses it for good
+	LostShutdownDeadline = "shutdown_deadline" // the database did not take it before evictrail had to end
 )
 
 // Why a watch started again: values of LabelReason of WatchRestartsTotal.
@@ -70,4 +183,52 @@ const (
 	OpAppend = "append"
 	OpAlive  = "alive"
 	OpResume = "resume"
+	OpState  = "state"
 )
+
+// The windows over which is counted: values of LabelWindow.
+const (
+	Window1h  = "1h"
+	Window6h  = "6h"
+	Window24h = "24h"
+)
+
+// To whom a limit applies: values of LabelScope.
+const (
+	ScopeTotal        = "total"         // the descheduler's slots in all
+	ScopeNode         = "node"          // its slots of one node
+	ScopeCluster      = "cluster"       // migrations of the cluster
+	ScopeNodeOutbound = "node_outbound" // migrations that leave one node
+)
+
+// The sides of a migration: values of LabelDirection.
+const (
+	DirectionIn  = "in"
+	DirectionOut = "out"
+)
+
+// The settings of KubevirtMigrationAware: values of LabelParam.
+const (
+	ParamBase          = "base"
+	ParamMax           = "max"
+	ParamHistoryWindow = "history_window"
+)
+
+// Whose clock is compared with ours: values of LabelPeer.
+const (
+	PeerAPIServer = "apiserver"
+	PeerPostgres  = "postgres"
+)
+
+// The connections of the pool: values of LabelState.
+const (
+	ConnectionsUsed = "used"
+	ConnectionsIdle = "idle"
+	ConnectionsMost = "max" // that there may be
+)
+
+// ClassNone stands for no failure: a value of LabelClass of MigrationsTotal.
+const ClassNone = "none"
+
+// StrategyExternal is the eviction strategy that leaves the move to the owner of the VM: a value of LabelStrategy.
+const StrategyExternal = "External"
