@@ -20,7 +20,15 @@ type Access struct {
 	Clients []string
 	// Certificates tells whether client certificates are asked for at all.
 	Certificates bool
+	// Denied is told of each sender that is refused, and by which of the causes below; nil: nobody is.
+	Denied func(cause string)
 }
+
+// Why a sender is refused.
+const (
+	DeniedAll         = "no_sender_known"
+	DeniedCredentials = "bad_credentials"
+)
 
 // allow answers for itself and gives false where the sender may not.
 func (a Access) allow(w http.ResponseWriter, r *http.Request) bool {
@@ -28,12 +36,20 @@ func (a Access) allow(w http.ResponseWriter, r *http.Request) bool {
 	case a.Open, a.Certificates && a.certified(r), a.Tokens != nil && a.knowsToken(r):
 		return true
 	case a.Tokens == nil && !a.Certificates:
+		a.deny(DeniedAll)
 		problem(w, http.StatusForbidden, "no sender is known: start evictrail with --audit-token-file, or with --tls-client-ca-file")
 		return false
 	}
+	a.deny(DeniedCredentials)
 	w.Header().Set("WWW-Authenticate", `Bearer realm="evictrail"`)
 	problem(w, http.StatusUnauthorized, "send a bearer token of --audit-token-file, or a client certificate that --tls-client-ca-file and --audit-client accept")
 	return false
+}
+
+func (a Access) deny(cause string) {
+	if a.Denied != nil {
+		a.Denied(cause)
+	}
 }
 
 // certified tells whether the client's certificate was verified and bears an accepted name.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/gorilla/mux"
 )
@@ -11,11 +12,16 @@ type Server struct {
 	Health    *Health
 	Audit     *Audit
 	Admission *Admission
+	// Observe is told of each request that a route took; nil: nobody is. Route is its template.
+	Observe func(route, method string, status int, took time.Duration)
 }
 
 // Handler routes every path.
 func (s Server) Handler() http.Handler {
 	r := mux.NewRouter()
+	if s.Observe != nil {
+		r.Use(s.observed)
+	}
 	if s.Health != nil {
 		s.Health.route(r)
 	}
@@ -27,3 +33,29 @@ func (s Server) Handler() http.Handler {
 	}
 	return r
 }
+
+// observed tells Observe how each request went.
+func (s Server) observed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(seen, r)
+		if route, err := mux.CurrentRoute(r).GetPathTemplate(); err == nil {
+			s.Observe(route, r.Method, seen.status, time.Since(began))
+		}
+	})
+}
+
+// statusWriter remembers the status of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

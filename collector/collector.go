@@ -23,11 +23,11 @@ import (
 
 // Sink keeps facts.
 type Sink interface {
-	// Append stores facts of one cluster and returns when they are durable, with those that were new. It may be given
-	// the same fact again. An error that is trail.ErrRefused will not go away by trying again; any other may.
-	Append(ctx context.Context, facts []trail.Fact) (added []trail.Fact, err error)
-	// Alive notes that everything seen until at was given to Append.
-	Alive(ctx context.Context, at time.Time) error
+	// Append stores facts of one cluster and returns when they are durable, with what that brought, also beside an error.
+	// It may be given the same fact again. An error that is trail.ErrRefused will not go away by trying again; any other may.
+	Append(ctx context.Context, facts []trail.Fact) (trail.News, error)
+	// Alive notes that everything seen until at was given to Append, and tells what time alone has brought.
+	Alive(ctx context.Context, at time.Time) (trail.News, error)
 }
 
 // Config is what a Collector needs. All fields are required but for those that say otherwise.
@@ -77,7 +77,9 @@ type Collector struct {
 
 // New makes a collector; it makes no request yet.
 func New(config Config) (*Collector, error) {
-	client, err := newClient(config.REST)
+	client, err := newClient(config.REST, func(skew time.Duration) {
+		config.Metrics.ClockSkew.WithLabelValues(metrics.PeerAPIServer).Set(skew.Seconds())
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +90,14 @@ func New(config Config) (*Collector, error) {
 		moved: make(chan struct{}),
 	}
 	c.out = newWriter(config)
+	since := config.LastAlive
+	if since.IsZero() {
+		since = config.Clock()
+	}
+	c.Metrics.CountSince(since)
 	for _, r := range config.watched() {
 		c.feeds = append(c.feeds, &feed{watched: r, c: c})
-		c.Metrics.Watch(r.name)
+		c.Metrics.Watch(r.name, string(r.kind))
 	}
 	for _, extra := range config.Extra {
 		c.observe(context.Background(), extra(trail.Seen{At: config.Clock()}))
@@ -217,6 +224,7 @@ func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.S
 		return
 	}
 	c.Metrics.Facts.WithLabelValues(string(f.kind), metrics.StageRejected).Inc()
+	c.Metrics.Lost.WithLabelValues(string(f.kind), metrics.LostDecode).Inc()
 	key := f.name + " " + o.Namespace + "/" + o.Name
 	if !c.rejected[key] {
 		c.rejected[key] = true
@@ -225,8 +233,15 @@ func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.S
 }
 
 func (c *Collector) observe(ctx context.Context, o trail.Observation) {
-	if p, ok := o.(trail.PolicyObservation); ok {
-		c.judgePolicy(p.Problem)
+	switch o := o.(type) {
+	case trail.PolicyObservation:
+		c.judgePolicy(o.Problem)
+	case trail.NodeObservation:
+		if o.Gone {
+			c.Metrics.NodeGone(o.Name)
+		} else {
+			c.Metrics.Node(o.Name)
+		}
 	}
 	facts := c.Tracker.Observe(o)
 	if len(facts) == 0 {

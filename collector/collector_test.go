@@ -91,20 +91,20 @@ type sink struct {
 	fail  func(call int, facts []trail.Fact) error
 }
 
-func (s *sink) Append(_ context.Context, facts []trail.Fact) ([]trail.Fact, error) {
+func (s *sink) Append(_ context.Context, facts []trail.Fact) (trail.News, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
 	if s.fail != nil {
 		if err := s.fail(s.calls, facts); err != nil {
-			return nil, err
+			return trail.News{}, err
 		}
 	}
 	s.facts = append(s.facts, facts...)
-	return facts, nil
+	return trail.News{Facts: facts}, nil
 }
 
-func (s *sink) Alive(context.Context, time.Time) error { return nil }
+func (s *sink) Alive(context.Context, time.Time) (trail.News, error) { return trail.News{}, nil }
 
 func (s *sink) kinds() map[trail.Kind]int {
 	s.mu.Lock()
@@ -290,7 +290,7 @@ func TestWriterTriesUntilItIsStored(t *testing.T) {
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
 	require.NoError(t, r.Flush(t.Context()))
 	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3}, s.kinds())
-	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.StoreErrors.WithLabelValues(metrics.OpAppend)), 0)
+	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.StoreErrors.WithLabelValues(metrics.OpAppend, metrics.ClassNone)), 0)
 }
 
 func TestWriterLeavesOutOnlyWhatIsRefused(t *testing.T) {

@@ -17,7 +17,7 @@ var ErrBusy = errors.New("too many facts wait for the database")
 
 // busyBacklog is how many facts may wait for the database before audit events are refused: they come again, what the
 // watches see does not.
-const busyBacklog = backlog / 2
+const busyBacklog = 25_000
 
 // reviewed bounds the reviews that wait for the owner goroutine.
 const reviewed = 1000
@@ -49,6 +49,7 @@ func (c *Collector) countAudit(r AuditReport) {
 	c.Metrics.AuditEvents.WithLabelValues(metrics.AuditTaken).Add(float64(r.Taken))
 	c.Metrics.AuditEvents.WithLabelValues(metrics.AuditSkipped).Add(float64(r.Skipped))
 	c.Metrics.AuditEvents.WithLabelValues(metrics.AuditRefused).Add(float64(r.Refused))
+	c.Metrics.Lost.WithLabelValues(string(trail.KindEvictionRequested), metrics.LostAuditGap).Add(float64(r.Refused))
 	if r.Events() > 0 {
 		c.Metrics.AuditLastEvent.Set(float64(c.Clock().UnixMilli()) / 1000)
 	}
@@ -111,6 +112,7 @@ func (c *Collector) Reviewed(r *Review) {
 		c.Metrics.Reviews.WithLabelValues(metrics.ReviewTaken).Inc()
 	default:
 		c.Metrics.Reviews.WithLabelValues(metrics.ReviewDropped).Inc()
+		c.Metrics.Lost.WithLabelValues(string(trail.KindEvictionRequested), metrics.LostSpoolFull).Inc()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.dropped == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,12 +110,15 @@ func (r watched) where() string {
 }
 
 // newClient makes a REST client that knows no types: answers are read by our own decoders, errors as Status.
-func newClient(config *rest.Config) (rest.Interface, error) {
+func newClient(config *rest.Config, skew func(time.Duration)) (rest.Interface, error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	c := rest.CopyConfig(config)
 	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	if skew != nil {
+		c.Wrap(func(next http.RoundTripper) http.RoundTripper { return &clockReader{next, skew} })
+	}
 	c.QPS = -1 // a handful of watches: the server's own fairness is enough
 	client, err := rest.UnversionedRESTClientFor(c)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	retryFirst    = 200 * time.Millisecond // first wait after a failed Append; doubles
 	retryMost     = 15 * time.Second       // longest wait after a failed Append
 	stopGrace     = 10 * time.Second       // for storing the rest when stopping
-	backlog       = 50_000                 // facts that may wait; then the watches wait
+	backlog       = 48 << 20               // bytes of facts that may wait, some 50,000 facts; then the watches wait
 )
 
 // writer hands facts to the Sink in batches, in order, trying until they are stored.
@@ -33,12 +33,14 @@ type writer struct {
 	mu      sync.Mutex
 	total   uint64 // facts that were ever put
 	pending []trail.Fact
-	busy    int           // facts of the batch that is being stored
+	busy    []trail.Fact  // the batch that is being stored
+	bytes   int           // of both
 	closed  bool          // no more facts will come
 	changed chan struct{} // closed and replaced at every change of the above
 }
 
 func newWriter(c Config) *writer {
+	c.Metrics.SpoolCapacity.Set(backlog)
 	return &writer{sink: c.Sink, log: c.Log, metrics: c.Metrics, clock: c.Clock, changed: make(chan struct{})}
 }
 
@@ -46,9 +48,10 @@ func newWriter(c Config) *writer {
 func (w *writer) put(ctx context.Context, facts []trail.Fact) {
 	for {
 		w.mu.Lock()
-		if len(w.pending) < backlog || ctx.Err() != nil {
+		if w.bytes < backlog || ctx.Err() != nil {
 			w.pending = append(w.pending, facts...)
 			w.total += uint64(len(facts))
+			w.bytes += size(facts)
 			w.signal()
 			w.mu.Unlock()
 			return
@@ -70,9 +73,23 @@ func (w *writer) close() {
 	w.signal()
 }
 
+func size(facts []trail.Fact) int {
+	n := 0
+	for i := range facts {
+		n += facts[i].Size()
+	}
+	return n
+}
+
 // signal wakes everyone who waits; the lock must be held.
 func (w *writer) signal() {
-	w.metrics.QueueLength.Set(float64(len(w.pending) + w.busy))
+	var oldest time.Time
+	if len(w.busy) > 0 {
+		oldest = w.busy[0].ObservedAt
+	} else if len(w.pending) > 0 {
+		oldest = w.pending[0].ObservedAt
+	}
+	w.metrics.Waiting(len(w.pending)+len(w.busy), w.bytes, oldest)
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
@@ -88,14 +105,14 @@ func (w *writer) taken() uint64 {
 func (w *writer) waiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.pending) + w.busy
+	return len(w.pending) + len(w.busy)
 }
 
 // stored waits until as many of the facts that were ever put are stored.
 func (w *writer) stored(ctx context.Context, upto uint64) error {
 	for {
 		w.mu.Lock()
-		rest, changed := len(w.pending)+w.busy, w.changed
+		rest, changed := len(w.pending)+len(w.busy), w.changed
 		done := w.total - uint64(rest)
 		w.mu.Unlock()
 		if done >= upto {
@@ -137,10 +154,10 @@ func (w *writer) run(ctx context.Context, stopping <-chan struct{}) error {
 			continue
 		}
 		if err := w.store(ctx, batch); err != nil {
-			return fmt.Errorf("store %d facts: %w: %w", len(batch), errStopped, err)
+			return fmt.Errorf("store %d facts: %w: %w", w.lose(), errStopped, err)
 		}
 		w.mu.Lock()
-		w.busy = 0
+		w.busy, w.bytes = nil, w.bytes-size(batch)
 		w.signal()
 		w.mu.Unlock()
 	}
@@ -186,9 +203,21 @@ func (w *writer) cut() []trail.Fact {
 	n := min(len(w.pending), batchFacts)
 	batch := w.pending[:n:n]
 	w.pending = w.pending[n:]
-	w.busy = n
+	w.busy = batch
 	w.signal()
 	return batch
+}
+
+// lose counts what is left behind, and tells how much that is.
+func (w *writer) lose() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, left := range [][]trail.Fact{w.busy, w.pending} {
+		for _, f := range left {
+			w.metrics.Lost.WithLabelValues(string(f.Kind), metrics.LostShutdownDeadline).Inc()
+		}
+	}
+	return len(w.busy) + len(w.pending)
 }
 
 // store appends a batch, trying until it is stored or ctx ends. A fact that the Sink refuses for good is found by
@@ -205,6 +234,7 @@ func (w *writer) store(ctx context.Context, batch []trail.Fact) error {
 			return errors.Join(w.store(ctx, batch[:half]), w.store(ctx, batch[half:]))
 		case errors.Is(err, trail.ErrRefused):
 			w.metrics.Facts.WithLabelValues(string(batch[0].Kind), metrics.StageRejected).Inc()
+			w.metrics.Lost.WithLabelValues(string(batch[0].Kind), metrics.LostStoreReject).Inc()
 			w.log.Error("fact refused", "kind", batch[0].Kind, "namespace", batch[0].Namespace, "vmi", batch[0].VMI, "err", err)
 			return nil
 		}
@@ -220,26 +250,20 @@ func (w *writer) store(ctx context.Context, batch []trail.Fact) error {
 
 func (w *writer) append(ctx context.Context, batch []trail.Fact) error {
 	start := time.Now()
-	added, err := w.sink.Append(ctx, batch)
+	news, err := w.sink.Append(ctx, batch)
 	w.metrics.StoreWrite.WithLabelValues(metrics.OpAppend).Observe(time.Since(start).Seconds())
+	w.metrics.Count(news, w.clock())
+	w.metrics.Stored(metrics.OpAppend, err)
 	if err != nil {
-		w.metrics.StoreErrors.WithLabelValues(metrics.OpAppend).Inc()
-		w.metrics.StoreUp.Set(0)
 		return err
 	}
-	w.metrics.StoreUp.Set(1)
-	w.count(batch, added)
-	w.log.Debug("facts appended", "count", len(batch), "added", len(added), "elapsed", time.Since(start))
+	w.known(batch, news.Facts)
+	w.log.Debug("facts appended", "count", len(batch), "added", len(news.Facts), "elapsed", time.Since(start))
 	return nil
 }
 
-// count counts what was added, and what the Sink had already.
-func (w *writer) count(batch, added []trail.Fact) {
-	now := w.clock()
-	for _, f := range added {
-		w.metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageCommitted).Inc()
-		w.metrics.CommitLag.Observe(max(now.Sub(f.ObservedAt), 0).Seconds())
-	}
+// known counts what the Sink had already.
+func (w *writer) known(batch, added []trail.Fact) {
 	isNew := make(map[trail.FactID]bool, len(added))
 	for _, f := range added {
 		isNew[f.ID] = true
@@ -252,10 +276,7 @@ func (w *writer) count(batch, added []trail.Fact) {
 }
 
 func (w *writer) alive(ctx context.Context) {
-	if err := w.sink.Alive(ctx, w.clock()); err != nil {
-		w.metrics.StoreErrors.WithLabelValues(metrics.OpAlive).Inc()
-		w.metrics.StoreUp.Set(0)
-		return
-	}
-	w.metrics.StoreUp.Set(1)
+	news, err := w.sink.Alive(ctx, w.clock())
+	w.metrics.Count(news, w.clock())
+	w.metrics.Stored(metrics.OpAlive, err)
 }

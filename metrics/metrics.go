@@ -1,93 +1,133 @@
 package metrics
 
 import (
+	"sync/atomic"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/collectors/version"
 
 	"github.com/evictrail/evictrail/trail"
 )
 
 // Metrics holds the instruments. All are safe for concurrent use.
 type Metrics struct {
+	// What happened to VMs: counted by Count.
+	requests        *prometheus.CounterVec   // requester, answer
+	started         *prometheus.CounterVec   // node, requester
+	ended           *prometheus.CounterVec   // node, result
+	evacuationTime  *prometheus.HistogramVec // requester, result
+	phases          *prometheus.CounterVec   // phase, trigger
+	migrations      *prometheus.CounterVec   // result, class, trigger
+	postCopy        *prometheus.CounterVec   // node
+	migrationTime   *prometheus.HistogramVec // result, trigger
+	phaseTime       *prometheus.HistogramVec // phase
+	queueWait       *prometheus.HistogramVec // trigger
+	decisions       *prometheus.CounterVec   // reason, origin
+	cooldowns       *prometheus.HistogramVec // origin
+	blocks          *prometheus.CounterVec   // reason, node, namespace
+	loops           *prometheus.CounterVec   // kind
+	commitLag       *prometheus.HistogramVec // kind
+	recovered       *prometheus.CounterVec   // kind
+	unrecoverable   *prometheus.CounterVec   // kind
+	ledger          *ledger
+	countsBlocks    atomic.Bool            // the descheduler counts blocks itself, and its counters are read
+	seriesDropped   *prometheus.CounterVec // metric
+	partitionsAhead prometheus.Gauge       // seconds
+	strayRows       prometheus.Gauge
+	schema          prometheus.Gauge
+	schemaExpected  prometheus.Gauge
+	state           *stateGauges
+
+	// What evictrail tells of itself: set where it happens.
 	Facts             *prometheus.CounterVec   // kind, stage
-	CommitLag         prometheus.Histogram     // seconds from our sight of a fact to its commit
+	Lost              *prometheus.CounterVec   // kind, cause
+	SpoolBytes        prometheus.Gauge         // bytes
+	SpoolCapacity     prometheus.Gauge         // bytes
+	SpoolOldest       *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
+	QueueLength       prometheus.Gauge         //
 	StoreUp           prometheus.Gauge         // 1 when the last write succeeded
-	StoreErrors       *prometheus.CounterVec   // op
+	StorePool         *prometheus.GaugeVec     // state
+	StoreErrors       *prometheus.CounterVec   // op, sqlstate_class
 	StoreWrite        *prometheus.HistogramVec // op; seconds
 	WatchLastActivity *prometheus.GaugeVec     // resource; Unix seconds
 	WatchRestarts     *prometheus.CounterVec   // resource, reason
 	WatchSynced       *prometheus.GaugeVec     // resource; 1 once its first list was taken
 	TrackedObjects    *prometheus.GaugeVec     // kind
-	QueueLength       prometheus.Gauge
-	AuditEvents       *prometheus.CounterVec // result
-	AuditLastEvent    prometheus.Gauge       // Unix seconds
-	AuditEnabled      prometheus.Gauge       // 1 when audit events are expected
-	Reviews           *prometheus.CounterVec // result
-	Scrapes           *prometheus.CounterVec // result
+	Leader            prometheus.Gauge         // 1 when this replica derives
+	ClockSkew         *prometheus.GaugeVec     // peer; seconds
+	AuditEvents       *prometheus.CounterVec   // result
+	AuditLastEvent    prometheus.Gauge         // Unix seconds
+	AuditEnabled      prometheus.Gauge         // 1 when audit events are expected
+	Reviews           *prometheus.CounterVec   // result
+	Scrapes           *prometheus.CounterVec   // result
+	HTTPRequests      *prometheus.HistogramVec // route, method, code; seconds
+	Denied            *prometheus.CounterVec   // cause
 }
 
-// New makes the instruments and registers them, with the collectors of the Go runtime, the process and the build.
-// Series of closed label sets start at zero. It panics when the registry holds one of the names already, which is a
-// mistake in wiring.
+// New makes the instruments and registers them. Series of closed label sets start at zero, so that the first event of each
+// is seen as an increase. It panics when the registry holds one of the names already, which is a mistake in wiring.
 func New(reg prometheus.Registerer) *Metrics {
+	f := factory{reg}
 	m := &Metrics{
-		Facts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: FactsTotal, Help: "Facts by kind and by how far they came; for rejected objects the kind is that of the object.",
-		}, []string{LabelKind, LabelStage}),
-		CommitLag: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: CommitLagSeconds, Help: "Time from the sight of a fact to its commit in the database.",
-			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 60, 600},
-		}),
-		StoreUp: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: StoreUp, Help: "Whether the last write to the database succeeded.",
-		}),
-		StoreErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: StoreErrorsTotal, Help: "Failed calls of the database by operation.",
-		}, []string{LabelOp}),
-		StoreWrite: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: StoreWriteDurationSeconds, Help: "Time of one call of the database by operation.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5},
-		}, []string{LabelOp}),
-		WatchLastActivity: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: WatchLastActivityTimestamp, Help: "When a watch last delivered anything, bookmarks included.",
-		}, []string{LabelResource}),
-		WatchRestarts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: WatchRestartsTotal, Help: "How often a watch started again, by cause.",
-		}, []string{LabelResource, LabelReason}),
-		WatchSynced: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: WatchSynced, Help: "Whether the first list of a watch was taken.",
-		}, []string{LabelResource}),
-		TrackedObjects: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: TrackedObjects, Help: "Objects that the tracker remembers, by kind.",
-		}, []string{LabelKind}),
-		QueueLength: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: QueueLength, Help: "Facts that wait for the database.",
-		}),
-		AuditEvents: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: AuditEventsTotal, Help: "Audit events that were read, by what became of them.",
-		}, []string{LabelResult}),
-		AuditLastEvent: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: AuditLastEventTimestamp, Help: "When audit events were last read.",
-		}),
-		AuditEnabled: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: AuditEnabled, Help: "Whether audit events are expected: a log is followed, or senders are known.",
-		}),
-		Reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: AdmissionReviewsTotal, Help: "Admission reviews that the observer answered, by what became of them.",
-		}, []string{LabelResult}),
-		Scrapes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: ScrapesTotal, Help: "Scrapes of the descheduler's metrics, by how they went.",
-		}, []string{LabelResult}),
+		requests: f.counters(EvictionRequestsTotal), started: f.counters(EvacuationsStartedTotal), ended: f.counters(EvacuationsEndedTotal),
+		evacuationTime: f.histograms(EvacuationDurationSeconds), phases: f.counters(PhaseTransitionsTotal), migrations: f.counters(MigrationsTotal),
+		postCopy: f.counters(PostCopyFailuresTotal), migrationTime: f.histograms(MigrationDurationSeconds),
+		phaseTime: f.histograms(MigrationPhaseDurationSeconds), queueWait: f.histograms(MigrationQueueWaitSeconds),
+		decisions: f.counters(CooldownDecisionsTotal), cooldowns: f.histograms(EffectiveCooldownSeconds), blocks: f.counters(EvictionBlocksTotal),
+		loops: f.counters(LoopsTotal), commitLag: f.histograms(CommitLagSeconds), recovered: f.counters(WatchRelistRecoveredTotal),
+		unrecoverable: f.counters(WatchRelistUnrecoverableTotal), ledger: newLedger(), seriesDropped: f.counters(SeriesDroppedTotal),
+		partitionsAhead: f.gauge(PartitionAheadSeconds), strayRows: f.gauge(DefaultPartitionRows),
+		schema: f.gauge(SchemaVersion), schemaExpected: f.gauge(SchemaVersionExpected),
+		state: newStateGauges(),
+
+		Facts: f.counters(FactsTotal), Lost: f.counters(EventsLostTotal), SpoolBytes: f.gauge(SpoolBytes), SpoolCapacity: f.gauge(SpoolCapacityBytes),
+		SpoolOldest: f.gauges(SpoolOldestEventTimestamp), QueueLength: f.gauge(QueueLength), StoreUp: f.gauge(StoreUp), StorePool: f.gauges(StorePoolConnections),
+		StoreErrors: f.counters(StoreErrorsTotal), StoreWrite: f.histograms(StoreWriteDurationSeconds),
+		WatchLastActivity: f.gauges(WatchLastActivityTimestamp), WatchRestarts: f.counters(WatchRestartsTotal), WatchSynced: f.gauges(WatchSynced),
+		TrackedObjects: f.gauges(TrackedObjects), Leader: f.gauge(Leader), ClockSkew: f.gauges(ClockSkewSeconds),
+		AuditEvents: f.counters(AuditEventsTotal), AuditLastEvent: f.gauge(AuditLastEventTimestamp), AuditEnabled: f.gauge(AuditEnabled),
+		Reviews: f.counters(AdmissionReviewsTotal), Scrapes: f.counters(ScrapesTotal),
+		HTTPRequests: f.histograms(HTTPRequestDurationSeconds), Denied: f.counters(AuthzDeniedTotal),
 	}
-	reg.MustRegister(
-		m.Facts, m.CommitLag, m.StoreUp, m.StoreErrors, m.StoreWrite, m.WatchLastActivity, m.WatchRestarts,
-		m.WatchSynced, m.TrackedObjects, m.QueueLength, m.AuditEvents, m.AuditLastEvent, m.AuditEnabled, m.Reviews, m.Scrapes,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		version.NewCollector("evictrail"),
-	)
+	reg.MustRegister(m.state)
 	m.startAtZero()
 	return m
+}
+
+// factory makes instruments as the catalogue describes them.
+type factory struct{ reg prometheus.Registerer }
+
+func (f factory) counters(name string) *prometheus.CounterVec {
+	d := describe(name)
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: d.Help}, d.Labels)
+	f.reg.MustRegister(c)
+	return c
+}
+
+func (f factory) gauges(name string) *prometheus.GaugeVec {
+	d := describe(name)
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: d.Help}, d.Labels)
+	f.reg.MustRegister(g)
+	return g
+}
+
+func (f factory) gauge(name string) prometheus.Gauge { return f.gauges(name).WithLabelValues() }
+
+// The native histograms: buckets a tenth apart, as many as a scrape can bear, and narrower again after an hour at the earliest.
+const (
+	nativeFactor  = 1.1
+	nativeBuckets = 160
+	nativeReset   = time.Hour
+)
+
+func (f factory) histograms(name string) *prometheus.HistogramVec {
+	d := describe(name)
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: name, Help: d.Help, Buckets: d.Buckets, NativeHistogramBucketFactor: nativeFactor,
+		NativeHistogramMaxBucketNumber: nativeBuckets, NativeHistogramMinResetDuration: nativeReset,
+	}, d.Labels)
+	f.reg.MustRegister(h)
+	return h
 }
 
 func (m *Metrics) startAtZero() {
@@ -95,25 +135,80 @@ func (m *Metrics) startAtZero() {
 		for _, stage := range []string{StageObserved, StageCommitted, StageDeduplicated} {
 			m.Facts.WithLabelValues(string(k.Kind), stage)
 		}
+		for _, cause := range []string{LostStoreReject, LostShutdownDeadline} {
+			m.Lost.WithLabelValues(string(k.Kind), cause)
+		}
 	}
-	for _, result := range []string{AuditTaken, AuditSkipped, AuditRefused} {
-		m.AuditEvents.WithLabelValues(result)
+	for _, cause := range []string{LostSpoolFull, LostAuditGap} {
+		m.Lost.WithLabelValues(string(trail.KindEvictionRequested), cause)
 	}
-	for _, result := range []string{ReviewTaken, ReviewSkipped, ReviewDropped} {
-		m.Reviews.WithLabelValues(result)
+	m.Lost.WithLabelValues(string(trail.ObjectMigration), LostGCBeforeSeen)
+	zero(m.AuditEvents, AuditTaken, AuditSkipped, AuditRefused)
+	zero(m.Reviews, ReviewTaken, ReviewSkipped, ReviewDropped)
+	zero(m.Scrapes, ScrapeOK, ScrapeFailed)
+	for _, op := range []string{OpAppend, OpAlive, OpResume, OpState} {
+		m.StoreErrors.WithLabelValues(op, ClassNone)
 	}
-	for _, result := range []string{ScrapeOK, ScrapeFailed} {
-		m.Scrapes.WithLabelValues(result)
+	for _, kind := range trail.LoopKinds() {
+		m.loops.WithLabelValues(string(kind))
 	}
-	for _, op := range []string{OpAppend, OpAlive, OpResume} {
-		m.StoreErrors.WithLabelValues(op)
+	for _, trigger := range trail.Triggers() {
+		m.migrations.WithLabelValues(string(trail.OutcomeSucceeded), ClassNone, string(trigger))
+		m.migrations.WithLabelValues(string(trail.OutcomeAborted), string(trail.FailureAborted), string(trigger))
+		for _, class := range trail.FailureClasses() {
+			if class != trail.FailureAborted {
+				m.migrations.WithLabelValues(string(trail.OutcomeFailed), string(class), string(trigger))
+			}
+		}
+	}
+	for _, requester := range usualRequesters {
+		for _, answer := range trail.Answers() {
+			m.requests.WithLabelValues(requester, string(answer))
+		}
+	}
+	for _, origin := range []string{trail.OriginDerived, trail.OriginObserved} {
+		m.decisions.WithLabelValues(trail.DecidedCooldown, origin)
+		m.decisions.WithLabelValues(trail.DecidedInProgress, origin)
+	}
+	for _, metric := range Catalogue() {
+		if metric.PerVM {
+			m.seriesDropped.WithLabelValues(metric.Name)
+		}
 	}
 }
 
-// Watch starts the series of one watch at zero.
-func (m *Metrics) Watch(resource string) {
+func zero(c *prometheus.CounterVec, values ...string) {
+	for _, v := range values {
+		c.WithLabelValues(v)
+	}
+}
+
+// Watch starts the series of one watch at zero. Kind is that of its objects.
+func (m *Metrics) Watch(resource, kind string) {
 	m.WatchSynced.WithLabelValues(resource).Set(0)
 	for _, reason := range []string{RestartClosed, RestartExpired, RestartError} {
 		m.WatchRestarts.WithLabelValues(resource, reason)
+	}
+	m.Lost.WithLabelValues(kind, LostDecode)
+	m.recovered.WithLabelValues(kind)
+	m.unrecoverable.WithLabelValues(kind)
+}
+
+// Node starts the series of a node at zero.
+func (m *Metrics) Node(name string) {
+	for _, requester := range usualRequesters {
+		m.started.WithLabelValues(name, requester)
+	}
+	for _, result := range evacuationResults {
+		m.ended.WithLabelValues(name, result)
+	}
+	m.postCopy.WithLabelValues(name)
+}
+
+// NodeGone ends the series of a node that exists no more.
+func (m *Metrics) NodeGone(name string) {
+	of := prometheus.Labels{LabelNode: name}
+	for _, c := range []*prometheus.CounterVec{m.started, m.ended, m.postCopy, m.blocks} {
+		c.DeletePartialMatch(of)
 	}
 }

@@ -15,7 +15,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	m := metrics.New(reg)
-	m.Watch("pods")
+	m.Watch("pods", "Pod")
 	problems, err := testutil.GatherAndLint(reg)
 	require.NoError(t, err)
 	require.Empty(t, problems)

@@ -21,9 +21,9 @@ func BenchmarkAppend(b *testing.B) {
 				cluster := fmt.Sprintf("c%d", round)
 				for facts := incident(cluster, 20); len(facts) > 0; facts = facts[min(size, len(facts)):] {
 					batch := facts[:min(size, len(facts))]
-					added, err := s.Append(b.Context(), cluster, batch)
+					news, err := s.Append(b.Context(), cluster, batch)
 					require.NoError(b, err)
-					stored += len(added)
+					stored += len(news.Facts)
 				}
 			}
 			b.ReportMetric(float64(stored)/b.Elapsed().Seconds(), "facts/s")

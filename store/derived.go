@@ -18,6 +18,7 @@ type derivation struct {
 	now        time.Time                      // for which is derived
 	thresholds trail.Thresholds               // of loops
 	facts      map[trail.Subject][]trail.Fact // of the subjects that are held
+	news       trail.News                     // what came of it so far
 }
 
 const clusterQuery = `
@@ -184,7 +185,7 @@ func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, a
 	for i, s := range subjects {
 		w.add(s, derived[i])
 	}
-	changed, err := w.write(ctx, d.tx, append(names(subjects), names(pods)...))
+	changed, err := w.write(ctx, d.tx, append(names(subjects), names(pods)...), &d.news)
 	if anew {
 		for _, d := range derived {
 			changed.all(d)
@@ -209,6 +210,6 @@ func (d *derivation) replaceAround(ctx context.Context, subjects []trail.Subject
 	for _, s := range subjects {
 		w.add(s, trail.Derive(s, d.facts[s], env, d.now))
 	}
-	_, err = w.write(ctx, d.tx, names(subjects))
+	_, err = w.write(ctx, d.tx, names(subjects), &d.news)
 	return err
 }

@@ -19,8 +19,8 @@ ORDER BY subject
 LIMIT @limit`
 
 // DeriveDue derives again what time alone has changed up to a moment: loops that open after a while, cooldowns that run
-// out. It tells how many subjects that were.
-func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (int, error) {
+// out. It tells how many subjects that were, and what it brought.
+func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (int, trail.News, error) {
 	return s.deriveDue(ctx, cluster, now, math.MaxInt)
 }
 
@@ -28,32 +28,35 @@ func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (i
 const dueAtOnce = 1000
 
 // deriveDue is DeriveDue for about so many subjects.
-func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, most int) (int, error) {
+func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, most int) (int, trail.News, error) {
 	count := 0
+	var news trail.News
 	for count < most {
 		rows, err := s.pool.Query(ctx, dueQuery, pgx.StrictNamedArgs{"cluster": cluster, "now": now, "limit": deriveBatch})
 		if err != nil {
-			return count, explain("read what is due", err)
+			return count, news, explain("read what is due", err)
 		}
 		sized, err := pgx.CollectRows(rows, pgx.RowToStructByName[sizedRow])
 		if err != nil {
-			return count, explain("read what is due", err)
+			return count, news, explain("read what is due", err)
 		}
 		subjects, err := upTo(deriveFacts, sized)
 		if err != nil || len(subjects) == 0 {
-			return count, err
+			return count, news, err
 		}
-		if err := s.deriveAgain(ctx, cluster, subjects, now); err != nil {
-			return count, err
+		more, err := s.deriveAgain(ctx, cluster, subjects, now)
+		if err != nil {
+			return count, news, err
 		}
+		news.Add(more)
 		count += len(subjects)
 	}
-	return count, nil
+	return count, news, nil
 }
 
 // deriveAgain derives subjects as they stand at a time.
-func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trail.Subject, now time.Time) error {
-	return s.inTx(ctx, "derive", func(tx pgx.Tx) error {
+func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trail.Subject, now time.Time) (news trail.News, err error) {
+	err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
 		d, err := newDerivation(ctx, tx, cluster, now)
 		if err != nil {
 			return err
@@ -63,6 +66,11 @@ func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trai
 				return err
 			}
 		}
-		return d.replace(ctx, subjects, false)
+		if err := d.replace(ctx, subjects, false); err != nil {
+			return err
+		}
+		news = d.news
+		return nil
 	})
+	return news, err
 }

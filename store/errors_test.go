@@ -60,9 +60,9 @@ func TestReadOnlyDatabase(t *testing.T) {
 	require.ErrorContains(t, err, "read-only")
 	readOnly(t, s, "off")
 	require.Empty(t, dump(t, s)["events"], "nothing half-written")
-	added, err := s.Append(t.Context(), "c1", facts)
+	news, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	require.Len(t, added, len(facts), "the same call succeeds later")
+	require.Len(t, news.Facts, len(facts), "the same call succeeds later")
 }
 
 // readOnly turns the whole database of a store read-only or back, for new connections.
@@ -134,9 +134,9 @@ func TestWriterNeedsNoMore(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(writer.Close)
 	facts := incident("c1", 2)
-	added, err := writer.Append(t.Context(), "c1", facts)
+	news, err := writer.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	require.Len(t, added, len(facts))
+	require.Len(t, news.Facts, len(facts))
 	require.NoError(t, writer.Resume(t.Context(), "c1", trail.NewTracker("c1")))
 	_, err = writer.Rederive(t.Context(), "c1")
 	require.NoError(t, err)

@@ -104,17 +104,18 @@ func factFromRow(cluster string, r factRow) (trail.Fact, error) {
 	}, nil
 }
 
-// Append stores the facts of one cluster and derives their subjects again, all or nothing. It gives those that were
-// new, in the order given; facts that are stored already add nothing, whatever else they say. See the package comment
-// for its errors.
-func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) ([]trail.Fact, error) {
+// Append stores the facts of one cluster and derives their subjects again, all or nothing. It tells what that brought: the
+// facts that were new, in the order given, and how derived rows changed; facts that are stored already add nothing, whatever
+// else they say. With an error there may be news all the same: what was committed before it. See the package comment for its
+// errors.
+func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) (trail.News, error) {
 	if len(facts) == 0 {
-		return nil, nil
+		return trail.News{}, nil
 	}
 	if err := s.ensureFor(ctx, facts); err != nil {
-		return nil, err
+		return trail.News{}, err
 	}
-	var added []trail.Fact
+	var news trail.News
 	err := s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
 		d, err := newDerivation(ctx, tx, cluster, lastSeen(facts))
 		if err != nil {
@@ -130,19 +131,24 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 				return err
 			}
 		}
-		added = d.missing(facts)
+		added := d.missing(facts)
 		if _, err = insertFacts(ctx, tx, cluster, added); err != nil {
 			return err
 		}
 		if err = keepAspects(ctx, tx, cluster, added); err != nil {
 			return err
 		}
-		return d.derive(ctx, added)
+		if err = d.derive(ctx, added); err != nil {
+			return err
+		}
+		news = d.news
+		news.Facts = added
+		return nil
 	})
 	if err != nil {
-		return nil, err
+		return trail.News{}, err
 	}
-	return added, s.Alive(ctx, cluster, lastSeen(facts))
+	return news, s.Alive(ctx, cluster, lastSeen(facts))
 }
 
 // lastSeen gives the time of the last sight among facts.

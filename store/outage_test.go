@@ -40,8 +40,8 @@ func TestServerStopsAndComesBack(t *testing.T) {
 	server, err = embedded.Start(t.Context(), options)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, server.Stop(t.Context())) }()
-	added, err := s.Append(t.Context(), "c1", facts)
+	news, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	require.Len(t, added, len(facts)-half)
+	require.Len(t, news.Facts, len(facts)-half)
 	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
 }

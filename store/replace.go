@@ -24,19 +24,20 @@ type table struct {
 	of        string // the kinds of subjects that have rows in it
 	node      string // the node that is derived again when a row t changes, as SQL; empty: none is
 	matters   string // what of a row matters to the node
+	ended     string // how what a row t is about ended, as SQL; empty: it has no end
 }
 
 var derivedTables = []table{
-	{"eviction_requests", "request_id", "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['repeats', 'last_repeat_at']"},
-	{"evacuations", "evacuation_id", "vmi", "t.node", "to_jsonb(t)"},
-	{"migrations", "migration_uid", "vmi", "t.source_node", "to_jsonb(t) - ARRAY['phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']"},
-	{"placements", "placement_id", "vmi", "t.node", "to_jsonb(t)"},
-	{"cooldown_decisions", "decision_id", "vmi node", "t.node", "to_jsonb(t)"},
-	{"loops", "loop_id", "vmi node cluster", "", ""},
-	{"drains", "drain_id", "node", "", ""},
-	{"drain_blockers", "vmi_uid", "node", "", ""},
-	{"gaps", "gap_id", "source", "", ""},
-	{"timeline", "event_id", "vmi pod node cluster source config namespace", "", ""},
+	{"eviction_requests", "request_id", "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['repeats', 'last_repeat_at']", ""},
+	{"evacuations", "evacuation_id", "vmi", "t.node", "to_jsonb(t)", "t.outcome"},
+	{"migrations", "migration_uid", "vmi", "t.source_node", "to_jsonb(t) - ARRAY['phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome"},
+	{"placements", "placement_id", "vmi", "t.node", "to_jsonb(t)", ""},
+	{"cooldown_decisions", "decision_id", "vmi node", "t.node", "to_jsonb(t)", ""},
+	{"loops", "loop_id", "vmi node cluster", "", "", "t.closed_by"},
+	{"drains", "drain_id", "node", "", "", ""},
+	{"drain_blockers", "vmi_uid", "node", "", "", ""},
+	{"gaps", "gap_id", "source", "", "", ""},
+	{"timeline", "event_id", "vmi pod node cluster source config namespace", "", "", ""},
 }
 
 // subjects gives those among subjects that may have rows in the table.
@@ -97,9 +98,9 @@ WHERE s.cluster = @cluster
   AND s.subject = n.subject
   AND s.next_at IS DISTINCT FROM n.next_at`
 
-// write replaces the rows of the subjects in each table, all in one round trip, and says what the changes touch. Rows that
-// stay as they are are not touched.
-func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string) (touched, error) {
+// write replaces the rows of the subjects in each table, all in one round trip, says what the changes touch and adds them to
+// the news. Rows that stay as they are are not touched.
+func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string, news *trail.News) (touched, error) {
 	changed := touched{nodes: map[string]bool{}}
 	var batch pgx.Batch
 	var diffs []*diff
@@ -118,6 +119,7 @@ func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string) (touch
 	}
 	for _, d := range diffs {
 		d.touches(&changed)
+		t.tell(d, news)
 	}
 	return changed, nil
 }
@@ -176,9 +178,9 @@ func (t *tables) replace(batch *pgx.Batch, d *diff, subjects []string) error {
 	}
 	batch.Queue(fmt.Sprintf(remove, d.of.name, d.of.key, d.columns()), pgx.StrictNamedArgs{
 		"cluster": t.cluster, "subjects": subjects, "rows": text,
-	}).Query(d.collect)
+	}).Query(d.went)
 	if len(rows) > 0 {
-		batch.Queue(fmt.Sprintf(insertMissingQuery, d.of.name, d.of.key, d.columns()), pgx.StrictNamedArgs{"rows": text}).Query(d.collect)
+		batch.Queue(fmt.Sprintf(insertMissingQuery, d.of.name, d.of.key, d.columns()), pgx.StrictNamedArgs{"rows": text}).Query(d.came)
 	}
 	return nil
 }

@@ -125,15 +125,15 @@ type ClusterStore struct {
 }
 
 // Append is Store.Append.
-func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) ([]trail.Fact, error) {
+func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) (trail.News, error) {
 	return c.store.Append(ctx, c.cluster, facts)
 }
 
 // Alive is Store.Alive, and derives again what time alone has changed; where that is much, the rest at the next times.
-func (c *ClusterStore) Alive(ctx context.Context, at time.Time) error {
+func (c *ClusterStore) Alive(ctx context.Context, at time.Time) (trail.News, error) {
 	if err := c.store.Alive(ctx, c.cluster, at); err != nil {
-		return err
+		return trail.News{}, err
 	}
-	_, err := c.store.deriveDue(ctx, c.cluster, at, dueAtOnce)
-	return err
+	_, news, err := c.store.deriveDue(ctx, c.cluster, at, dueAtOnce)
+	return news, err
 }

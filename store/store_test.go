@@ -74,7 +74,7 @@ func dump(t *testing.T, s *store.Store) map[string][]string {
 	for _, cluster := range clusters {
 		at, err := s.LastAlive(t.Context(), cluster)
 		require.NoError(t, err)
-		_, err = s.DeriveDue(t.Context(), cluster, at)
+		_, _, err = s.DeriveDue(t.Context(), cluster, at)
 		require.NoError(t, err)
 	}
 	out := map[string][]string{}
@@ -103,9 +103,9 @@ func TestAppend(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	facts := incident("c1", 1)
-	added, err := s.Append(t.Context(), "c1", facts)
+	news, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	require.Len(t, added, len(facts))
+	require.Len(t, news.Facts, len(facts))
 	rows := dump(t, s)
 	require.Len(t, rows["events"], len(facts)+2, "the facts, and that a backoff began and was over")
 	require.Len(t, rows["cooldown_decisions"], 2)
@@ -116,9 +116,9 @@ func TestAppend(t *testing.T) {
 	require.Len(t, rows["migration_phases"], 4)
 	require.Len(t, rows["placements"], 2)
 
-	added, err = s.Append(t.Context(), "c1", facts)
+	news, err = s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	require.Empty(t, added, "the same facts again")
+	require.Empty(t, news, "the same facts again")
 	require.Equal(t, rows, dump(t, s))
 }
 
@@ -206,13 +206,13 @@ func TestTwoWritersAtOnce(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(writer), 1))
 			for len(mine) > 0 {
 				n := min(len(mine), 1+r.IntN(12))
-				added, err := s.Append(context.WithoutCancel(t.Context()), "c1", mine[:n])
+				news, err := s.Append(context.WithoutCancel(t.Context()), "c1", mine[:n])
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				mu.Lock()
-				total += len(added)
+				total += len(news.Facts)
 				mu.Unlock()
 				mine = mine[n:]
 			}
@@ -341,14 +341,19 @@ func TestTimeAloneChangesRows(t *testing.T) {
 	require.Empty(t, before["loops"])
 	require.Len(t, before["cooldowns_now"], 1)
 	sink := s.For("c1")
-	require.NoError(t, sink.Alive(t.Context(), start.Add(9*time.Minute+59*time.Second)))
+	news, err := sink.Alive(t.Context(), start.Add(9*time.Minute+59*time.Second))
+	require.NoError(t, err)
+	require.Empty(t, news.Loops)
 	require.Empty(t, dump(t, s)["loops"])
-	require.NoError(t, sink.Alive(t.Context(), start.Add(10*time.Minute+7*time.Second)))
+	news, err = sink.Alive(t.Context(), start.Add(10*time.Minute+7*time.Second))
+	require.NoError(t, err)
+	require.Len(t, news.Loops, 1)
+	require.True(t, news.Loops[0].Began())
 	after := dump(t, s)
 	require.Len(t, after["loops"], 1)
 	require.Contains(t, after["loops"][0], `"opened_at": "2026-11-21T00:10:00+00:00"`)
 	require.Empty(t, after["cooldowns_now"])
-	n, err := s.DeriveDue(t.Context(), "c1", start.Add(10*time.Minute+7*time.Second))
+	n, _, err := s.DeriveDue(t.Context(), "c1", start.Add(10*time.Minute+7*time.Second))
 	require.NoError(t, err)
 	require.Zero(t, n, "nothing is due twice")
 	_, err = s.Rederive(t.Context(), "c1")

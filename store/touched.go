@@ -56,6 +56,8 @@ type changedRow struct {
 	Matters *string    `db:"matters"`
 	From    *time.Time `db:"slot_from"`
 	To      *time.Time `db:"slot_to"`
+	Ended   *string    `db:"ended"` // how what the row is about ended
+	Gone    bool       `db:"-"`     // it went; else it came
 }
 
 func newDiff(of table) *diff { return &diff{of: of, rows: map[string][]changedRow{}} }
@@ -69,12 +71,21 @@ func (d *diff) columns() string {
 	if d.of.name == "migrations" {
 		slot = "t.scheduling_at AS slot_from, t.finished_at AS slot_to"
 	}
-	return fmt.Sprintf("t.%s::text AS key, %s AS node, %s AS matters, %s", d.of.key, node, matters, slot)
+	ended := "NULL::text"
+	if d.of.ended != "" {
+		ended = d.of.ended
+	}
+	return fmt.Sprintf("t.%s::text AS key, %s AS node, %s AS matters, %s, %s AS ended", d.of.key, node, matters, slot, ended)
 }
 
-func (d *diff) collect(rows pgx.Rows) error {
+// went and came collect the rows that a statement took away, and those that it wrote.
+func (d *diff) went(rows pgx.Rows) error { return d.collect(rows, true) }
+func (d *diff) came(rows pgx.Rows) error { return d.collect(rows, false) }
+
+func (d *diff) collect(rows pgx.Rows, gone bool) error {
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[changedRow])
 	for _, r := range all {
+		r.Gone = gone
 		d.rows[r.Key] = append(d.rows[r.Key], r)
 	}
 	return err

@@ -44,6 +44,11 @@ const (
 	BlockerPDB           Blocker = "pdb"
 )
 
+// Blockers lists the causes for which a VM is left.
+func Blockers() []Blocker {
+	return []Blocker{BlockerNotMigratable, BlockerFailing, BlockerQueued, BlockerMigrating, BlockerExternal, BlockerOptedOut, BlockerPDB}
+}
+
 // DrainBlocker is one VM that is left of a drain.
 type DrainBlocker struct {
 	DrainID      FactID    `json:"drain_id"`

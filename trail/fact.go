@@ -81,6 +81,15 @@ type Object struct {
 	ResourceVersion string // at which the change showed; empty for a Source and a Request; for a Descheduler see observeScrape
 }
 
+// factShare is about how many bytes a fact takes beside its texts: its fixed fields, and a detail of common size.
+const factShare = 640
+
+// Size gives about how many bytes the fact takes in memory.
+func (f *Fact) Size() int {
+	return factShare + len(f.Subject.Name) + len(f.Object.UID) + len(f.What) + len(f.Value) + len(f.VMIUID) + len(f.Migration) +
+		len(f.MigrationUID) + len(f.Evidence)
+}
+
 // Fact is one thing that was seen: stored once, never changed, without links to other facts.
 //
 // What and Value are the natural key in the open: What names the aspect of the object ("mark", "phase/Running"),

@@ -21,6 +21,13 @@ const (
 	FailureUnknown      FailureClass = "unknown"
 )
 
+// FailureClasses lists the classes of failures.
+func FailureClasses() []FailureClass {
+	return []FailureClass{
+		FailureScheduling, FailureControlPlane, FailureDataPlane, FailurePostCopy, FailureAborted, FailureGuestLost, FailureUnknown,
+	}
+}
+
 // FailureReason is the finer cause within a class.
 type FailureReason string
 

@@ -22,6 +22,11 @@ const (
 	LoopUnansweredExternal LoopKind = "unanswered_external" // nobody moves a VM that its owner has to move
 )
 
+// LoopKinds lists the kinds of loops.
+func LoopKinds() []LoopKind {
+	return []LoopKind{LoopDualRetry, LoopEndlessRetry, LoopPingPong, LoopChurn, LoopBudgetPinned, LoopPriorityInversion, LoopUnansweredExternal}
+}
+
 // LoopPath says by which way a dual retry loop comes about.
 type LoopPath string
 

@@ -47,6 +47,14 @@ const (
 	PhaseSynchronizing   = "Synchronizing"
 )
 
+// Phases lists the phases of a migration that are known.
+func Phases() []string {
+	return []string{
+		PhasePending, PhaseScheduling, PhaseScheduled, PhasePreparingTarget, PhaseTargetReady, PhaseRunning, PhaseWaitingForSync,
+		PhaseSynchronizing, PhaseSucceeded, PhaseFailed,
+	}
+}
+
 // phaseWhat keeps one copy of the aspect name of each known phase, as every migration held has several.
 var phaseWhat = func() map[string]string {
 	m := map[string]string{}

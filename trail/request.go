@@ -82,6 +82,13 @@ const (
 	AnswerUnknown       RequestAnswer = "unknown" // nobody saw the answer
 )
 
+// Answers lists the answers to an eviction request.
+func Answers() []RequestAnswer {
+	return []RequestAnswer{
+		AnswerMarked, AnswerAlreadyMarked, AnswerNotMigratable, AnswerTargetPod, AnswerPDB, AnswerAllowed, AnswerNotFound, AnswerError, AnswerUnknown,
+	}
+}
+
 // Texts of KubeVirt's eviction webhook; the API server puts its own words before them.
 //
 // Source: kubevirt pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go.

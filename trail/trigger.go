@@ -20,6 +20,14 @@ const (
 	TriggerUnknown        Trigger = "unknown"
 )
 
+// Triggers lists the triggers of a migration.
+func Triggers() []Trigger {
+	return []Trigger{
+		TriggerDescheduler, TriggerDrain, TriggerDrainTaint, TriggerEviction, TriggerWorkloadUpdate, TriggerHotplug, TriggerStorage,
+		TriggerNamedNode, TriggerUser, TriggerDecentralized, TriggerUnknown,
+	}
+}
+
 // Confidence says how a claim is known.
 type Confidence string
 

@@ -23,6 +23,13 @@ const (
 	WaitQueued         WaitReason = "queued"          // none of these: the controller has not come to it
 )
 
+// WaitReasons lists the reasons for which a migration waits.
+func WaitReasons() []WaitReason {
+	return []WaitReason{
+		WaitDeleting, WaitQuota, WaitBackup, WaitUtilityVolumes, WaitBackoff, WaitLeftoverPods, WaitClusterLimit, WaitNodeLimit, WaitQueued,
+	}
+}
+
 // waitConditions are the conditions of a migration that say why it waits.
 //
 // Source: kubevirt staging/src/kubevirt.io/api/core/v1/types.go, VirtualMachineInstanceMigrationConditionType.

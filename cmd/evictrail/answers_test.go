@@ -38,9 +38,9 @@ func TestAPhaseBecomesARow(t *testing.T) {
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	added, err := s.Append(t.Context(), "c1", facts) // store/facts.go, trail/attempt.go, store/derived.go
+	news, err := s.Append(t.Context(), "c1", facts) // store/facts.go, trail/attempt.go, store/derived.go
 	require.NoError(t, err)
-	require.Len(t, added, 2)
+	require.Len(t, news.Facts, 2)
 
 	code, out, stderr := run(t, "migrations", "--vm", "shop/db", "-o", "json", "--database-url", url) // store/view.go
 	require.Equal(t, exitFound, code, stderr)

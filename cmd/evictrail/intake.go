@@ -108,9 +108,9 @@ func (f *intakeFlags) tlsConfig() (*tls.Config, error) {
 }
 
 // access says who may send audit events: those that were named, else everybody who can reach us where that is only this
-// machine or was said aloud.
-func (f *intakeFlags) access(l *listenFlags) api.Access {
-	a := api.Access{Clients: f.clients, Certificates: f.caFile != ""}
+// machine or was said aloud. Denied is told of those who may not.
+func (f *intakeFlags) access(l *listenFlags, denied func(cause string)) api.Access {
+	a := api.Access{Clients: f.clients, Certificates: f.caFile != "", Denied: denied}
 	if f.tokenFile != "" {
 		a.Tokens = f.tokens
 	}

@@ -38,6 +38,7 @@ type playFlags struct {
 	server  recording.ServerOptions
 	speed   float64
 	loops   thresholdFlags
+	metrics string // where the metrics are written
 }
 
 func newPlay() *cobra.Command {
@@ -51,7 +52,8 @@ the recording in; nothing of the order or the times is lost by that.`,
   evictrail play rec --audit-delay 30s    # audit events come as late as an API server's batches
   evictrail play rec --cut-every 40       # end each watch after 40 notifications
   evictrail play rec --expire-every 120   # 410 Gone at every 120th line: the client must list again
-  evictrail play rec --speed 10           # ten times as fast as it was`,
+  evictrail play rec --speed 10           # ten times as fast as it was
+  evictrail play rec --metrics-out rec.om && promtool tsdb create-blocks-from openmetrics rec.om data/`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.db.add(cmd)
@@ -62,6 +64,7 @@ the recording in; nothing of the order or the times is lost by that.`,
 	cmd.Flags().DurationVar(&f.delay, "audit-delay", 0, "send each audit event this `long` after it was logged; an API server waits up to 30s")
 	cmd.Flags().IntVar(&f.server.CutEvery, "cut-every", 0, "end each watch after `N` notifications; 0: never")
 	cmd.Flags().IntVar(&f.server.ExpireEvery, "expire-every", 0, "answer all watches 410 Gone at every `N`-th line; 0: never")
+	cmd.Flags().StringVar(&f.metrics, "metrics-out", "", "write the metrics that evictrail would have had, every 15 s of the recording's time, into this `file` (OpenMetrics)")
 	cmd.Flags().Float64Var(&f.speed, "speed", 0, "`N` times real time; 0: as fast as it goes")
 	return cmd
 }
@@ -91,8 +94,12 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 	if err := prepare(ctx, s, log); err != nil {
 		return err
 	}
-	p := player{thresholds: thresholds, store: s, log: log, metrics: metrics.New(prometheus.NewRegistry()), progress: cmd.ErrOrStderr()}
+	registry := prometheus.NewRegistry()
+	p := player{thresholds: thresholds, store: s, log: log, metrics: metrics.New(registry), progress: cmd.ErrOrStderr()}
 	p.options, p.speed, p.delay = f.server, f.speed, f.delay
+	if f.metrics != "" {
+		p.samples = newSamples(registry)
+	}
 	if f.noAudit {
 		rec.Audit = nil
 	}
@@ -102,6 +109,11 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 	started := time.Now()
 	if err := p.play(ctx, rec, f.cluster); err != nil {
 		return err
+	}
+	if p.samples != nil {
+		if err := p.samples.write(f.metrics); err != nil {
+			return err
+		}
 	}
 	say(cmd.OutOrStdout(), "played %d lines into cluster %s in %s\n", len(rec.Lines), f.cluster, time.Since(started).Round(time.Millisecond))
 	return nil
@@ -117,6 +129,7 @@ type player struct {
 	options    recording.ServerOptions
 	speed      float64
 	delay      time.Duration // of audit events
+	samples    *samples      // of the metrics; nil: none are taken
 }
 
 // play returns when everything of the recording is stored.
@@ -155,18 +168,54 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.Run(running) }()
-	err = recording.Play(ctx, rec, server, recording.Hooks{
+	hooks := recording.Hooks{
 		Clock: clock.set, Watched: collector.Watches, Taken: c.Taken, Audit: sendAudit(us + "/audit"), Scrape: scraper.Scrape, Delay: p.delay,
 		Progress: p.reporter(rec), Speed: p.speed,
-	})
+	}
+	if p.samples != nil {
+		hooks.Every, hooks.Tick = scrapeEvery, func(ctx context.Context, at time.Time) error {
+			return errors.Join(c.Flush(ctx), p.sample(ctx, cluster, at))
+		}
+	}
+	err = recording.Play(ctx, rec, server, hooks)
 	if err == nil {
 		err = c.Flush(ctx)
 	}
 	stop()
-	if err = errors.Join(err, <-done); err == nil {
-		_, err = p.store.DeriveDue(ctx, cluster, clock.now())
+	if err = errors.Join(err, <-done); err != nil {
+		return err
 	}
-	return err
+	return p.finish(ctx, cluster, clock.now())
+}
+
+// sample derives what is due, shows how it stands with the cluster, and takes a sample of all metrics.
+func (p player) sample(ctx context.Context, cluster string, at time.Time) error {
+	if err := p.show(ctx, cluster, at); err != nil {
+		return err
+	}
+	return p.samples.take(at)
+}
+
+// show derives what is due and shows how it stands with the cluster.
+func (p player) show(ctx context.Context, cluster string, at time.Time) error {
+	_, news, err := p.store.DeriveDue(ctx, cluster, at)
+	if err != nil {
+		return err
+	}
+	p.metrics.Count(news, at)
+	return errors.Join(showState(ctx, p.store, cluster, p.metrics, at), showUpkeep(ctx, p.store, p.metrics, at))
+}
+
+// finish shows how a recording ended. The samples end a little later, when everything has settled and was counted.
+func (p player) finish(ctx context.Context, cluster string, at time.Time) error {
+	if err := p.show(ctx, cluster, at); err != nil {
+		return err
+	}
+	p.metrics.CountRest()
+	if p.samples == nil {
+		return nil
+	}
+	return p.samples.take(at.Truncate(time.Millisecond).Add(scrapeEvery))
 }
 
 // reporter says how far it is every two seconds.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/collector"
+	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/trail"
 )
@@ -29,6 +30,7 @@ type runFlags struct {
 	kubeconfig  string
 	context     string
 	cluster     string
+	maxVMSeries int
 }
 
 func newRun() *cobra.Command {
@@ -69,6 +71,7 @@ from --descheduler-configmap, which needs get, list and watch on that ConfigMap,
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; by default $KUBECONFIG, ~/.kube/config, or the service account of the pod")
 	cmd.Flags().StringVar(&f.context, "context", "", "`context` of the kubeconfig")
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
+	cmd.Flags().IntVar(&f.maxVMSeries, "max-vm-series", metrics.DefaultMaxVMSeries, "at most `N` series of each metric about single VMs; those that need somebody most are kept")
 	return cmd
 }
 
@@ -79,6 +82,9 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	}
 	if err := errors.Join(f.listen.check(), f.intake.check(), f.descheduler.check(cmd)); err != nil {
 		return err
+	}
+	if f.maxVMSeries < 1 {
+		return usagef("max-vm-series %d: must be positive", f.maxVMSeries)
 	}
 	thresholds, err := f.loops.thresholds()
 	if err != nil {
@@ -100,6 +106,8 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if web.tls, err = f.intake.tlsConfig(); err != nil {
 		return err
 	}
+	web.metrics.LimitVMSeries(f.maxVMSeries)
+	web.metrics.Leader.Set(1) // there is no other that derives
 	if f.intake.expectsAudit() {
 		web.metrics.AuditEnabled.Set(1)
 	}
@@ -134,6 +142,7 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 		}
 		log.Info("recording", "cluster", cluster, "addr", web.listener.Addr().String())
 		watching.Store(c)
+		g.Go(func() error { return keepGauges(ctx, db.Store, cluster, web.metrics, log) })
 		if f.intake.auditFile != "" {
 			g.Go(func() error { return ignoreCancel(ctx, c.Follow(ctx, f.intake.auditFile)) })
 		}
@@ -146,7 +155,7 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 		}
 		return c.Run(ctx)
 	})
-	g.Go(func() error { return web.serve(ctx, readiness(db, watching), f.served(watching)) })
+	g.Go(func() error { return web.serve(ctx, readiness(db, watching), f.served(watching, web.metrics.Refused)) })
 	g.Go(func() error { return keepMonths(ctx, db.Store, log) })
 	g.Go(func() error {
 		select {
@@ -167,8 +176,8 @@ func ignoreCancel(ctx context.Context, err error) error {
 }
 
 // served is what can be sent to us.
-func (f *runFlags) served(watching *watcher) api.Server {
-	s := api.Server{Audit: &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen)}}
+func (f *runFlags) served(watching *watcher, denied func(cause string)) api.Server {
+	s := api.Server{Audit: &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen, denied)}}
 	if f.intake.observer {
 		s.Admission = &api.Admission{Review: watching.review}
 	}

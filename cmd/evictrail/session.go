@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/collectors/version"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -90,6 +92,7 @@ func (l listenFlags) bind(ctx context.Context, log *slog.Logger) (*service, erro
 	}
 	s := &service{listener: listener, registry: prometheus.NewRegistry(), log: log}
 	s.metrics = metrics.New(s.registry)
+	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), version.NewCollector("evictrail"))
 	return s, nil
 }
 
@@ -116,7 +119,10 @@ func (l listenFlags) loopback() bool {
 
 // serve answers until ctx ends: health, metrics, and what else the server has.
 func (s *service) serve(ctx context.Context, unready func(context.Context) []string, more api.Server) error {
-	more.Health = &api.Health{Unready: unready, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})}
+	more.Health = &api.Health{Unready: unready, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
+		EnableOpenMetrics: true, EnableOpenMetricsTextCreatedSamples: true, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	})}
+	more.Observe = s.metrics.Answered
 	server := &http.Server{
 		Handler: more.Handler(), TLSConfig: s.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), // such as a sender that does not trust our certificate

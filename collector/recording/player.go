@@ -6,23 +6,25 @@ import (
 	"time"
 )
 
-// Hooks tie a player to the collector under test. All but Audit, Scrape and Progress are required.
+// Hooks tie a player to the collector under test. All but Audit, Scrape, Tick and Progress are required.
 type Hooks struct {
 	Clock    func(time.Time)                                                   // told the time of each line before it is released
 	Watched  func(resource string) bool                                        // whether the collector watches the resource; others are not waited for
 	Taken    func(ctx context.Context, resource, resourceVersion string) error // returns when the collector has taken the resource up to the version
 	Audit    func(ctx context.Context, events [][]byte) error                  // takes audit events as the API server sends them; nil: none are sent
 	Scrape   func(ctx context.Context) error                                   // reads the descheduler's metrics, which the server has at ScrapePath, and returns when they are taken; nil: they are not read
-	Delay    time.Duration                                                     // how long after an event was logged it is sent
-	Progress func(done, total int)                                             // told after each line; may be nil
-	Speed    float64                                                           // times real time; 0: as fast as the collector takes lines in
+	Tick     func(ctx context.Context, at time.Time) error                     // called every Every of the recording's time, from its start on, when all that is due was taken; nil: never
+	Every    time.Duration
+	Delay    time.Duration         // how long after an event was logged it is sent
+	Progress func(done, total int) // told after each line; may be nil
+	Speed    float64               // times real time; 0: as fast as the collector takes lines in
 }
 
 // Play releases a recording line by line, in its own time: the clock stands at a line's time until the collector has
 // taken that line in, so order and time across resources are the recording's at any speed. Audit events are sent and the
 // descheduler's metrics are read between the lines, when they are due, and those that are due after the last line, at the end.
 func Play(ctx context.Context, rec *Recording, server *Server, hooks Hooks) error {
-	between := &between{mail: post{events: rec.Audit, hooks: hooks}, rec: rec, server: server, hooks: hooks}
+	between := &between{mail: post{events: rec.Audit, hooks: hooks}, rec: rec, server: server, hooks: hooks, tick: rec.Start()}
 	for i, line := range rec.Lines {
 		if err := between.until(ctx, line.At); err != nil {
 			return fmt.Errorf("play %s: line %d: %w", rec.Name, line.Number, err)
@@ -57,26 +59,54 @@ type between struct {
 	rec     *Recording
 	server  *Server
 	hooks   Hooks
-	scraped int // scrapes that are done
+	scraped int       // scrapes that are done
+	tick    time.Time // the next one
 }
 
-// until does what is due up to a time.
+// until does what is due up to a time, in the order of its times.
 func (b *between) until(ctx context.Context, now time.Time) error {
-	for ; b.scraped < len(b.rec.Scrapes) && !b.rec.Scrapes[b.scraped].At.After(now); b.scraped++ {
-		at := b.rec.Scrapes[b.scraped].At
-		if err := b.mail.send(ctx, at); err != nil {
+	for {
+		ticks := b.hooks.Tick != nil && !b.tick.After(now)
+		scrapes := b.scraped < len(b.rec.Scrapes) && !b.rec.Scrapes[b.scraped].At.After(now)
+		var err error
+		switch {
+		case scrapes && (!ticks || !b.tick.Before(b.rec.Scrapes[b.scraped].At)):
+			err = b.scrape(ctx, b.rec.Scrapes[b.scraped].At)
+		case ticks:
+			err = b.doTick(ctx)
+		default:
+			return b.mail.send(ctx, now)
+		}
+		if err != nil {
 			return err
 		}
-		b.server.ReleaseScrape(b.scraped)
-		if b.hooks.Scrape == nil {
-			continue
-		}
-		b.hooks.Clock(at)
-		if err := b.hooks.Scrape(ctx); err != nil {
-			return fmt.Errorf("scrape at %s: %w", at.Format(time.RFC3339), err)
-		}
 	}
-	return b.mail.send(ctx, now)
+}
+
+func (b *between) scrape(ctx context.Context, at time.Time) error {
+	if err := b.mail.send(ctx, at); err != nil {
+		return err
+	}
+	b.server.ReleaseScrape(b.scraped)
+	b.scraped++
+	if b.hooks.Scrape == nil {
+		return nil
+	}
+	b.hooks.Clock(at)
+	if err := b.hooks.Scrape(ctx); err != nil {
+		return fmt.Errorf("scrape at %s: %w", at.Format(time.RFC3339), err)
+	}
+	return nil
+}
+
+func (b *between) doTick(ctx context.Context) error {
+	at := b.tick
+	b.tick = at.Add(b.hooks.Every)
+	if err := b.mail.send(ctx, at); err != nil {
+		return err
+	}
+	b.hooks.Clock(at)
+	return b.hooks.Tick(ctx, at)
 }
 
 // rest does what is due after the last line.

@@ -1,0 +1,229 @@
+package metrics
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// settleAfter is how long what was stored waits before it is counted: an API server sends audit events up to 30 s late, and
+// the object that tells why a migration failed may follow the one that tells that it did. A counter cannot be put right.
+const settleAfter = 40 * time.Second
+
+// ledger holds what was stored and is not counted yet.
+type ledger struct {
+	mu      sync.Mutex
+	since   time.Time // what happened before is history, and not counted
+	entries map[string]entry
+}
+
+// entry is one thing to count, as it was last told.
+type entry struct {
+	due   time.Time
+	count func()
+}
+
+func newLedger() *ledger { return &ledger{entries: map[string]entry{}} }
+
+// CountSince says from when on things are counted: since evictrail last saw the cluster, or since now where it never did.
+// What an initial list tells of earlier days then makes no counter jump.
+func (m *Metrics) CountSince(t time.Time) {
+	m.ledger.mu.Lock()
+	defer m.ledger.mu.Unlock()
+	m.ledger.since = t
+}
+
+// Count takes in what was newly stored, and counts what has settled by now.
+func (m *Metrics) Count(n trail.News, now time.Time) {
+	l := m.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m.facts(n, now)
+	for _, t := range n.Requests {
+		r := t.Row
+		l.post("request ", t.ID, t.Change, t.Began() && !r.DryRun, r.RequestedAt, now, func() { m.request(r) })
+	}
+	for _, t := range n.Evacuations {
+		e := t.Row
+		l.post("marked ", t.ID, t.Change, t.Began(), e.MarkedAt, now, func() { m.marked(e) })
+		l.post("ended ", t.ID, t.Change, t.Ended(string(e.Outcome)), e.EndedAt, now, func() { m.evacuated(e) })
+	}
+	for _, t := range n.Migrations {
+		x := t.Row
+		l.post("migration ", t.ID, t.Change, t.Ended(string(x.Outcome)), x.FinishedAt, now, func() { m.migrated(x) })
+	}
+	for _, t := range n.Decisions {
+		d := t.Row
+		l.post("decision ", t.ID, t.Change, t.Began(), d.DecidedAt, now, func() { m.decided(d) })
+	}
+	for _, t := range n.Loops {
+		k := t.Row.Kind
+		l.post("loop ", t.ID, t.Change, t.Began(), t.Row.OpenedAt, now, func() { m.loops.WithLabelValues(string(k)).Inc() })
+	}
+	l.settle(now)
+}
+
+// CountRest counts what waits: nothing more will be told.
+func (m *Metrics) CountRest() {
+	m.ledger.mu.Lock()
+	defer m.ledger.mu.Unlock()
+	m.ledger.settle(time.Time{})
+}
+
+// post notes a thing to count where it is new, puts right what was noted of it, and forgets it where it is told no more.
+func (l *ledger) post(what, id string, change trail.Change, isNew bool, at, now time.Time, count func()) {
+	key := what + id
+	e, noted := l.entries[key]
+	switch {
+	case change == trail.ChangeGone:
+		delete(l.entries, key)
+	case noted:
+		l.entries[key] = entry{e.due, count}
+	case isNew && !at.Before(l.since):
+		l.entries[key] = entry{now.Add(settleAfter), count}
+	}
+}
+
+// settle counts what is due, or everything where no time is given.
+func (l *ledger) settle(now time.Time) {
+	for key, e := range l.entries {
+		if now.IsZero() || !e.due.After(now) {
+			e.count()
+			delete(l.entries, key)
+		}
+	}
+}
+
+// facts counts the facts that were new, and the phases that migrations reached.
+func (m *Metrics) facts(n trail.News, now time.Time) {
+	triggers := map[string]trail.Trigger{}
+	for _, t := range n.Migrations {
+		triggers[t.Row.UID] = t.Row.Trigger
+	}
+	for _, f := range n.Facts {
+		kind := string(f.Kind)
+		m.Facts.WithLabelValues(kind, StageCommitted).Inc()
+		exemplar(m.commitLag.WithLabelValues(kind), max(now.Sub(f.ObservedAt), 0), f.ID.String())
+		if f.Late && !f.OccurredAt.Before(m.ledger.since) {
+			m.recovered.WithLabelValues(string(f.Object.Kind)).Inc()
+		}
+		if f.Reason == trail.ReasonDeletedUnseen {
+			m.unrecoverable.WithLabelValues(string(f.Object.Kind)).Inc()
+		}
+		switch d := f.Detail.(type) {
+		case *trail.BlocksDetail:
+			m.blocks.WithLabelValues(string(f.Reason), f.Node, f.Namespace).Add(float64(d.Increase))
+			m.countsBlocks.Store(true)
+		case *trail.DeschedulerDetail:
+			m.countsBlocks.Store(d.Plugin)
+		case *trail.EndDetail:
+			if f.Kind == trail.KindMigrationGone && f.Reason == trail.ReasonDeletedUnseen && !d.Final {
+				m.Lost.WithLabelValues(string(f.Object.Kind), LostGCBeforeSeen).Inc()
+			}
+		}
+		if f.Kind == trail.KindMigrationPhase {
+			m.phases.WithLabelValues(phaseLabel(f.Value), string(cmp.Or(triggers[f.MigrationUID], trail.TriggerUnknown))).Inc()
+		}
+	}
+}
+
+func (m *Metrics) request(r trail.EvictionRequest) {
+	m.requests.WithLabelValues(string(r.RequesterClass), string(r.Answer)).Inc()
+}
+
+func (m *Metrics) marked(e trail.Evacuation) {
+	m.started.WithLabelValues(e.Node, string(e.RequesterClass)).Inc()
+}
+
+func (m *Metrics) evacuated(e trail.Evacuation) {
+	m.ended.WithLabelValues(e.Node, string(e.Outcome)).Inc()
+	exemplar(m.evacuationTime.WithLabelValues(string(e.RequesterClass), string(e.Outcome)), e.EndedAt.Sub(e.MarkedAt), e.ID.String())
+}
+
+func (m *Metrics) migrated(x trail.Migration) {
+	event := ""
+	if x.EndEvent != nil {
+		event = x.EndEvent.String()
+	}
+	class := cmp.Or(string(x.FailureClass), ClassNone)
+	if x.Outcome == trail.OutcomeAborted {
+		class = string(trail.FailureAborted)
+	}
+	c := m.migrations.WithLabelValues(string(x.Outcome), class, string(x.Trigger))
+	if adder, ok := c.(prometheus.ExemplarAdder); ok && event != "" && x.Outcome == trail.OutcomeFailed {
+		adder.AddWithExemplar(1, eventExemplar(event))
+	} else {
+		c.Inc()
+	}
+	if x.FailureClass == trail.FailurePostCopy {
+		m.postCopy.WithLabelValues(x.SourceNode).Inc()
+	}
+	exemplar(m.migrationTime.WithLabelValues(string(x.Outcome), string(x.Trigger)), x.FinishedAt.Sub(x.CreatedAt), event)
+	if !x.SchedulingAt.IsZero() {
+		exemplar(m.queueWait.WithLabelValues(string(x.Trigger)), x.SchedulingAt.Sub(x.CreatedAt), event)
+	}
+	for i := range x.Phases {
+		if i+1 < len(x.Phases) {
+			exemplar(m.phaseTime.WithLabelValues(phaseLabel(x.Phases[i].Phase)), x.Phases[i+1].At.Sub(x.Phases[i].At), event)
+		}
+	}
+}
+
+// decided counts what an act met, and cooldowns as they begin. What the counters of the descheduler say comes as facts, too;
+// where they are not read, the blocks that were derived stand for them.
+func (m *Metrics) decided(d trail.Decision) {
+	switch {
+	case d.Verdict == trail.VerdictHolds && d.Layer == trail.LayerCooldown:
+		exemplar(m.cooldowns.WithLabelValues(d.Origin), time.Duration(d.Effective), eventOf(d))
+	case d.Verdict != trail.VerdictBlocked:
+	case d.Origin == trail.OriginObserved:
+		m.decisions.WithLabelValues(blockLabel(d.Inputs.ObservedReason), d.Origin).Add(float64(d.Count))
+	default:
+		m.decisions.WithLabelValues(d.Reason, d.Origin).Inc()
+		if !m.countsBlocks.Load() {
+			m.blocks.WithLabelValues(d.Reason, d.Node, d.Namespace).Inc()
+		}
+	}
+}
+
+// phaseLabel and blockLabel keep labels closed: what KubeVirt or the descheduler may say one day is other.
+func phaseLabel(phase string) string {
+	if slices.Contains(trail.Phases(), phase) {
+		return phase
+	}
+	return labelOther
+}
+
+func blockLabel(reason string) string {
+	if reason == trail.DecidedCooldown || reason == trail.DecidedInProgress {
+		return reason
+	}
+	return labelOther
+}
+
+const labelOther = "other"
+
+func eventOf(d trail.Decision) string {
+	if d.EventID == nil {
+		return ""
+	}
+	return d.EventID.String()
+}
+
+// exemplar observes a time, with the fact to look at where there is one. Clocks of the cluster may be apart: no time is
+// less than zero.
+func exemplar(o prometheus.Observer, d time.Duration, event string) {
+	seconds := max(d, 0).Seconds()
+	if e, ok := o.(prometheus.ExemplarObserver); ok && event != "" {
+		e.ObserveWithExemplar(seconds, eventExemplar(event))
+		return
+	}
+	o.Observe(seconds)
+}
+
+func eventExemplar(event string) prometheus.Labels { return prometheus.Labels{"event_id": event} }

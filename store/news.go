@@ -1,0 +1,48 @@
+package store
+
+import "github.com/evictrail/evictrail/trail"
+
+// tell adds to the news how the rows of one table changed. Of some tables nothing is told.
+func (t *tables) tell(d *diff, news *trail.News) {
+	if len(d.rows) == 0 {
+		return
+	}
+	rows := t.rows[d.of.name]
+	switch d.of.name {
+	case "eviction_requests":
+		news.Requests = append(news.Requests, told(d, rows, func(r requestRow) (string, trail.EvictionRequest) { return r.ID.String(), r.EvictionRequest })...)
+	case "evacuations":
+		news.Evacuations = append(news.Evacuations, told(d, rows, func(r evacuationRow) (string, trail.Evacuation) { return r.ID.String(), r.Evacuation })...)
+	case "migrations":
+		news.Migrations = append(news.Migrations, told(d, rows, func(r migrationRow) (string, trail.Migration) { return r.UID, r.Migration })...)
+	case "cooldown_decisions":
+		news.Decisions = append(news.Decisions, told(d, rows, func(r decisionRow) (string, trail.Decision) { return r.ID.String(), r.Decision })...)
+	case "loops":
+		news.Loops = append(news.Loops, told(d, rows, func(r loopRow) (string, trail.Loop) { return r.ID.String(), r.Loop })...)
+	}
+}
+
+// told gives the rows that changed, each once, with what became of them.
+func told[Row, R any](d *diff, rows []any, of func(Row) (string, R)) []trail.Told[R] {
+	out := make([]trail.Told[R], 0, len(d.rows))
+	for _, row := range rows {
+		id, r := of(row.(Row))
+		changes := d.rows[clean(id)]
+		if len(changes) == 0 {
+			continue
+		}
+		t := trail.Told[R]{ID: id, Row: r}
+		for _, c := range changes {
+			if c.Gone {
+				t.Change, t.Was = trail.ChangeOther, known(c.Ended)
+			}
+		}
+		out = append(out, t)
+	}
+	for id, changes := range d.rows {
+		if len(changes) == 1 && changes[0].Gone {
+			out = append(out, trail.Told[R]{ID: id, Change: trail.ChangeGone})
+		}
+	}
+	return out
+}

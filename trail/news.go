@@ -1,0 +1,46 @@
+package trail
+
+// News is what storing facts brought: the facts that were new, and the derived rows that changed because of them or
+// because time went by. Rows come in no order; one may come more than once, the last time as it stands.
+type News struct {
+	Facts       []Fact
+	Requests    []Told[EvictionRequest]
+	Evacuations []Told[Evacuation]
+	Migrations  []Told[Migration]
+	Decisions   []Told[Decision]
+	Loops       []Told[Loop]
+}
+
+// Told is a derived row as it is told from now on.
+type Told[R any] struct {
+	ID     string
+	Change Change
+	Row    R      // as it stands; nothing where it is gone
+	Was    string // how it had ended before; empty where it had not, or was not told
+}
+
+// Change is what became of a derived row.
+type Change int
+
+// The changes of a row.
+const (
+	ChangeNew   Change = iota // it was not told before
+	ChangeOther               // it was told otherwise
+	ChangeGone                // it is told no more
+)
+
+// Began tells whether the row was not told before.
+func (t Told[R]) Began() bool { return t.Change == ChangeNew }
+
+// Ended tells whether the row has an end that it had not before.
+func (t Told[R]) Ended(how string) bool { return t.Change != ChangeGone && t.Was == "" && how != "" }
+
+// Add takes in what came after.
+func (n *News) Add(more News) {
+	n.Facts = append(n.Facts, more.Facts...)
+	n.Requests = append(n.Requests, more.Requests...)
+	n.Evacuations = append(n.Evacuations, more.Evacuations...)
+	n.Migrations = append(n.Migrations, more.Migrations...)
+	n.Decisions = append(n.Decisions, more.Decisions...)
+	n.Loops = append(n.Loops, more.Loops...)
+}
