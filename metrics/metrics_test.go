@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/metrics"
@@ -29,4 +30,34 @@ evictrail_watch_restarts_total{reason="expired",resource="pods"} 0
 	n, err := testutil.GatherAndCount(reg, metrics.FactsTotal)
 	require.NoError(t, err)
 	require.Equal(t, 28*3, n, "each kind of fact starts at zero in each stage")
+}
+
+// TestEveryMetricIsExportedAsTheCatalogueSays compares what a busy cluster exports with the catalogue.
+func TestEveryMetricIsExportedAsTheCatalogueSays(t *testing.T) {
+	t.Parallel()
+	reg := bigCluster(bigState(3))
+	problems, err := testutil.GatherAndLint(reg)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	families, err := reg.Gather()
+	require.NoError(t, err)
+	exported := map[string]*dto.MetricFamily{}
+	for _, f := range families {
+		exported[f.GetName()] = f
+	}
+	for _, m := range metrics.Catalogue() {
+		f := exported[m.Name]
+		require.NotNil(t, f, m.Name)
+		require.Equal(t, string(m.Type), strings.ToLower(f.GetType().String()), m.Name)
+		require.Equal(t, m.Help, f.GetHelp())
+		for _, s := range f.Metric {
+			var labels []string
+			for _, l := range s.Label {
+				labels = append(labels, l.GetName())
+			}
+			require.ElementsMatch(t, m.Labels, labels, m.Name)
+		}
+		delete(exported, m.Name)
+	}
+	require.Empty(t, exported, "every metric that is exported is in the catalogue")
 }

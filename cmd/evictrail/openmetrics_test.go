@@ -1,0 +1,126 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail"
+	"github.com/evictrail/evictrail/collector/recording"
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// countedQueries give what counters must have come to when a recording was played: the labels of a series and its value.
+// What happened before the recording began is not counted.
+var countedQueries = map[string]string{
+	metrics.EvictionRequestsTotal: `
+SELECT format('answer="%s",requester="%s"', answer, requester_class) AS labels, count(*)::float AS value
+FROM evictrail_v1.eviction_requests WHERE NOT dry_run AND requested_at >= BEGAN GROUP BY 1`,
+	metrics.EvacuationsStartedTotal: `
+SELECT format('node="%s",requester="%s"', node, requester_class) AS labels, count(*)::float AS value
+FROM evictrail_v1.evacuations WHERE marked_at >= BEGAN GROUP BY 1`,
+	metrics.EvacuationsEndedTotal: `
+SELECT format('node="%s",result="%s"', node, outcome) AS labels, count(*)::float AS value
+FROM evictrail_v1.evacuations WHERE ended_at >= BEGAN GROUP BY 1`,
+	metrics.MigrationsTotal: `
+SELECT format('class="%s",result="%s",trigger="%s"', CASE outcome WHEN 'aborted' THEN 'aborted' ELSE coalesce(failure_class, 'none') END, outcome, trigger) AS labels, count(*)::float AS value
+FROM evictrail_v1.migrations WHERE finished_at >= BEGAN GROUP BY 1`,
+	metrics.LoopsTotal: `
+SELECT format('kind="%s"', kind) AS labels, count(*)::float AS value
+FROM evictrail_v1.loops WHERE opened_at >= BEGAN GROUP BY 1`,
+	metrics.CooldownDecisionsTotal: `
+SELECT format('origin="%s",reason="%s"', origin, coalesce(inputs ->> 'observed_reason', reason)) AS labels, sum(CASE origin WHEN 'observed' THEN count ELSE 1 END)::float AS value
+FROM evictrail_v1.cooldown_decisions WHERE verdict = 'blocked' AND decided_at >= BEGAN GROUP BY 1`,
+	metrics.EffectiveCooldownSeconds + "_count": `
+SELECT format('origin="%s"', origin) AS labels, count(*)::float AS value
+FROM evictrail_v1.cooldown_decisions WHERE verdict = 'holds' AND layer = 'descheduler_cooldown' AND decided_at >= BEGAN GROUP BY 1`,
+	metrics.FactsTotal: `
+SELECT format('kind="%s",stage="committed"', kind) AS labels, count(*)::float AS value
+FROM evictrail.events GROUP BY 1`,
+}
+
+// counted is a series and its value.
+type counted struct {
+	Labels string  `json:"labels"`
+	Value  float64 `json:"value"`
+}
+
+// TestCounters plays every recording and compares what the counters came to with what was stored. Played again, nothing is
+// counted again.
+func TestCounters(t *testing.T) {
+	t.Parallel()
+	ways := map[string][]string{
+		"plain": nil, "expired": {"--expire-every=120"}, "delayed": {"--audit-delay=30s"}, "no-audit": {"--no-audit"},
+	}
+	for _, name := range recordings(t) {
+		for way, args := range ways {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				t.Parallel()
+				rec, err := recording.Open(evictrail.Recordings(), name, nil)
+				require.NoError(t, err)
+				began := rec.Start().Format(time.RFC3339Nano)
+				url := storetest.NewURL(t)
+				dir := filepath.Join("../../testdata/recordings", name)
+				out := filepath.Join(t.TempDir(), "metrics.om")
+				played := func() map[string]float64 {
+					code, _, stderr := run(t, append([]string{"play", dir, "--database-url", url, "--metrics-out", out}, args...)...)
+					require.Equal(t, exitFound, code, stderr)
+					return lastSamples(t, out)
+				}
+				series := played()
+				for metric, query := range countedQueries {
+					want := map[string]float64{}
+					for _, r := range rows[counted](t, url, strings.ReplaceAll(query, "BEGAN", "'"+began+"'")) {
+						want[metric+"{"+r.Labels+"}"] = r.Value
+					}
+					got := map[string]float64{}
+					for s, v := range series {
+						if strings.HasPrefix(s, metric+"{") && v > 0 && !strings.Contains(s, `stage="observed"`) && !strings.Contains(s, `stage="deduplicated"`) {
+							got[s] = v
+						}
+					}
+					require.Equal(t, want, got, metric)
+				}
+				again := played()
+				for metric := range countedQueries {
+					for s, v := range again {
+						if strings.HasPrefix(s, metric+"{") && !strings.Contains(s, `stage="observed"`) && !strings.Contains(s, `stage="deduplicated"`) {
+							require.Zero(t, v, "played again: %s", s)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// lastSamples gives the last value of each series in an OpenMetrics file.
+func lastSamples(t *testing.T, path string) map[string]float64 {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, strings.HasSuffix(string(text), "# EOF\n"))
+	out := map[string]float64{}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		series, rest, found := strings.Cut(line, "} ")
+		if !found {
+			series, rest, found = strings.Cut(line, " ")
+		} else {
+			series += "}"
+		}
+		require.True(t, found, line)
+		value, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+		require.NoError(t, err, line)
+		out[series] = value
+	}
+	return out
+}

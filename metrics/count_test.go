@@ -1,0 +1,194 @@
+package metrics_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// counting is metrics and what they are asked.
+type counting struct {
+	*metrics.Metrics
+	reg *prometheus.Registry
+	now time.Time
+}
+
+func newCounting() *counting {
+	reg := prometheus.NewRegistry()
+	c := &counting{Metrics: metrics.New(reg), reg: reg, now: start}
+	c.CountSince(start)
+	return c
+}
+
+// after counts some news at a time after the start.
+func (c *counting) after(d time.Duration, n trail.News) { c.Count(n, start.Add(d)) }
+
+// value gives the value of the series of a metric whose text contains some labels; zero where there is none.
+func (c *counting) value(t *testing.T, metric string, labels ...string) float64 {
+	t.Helper()
+	families, err := c.reg.Gather()
+	require.NoError(t, err)
+	sum := 0.
+	for _, f := range families {
+		for _, m := range f.Metric {
+			text, matches := m.String(), f.GetName() == metric
+			for _, l := range labels {
+				matches = matches && strings.Contains(text, `value:"`+l+`"`)
+			}
+			if matches {
+				sum += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return sum
+}
+
+func failed(id string, class trail.FailureClass, was string, change trail.Change) trail.News {
+	return trail.News{Migrations: []trail.Told[trail.Migration]{{ID: id, Was: was, Change: change, Row: trail.Migration{
+		UID: id, Trigger: trail.TriggerDescheduler, Outcome: trail.OutcomeFailed, FailureClass: class, SourceNode: "worker-1",
+		CreatedAt: start, FinishedAt: start.Add(time.Minute),
+	}}}}
+}
+
+func TestWhatIsToldLateIsCountedRight(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	c.after(0, failed("m1", trail.FailureUnknown, "", trail.ChangeOther))
+	require.Zero(t, c.value(t, metrics.MigrationsTotal), "it has not settled")
+	c.after(30*time.Second, failed("m1", trail.FailurePostCopy, "failed", trail.ChangeOther))
+	c.after(39*time.Second, trail.News{})
+	require.Zero(t, c.value(t, metrics.MigrationsTotal))
+	c.after(40*time.Second, trail.News{})
+	require.InDelta(t, 1, c.value(t, metrics.MigrationsTotal), 0)
+	require.InDelta(t, 1, c.value(t, metrics.MigrationsTotal, "post_copy", "failed", "descheduler"), 0)
+	require.InDelta(t, 1, c.value(t, metrics.PostCopyFailuresTotal, "worker-1"), 0)
+	require.InDelta(t, 1, c.value(t, metrics.MigrationDurationSeconds, "failed"), 0)
+	c.after(time.Hour, failed("m1", trail.FailureUnknown, "failed", trail.ChangeOther))
+	c.CountRest()
+	require.InDelta(t, 1, c.value(t, metrics.MigrationsTotal), 0, "what was counted is not counted again")
+}
+
+func TestWhatIsTakenBackIsNotCounted(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	mark := func(id string, change trail.Change, class trail.RequesterClass) trail.News {
+		return trail.News{Requests: []trail.Told[trail.EvictionRequest]{{ID: id, Change: change, Row: trail.EvictionRequest{
+			RequestedAt: start, RequesterClass: class, Answer: trail.AnswerMarked,
+		}}}}
+	}
+	c.after(0, mark("seen by the observer", trail.ChangeNew, trail.RequesterUnknown))
+	both := mark("seen by the observer", trail.ChangeGone, "")
+	both.Add(mark("seen by both", trail.ChangeNew, trail.RequesterKubectl))
+	c.after(time.Second, both)
+	c.CountRest()
+	require.InDelta(t, 1, c.value(t, metrics.EvictionRequestsTotal), 0)
+	require.InDelta(t, 1, c.value(t, metrics.EvictionRequestsTotal, "kubectl", "marked"), 0)
+}
+
+func TestHistoryIsNotCounted(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	before := failed("m1", trail.FailureDataPlane, "", trail.ChangeNew)
+	before.Migrations[0].Row.FinishedAt = start.Add(-time.Second)
+	before.Evacuations = []trail.Told[trail.Evacuation]{{ID: "e1", Row: trail.Evacuation{Node: "worker-1", MarkedAt: start.Add(-time.Hour)}}}
+	c.after(0, before)
+	ended := trail.News{Evacuations: []trail.Told[trail.Evacuation]{{ID: "e1", Change: trail.ChangeOther, Row: trail.Evacuation{
+		Node: "worker-1", MarkedAt: start.Add(-time.Hour), EndedAt: start.Add(time.Minute), Outcome: trail.OutcomeMigrated,
+	}}}}
+	c.after(time.Minute, ended)
+	c.CountRest()
+	require.Zero(t, c.value(t, metrics.MigrationsTotal), "it ended before we came")
+	require.Zero(t, c.value(t, metrics.EvacuationsStartedTotal))
+	require.InDelta(t, 1, c.value(t, metrics.EvacuationsEndedTotal, "migrated", "worker-1"), 0, "that end we saw")
+}
+
+func TestDryRunsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	c.after(0, trail.News{Requests: []trail.Told[trail.EvictionRequest]{{ID: "r", Row: trail.EvictionRequest{RequestedAt: start, DryRun: true}}}})
+	c.CountRest()
+	require.Zero(t, c.value(t, metrics.EvictionRequestsTotal))
+}
+
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	derived := trail.News{Decisions: []trail.Told[trail.Decision]{{ID: "d", Row: trail.Decision{
+		Verdict: trail.VerdictBlocked, Layer: trail.LayerCooldown, Reason: trail.DecidedCooldown, Origin: trail.OriginDerived, Node: "worker-1", Namespace: "shop", DecidedAt: start,
+	}}}}
+	t.Run("derived ones stand for a descheduler whose metrics are not read", func(t *testing.T) {
+		t.Parallel()
+		c := newCounting()
+		c.after(0, derived)
+		c.CountRest()
+		require.InDelta(t, 1, c.value(t, metrics.EvictionBlocksTotal, "cooldown", "worker-1", "shop"), 0)
+	})
+	t.Run("else its own count is ours", func(t *testing.T) {
+		t.Parallel()
+		c := newCounting()
+		n := derived
+		n.Facts = []trail.Fact{{
+			Kind: trail.KindBlocksObserved, Reason: trail.ReasonCooldown, Node: "worker-1", Namespace: "shop", OccurredAt: start, ObservedAt: start,
+			Detail: &trail.BlocksDetail{Reason: "cooldown", Increase: 7},
+		}}
+		c.after(0, n)
+		c.CountRest()
+		require.InDelta(t, 7, c.value(t, metrics.EvictionBlocksTotal, "cooldown", "worker-1", "shop"), 0)
+		require.InDelta(t, 1, c.value(t, metrics.CooldownDecisionsTotal, "cooldown", "derived"), 0)
+	})
+}
+
+func TestLabelsStayClosed(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	c.after(0, trail.News{Facts: []trail.Fact{{Kind: trail.KindMigrationPhase, Value: "Levitating", OccurredAt: start, ObservedAt: start}}})
+	require.InDelta(t, 1, c.value(t, metrics.PhaseTransitionsTotal, "other", "unknown"), 0)
+}
+
+func TestExemplarsAndCreatedTimestamps(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	event := trail.FactID{1, 2, 3}
+	n := failed("m1", trail.FailureDataPlane, "", trail.ChangeNew)
+	n.Migrations[0].Row.EndEvent = &event
+	c.after(0, n)
+	c.CountRest()
+	families, err := c.reg.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.Metric {
+			switch {
+			case f.GetName() == metrics.MigrationsTotal && m.GetCounter().GetValue() > 0:
+				require.Equal(t, event.String(), m.GetCounter().GetExemplar().GetLabel()[0].GetValue())
+				require.NotNil(t, m.GetCounter().GetCreatedTimestamp())
+			case f.GetName() == metrics.MigrationDurationSeconds:
+				require.NotNil(t, m.GetHistogram().GetCreatedTimestamp())
+				require.NotZero(t, m.GetHistogram().GetSchema(), "a native histogram")
+				require.Len(t, m.GetHistogram().GetBucket(), 12, "with classic buckets")
+			}
+		}
+	}
+}
+
+func TestNodesComeAndGo(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	c.Node("worker-1")
+	c.Node("worker-2")
+	require.NoError(t, testutil.GatherAndCompare(c.reg, strings.NewReader(`
+# HELP evictrail_migration_postcopy_failures_total Migrations that failed after the guest had left in post-copy, so that it was lost, by the node that it left.
+# TYPE evictrail_migration_postcopy_failures_total counter
+evictrail_migration_postcopy_failures_total{node="worker-1"} 0
+evictrail_migration_postcopy_failures_total{node="worker-2"} 0
+`), metrics.PostCopyFailuresTotal))
+	c.NodeGone("worker-1")
+	n, err := testutil.GatherAndCount(c.reg, metrics.PostCopyFailuresTotal, metrics.EvacuationsStartedTotal, metrics.EvacuationsEndedTotal)
+	require.NoError(t, err)
+	require.Equal(t, 1+3+3, n)
+}
