@@ -66,7 +66,7 @@ WHERE cluster = @cluster
   AND outcome = 'failed'
 GROUP BY 1`
 	coolingQuery = `
-SELECT DISTINCT ON (subject, vmi_uid) namespace, vmi, coalesce(node, ''), base_seconds, effective_seconds, until
+SELECT DISTINCT ON (subject, vmi_uid) namespace, vmi, coalesce(node, ''), coalesce(base_seconds, 0), coalesce(effective_seconds, 0), until
 FROM evictrail.cooldown_decisions AS d
 WHERE cluster = @cluster
   AND verdict = 'holds'
