@@ -35,6 +35,7 @@ type writer struct {
 	pending []trail.Fact
 	busy    []trail.Fact  // the batch that is being stored
 	bytes   int           // of both
+	hurry   uint64        // how many of the facts that were ever put somebody waits for: they wait for no others
 	closed  bool          // no more facts will come
 	changed chan struct{} // closed and replaced at every change of the above
 }
@@ -126,8 +127,15 @@ func (w *writer) stored(ctx context.Context, upto uint64) error {
 	}
 }
 
-// flush waits until everything that was put so far is stored.
-func (w *writer) flush(ctx context.Context) error { return w.stored(ctx, w.taken()) }
+// flush waits until everything that was put so far is stored, without waiting for more to store with it.
+func (w *writer) flush(ctx context.Context) error {
+	w.mu.Lock()
+	upto := w.total
+	w.hurry = upto
+	w.signal()
+	w.mu.Unlock()
+	return w.stored(ctx, upto)
+}
 
 // run stores facts until close was called and all are stored. Once stopping is closed it gives the Sink stopGrace for
 // the rest; what is left then is an error.
@@ -191,9 +199,20 @@ func (w *writer) gather(ctx context.Context, waiting int, closed bool) {
 	}
 	t := time.NewTimer(batchWait)
 	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
+	for {
+		w.mu.Lock()
+		hurry, changed := w.hurry > w.total-uint64(len(w.pending)), w.changed
+		w.mu.Unlock()
+		if hurry {
+			return
+		}
+		select {
+		case <-t.C:
+			return
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

@@ -176,6 +176,10 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 		hooks.Every, hooks.Tick = scrapeEvery, func(ctx context.Context, at time.Time) error {
 			return errors.Join(c.Flush(ctx), p.sample(ctx, cluster, at))
 		}
+		hooks.Clock = func(t time.Time) { // what is stored late by the recording's clock was not late
+			_ = c.Flush(ctx)
+			clock.set(t)
+		}
 	}
 	err = recording.Play(ctx, rec, server, hooks)
 	if err == nil {

@@ -61,7 +61,12 @@ type between struct {
 	hooks   Hooks
 	scraped int       // scrapes that are done
 	tick    time.Time // the next one
+	marked  time.Time // when bookmarks were last sent
 }
+
+// bookmarkEvery is the time between two bookmarks of an API server, which no recording has. They matter to what is sampled, and
+// are sent with the ticks.
+const bookmarkEvery = time.Minute
 
 // until does what is due up to a time, in the order of its times.
 func (b *between) until(ctx context.Context, now time.Time) error {
@@ -106,6 +111,10 @@ func (b *between) doTick(ctx context.Context) error {
 		return err
 	}
 	b.hooks.Clock(at)
+	if at.Sub(b.marked) >= bookmarkEvery {
+		b.marked = at
+		b.server.Bookmark()
+	}
 	return b.hooks.Tick(ctx, at)
 }
 

@@ -310,6 +310,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
+// Bookmark sends a bookmark to each watch that asked for them, as an API server does about once a minute.
+func (s *Server) Bookmark() {
+	for _, r := range s.resources {
+		r.mu.Lock()
+		if r.ready && !r.down {
+			r.log = append(r.log, notification{KindBookmark, r.version, encode(map[string]any{
+				"kind": r.kind, "apiVersion": r.apiVersion, "metadata": map[string]any{"resourceVersion": formatVersion(r.version)},
+			})})
+			r.signal()
+		}
+		r.mu.Unlock()
+	}
+}
+
 // ReleaseScrape makes scrape i what the descheduler's metrics say.
 func (s *Server) ReleaseScrape(i int) { s.scrape.Store(&s.rec.Scrapes[i]) }
 
