@@ -319,3 +319,39 @@ func TestCheckReadsAsTheWatchDoes(t *testing.T) {
 	require.ErrorContains(t, Check(vmis, json.RawMessage(`{"metadata":{"name":"x","resourceVersion":"1"}}`)), "without metadata.uid")
 	require.ErrorContains(t, Check("nodes", json.RawMessage(`{"metadata":{"name":"x","uid":"u","resourceVersion":"1"},"spec":{"taints":1}}`)), "read /x")
 }
+
+func TestMetricsOfThePipeline(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.set(vmis, 0, vmiJSON("a", "1", ""), `{"metadata":{"name":"unreadable","uid":7}}`)
+	ahead := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat))
+		a.ServeHTTP(w, r)
+	})
+	r := startOn(t, ahead, a, &sink{}, nil)
+	require.NoError(t, r.Flush(t.Context()))
+	r.eventually(t, "objects that cannot be read are lost, and say so", func() bool {
+		return testutil.ToFloat64(r.metrics.Lost.WithLabelValues(string(trail.ObjectVMI), metrics.LostDecode)) == 1
+	})
+	require.InDelta(t, 60, testutil.ToFloat64(r.metrics.ClockSkew.WithLabelValues(metrics.PeerAPIServer)), 2, "the API server's clock is ahead")
+	require.Positive(t, testutil.ToFloat64(r.metrics.SpoolCapacity))
+	r.eventually(t, "nothing waits any more", func() bool { return testutil.ToFloat64(r.metrics.SpoolBytes) == 0 })
+}
+
+func TestWhatIsLeftBehindIsCounted(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.set(vmis, 0, vmiJSON("a", "1", ""))
+	s := &sink{fail: func(int, []trail.Fact) error { return errors.New("away") }}
+	m := metrics.New(prometheus.NewRegistry())
+	w := newWriter(Config{Sink: s, Log: slog.New(slog.DiscardHandler), Metrics: m, Clock: time.Now})
+	w.put(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}, {Kind: trail.KindNodeCordoned, ObservedAt: time.Now()}})
+	require.InDelta(t, 2, testutil.ToFloat64(m.QueueLength), 0)
+	require.Greater(t, testutil.ToFloat64(m.SpoolBytes), 1000.)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w.close()
+	require.Error(t, w.run(ctx, nil))
+	require.InDelta(t, 1, testutil.ToFloat64(m.Lost.WithLabelValues(string(trail.KindVMIPlaced), metrics.LostShutdownDeadline)), 0)
+	require.InDelta(t, 1, testutil.ToFloat64(m.Lost.WithLabelValues(string(trail.KindNodeCordoned), metrics.LostShutdownDeadline)), 0)
+}

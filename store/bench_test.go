@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,5 +49,46 @@ func BenchmarkDerive(b *testing.B) {
 			}
 			b.ReportMetric(float64(len(facts))*float64(b.N)/b.Elapsed().Seconds(), "facts/s")
 		})
+	}
+}
+
+// largeState fills the tables with a large cluster after a week: 10,000 VMs on 500 nodes, 2,000 migrations a day, 200 open
+// evacuations, and cooldowns.
+const largeState = `
+INSERT INTO evictrail.placements (cluster, subject, placement_id, namespace, vmi, vmi_uid, node, from_at, to_at, arrived_by, left_by, seen_late)
+SELECT 'c1', 'vmi:ns/vm-' || i % 10000, gen_random_uuid(), 'ns', 'vm-' || i % 10000, 'uid-' || i % 10000, 'node-' || i % 500, $1::timestamptz - interval '7 days',
+    CASE WHEN i >= 10000 THEN $1::timestamptz - interval '1 day' END, 'start', CASE WHEN i >= 10000 THEN 'end' END, false
+FROM generate_series(0, 23999) AS i;
+INSERT INTO evictrail.migrations (cluster, subject, migration_uid, migration, namespace, vmi, vmi_uid, trigger, trigger_confidence, trigger_evidence,
+    source_node, target_node, created_at, scheduling_at, finished_at, outcome, failure_class, seen_late)
+SELECT 'c1', 'vmi:ns/vm-' || i % 3000, 'm-' || i, 'm-' || i, 'ns', 'vm-' || i % 3000, 'uid-' || i % 3000, 'descheduler', 'observed', '',
+    'node-' || i % 500, 'node-' || i % 499, $1::timestamptz - i * interval '43 s', $1::timestamptz - i * interval '43 s', $1::timestamptz - i * interval '43 s' + interval '40 s',
+    CASE WHEN i % 10 = 0 THEN 'failed' ELSE 'succeeded' END, CASE WHEN i % 10 = 0 THEN 'data_plane' END, false
+FROM generate_series(1, 14000) AS i;
+INSERT INTO evictrail.evacuations (cluster, subject, evacuation_id, namespace, vmi, vmi_uid, node, marked_at, marked_by, trigger, requester_class, confidence,
+    evidence, ended_at, outcome, attempts, failed_attempts, seen_late)
+SELECT 'c1', 'vmi:ns/vm-' || i % 3000, gen_random_uuid(), 'ns', 'vm-' || i % 3000, 'uid-' || i % 3000, 'node-' || i % 500, $1::timestamptz - i * interval '43 s', 'mark',
+    'descheduler', 'descheduler', 'observed', '', CASE WHEN i > 200 THEN $1::timestamptz - i * interval '43 s' + interval '40 s' END, CASE WHEN i > 200 THEN 'migrated' END, 3, 2, false
+FROM generate_series(1, 14000) AS i;
+INSERT INTO evictrail.cooldown_decisions (cluster, subject, decision_id, namespace, vmi, vmi_uid, node, decided_at, layer, verdict, reason, base_seconds,
+    effective_seconds, until, capped, model, origin, inputs)
+SELECT 'c1', 'vmi:ns/vm-' || i % 3000, gen_random_uuid(), 'ns', 'vm-' || i % 3000, 'uid-' || i % 3000, 'node-' || i % 499, $1::timestamptz - i * interval '43 s',
+    'descheduler_cooldown', 'holds', 'migration_completed', 900, 3600, $1::timestamptz - i * interval '43 s' + interval '1 hour', false, '>=4.22', 'derived', '{}'
+FROM generate_series(1, 14000) AS i;
+ANALYZE evictrail.placements; ANALYZE evictrail.migrations; ANALYZE evictrail.evacuations; ANALYZE evictrail.cooldown_decisions`
+
+// BenchmarkState reads the state of a large cluster, as every 10 s.
+func BenchmarkState(b *testing.B) {
+	s := storetest.New(b)
+	for _, statement := range strings.Split(largeState, ";") {
+		_, err := s.Pool().Exec(b.Context(), strings.ReplaceAll(statement, "$1", "'"+start.Format(time.RFC3339)+"'"))
+		require.NoError(b, err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		state, err := s.State(b.Context(), "c1", start)
+		require.NoError(b, err)
+		require.Len(b, state.Evacuations, 200)
+		require.Len(b, state.Nodes, 500)
 	}
 }
