@@ -1,0 +1,190 @@
+package alerts_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/alerts"
+)
+
+func TestRulesKeepTheHouseRules(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, alerts.Lint(alerts.Groups(alerts.DefaultOptions())))
+	require.NoError(t, alerts.Lint(alerts.Groups(alerts.Options{
+		Job: "other", Namespace: "ops", RunbookURL: "https://wiki.example/evictrail/", DashboardURL: "https://grafana.example/",
+	})))
+}
+
+func TestLintRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		spoil func(warning, critical, record *alerts.Rule)
+		says  string
+	}{
+		{"a severity that is none", func(w, _, _ *alerts.Rule) { w.Labels["severity"] = "page" }, `severity "page" is none`},
+		{"a fifth page", func(w, _, _ *alerts.Rule) { w.Labels["severity"] = "critical" }, "critical alerts ["},
+		{"a page less", func(_, c, _ *alerts.Rule) { c.Labels["severity"] = "warning" }, "critical alerts ["},
+		{"no component", func(w, _, _ *alerts.Rule) { delete(w.Labels, "component") }, "it has no component"},
+		{"no namespace", func(_, c, _ *alerts.Rule) { delete(c.Labels, "namespace") }, "its namespace must be"},
+		{"a namespace over that of the VM", func(w, _, _ *alerts.Rule) { w.Labels["namespace"] = "ops" }, "its namespace must be"},
+		{"a long summary", func(w, _, _ *alerts.Rule) { w.Annotations["summary"] = strings.Repeat("x", 90) }, "its summary has 90 characters"},
+		{"no summary", func(w, _, _ *alerts.Rule) { delete(w.Annotations, "summary") }, "its summary has 0 characters"},
+		{"a summary that is a sentence", func(w, _, _ *alerts.Rule) { w.Annotations["summary"] = "It is." }, "without a period"},
+		{"a description without a number", func(w, _, _ *alerts.Rule) { w.Annotations["description"] = "It is." }, "tells no number"},
+		{"no page", func(w, _, _ *alerts.Rule) { w.Annotations["runbook_url"] = "https://wiki.example" }, "it has no page"},
+		{"no dashboard", func(w, _, _ *alerts.Rule) { w.Annotations["dashboard_url"] = "/d/other" }, "it points to no dashboard"},
+		{"a dashboard that is not told the VM", func(w, _, _ *alerts.Rule) {
+			w.Annotations["dashboard_url"] = strings.ReplaceAll(w.Annotations["dashboard_url"], "var-vmi=", "vmi=")
+		}, "its dashboard is not told the vmi"},
+		{"a duration of zero", func(w, _, _ *alerts.Rule) { w.For = "0m" }, "left out where 0"},
+		{"one that comes and goes", func(w, _, _ *alerts.Rule) { w.For, w.KeepFiringFor = "", "" }, "it needs a keep_firing_for"},
+		{"another's name", func(w, _, _ *alerts.Rule) { w.Alert = "VMStuck" }, "its name must begin with Evictrail"},
+		{"one that is there twice", func(w, c, _ *alerts.Rule) { *w = *c }, "is there twice"},
+		{"a recording rule with labels", func(_, _, r *alerts.Rule) { r.Labels = map[string]string{"a": "b"} }, "a recording rule has"},
+		{"a recording rule named otherwise", func(_, _, r *alerts.Rule) { r.Record = "evictrail_migrated" }, "a recording rule has"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			groups := alerts.Groups(alerts.DefaultOptions())
+			tt.spoil(rule(t, groups, "EvictrailEvacuationStuck"), rule(t, groups, alerts.EvictrailAbsent), &groups[0].Rules[0])
+			require.ErrorContains(t, alerts.Lint(groups), tt.says)
+		})
+	}
+}
+
+// rule gives the rule of that name, to be changed in place.
+func rule(t *testing.T, groups []alerts.Group, name string) *alerts.Rule {
+	t.Helper()
+	for i := range groups {
+		for j := range groups[i].Rules {
+			if r := &groups[i].Rules[j]; r.Alert == name || r.Record == name {
+				return r
+			}
+		}
+	}
+	require.Fail(t, "no rule", name)
+	return nil
+}
+
+// constants gives the texts of the constants in a file of package metrics whose name begins so.
+func constants(t *testing.T, prefix string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../metrics/names.go", nil, 0)
+	require.NoError(t, err)
+	var out []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, prefix) {
+			return true
+		}
+		text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		require.NoError(t, err)
+		out = append(out, text)
+		return true
+	})
+	require.NotEmpty(t, out)
+	return out
+}
+
+// TestExpressionsNameWhatThereIs looks for names in the text of expressions; test/prometheus parses them.
+func TestExpressionsNameWhatThereIs(t *testing.T) {
+	t.Parallel()
+	known := constants(t, "")
+	var recorded []string
+	for _, g := range alerts.Groups(alerts.DefaultOptions()) {
+		for _, r := range g.Rules {
+			if r.Record != "" {
+				recorded = append(recorded, r.Record)
+			}
+			for _, name := range regexp.MustCompile(`\b(evictrail|descheduler)[_:][a-z0-9_:]+`).FindAllString(r.Expr, -1) {
+				of := name
+				for _, suffix := range []string{"_bucket", "_count"} {
+					of = strings.TrimSuffix(of, suffix)
+				}
+				require.Contains(t, append(slices.Clone(recorded), known...), of, "%s%s", r.Record, r.Alert)
+			}
+		}
+	}
+	require.Len(t, recorded, 10)
+}
+
+func TestRulesAreTheSameEachTime(t *testing.T) {
+	t.Parallel()
+	write := func() (out string) {
+		groups := alerts.Groups(alerts.DefaultOptions())
+		for _, text := range []func() (string, error){
+			alerts.InhibitRules,
+			func() (string, error) { return alerts.RulesFile(groups) },
+			func() (string, error) {
+				return alerts.PrometheusRule(groups, "a", "b", map[string]string{"c": "d", "e": "f", "g": "h"})
+			},
+		} {
+			part, err := text()
+			require.NoError(t, err)
+			out += part
+		}
+		return out
+	}
+	first := write()
+	for range 10 {
+		require.Equal(t, first, write())
+	}
+}
+
+func TestOptionsArriveInEveryAlert(t *testing.T) {
+	t.Parallel()
+	for _, g := range alerts.Groups(alerts.Options{
+		Job: `a"b`, Namespace: "ops", RunbookURL: "https://wiki.example/", DashboardURL: "https://grafana.example/g/",
+	})[1:] {
+		for _, r := range g.Rules {
+			require.Equal(t, "https://wiki.example/"+r.Alert+".md", r.Annotations["runbook_url"])
+			require.Regexp(t, `^https://grafana\.example/g/d/evictrail-`, r.Annotations["dashboard_url"])
+			if namespace, ok := r.Labels["namespace"]; ok {
+				require.Equal(t, "ops", namespace)
+			}
+			if r.Alert == alerts.EvictrailAbsent {
+				require.Contains(t, r.Expr, `up{job="a\"b"}`)
+			}
+		}
+	}
+}
+
+func TestInhibitionsNameAlertsThatThereAre(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, g := range alerts.Groups(alerts.DefaultOptions()) {
+		for _, r := range g.Rules {
+			names[r.Alert] = true
+		}
+	}
+	named := 0
+	for _, in := range alerts.Inhibitions() {
+		require.Contains(t, in.Equal, "cluster")
+		for _, m := range slices.Concat(in.SourceMatchers, in.TargetMatchers) {
+			_, pattern, is := strings.Cut(m, `alertname=`)
+			if !is {
+				continue
+			}
+			matcher := regexp.MustCompile("^(" + strings.Trim(pattern, `~"`) + ")$")
+			require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(names)), matcher.MatchString), m)
+			for _, name := range strings.Split(strings.Trim(pattern, `~"`), "|") {
+				if !strings.HasSuffix(name, "+") {
+					require.True(t, names[name], name)
+					named++
+				}
+			}
+		}
+	}
+	require.Equal(t, 10, named)
+}

@@ -1,0 +1,102 @@
+package alerts
+
+import (
+	"github.com/evictrail/evictrail/metrics"
+)
+
+// EvictrailAbsent is the alert for an evictrail that nobody hears: the others are silent then, or speak of the past.
+const EvictrailAbsent = "EvictrailAbsent"
+
+// collector is about what evictrail sees. job is that of its scrape.
+func collector(job string) []alert {
+	up := series("up", is("job", job))
+	return []alert{absent(up), noLeader(up), multipleLeaders(), watchStale(), auditStreamSilent(), clockSkew(), seriesCapped()}
+}
+
+// absent names the cluster where evictrail's targets are known and down, and none where Prometheus knows no target. Its
+// labels are the same either way in a Prometheus of one cluster, so that the time goes on when one becomes the other.
+func absent(up string) alert {
+	return alert{
+		name: EvictrailAbsent, severity: Critical, of: perCluster, wait: "15m", board: boardOverview,
+		expr: lines(
+			maxBy(perCluster, up)+" < 1",
+			"or",
+			"0 * "+maxBy(perCluster, "absent("+up+")")),
+		summary: "evictrail is not being scraped",
+		description: "Prometheus has heard of no evictrail for 15 minutes (replicas: " + theValue + "). Every other evictrail alert is silent now, and if evictrail does not run " +
+			"what happens is not recorded. KubeVirt keeps five finished migrations per VM: older ones are lost after some minutes of a retry loop.",
+	}
+}
+
+func noLeader(up string) alert {
+	return alert{
+		name: "EvictrailNoLeader", severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
+		expr: lines(
+			countBy(perCluster, up+" == 1"),
+			"unless "+on(perCluster),
+			"("+sumBy(perCluster, metrics.Leader)+" >= 1)"),
+		summary: "No evictrail replica is writing",
+		description: "{{ $value }} replica(s) of evictrail run and none is the leader. Recording is delayed, not lost, as long as the cluster still " +
+			"has what was missed: five finished migrations per VM.",
+	}
+}
+
+func multipleLeaders() alert {
+	return alert{
+		name: "EvictrailMultipleLeaders", severity: Warning, of: perCluster, wait: "2m", board: boardCollector,
+		expr:    sumBy(perCluster, metrics.Leader) + " > 1",
+		summary: theValue + " evictrail replicas claim leadership",
+		description: theValue + " replicas of evictrail say that they are the leader. The database takes facts once and refuses writes of an old term, so the record " +
+			"is right; but the lease, a clock or a paused pod is not.",
+	}
+}
+
+// watchStale counts on bookmarks, which the API server sends about once a minute even where nothing happens.
+func watchStale() alert {
+	of := []string{metrics.LabelResource}
+	return alert{
+		name: "EvictrailWatchStale", severity: Warning, of: of, wait: "5m", board: boardCollector,
+		expr:    age(maxBy(of, metrics.WatchLastActivityTimestamp)) + " > 300",
+		summary: "Watch on " + the(metrics.LabelResource) + " is silent for " + theTime,
+		description: "The watch on " + the(metrics.LabelResource) + " has delivered nothing for " + theTime + ", not even a bookmark. What evictrail shows may be old, and of a VM " +
+			"that is retried only the five newest migrations can be made up for.",
+	}
+}
+
+// auditStreamSilent needs an independent sign that requests were made: silence alone is peace.
+func auditStreamSilent() alert {
+	return alert{
+		name: "EvictrailAuditStreamSilent", severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
+		expr: lines(
+			"("+age(maxBy(perCluster, metrics.AuditLastEventTimestamp))+" > 900)",
+			"and "+on(perCluster),
+			"("+maxBy(perCluster, metrics.AuditEnabled)+" == 1)",
+			"and "+on(perCluster),
+			"("+sumBy(perCluster, increase(metrics.EvacuationsStartedTotal, "15m"))+" > 0)"),
+		summary: "Audit events stopped although VMs are being evicted",
+		description: "VMs were marked for eviction in the last 15 minutes, but {{ if gt $value 1e9 }}no audit event has come since evictrail started" +
+			"{{ else }}the last audit event came {{ $value | humanizeDuration }} ago{{ end }}. Who asks, with which words, and what is refused goes unrecorded.",
+	}
+}
+
+func clockSkew() alert {
+	of := []string{metrics.LabelPeer}
+	return alert{
+		name: "EvictrailClockSkew", severity: Warning, of: of, wait: "10m", board: boardCollector,
+		expr:    maxBy(of, "abs("+metrics.ClockSkewSeconds+")") + " > 2",
+		summary: "Clock differs from " + the(metrics.LabelPeer) + " by " + theTime,
+		description: "evictrail's clock and that of " + the(metrics.LabelPeer) + " are " + theTime + " apart. Times of the cluster have one second; " +
+			"beyond that the order of what two sides did becomes a guess.",
+	}
+}
+
+func seriesCapped() alert {
+	of := []string{metrics.LabelMetric}
+	return alert{
+		name: "EvictrailSeriesCapped", severity: Info, of: of, wait: "15m", board: boardCollector,
+		expr:    maxBy(of, increase(metrics.SeriesDroppedTotal, "1h")) + " > 0",
+		summary: "Per-VM series of " + the(metrics.LabelMetric) + " hit the cap",
+		description: the(metrics.LabelMetric) + " left out " + theNumber + " series in the last hour: more VMs are in an exceptional state than --max-vm-series allows. " +
+			"Alerts about single VMs may miss some; the history in the database has them all.",
+	}
+}

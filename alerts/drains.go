@@ -1,0 +1,43 @@
+package alerts
+
+import (
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// The alerts of drains. Where a VM cannot be migrated, that is why the drain stands still.
+const (
+	drainStalled  = "EvictrailDrainStalled"
+	notMigratable = "EvictrailNonMigratableBlocksDrain"
+)
+
+// drains are about nodes that are being emptied.
+func drains() []alert { return []alert{stalled(), blocked()} }
+
+// stalled is over as soon as a VM leaves: a queue that moves is no standstill.
+func stalled() alert {
+	remaining := sumBy(perNode, maxBy([]string{metrics.LabelNode, metrics.LabelBlocker}, metrics.NodeDrainRemaining))
+	return alert{
+		name: drainStalled, severity: Warning, of: perNode, wait: "15m", board: boardDrain,
+		expr: lines(
+			"("+remaining+" > 0)",
+			"and "+on(perNode),
+			"("+age(maxBy(perNode, metrics.NodeDrainStart))+" > 1800)",
+			"unless "+on(perNode),
+			"("+RecordEvacuationsMigrated+" > 0)"),
+		summary: "Drain of " + theNode + " makes no progress; VMs left: " + theValue,
+		description: "The drain of " + theNode + " began more than 30 minutes ago, no VM has left the node in the last half hour, and " + theValue + " are still there. " +
+			"Maintenance or an upgrade waits for them.",
+	}
+}
+
+func blocked() alert {
+	of := append([]string{metrics.LabelReason}, perVMI...)
+	return alert{
+		name: notMigratable, severity: Warning, of: of, wait: "5m", board: boardDrain,
+		expr:    maxBy(of, series(metrics.VMIDrainBlocked, is(metrics.LabelBlocker, trail.BlockerNotMigratable))) + " == 1",
+		summary: theVM + " cannot be migrated and blocks the drain of " + theNode,
+		description: "The drain of " + theNode + " waits for " + theVM + ", which KubeVirt cannot live-migrate (" + the(metrics.LabelReason) + "; blocked: {{ $value }}). " +
+			"It will wait for ever: the VM has to be made migratable, or its owner has to shut it down.",
+	}
+}

@@ -1,0 +1,51 @@
+package alerts
+
+import "github.com/evictrail/evictrail/metrics"
+
+// The alerts that a dual retry loop on the same node explains.
+const (
+	evacuationStuck    = "EvictrailEvacuationStuck"
+	evacuationOrphaned = "EvictrailEvacuationOrphaned"
+)
+
+// evacuations are about one VM that has to leave its node.
+func evacuations() []alert { return []alert{stuck(), orphaned(), unanswered()} }
+
+// stuck needs failures and time: KubeVirt makes three attempts within two and a half minutes when each fails at once.
+func stuck() alert {
+	return alert{
+		name: evacuationStuck, severity: Warning, of: perVMI, wait: "5m", board: boardVM,
+		expr: lines(
+			"("+maxBy(perVMI, metrics.VMIFailedAttempts)+" >= 3)",
+			"and "+on(perVMI),
+			"("+age(maxBy(perVMI, series(metrics.VMIMarkedTimestamp, not(metrics.LabelStrategy, metrics.StrategyExternal))))+" > 1800)"),
+		summary: "Evacuation of " + theVM + " has failed " + theValue + " times",
+		description: "KubeVirt has tried " + theValue + " times to move " + theVM + " off " + theNode + " and failed, over more than 30 minutes. It goes on " +
+			"without limit, at most about five minutes apart, until a migration succeeds or somebody cancels the evacuation.",
+	}
+}
+
+// orphaned needs a fresh failure: the annotation comes a moment after the mark, and later where the pod is not ready.
+func orphaned() alert {
+	return alert{
+		name: evacuationOrphaned, severity: Warning, of: perVMI, wait: "10m", board: boardLoop,
+		expr: lines(
+			"("+maxBy(perVMI, metrics.VMIAnnotationPresent)+" == 0)",
+			"and "+on(perVMI),
+			"("+maxBy(perVMI, "changes("+metrics.VMIFailedAttempts+"[30m])")+" > 0)"),
+		summary: "Descheduler lost track of the evacuation of " + theVM,
+		description: "KubeVirt is still evacuating " + theVM + " from " + theNode + ", and failing, but the launcher pod carries no eviction-in-progress " +
+			"annotation ({{ $value }}). For the descheduler the slot is free: it will evict this VM again, or others.",
+	}
+}
+
+func unanswered() alert {
+	return alert{
+		name: "EvictrailExternalEvictionUnanswered", severity: Warning, of: perVMI, wait: "5m", board: boardDrain,
+		expr: age(maxBy(perVMI, series(metrics.VMIMarkedTimestamp,
+			is(metrics.LabelStrategy, metrics.StrategyExternal)))) + " > 1800",
+		summary: "No controller answered the eviction of " + theVM,
+		description: theVM + " was asked to leave " + theNode + " " + theTime + " ago. Its eviction strategy is External: KubeVirt refuses the eviction and " +
+			"does nothing else. The controller that owns the VM has to act, and has not.",
+	}
+}

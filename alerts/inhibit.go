@@ -1,0 +1,49 @@
+package alerts
+
+import (
+	"strconv"
+	"strings"
+)
+
+// InhibitRule is one inhibition rule as Alertmanager reads it: while an alert fires that matches the source, those that
+// match the target and have the same values of the equal labels are not sent.
+type InhibitRule struct {
+	SourceMatchers []string `json:"source_matchers"`
+	TargetMatchers []string `json:"target_matchers"`
+	Equal          []string `json:"equal"`
+}
+
+const (
+	labelAlert = "alertname"
+	everyAlert = "Evictrail.+"
+)
+
+// Inhibitions gives the inhibition rules. Where one alert explains another, the explanation is sent.
+func Inhibitions() []InhibitRule {
+	sameAlert, sameNode, sameCluster := []string{labelAlert, labelCluster}, append([]string{labelCluster}, perNode...), []string{labelCluster}
+	return []InhibitRule{
+		{matchAlert(everyAlert, is(labelSeverity, Critical)), matchAlert(everyAlert, is(labelSeverity, Warning, Info)), sameAlert},
+		{matchAlert(everyAlert, is(labelSeverity, Warning)), matchAlert(everyAlert, is(labelSeverity, Info)), sameAlert},
+		// The one of several nodes names none, and would silence what is about no node.
+		{matchAlert(DualRetryLoop, is(labelSeverity, Warning)), matchAlert(anyAlert(evacuationStuck, evacuationOrphaned, deschedulerSlots)), sameNode},
+		{matchAlert(notMigratable), matchAlert(drainStalled), sameNode},
+		{matchAlert(EvictrailAbsent), matchAlert(everyAlert, not(labelAlert, EvictrailAbsent)), sameCluster},
+		{matchAlert(storeDown), matchAlert(anyAlert(freshnessBurn, spoolGrowing)), sameCluster},
+	}
+}
+
+// InhibitRules gives the inhibition rules as a snippet for Alertmanager's configuration.
+func InhibitRules() (string, error) {
+	return marshal("For the configuration of Alertmanager.", map[string]any{"inhibit_rules": Inhibitions()})
+}
+
+// matchAlert gives matchers of alerts whose name fits the pattern.
+func matchAlert(pattern string, more ...string) []string {
+	op := "="
+	if strings.ContainsAny(pattern, "|+") {
+		op = "=~"
+	}
+	return append([]string{labelAlert + op + strconv.Quote(pattern)}, more...)
+}
+
+func anyAlert(names ...string) string { return strings.Join(names, "|") }

@@ -1,0 +1,82 @@
+package alerts
+
+import (
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// DualRetryLoop is the alert for two controllers that work against each other: a warning for each node, and one page when
+// it spreads.
+const DualRetryLoop = "EvictrailDualRetryLoop"
+
+const deschedulerSlots = "EvictrailDeschedulerSlotsStuck"
+
+// loops are about what the descheduler repeats.
+func loops() []alert {
+	return []alert{dualRetryLoop(), dualRetryStorm(), slotsStuck(), pingPong(), churn()}
+}
+
+// loopOpen has a series for each node with an open dual retry loop.
+func loopOpen() string {
+	return maxBy(perNode, series(metrics.LoopsOpen, is(metrics.LabelKind, trail.LoopDualRetry))) + " > 0"
+}
+
+func dualRetryLoop() alert {
+	return alert{
+		name: DualRetryLoop, severity: Warning, of: perNode, wait: "5m", keep: "15m", board: boardLoop,
+		expr:    loopOpen(),
+		summary: "Two controllers are retrying against node " + theNode,
+		description: "An evacuation that keeps failing holds a VM on " + theNode + ", KubeVirt tries it again without end, and the descheduler " +
+			"goes on evicting from the node (open loops: " + theValue + "). The node is not relieved, and other VMs move for nothing.",
+	}
+}
+
+func dualRetryStorm() alert {
+	return alert{
+		name: DualRetryLoop, severity: Critical, of: perCluster, wait: "5m", keep: "15m", board: boardOverview,
+		expr:    countBy(perCluster, loopOpen()) + " >= 3",
+		summary: "Dual retry loops are active on " + theValue + " nodes at once",
+		description: "On " + theValue + " nodes evacuations fail again and again while the descheduler evicts more. So many at once have one cause: " +
+			"the migration network, storage, a quota, an image. Stop the descheduler first, then look for what the failures share.",
+	}
+}
+
+// slotsStuck needs slots that are all taken and old: a system that is busy and moves frees its slots within minutes.
+func slotsStuck() alert {
+	of := []string{metrics.LabelScope, metrics.LabelNode}
+	return alert{
+		name: deschedulerSlots, severity: Warning, of: of, wait: "10m", board: boardLoop,
+		expr: lines(
+			in(
+				maxBy(of, metrics.SlotsInUse),
+				">= "+on([]string{metrics.LabelScope})+" group_left ()",
+				maxBy([]string{metrics.LabelScope}, metrics.SlotsLimit)),
+			"and "+on(of),
+			"("+age(maxBy(of, metrics.SlotOldestTimestamp))+" > 1800)"),
+		summary: "Stuck evictions hold all descheduler slots ({{ $labels." + metrics.LabelScope + " }}){{ with $labels." + metrics.LabelNode + " }} on {{ . }}{{ end }}",
+		description: "All slots of the descheduler are taken ({{ $labels." + metrics.LabelScope + " }}: " + theValue + "), the oldest for more than 30 minutes. " +
+			"{{ with $labels." + metrics.LabelNode + " }}From {{ . }} it evicts nothing more{{ else }}It evicts nothing more, anywhere{{ end }}: " +
+			"evictions that it learned of from the pods' annotation never expire in its memory.",
+	}
+}
+
+func pingPong() alert {
+	return alert{
+		name: "EvictrailVMPingPong", severity: Warning, of: perVM, keep: "1h", board: boardVM,
+		expr:    maxBy(perVM, series(metrics.VMIPingPongReturns, is(metrics.LabelWindow, metrics.Window6h))) + " >= 2",
+		summary: "VM " + theVM + " bounces between the same nodes",
+		description: "In six hours the descheduler brought " + theVM + " back " + theValue + " times to a node that it had taken it from. It undoes its own work: " +
+			"it and the scheduler disagree about where the VM belongs, or the VM itself is the load.",
+	}
+}
+
+func churn() alert {
+	return alert{
+		name: "EvictrailVMChurnHigh", severity: Info, of: perVM, keep: "1h", board: boardVM,
+		expr: maxBy(perVM, series(metrics.VMIMigrationsRecent,
+			is(metrics.LabelWindow, metrics.Window24h), is(metrics.LabelTrigger, trail.TriggerDescheduler))) + " >= 4",
+		summary: "VM " + theVM + " was rebalanced " + theValue + " times in 24h",
+		description: "The descheduler moved " + theVM + " " + theValue + " times in 24 hours. Each move costs the guest a pause and the nodes their " +
+			"network; if none of them helped, the cooldown is too short for this VM.",
+	}
+}

@@ -1,0 +1,78 @@
+package alerts
+
+import (
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// migrations are about live migrations of any trigger.
+func migrations() []alert {
+	return []alert{queueSaturated(), failuresControlPlane(), failuresDataPlane(), postCopyIrrecoverable()}
+}
+
+// queueSaturated goes by the age of the oldest that waits, and needs the limit that it waits for to be used up.
+func queueSaturated() alert {
+	of := []string{metrics.LabelBlocker}
+	limit := func(scope string) string {
+		return maxBy(perCluster, series(metrics.MigrationLimit, is(metrics.LabelScope, scope)))
+	}
+	oldest := series(metrics.MigrationPendingOldest, is(metrics.LabelBlocker, trail.WaitClusterLimit, trail.WaitNodeLimit))
+	leaving := series(metrics.NodeMigrations, is(metrics.LabelDirection, metrics.DirectionOut))
+	return alert{
+		name: "EvictrailMigrationQueueSaturated", severity: Warning, of: of, wait: "15m", board: boardMigrations,
+		expr: lines(
+			"("+age(minBy(of, oldest))+" > 1800)",
+			"and "+on(of),
+			anyOf(
+				as(metrics.LabelBlocker, trail.WaitClusterLimit,
+					maxBy(perCluster, metrics.MigrationsRunning)+" >= 0.8 * "+limit(metrics.ScopeCluster)),
+				as(metrics.LabelBlocker, trail.WaitNodeLimit,
+					maxBy(perCluster, leaving)+" >= "+limit(metrics.ScopeNodeOutbound)))),
+		summary: "Migrations wait over 30 minutes for a parallel slot (" + the(metrics.LabelBlocker) + ")",
+		description: "The oldest migration has waited " + theTime + " for a slot (" + the(metrics.LabelBlocker) + "), and the slots are in use. More is asked " +
+			"than parallelMigrationsPerCluster and parallelOutboundMigrationsPerNode let through, or the running ones are slow.",
+	}
+}
+
+// failureShare needs a share of failures and three VMs that fail: one VM in a retry loop makes up to eleven failures an hour,
+// and that is EvictrailEvacuationStuck's.
+func failureShare(classes ...trail.FailureClass) string {
+	failing := series(metrics.MigrationFailingVMIs, is(metrics.LabelWindow, metrics.Window1h), is(metrics.LabelClass, classes...))
+	return lines(
+		in(
+			sumBy(perCluster, series(RecordMigrationFailures, is(metrics.LabelClass, classes...)))+" / ("+RecordMigrationsFinished+" > 0)",
+			"> 0.2"),
+		"and "+on(perCluster),
+		"("+sumBy(perCluster, maxBy([]string{metrics.LabelClass}, failing))+" >= 3)")
+}
+
+func failuresControlPlane() alert {
+	return alert{
+		name: "EvictrailMigrationFailuresControlPlane", severity: Warning, of: perCluster, wait: "15m", board: boardMigrations,
+		expr:    failureShare(trail.FailureControlPlane, trail.FailureScheduling),
+		summary: theShare + " of migrations fail before memory copy",
+		description: theShare + " of the migrations that ended within the last hour failed before any data moved, and three VMs or more are affected: " +
+			"no node takes the target pod, or it dies or is refused.",
+	}
+}
+
+func failuresDataPlane() alert {
+	return alert{
+		name: "EvictrailMigrationFailuresDataPlane", severity: Warning, of: perCluster, wait: "15m", board: boardMigrations,
+		expr:    failureShare(trail.FailureDataPlane),
+		summary: theShare + " of migrations fail during memory copy",
+		description: theShare + " of the migrations that ended within the last hour failed while memory or disks were copied, and three VMs or more are " +
+			"affected: the migration network, its bandwidth, or guests that write faster than can be copied.",
+	}
+}
+
+// postCopyIrrecoverable sees the first loss on a node because the counter of each node starts at zero.
+func postCopyIrrecoverable() alert {
+	return alert{
+		name: "EvictrailPostCopyIrrecoverable", severity: Critical, of: perNode, keep: "1h", board: boardMigrations,
+		expr:    sumBy(perNode, increase(metrics.PostCopyFailuresTotal, "15m")) + " > 0",
+		summary: "A VM was lost in post-copy migration from " + theNode,
+		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} migration(s) from " + theNode + " failed after the guest had begun to run on the target. Its memory is " +
+			"gone: the VM has crashed, starts anew if its run strategy says so, and may need a check of its file systems.",
+	}
+}

@@ -1,0 +1,72 @@
+package alerts
+
+import (
+	"strings"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// The names of what is recorded.
+const (
+	RecordEvacuationsMigrated = "evictrail:evacuations_migrated:increase30m"
+	RecordNodeVMIs            = "evictrail:node_vmis:max"
+	RecordNodeVMIsInCooldown  = "evictrail:node_vmis_in_cooldown:ratio"
+	RecordMigrationFailures   = "evictrail:migration_failures:increase1h"
+	RecordMigrationsFinished  = "evictrail:migrations_finished:increase1h"
+	RecordEvictionBlocks      = "evictrail:eviction_blocks:rate10m"
+	RecordCommitLate5m        = recordCommitLate + "5m"
+	RecordCommitLate30m       = recordCommitLate + "30m"
+	RecordCommitLate1h        = recordCommitLate + "1h"
+	RecordCommitLate6h        = recordCommitLate + "6h"
+
+	recordCommitLate = "evictrail:commit_late:ratio_rate"
+)
+
+// commitInTime is how many seconds a fact may take from sight to commit: a bucket of metrics.CommitLagSeconds.
+const commitInTime = "5"
+
+// recording gives the rules that others build on.
+func recording() []Rule {
+	rules := []Rule{
+		{Record: RecordEvacuationsMigrated, Expr: sumBy(perNode, increase(
+			series(metrics.EvacuationsEndedTotal, is(metrics.LabelResult, trail.OutcomeMigrated)), "30m"))},
+		{Record: RecordNodeVMIs, Expr: maxBy(perNode, metrics.NodeVMIs)},
+		{Record: RecordNodeVMIsInCooldown, Expr: maxBy(perNode, metrics.NodeVMIsInCooldown) + " / (" + RecordNodeVMIs + " > 0)"},
+		{Record: RecordMigrationFailures, Expr: sumBy([]string{metrics.LabelClass}, increase(
+			series(metrics.MigrationsTotal, is(metrics.LabelResult, trail.OutcomeFailed)), "1h"))},
+		{Record: RecordMigrationsFinished, Expr: sumBy(perCluster, increase(metrics.MigrationsTotal, "1h"))},
+		{Record: RecordEvictionBlocks, Expr: evictionBlocks("10m")},
+	}
+	for _, window := range []string{"5m", "30m", "1h", "6h"} {
+		rules = append(rules, Rule{Record: recordCommitLate + window, Expr: commitLate(window)})
+	}
+	return rules
+}
+
+// evictionBlocks is how often the descheduler's cooldown held evictions back, per second. The descheduler's own series come
+// first, ours fill in label set by label set. Scraped without honor_labels, as OpenShift's operator does it, the pod's
+// namespace is in exported_namespace and namespace is the descheduler's; with it namespace is the pod's.
+func evictionBlocks(window string) string {
+	of := []string{metrics.LabelReason, metrics.LabelNode, metrics.LabelNamespace}
+	return lines(
+		sumBy(of, `label_replace(`+rate(metrics.DeschedulerBlocksTotal, window)+`, "`+metrics.LabelNamespace+`", "$1", "`+
+			labelExported+`", "(.+)")`),
+		"or",
+		sumBy(of, rate(metrics.EvictionBlocksTotal, window)))
+}
+
+// commitLate is the share of facts that took longer than they may from sight to commit. Prometheus 3 and OpenMetrics
+// write the bound of a bucket as 5.0. Where native histograms are scraped there are no buckets, and the share comes from them.
+func commitLate(window string) string {
+	bound := is(labelLe, commitInTime, commitInTime+"[.]0")
+	return "1 - " + in(
+		sumBy(perCluster, rate(series(metrics.CommitLagSeconds+"_bucket", bound), window)),
+		"/",
+		sumBy(perCluster, rate(metrics.CommitLagSeconds+"_count", window)),
+		"or",
+		"histogram_fraction(0, "+commitInTime+", "+sumBy(perCluster, rate(metrics.CommitLagSeconds, window))+")")
+}
+
+// anyOf gives an expression that holds where one of them does.
+func anyOf(of ...string) string { return in(strings.Join(of, "\nor\n")) }

@@ -1,0 +1,189 @@
+package alerts
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/evictrail/evictrail/metrics"
+)
+
+// Options say what differs from one installation to the next.
+type Options struct {
+	Job          string // of the scrape: the value of label job of evictrail's own series
+	Namespace    string // in which evictrail runs: what alerts that are about no VM carry as their namespace
+	RunbookURL   string // what "/<alert>.md" follows
+	DashboardURL string // what "/d/<dashboard>" follows; empty gives paths, for which a reader adds Grafana's address
+}
+
+// DefaultOptions are those of the files under deploy/alerts.
+func DefaultOptions() Options {
+	return Options{
+		Job:        "evictrail",
+		Namespace:  "evictrail",
+		RunbookURL: "https://github.com/evictrail/evictrail/blob/main/docs/runbooks",
+	}
+}
+
+// Rule is one rule as Prometheus reads it: Record or Alert is set, never both. Durations are in Prometheus' spelling; an
+// empty one is none.
+type Rule struct {
+	Record        string            `json:"record,omitempty"`
+	Alert         string            `json:"alert,omitempty"`
+	Expr          string            `json:"expr"`
+	For           string            `json:"for,omitempty"`
+	KeepFiringFor string            `json:"keep_firing_for,omitempty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	Annotations   map[string]string `json:"annotations,omitempty"`
+}
+
+// Group is a list of rules that Prometheus evaluates one after the other, in this order.
+type Group struct {
+	Name  string `json:"name"`
+	Rules []Rule `json:"rules"`
+}
+
+// Groups gives all rules: first what is recorded, then the alerts in the order of their nouns. The order never changes
+// by itself.
+func Groups(o Options) []Group {
+	groups := []Group{{Name: "evictrail.recording", Rules: recording()}}
+	for _, g := range []struct {
+		component string
+		alerts    []alert
+	}{
+		{"loops", loops()},
+		{"evacuations", evacuations()},
+		{"requests", requests()},
+		{"drains", drains()},
+		{"cooldowns", cooldowns()},
+		{"migrations", migrations()},
+		{"collector", collector(o.Job)},
+		{"store", store()},
+	} {
+		group := Group{Name: "evictrail." + g.component}
+		for _, a := range g.alerts {
+			group.Rules = append(group.Rules, a.rule(g.component, o))
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// The labels of every alert beside those of its series.
+const (
+	labelSeverity  = "severity"
+	labelComponent = "component" // the group's noun: whom the alert is for
+)
+
+// The severities. Critical wakes somebody: what cannot be brought back is lost, or will be soon. A warning is for the next
+// hour, an info for whoever looks.
+const (
+	Critical = "critical"
+	Warning  = "warning"
+	Info     = "info"
+)
+
+// The annotations of every alert.
+const (
+	annotationSummary     = "summary"
+	annotationDescription = "description"
+	annotationRunbook     = "runbook_url"
+	annotationDashboard   = "dashboard_url"
+)
+
+// The dashboards to which alerts point.
+const (
+	boardCollector  = "evictrail-collector"
+	boardCooldown   = "evictrail-cooldown"
+	boardDrain      = "evictrail-drain"
+	boardLoop       = "evictrail-loop"
+	boardMigrations = "evictrail-migrations"
+	boardOverview   = "evictrail-overview"
+	boardVM         = "evictrail-vm"
+)
+
+// alert is an alert before it knows the installation.
+type alert struct {
+	name     string
+	severity string
+	expr     string
+	of       []string // the labels that its series carry beside the cluster
+	wait     string   // for; empty fires at the first evaluation
+	keep     string   // keep_firing_for
+
+	summary     string // the subject of a mail: below 90 characters
+	description string // what is going on, what it means, with numbers
+	board       string
+}
+
+func (a alert) rule(component string, o Options) Rule {
+	labels := map[string]string{labelSeverity: a.severity, labelComponent: component}
+	if !slices.Contains(a.of, metrics.LabelNamespace) {
+		labels[metrics.LabelNamespace] = o.Namespace
+	}
+	return Rule{
+		Alert: a.name, Expr: a.expr, For: a.wait, KeepFiringFor: a.keep, Labels: labels,
+		Annotations: map[string]string{
+			annotationSummary:     a.summary,
+			annotationDescription: a.description,
+			annotationRunbook:     fmt.Sprintf("%s/%s.md", strings.TrimRight(o.RunbookURL, "/"), a.name),
+			annotationDashboard:   a.dashboard(o),
+		},
+	}
+}
+
+// dashboard links to the alert's dashboard with its variables filled in, as far as the alert knows them.
+func (a alert) dashboard(o Options) string {
+	var link strings.Builder
+	_, _ = fmt.Fprintf(&link, "%s/d/%s?", strings.TrimRight(o.DashboardURL, "/"), a.board)
+	_, _ = fmt.Fprintf(&link, "{{ with $labels.%[1]s }}var-%[1]s={{ urlquery . }}&{{ end }}", labelCluster)
+	for _, label := range []string{metrics.LabelNode, metrics.LabelNamespace, metrics.LabelVMI} {
+		if slices.Contains(a.of, label) {
+			_, _ = fmt.Fprintf(&link, "var-%[1]s={{ $labels.%[1]s }}&", label)
+		}
+	}
+	link.WriteString("from=now-6h&to=now")
+	return link.String()
+}
+
+// RulesFile gives the groups as a file for rule_files of Prometheus.
+func RulesFile(groups []Group) (string, error) {
+	return marshal("For rule_files of Prometheus.", map[string]any{"groups": groups})
+}
+
+// PrometheusRule gives the groups as an object for the Prometheus operator. The labels are those by which a Prometheus
+// selects its rules (spec.ruleSelector).
+func PrometheusRule(groups []Group, name, namespace string, labels map[string]string) (string, error) {
+	object := prometheusRule{APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule"}
+	object.Metadata.Name, object.Metadata.Namespace, object.Metadata.Labels = name, namespace, maps.Clone(labels)
+	object.Spec.Groups = groups
+	return marshal("For kubectl apply, where the Prometheus operator runs.", object)
+}
+
+// prometheusRule is as much of the operator's type as is written.
+//
+// Source: prometheus-operator pkg/apis/monitoring/v1/prometheusrule_types.go.
+type prometheusRule struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name      string            `json:"name"`
+		Namespace string            `json:"namespace"`
+		Labels    map[string]string `json:"labels,omitempty"`
+	} `json:"metadata"`
+	Spec struct {
+		Groups []Group `json:"groups"`
+	} `json:"spec"`
+}
+
+// marshal writes YAML with keys in alphabetical order below a comment that says where it comes from.
+func marshal(use string, v any) (string, error) {
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("write rules: %w", err)
+	}
+	return "# " + use + "\n# Code generated by \"evictrail generate alerts\"; DO NOT EDIT.\n" + string(text), nil
+}

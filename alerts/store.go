@@ -1,0 +1,111 @@
+package alerts
+
+import "github.com/evictrail/evictrail/metrics"
+
+// The alerts that a database which takes nothing explains.
+const (
+	storeDown     = "EvictrailStoreDown"
+	spoolGrowing  = "EvictrailSpoolGrowing"
+	freshnessBurn = "EvictrailFreshnessBudgetBurn"
+)
+
+// store is about the way from what was seen to the database.
+func store() []alert {
+	return []alert{down(), growing(), nearlyFull(), eventLoss(), freshness(), partitionRunway(), schemaMismatch()}
+}
+
+func down() alert {
+	return alert{
+		name: storeDown, severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
+		expr:    maxBy(perCluster, metrics.StoreUp) + " < 1",
+		summary: "evictrail cannot write to PostgreSQL",
+		description: "The last write to the database failed on every replica (succeeding: " + theValue + "). History stops growing; nothing is lost yet, since facts wait in the " +
+			"spool. EvictrailSpoolNearlyFull says when that ends.",
+	}
+}
+
+// spoolLevel is how full the spool of each replica is.
+func spoolLevel() string {
+	return maxBy(perReplica, metrics.SpoolBytes+" / "+metrics.SpoolCapacityBytes)
+}
+
+// growing needs level and slope.
+func growing() alert {
+	return alert{
+		name: spoolGrowing, severity: Warning, of: perReplica, wait: "15m", board: boardCollector,
+		expr: lines(
+			"("+spoolLevel()+" > 0.2)",
+			"and "+on(perReplica),
+			"("+maxBy(perReplica, "deriv("+metrics.SpoolBytes+"[30m])")+" > 0)"),
+		summary: "Spool of " + theReplica + " is " + theShare + " full and growing",
+		description: "The spool of " + theReplica + " is " + theShare + " full and grows: the database takes less than evictrail sees, or nothing. History is late " +
+			"by as much as waits there; nothing is lost yet.",
+	}
+}
+
+func nearlyFull() alert {
+	return alert{
+		name: "EvictrailSpoolNearlyFull", severity: Critical, of: perReplica, wait: "5m", board: boardCollector,
+		expr: lines(
+			"("+spoolLevel()+" > 0.5)",
+			"and "+on(perReplica),
+			in(
+				maxBy(perReplica, "predict_linear("+metrics.SpoolBytes+"[30m], 4 * 3600)"),
+				"> "+on(perReplica),
+				maxBy(perReplica, metrics.SpoolCapacityBytes))),
+		summary: "Spool of " + theReplica + " fills within 4 hours",
+		description: "The spool of " + theReplica + " is " + theShare + " full, and as it grows now it has no room left within four hours. What comes then is lost " +
+			"for good: this is the last call.",
+	}
+}
+
+func eventLoss() alert {
+	of := []string{metrics.LabelKind, metrics.LabelCause}
+	return alert{
+		name: "EvictrailEventLoss", severity: Warning, of: of, keep: "1h", board: boardCollector,
+		expr:    sumBy(of, increase(metrics.EventsLostTotal, "15m")) + " > 0",
+		summary: "evictrail lost {{ $value | printf \"%.0f\" }} " + the(metrics.LabelKind) + " event(s): " + the(metrics.LabelCause),
+		description: "In the last 15 minutes about {{ $value | printf \"%.0f\" }} " + the(metrics.LabelKind) + " event(s) were lost (" + the(metrics.LabelCause) + "). " +
+			"The record has a hole there for good; the gaps say from when to when.",
+	}
+}
+
+// freshness burns a budget of one late fact in a thousand: fast, over an hour and five minutes, or slowly, over six hours and
+// thirty minutes. The short window ends the alert soon after the cause is gone.
+func freshness() alert {
+	const fast, slow = " > (14.4 * 0.001)", " > (6 * 0.001)"
+	return alert{
+		name: freshnessBurn, severity: Warning, of: perCluster, wait: "2m", board: boardCollector,
+		expr: lines(
+			in(RecordCommitLate1h+fast, "and", RecordCommitLate5m+fast),
+			"or",
+			in(RecordCommitLate6h+slow, "and", RecordCommitLate30m+slow)),
+		summary: "History is late: " + theShare + " of events took over 5 s to commit",
+		description: theShare + " of what evictrail saw took longer than five seconds to reach the database; one in a thousand may. Who asks now " +
+			"may get an answer that is out of date.",
+	}
+}
+
+// partitionRunway has one value for both: rows in the default partition mean that no time is left.
+func partitionRunway() alert {
+	return alert{
+		name: "EvictrailPartitionRunway", severity: Warning, of: perCluster, wait: "1h", board: boardCollector,
+		expr: lines(
+			"0 * ("+maxBy(perCluster, metrics.DefaultPartitionRows)+" > 0)",
+			"or",
+			minBy(perCluster, metrics.PartitionAheadSeconds)+" < 7 * 86400"),
+		summary: "Partition runway is short",
+		description: "The last partition of the history ends in {{ $value | humanizeDuration }} (0s: rows are already in the default partition). New ones are made " +
+			"far ahead, so this has failed for weeks; rows in the default partition are in the way of the partition they belong to.",
+	}
+}
+
+func schemaMismatch() alert {
+	return alert{
+		name: "EvictrailSchemaMismatch", severity: Warning, of: perCluster, wait: "15m", board: boardCollector,
+		expr:    maxBy(perCluster, metrics.SchemaVersion) + " != " + maxBy(perCluster, metrics.SchemaVersionExpected),
+		summary: "Database schema does not match the running binary",
+		description: "The schema of the database is at version {{ $value }}, and the running evictrail needs another. An upgrade, or the way back, stopped " +
+			"half-way; old and new get along for one version only.",
+	}
+}
