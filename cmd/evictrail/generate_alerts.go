@@ -1,0 +1,186 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/evictrail/evictrail/alerts"
+)
+
+// The formats of "evictrail generate alerts". With ".yaml" they are names of files.
+const (
+	formatPrometheusRule = "prometheusrule"
+	formatRules          = "rules"
+	formatInhibit        = "inhibit-rules"
+)
+
+// alertFormats are the formats, each with what it is.
+func alertFormats() []cobra.Completion {
+	return []cobra.Completion{
+		cobra.CompletionWithDesc(formatPrometheusRule, "an object for the Prometheus operator"),
+		cobra.CompletionWithDesc(formatRules, "a file for rule_files of Prometheus"),
+		cobra.CompletionWithDesc(formatInhibit, "inhibit_rules for Alertmanager's configuration"),
+	}
+}
+
+// alertFlags are those of "evictrail generate alerts".
+type alertFlags struct {
+	options   alerts.Options
+	name      string
+	labels    map[string]string
+	format    string
+	outputDir string
+}
+
+func newGenerateAlerts() *cobra.Command {
+	f := alertFlags{options: alerts.DefaultOptions()}
+	cmd := &cobra.Command{
+		Use: "alerts", Short: "Print the alerts for Prometheus and Alertmanager", Args: asUsage(cobra.NoArgs),
+		Long: `Print recording rules and alerts as a PrometheusRule, or in another format. Nothing is applied. The formats:
+
+` + alertFormatList() + `
+Every alert has a page in docs/runbooks and links to it, and to a dashboard; --runbook-url and --dashboard-url say where yours
+are. The rules expect evictrail to be scraped with honorLabels: true (honor_labels), since its series name the namespace of VMs.
+A Prometheus that holds several clusters needs a label "cluster" on their series.`,
+		Example: `  evictrail generate alerts --namespace monitoring --labels release=kube-prometheus-stack | kubectl apply -f -
+  evictrail generate alerts --dashboard-url https://grafana.example --runbook-url https://wiki.example/evictrail
+  evictrail generate alerts --format rules --job evictrail-prod > /etc/prometheus/rules/evictrail.yaml
+  evictrail generate alerts --format inhibit-rules      # to be put into alertmanager.yaml
+  evictrail generate alerts --output-dir evictrail-files`,
+		RunE: f.run,
+	}
+	o, flags := &f.options, cmd.Flags()
+	flags.StringVar(&f.format, "format", formatPrometheusRule, "`format`: "+formatPrometheusRule+", "+formatRules+" or "+formatInhibit)
+	flags.StringVar(&f.name, "name", "evictrail", "`name` of the PrometheusRule")
+	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "`namespace` of evictrail: of the PrometheusRule, and of alerts that are about no VM")
+	flags.StringToStringVar(&f.labels, "labels", nil, "`key=value` of a label of the PrometheusRule, so that a Prometheus selects it (ruleSelector); may be repeated")
+	flags.StringVar(&o.RunbookURL, "runbook-url", o.RunbookURL, "`URL` below which the pages of docs/runbooks are")
+	flags.StringVar(&o.DashboardURL, "dashboard-url", "", "`URL` of Grafana; without it links begin with /d/")
+	flags.StringVar(&o.Job, "job", o.Job, "`name` of the scrape job of evictrail")
+	flags.StringVar(&f.outputDir, "output-dir", "", "write a file FORMAT.yaml for each format into this `directory` instead of printing one")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(alertFormats(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.MarkFlagDirname("output-dir")
+	return cmd
+}
+
+// alertFormatList explains the formats, one a line, each ending with a newline.
+func alertFormatList() string {
+	var out strings.Builder
+	for _, format := range alertFormats() {
+		name, short, _ := strings.Cut(format, "\t")
+		_, _ = fmt.Fprintf(&out, "  %-16s %s\n", name, short)
+	}
+	return out.String()
+}
+
+func (f *alertFlags) run(cmd *cobra.Command, _ []string) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	if f.outputDir != "" {
+		return f.writeFiles(cmd.OutOrStdout())
+	}
+	text, err := f.text(f.format)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	return err
+}
+
+// text gives the alerts in one of the formats.
+func (f *alertFlags) text(format string) (string, error) {
+	groups := alerts.Groups(f.options)
+	switch format {
+	case formatInhibit:
+		return alerts.InhibitRules()
+	case formatRules:
+		return alerts.RulesFile(groups)
+	}
+	return alerts.PrometheusRule(groups, f.name, f.options.Namespace, f.labels)
+}
+
+// check says what cannot be: one line for each mistake.
+func (f *alertFlags) check(cmd *cobra.Command) error {
+	var wrong []error
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	formats := []string{formatPrometheusRule, formatRules, formatInhibit}
+	if !slices.Contains(formats, f.format) {
+		say("format %q: expected one of %s", f.format, strings.Join(formats, ", "))
+	}
+	if cmd.Flags().Changed("format") && f.outputDir != "" {
+		say("format names one format, output-dir writes all: give one of them")
+	}
+	for flag, apt := range map[string]bool{
+		"name": f.format == formatPrometheusRule, "labels": f.format == formatPrometheusRule, "job": f.format != formatInhibit,
+		"namespace": f.format != formatInhibit, "runbook-url": f.format != formatInhibit, "dashboard-url": f.format != formatInhibit,
+	} {
+		if cmd.Flags().Changed(flag) && !apt {
+			say("%s has no place in format %s", flag, f.format)
+		}
+	}
+	if err := errors.Join(append(wrong, f.checkValues()...)...); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}
+
+func (f *alertFlags) checkValues() []error {
+	var wrong []error
+	valid := func(what, value string, problems []string) {
+		if len(problems) > 0 {
+			wrong = append(wrong, fmt.Errorf("%s %q: %s", what, value, problems[0]))
+		}
+	}
+	valid("name", f.name, validation.IsDNS1123Subdomain(f.name))
+	valid("namespace", f.options.Namespace, validation.IsDNS1123Label(f.options.Namespace))
+	for key, value := range f.labels {
+		valid("label", key, validation.IsQualifiedName(key))
+		valid("label "+key, value, validation.IsValidLabelValue(value))
+	}
+	if f.options.Job == "" {
+		wrong = append(wrong, errors.New("job: must not be empty"))
+	}
+	if !webAddress(f.options.RunbookURL) {
+		wrong = append(wrong, fmt.Errorf("runbook-url %q: expected http or https://HOST[/PATH]", f.options.RunbookURL))
+	}
+	if d := f.options.DashboardURL; d != "" && !webAddress(d) {
+		wrong = append(wrong, fmt.Errorf("dashboard-url %q: expected http or https://HOST[/PATH]", d))
+	}
+	return wrong
+}
+
+// webAddress tells whether links can be made by adding to the text.
+func webAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.RawQuery == "" && u.Fragment == "" &&
+		!strings.Contains(text, "{{")
+}
+
+// writeFiles writes one file for each format and tells their paths. Files of that name are replaced.
+func (f *alertFlags) writeFiles(out io.Writer) error {
+	if err := os.MkdirAll(f.outputDir, 0o750); err != nil {
+		return fmt.Errorf("make output directory: %w", err)
+	}
+	for _, format := range []string{formatPrometheusRule, formatRules, formatInhibit} {
+		text, err := f.text(format)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(f.outputDir, format+".yaml")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return fmt.Errorf("write alerts: %w", err)
+		}
+		_, _ = fmt.Fprintln(out, path)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// generateAlerts runs "generate alerts" with these arguments.
+func generateAlerts(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := newGenerate()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(append([]string{"alerts"}, args...))
+	cmd.SetOut(&out)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestGenerateAlertsPrints(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		args []string
+		has  []string
+		not  []string
+	}{
+		{"a PrometheusRule by default", nil, []string{
+			"apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: evictrail\n  namespace: evictrail\nspec:\n  groups:\n", "alert: EvictrailAbsent",
+		}, []string{"  labels:\n    release"}},
+		{"its labels, in order", []string{"--labels", "release=kps", "--labels", "a=b", "--name", "vm", "--namespace", "ops"}, []string{
+			"metadata:\n  labels:\n    a: b\n    release: kps\n  name: vm\n  namespace: ops\n", "namespace: ops\n        severity:",
+		}, []string{"namespace: evictrail"}},
+		{"a rules file", []string{"--format", "rules", "--job", "recorder"}, []string{"\ngroups:\n- name: evictrail.recording\n", `up{job="recorder"}`},
+			[]string{"PrometheusRule", `"evictrail"}`}},
+		{"inhibition rules", []string{"--format", "inhibit-rules"}, []string{"\ninhibit_rules:\n- equal:\n  - alertname\n"}, []string{"groups:"}},
+		{"where pages and dashboards are", []string{"--runbook-url", "https://wiki.example/e", "--dashboard-url", "https://grafana.example"}, []string{
+			"runbook_url: https://wiki.example/e/EvictrailAbsent.md", "https://grafana.example/d/evictrail-loop?",
+		}, []string{"github.com"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := generateAlerts(t, tt.args...)
+			require.NoError(t, err)
+			for _, part := range tt.has {
+				require.Contains(t, out, part)
+			}
+			for _, part := range tt.not {
+				require.NotContains(t, out, part)
+			}
+		})
+	}
+}
+
+func TestGenerateAlertsRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		args  []string
+		says  string
+		usage bool
+	}{
+		{"an unknown format", []string{"--format", "json"}, `format "json": expected one of prometheusrule, rules, inhibit-rules`, true},
+		{"a bad name", []string{"--name", "No"}, `name "No"`, true},
+		{"a bad namespace", []string{"--namespace", "a.b"}, `namespace "a.b"`, true},
+		{"a bad label", []string{"--labels", "a/b/c=d"}, `label "a/b/c"`, true},
+		{"a bad value of a label", []string{"--labels", "a=b c"}, `label a "b c"`, true},
+		{"no job", []string{"--job", ""}, "job: must not be empty", true},
+		{"a path of runbooks", []string{"--runbook-url", "docs/runbooks"}, `runbook-url "docs/runbooks"`, true},
+		{"a dashboard with a query", []string{"--dashboard-url", "https://grafana.example/?orgId=1"}, "dashboard-url", true},
+		{"labels without an object", []string{"--format", "rules", "--labels", "a=b"}, "labels has no place in format rules", true},
+		{"a job without rules", []string{"--format", "inhibit-rules", "--job", "a"}, "job has no place in format inhibit-rules", true},
+		{"one format and all", []string{"--format", "rules", "--output-dir", "x"}, "give one of them", true},
+		{"an argument", []string{"rules"}, "unknown command", true},
+		{"a directory that is a file", []string{"--output-dir", writeFile(t, nil)}, "make output directory: ", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := generateAlerts(t, tt.args...)
+			require.ErrorContains(t, err, tt.says)
+			var usage *usageError
+			require.Equal(t, tt.usage, errors.As(err, &usage))
+			require.Empty(t, out)
+		})
+	}
+}
+
+// TestGenerateAlertsWritesWhatIsCommitted also holds the files under deploy/alerts.
+func TestGenerateAlertsWritesWhatIsCommitted(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new", "dir")
+	out, err := generateAlerts(t, "--output-dir", dir)
+	require.NoError(t, err)
+	var paths []string
+	for _, format := range []string{formatPrometheusRule, formatRules, formatInhibit} {
+		paths = append(paths, filepath.Join(dir, format+".yaml"))
+		text, err := os.ReadFile(paths[len(paths)-1])
+		require.NoError(t, err)
+		printed, err := generateAlerts(t, "--format", format)
+		require.NoError(t, err)
+		require.Equal(t, printed, string(text))
+		golden, err := os.ReadFile(filepath.Join("../../deploy/alerts", format+".yaml"))
+		require.NoError(t, err)
+		require.Equal(t, string(golden), printed, "run make generate")
+	}
+	require.Equal(t, strings.Join(paths, "\n")+"\n", out)
+}
+
+func TestGenerateAlertsExplainsItself(t *testing.T) {
+	t.Parallel()
+	out, err := generateAlerts(t, "--help")
+	require.NoError(t, err)
+	for _, format := range alertFormats() {
+		name, short, _ := strings.Cut(format, "\t")
+		require.Contains(t, out, name)
+		require.Contains(t, out, short)
+	}
+	complete, ok := newGenerateAlerts().GetFlagCompletionFunc("format")
+	require.True(t, ok)
+	formats, _ := complete(nil, nil, "")
+	require.Equal(t, alertFormats(), formats)
+}
