@@ -40,7 +40,7 @@ func failureShare(classes ...trail.FailureClass) string {
 	failing := series(metrics.MigrationFailingVMIs, is(metrics.LabelWindow, metrics.Window1h), is(metrics.LabelClass, classes...))
 	return lines(
 		in(
-			sumBy(perCluster, series(RecordMigrationFailures, is(metrics.LabelClass, classes...)))+" / ("+RecordMigrationsFinished+" > 0)",
+			sumBy(perCluster, series(RecordMigrationFailures, is(metrics.LabelClass, classes...)))+" / "+RecordMigrationsFinished,
 			"> 0.2"),
 		"and "+on(perCluster),
 		"("+sumBy(perCluster, maxBy([]string{metrics.LabelClass}, failing))+" >= 3)")
