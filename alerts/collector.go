@@ -35,9 +35,9 @@ func noLeader(up string) alert {
 			countBy(perCluster, up+" == 1"),
 			"unless "+on(perCluster),
 			"("+sumBy(perCluster, metrics.Leader)+" >= 1)"),
-		summary: "No evictrail replica is writing",
-		description: "{{ $value }} replica(s) of evictrail run and none is the leader. Recording is delayed, not lost, as long as the cluster still " +
-			"has what was missed: five finished migrations per VM.",
+		summary: "No evictrail replica is the leader",
+		description: "{{ $value }} replica(s) of evictrail run and none is the leader, who alone derives what facts mean. Evacuations, loops and the " +
+			"metrics of them stand still. Facts are taken in meanwhile, so this is late, not lost.",
 	}
 }
 
@@ -46,8 +46,8 @@ func multipleLeaders() alert {
 		name: "EvictrailMultipleLeaders", severity: Warning, of: perCluster, wait: "2m", board: boardCollector,
 		expr:    sumBy(perCluster, metrics.Leader) + " > 1",
 		summary: theValue + " evictrail replicas claim leadership",
-		description: theValue + " replicas of evictrail say that they are the leader. The database takes facts once and refuses writes of an old term, so the record " +
-			"is right; but the lease, a clock or a paused pod is not.",
+		description: theValue + " replicas of evictrail say that they are the leader. The database takes each fact once and refuses what an old leader derives, so the " +
+			"record is right; but the lease, a clock or a paused pod is not.",
 	}
 }
 

@@ -65,7 +65,7 @@ func commitLate(window string) string {
 		"/",
 		sumBy(perCluster, rate(metrics.CommitLagSeconds+"_count", window)),
 		"or",
-		"histogram_fraction(0, "+commitInTime+", "+sumBy(perCluster, rate(metrics.CommitLagSeconds, window))+")")
+		"histogram_fraction(-Inf, "+commitInTime+", "+sumBy(perCluster, rate(metrics.CommitLagSeconds, window))+")")
 }
 
 // anyOf gives an expression that holds where one of them does.

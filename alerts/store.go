@@ -20,7 +20,7 @@ func down() alert {
 		expr:    maxBy(perCluster, metrics.StoreUp) + " < 1",
 		summary: "evictrail cannot write to PostgreSQL",
 		description: "The last write to the database failed on every replica (succeeding: " + theValue + "). History stops growing; nothing is lost yet, since facts wait in the " +
-			"spool. EvictrailSpoolNearlyFull says when that ends.",
+			"spool.",
 	}
 }
 
@@ -54,8 +54,8 @@ func nearlyFull() alert {
 				"> "+on(perReplica),
 				maxBy(perReplica, metrics.SpoolCapacityBytes))),
 		summary: "Spool of " + theReplica + " fills within 4 hours",
-		description: "The spool of " + theReplica + " is " + theShare + " full, and as it grows now it has no room left within four hours. What comes then is lost " +
-			"for good: this is the last call.",
+		description: "The spool of " + theReplica + " is " + theShare + " full, and as it grows now it has no room left within four hours. Then evictrail can " +
+			"take in no more, and what the cluster forgets meanwhile is lost for good: this is the last call.",
 	}
 }
 
