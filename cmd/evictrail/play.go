@@ -134,6 +134,10 @@ type player struct {
 
 // play returns when everything of the recording is stored.
 func (p player) play(ctx context.Context, rec *recording.Recording, cluster string) error {
+	p.metrics.Leader.Set(1)
+	if len(rec.Audit) > 0 {
+		p.metrics.AuditEnabled.Set(1)
+	}
 	server := recording.NewServer(rec, p.options)
 	kubernetes, stopCluster, err := serveLoopback(ctx, server)
 	if err != nil {

@@ -28,9 +28,13 @@ var server struct {
 }
 
 // Main runs the tests of a package and then stops the shared server. Call it from TestMain.
-func Main(m *testing.M) {
+func Main(m *testing.M) { MainWith(m, func() {}) }
+
+// MainWith is Main for a package that has more to clean up.
+func MainWith(m *testing.M, cleanUp func()) {
 	code := m.Run()
 	stop()
+	cleanUp()
 	os.Exit(code)
 }
 

@@ -1,0 +1,152 @@
+package played_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/stretchr/testify/require"
+)
+
+// fires says on which recordings which alerts fire, and on what. All others stay silent on all of them. The recordings are
+// shorter than an hour, so what has to last for longer is only pending.
+var fires = map[string][]string{
+	"a-descheduler-eviction-success": nil,
+	"b-dual-retry-loop":              {"EvictrailDualRetryLoop warning worker-1"},
+	"b-dual-retry-loop-v1.8":         {"EvictrailDualRetryLoop warning worker-1"},
+	"b2-dual-retry-same-vm":          {"EvictrailDualRetryLoop warning worker-1"},
+	"c-node-drain":                   nil,
+	"d-external-strategy":            nil,
+	"e-user-migrations":              nil,
+	"g-churn-cooldown": {
+		"EvictrailVMChurnHigh info demo/churner", "EvictrailVMPingPong warning demo/churner", "EvictrailVMPingPong warning demo/small-2",
+	},
+	"k-blocked-slot":                  nil,
+	"m-dual-retry-loop-with-cooldown": {"EvictrailDualRetryLoop warning worker-1"},
+	"p-dual-retry-loop-v1.9":          {"EvictrailDualRetryLoop warning worker-1"},
+}
+
+// step is the time between two evaluations, as the metrics are sampled.
+const step = 15 * time.Second
+
+// TestAlertsOnRecordings evaluates the rules on the metrics of every recording, in the recording's own time, and prints which
+// alert did what.
+func TestAlertsOnRecordings(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	table := map[string]map[string]string{}
+	t.Cleanup(func() {
+		t.Logf("recordings and alerts (how many evaluations each was firing, or pending):\n%s", print(table))
+	})
+	for _, name := range names(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fired, pending := evaluate(t, play(t, name))
+			require.Equal(t, fires[name], slices.Sorted(maps.Keys(fired)))
+			mu.Lock()
+			defer mu.Unlock()
+			table[name] = map[string]string{}
+			for alert, n := range pending {
+				table[name][alert] = fmt.Sprintf("pending %d", n)
+			}
+			for alert, n := range fired {
+				table[name][alert] = fmt.Sprintf("FIRING %d", n)
+			}
+		})
+	}
+}
+
+// TestAlertsWithoutAudit wants the loops to be noticed where no audit log can be had.
+func TestAlertsWithoutAudit(t *testing.T) {
+	t.Parallel()
+	for name, want := range fires {
+		if !strings.HasPrefix(name, "b") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fired, _ := evaluate(t, play(t, name, "--no-audit"))
+			require.Equal(t, want, slices.Sorted(maps.Keys(fired)))
+		})
+	}
+}
+
+func print(table map[string]map[string]string) string {
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		_, _ = fmt.Fprintf(&out, "%s\n", name)
+		for _, alert := range slices.Sorted(maps.Keys(table[name])) {
+			_, _ = fmt.Fprintf(&out, "    %-60s %s\n", alert, table[name][alert])
+		}
+	}
+	return out.String()
+}
+
+// evaluate evaluates the generated rules over the metrics of an incident, and counts at how many evaluations each alert was
+// firing and pending: by its name, severity and what it is about.
+func evaluate(t *testing.T, i incident) (fired, pending map[string]int) {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	open := func(dir string) *tsdb.DB {
+		options := tsdb.DefaultOptions()
+		options.RetentionDuration = 0
+		db, err := tsdb.Open(dir, quiet, nil, options, nil)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	scraped, recorded := open(i.blocks), open(t.TempDir())
+	both := storage.NewFanout(quiet, recorded, scraped)
+	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 10_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute})
+	manager := rules.NewManager(&rules.ManagerOptions{
+		QueryFunc: rules.EngineQueryFunc(engine, both), Appendable: recorded, Queryable: both, Context: t.Context(), Logger: quiet,
+		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Parser: parser.NewParser(parser.Options{}),
+	})
+	file := filepath.Join(root, "deploy/alerts/rules.yaml")
+	groups, errs := manager.LoadGroups(step, labels.EmptyLabels(), "", nil, false, file)
+	require.Empty(t, errs)
+	order := slices.SortedFunc(maps.Values(groups), func(a, b *rules.Group) int { // what is recorded comes first
+		return strings.Compare(strings.Replace(a.Name(), "recording", "", 1), strings.Replace(b.Name(), "recording", "", 1))
+	})
+	fired, pending = map[string]int{}, map[string]int{}
+	for at := i.from; !at.After(i.to); at = at.Add(step) {
+		for _, g := range order {
+			g.Eval(t.Context(), at)
+			for _, r := range g.Rules() {
+				require.NoError(t, r.LastError(), "%s at %s", r.Name(), at)
+			}
+			for _, r := range g.AlertingRules() {
+				r.ForEachActiveAlert(func(a *rules.Alert) {
+					if a.State == rules.StateFiring {
+						fired[about(a)]++
+					} else {
+						pending[about(a)]++
+					}
+				})
+			}
+		}
+	}
+	return fired, pending
+}
+
+// about names an alert, its severity and what it is about.
+func about(a *rules.Alert) string {
+	what := a.Labels.Get("node")
+	if vmi := a.Labels.Get("vmi"); vmi != "" {
+		what = a.Labels.Get("namespace") + "/" + vmi
+	}
+	return strings.TrimSpace(a.Labels.Get("alertname") + " " + a.Labels.Get("severity") + " " + what)
+}

@@ -1,0 +1,156 @@
+package played_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail"
+	"github.com/evictrail/evictrail/collector/recording"
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+const root = "../.."
+
+// tools is where the programs are that the tests run.
+var tools string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "evictrail-played-")
+	if err != nil {
+		panic(err)
+	}
+	tools = dir
+	storetest.MainWith(m, func() { _ = os.RemoveAll(dir) })
+}
+
+// build builds the programs from source, once: Prometheus and promtool without the clouds' service discovery and what needs a
+// C compiler.
+var build = sync.OnceValue(func() error {
+	for _, b := range []struct{ dir, pkg string }{
+		{root, "./cmd/evictrail"},
+		{root + "/test/promtool", "github.com/prometheus/prometheus/cmd/promtool"},
+		{root + "/test/promtool", "github.com/prometheus/prometheus/cmd/prometheus"},
+	} {
+		cmd := exec.Command("go", "build", "-tags", "remove_all_sd,netgo", "-o", tools+"/", b.pkg)
+		cmd.Dir, cmd.Stderr = b.dir, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("build %s: %w", b.pkg, err)
+		}
+	}
+	return nil
+})
+
+// program gives the path of a program that the tests run.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	require.NoError(t, build())
+	return filepath.Join(tools, name)
+}
+
+// run runs a program and gives what it prints.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), program(t, name), args...).CombinedOutput()
+	require.NoError(t, err, "%s %s\n%s", name, strings.Join(args, " "), out)
+	return string(out)
+}
+
+// incident is a recording that was played.
+type incident struct {
+	name     string
+	url      string // of its database
+	blocks   string // the data directory of a Prometheus with its metrics
+	from, to time.Time
+}
+
+// names lists the recordings.
+func names(t *testing.T) []string {
+	t.Helper()
+	folders, err := fs.ReadDir(evictrail.Recordings(), ".")
+	require.NoError(t, err)
+	var out []string
+	for _, f := range folders {
+		if f.IsDir() {
+			out = append(out, f.Name())
+		}
+	}
+	require.NotEmpty(t, out)
+	return out
+}
+
+// play plays a recording into a database and a Prometheus' data directory of its own.
+func play(t *testing.T, name string, args ...string) incident {
+	t.Helper()
+	rec, err := recording.Open(evictrail.Recordings(), name, nil)
+	require.NoError(t, err)
+	i := incident{name: name, url: storetest.NewURL(t), blocks: t.TempDir(), from: rec.Start().Truncate(time.Millisecond), to: rec.End()}
+	text := filepath.Join(t.TempDir(), "metrics.om")
+	run(t, "evictrail", append([]string{"play", filepath.Join(root, "testdata/recordings", name), "--database-url", i.url, "--metrics-out", text}, args...)...)
+	scraped(t, text, i)
+	run(t, "promtool", "tsdb", "create-blocks-from", "openmetrics", text, i.blocks)
+	return i
+}
+
+// scraped adds to an OpenMetrics file what a Prometheus writes itself when it scrapes.
+func scraped(t *testing.T, path string, i incident) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var up bytes.Buffer
+	up.Write(bytes.TrimSuffix(text, []byte("# EOF\n")))
+	up.WriteString("# HELP up Whether the scrape went well.\n# TYPE up gauge\n")
+	for at := i.from; !at.After(i.to); at = at.Add(15 * time.Second) {
+		_, _ = fmt.Fprintf(&up, "up{instance=\"127.0.0.1:8080\",job=\"evictrail\"} 1 %.3f\n", float64(at.UnixMilli())/1000)
+	}
+	up.WriteString("# EOF\n")
+	require.NoError(t, os.WriteFile(path, up.Bytes(), 0o600))
+}
+
+// background runs a program until the test ends, and then ends it.
+func background(t *testing.T, name string, args ...string) *lockedBuffer {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	out := &lockedBuffer{}
+	cmd := exec.CommandContext(ctx, program(t, name), args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s:\n%s", name, out)
+		}
+	})
+	return out
+}
+
+// lockedBuffer may be written while it is read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.String()
+}
