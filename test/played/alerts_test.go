@@ -69,12 +69,16 @@ func TestAlertsOnRecordings(t *testing.T) {
 	}
 }
 
-// TestAlertsWithoutAudit wants the loops to be noticed where no audit log can be had.
+// TestAlertsWithoutAudit wants the loops to be noticed where no audit log can be had: all but the one in which the descheduler
+// asks for the same VM again and again, which only the audit log tells.
 func TestAlertsWithoutAudit(t *testing.T) {
 	t.Parallel()
 	for name, want := range fires {
 		if !strings.HasPrefix(name, "b") {
 			continue
+		}
+		if name == "b2-dual-retry-same-vm" {
+			want = nil
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
