@@ -1,0 +1,76 @@
+package dashboards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+// annotations are those of every dashboard: loops and drains from begin to end, changes of the rules, and gaps, which are shaded
+// as they take part of the picture away.
+func annotations() []cog.Builder[dashboard.AnnotationQuery] {
+	return []cog.Builder[dashboard.AnnotationQuery]{
+		annotation("Loops", colourBad, loopAnnotationsSQL),
+		annotation("Drains", colourDrain, drainAnnotationsSQL),
+		annotation("Changes of the rules", colourKubeVirt, configAnnotationsSQL),
+		annotation("Gaps in the record", colourUnknown, gapAnnotationsSQL),
+	}
+}
+
+// annotation marks what a query tells: time, timeend, text and tags.
+func annotation(name, colour, query string) cog.Builder[dashboard.AnnotationQuery] {
+	return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(postgres()).Enable(true).IconColor(colour).
+		Target(sql("Anno", formatTable, query))
+}
+
+const loopAnnotationsSQL = `
+SELECT
+  opened_at AS time,
+  coalesce(closed_at, $__timeTo()::timestamptz) AS timeend,
+  summary AS text,
+  'loop,' || kind AS tags
+FROM evictrail_v1.loops
+WHERE ` + ofCluster + `
+  AND closed_by IS DISTINCT FROM 'refuted'
+  AND opened_at <= $__timeTo()
+  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+ORDER BY opened_at DESC
+LIMIT 200`
+
+const drainAnnotationsSQL = `
+SELECT
+  started_at AS time,
+  coalesce(ended_at, $__timeTo()::timestamptz) AS timeend,
+  'Drain of ' || node || coalesce(' by ' || requester, '') || ': ' || coalesce(outcome, 'under way') AS text,
+  'drain,' || node AS tags
+FROM evictrail_v1.drains
+WHERE ` + ofCluster + `
+  AND started_at <= $__timeTo()
+  AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+ORDER BY started_at DESC
+LIMIT 200`
+
+const configAnnotationsSQL = `
+SELECT
+  at AS time,
+  CASE reason WHEN 'descheduler_policy' THEN 'The policy of the descheduler' ELSE 'The settings of KubeVirt' END
+    || ' as of here' AS text,
+  'rules,' || reason AS tags
+FROM evictrail_v1.events
+WHERE ` + ofCluster + `
+  AND kind = 'config_seen'
+  AND $__timeFilter(at)
+ORDER BY at DESC
+LIMIT 200`
+
+const gapAnnotationsSQL = `
+SELECT
+  opened_at AS time,
+  coalesce(closed_at, $__timeTo()::timestamptz) AS timeend,
+  'Not seen: ' || source || ' (' || cause || ')' || coalesce('. ' || detail, '') AS text,
+  'gap,' || source AS tags
+FROM evictrail_v1.gaps
+WHERE ` + ofCluster + `
+  AND opened_at <= $__timeTo()
+  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+ORDER BY opened_at DESC
+LIMIT 200`

@@ -1,0 +1,196 @@
+package dashboards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/statushistory"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+
+	"github.com/evictrail/evictrail/metrics"
+)
+
+// cooldowns is for who tunes the descheduler.
+func cooldowns() Dashboard {
+	return Dashboard{
+		UID: UIDCooldown, Title: "Are VMs left alone long enough between moves?",
+		Short: "Cooldowns of the descheduler, VMs that bounce, and what was held back.",
+		variables: append(sources(),
+			several(varNode, "Node", nodesSQL), several(varNamespace, "Namespace", namespacesSQL)),
+		annotations: annotations(),
+		rows: []row{
+			{question: "Which VMs cool down, and for how long?", panels: []cog.Builder[dashboard.Panel]{cooldownHistory()}},
+			{question: "How long are cooldowns, and how much of a node do they pin?", panels: []cog.Builder[dashboard.Panel]{cooldownsPerEpisode(), cooldownsPerEvaluation(), coolingShare()}},
+			{question: "Which VMs come back to where they were?", panels: []cog.Builder[dashboard.Panel]{pingPong()}},
+			{question: "Does the descheduler know what really happened?", panels: []cog.Builder[dashboard.Panel]{decisions()}},
+			{question: "What would have moved without a cooldown?", panels: []cog.Builder[dashboard.Panel]{heldBack(), blocksRate()}},
+		},
+	}
+}
+
+// What holds a VM at each point of the time range: the longest cooldown of the descheduler that has begun and is neither over
+// nor computed anew. The thirty VMs with the most moves.
+const cooldownHistorySQL = `
+WITH held AS (
+  SELECT
+    namespace || '/' || vmi AS vm,
+    decided_at,
+    least(until, lead(decided_at) OVER (PARTITION BY vmi_uid, namespace, vmi ORDER BY decided_at)) AS until,
+    extract(epoch FROM effective)::float8 AS effective
+  FROM evictrail_v1.cooldown_decisions
+  WHERE ` + ofCluster + `
+    AND ` + ofNodes + `
+    AND ` + ofNamespaces + `
+    AND layer = 'descheduler_cooldown'
+    AND verdict IN ('holds', 'released')
+    AND vmi IS NOT NULL
+    AND decided_at BETWEEN $__timeFrom()::timestamptz - interval '2 days' AND $__timeTo()
+), most AS (
+  SELECT vm
+  FROM held
+  WHERE until >= $__timeFrom()
+  GROUP BY vm
+  ORDER BY count(*) DESC, vm
+  LIMIT 30
+)
+SELECT
+  at AS time,
+  vm AS metric,
+  max(effective) AS value
+FROM most
+JOIN held USING (vm)
+JOIN generate_series($__timeFrom()::timestamptz, $__timeTo()::timestamptz, greatest($__interval_ms, 1000) * interval '1 millisecond') AS at
+  ON at >= held.decided_at AND at < held.until
+GROUP BY at, vm
+ORDER BY at, vm
+LIMIT 20000`
+
+func cooldownHistory() cog.Builder[dashboard.Panel] {
+	return statushistory.NewPanelBuilder().Title("Cooldowns of the thirty VMs that were moved most").
+		Description("A line for each VM: how long the cooldown is that it is in. Empty where the descheduler may evict it. Lines that grow darker are VMs that do not find their place; the darkest are at the cap of six hours.").
+		Datasource(postgres()).Unit(units.Seconds).MaxDataPoints(120).
+		WithTarget(sql("A", formatSeries, cooldownHistorySQL)).
+		ColorScheme(byThresholds()).
+		Thresholds(thresholds("#DCEBFF", step{900, "#C0DBFF"}, step{1800, colourCooling}, step{3600, "#5794F2"}, step{7200, "#3274D9"}, step{14400, "#1F60C4"}, step{21600, "#0B2F6B"})).
+		ShowValue(common.VisibilityModeNever).RowHeight(0.9).ColWidth(0.95).Legend(noLegend()).Tooltip(allSeries()).
+		DataLinks(dataLinks(linkTo("All VMs: choose this one there", UIDVM))).
+		Span(fullWidth).Height(11)
+}
+
+func cooldownsPerEpisode() cog.Builder[dashboard.Panel] {
+	return gauges("Cooldowns, one for each time that one began", "How many cooldowns of each length began in the time range. Each is counted once, whatever the descheduler asked meanwhile.", units.Short).
+		WithTarget(bucketsOf("A", sumBy(overRange(metrics.EffectiveCooldownSeconds+"_bucket"), labelLe)).Instant()).
+		ColorScheme(fixed(colourCooling)).Span(8).Height(8)
+}
+
+func cooldownsPerEvaluation() cog.Builder[dashboard.Panel] {
+	return gauges("Cooldowns, one for each question of the descheduler", "The descheduler's own histogram: it counts each time that it looks at a VM, so one long cooldown counts again in every cycle. Do not read it as a number of cooldowns.", units.Short).
+		WithTarget(bucketsOf("A", sumBy(overRange(metrics.DeschedulerCooldownSeconds+"_bucket"), labelLe)).Instant()).
+		ColorScheme(fixed(colourDescheduler)).Span(8).Height(8)
+}
+
+func coolingShare() cog.Builder[dashboard.Panel] {
+	return lines("Share of a node's VMs that cool down", "Where most VMs of a node cool down the descheduler has nobody left to move from it.", units.PercentUnit).
+		Max(1).WithTarget(series("A", metric(recordCoolingRatio, onNodes), "{{"+metrics.LabelNode+"}}")).
+		Thresholds(thresholds(colourGood, step{0.5, colourBlocked})).
+		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
+		Span(8).Height(8)
+}
+
+// A return is a move to a node where the VM had been within six hours before.
+const pingPongSQL = `
+WITH moves AS (
+  SELECT namespace, vmi, vmi_uid, source_node, target_node, finished_at, trigger
+  FROM evictrail_v1.migrations
+  WHERE ` + ofCluster + `
+    AND ` + ofNodes + `
+    AND ` + ofNamespaces + `
+    AND outcome = 'succeeded'
+    AND $__timeFilter(created_at)
+)
+SELECT
+  namespace,
+  vmi,
+  count(*) AS moves,
+  count(*) FILTER (WHERE trigger = 'descheduler') AS by_the_descheduler,
+  count(*) FILTER (WHERE EXISTS (
+    SELECT FROM moves AS b
+    WHERE b.vmi_uid = m.vmi_uid
+      AND b.source_node = m.target_node
+      AND b.finished_at < m.finished_at
+      AND b.finished_at > m.finished_at - interval '6 hours'
+  )) AS returns,
+  (array_agg(source_node ORDER BY finished_at))[1] || ' > ' || string_agg(target_node, ' > ' ORDER BY finished_at) AS path,
+  min(finished_at) AS first,
+  max(finished_at) AS last,
+  extract(epoch FROM (max(finished_at) - min(finished_at)) / nullif(count(*) - 1, 0))::float8 AS between_moves
+FROM moves AS m
+GROUP BY namespace, vmi, vmi_uid
+HAVING count(*) > 1
+ORDER BY returns DESC, moves DESC, namespace, vmi
+LIMIT 50`
+
+func pingPong() cog.Builder[dashboard.Panel] {
+	return rows("VMs that were moved more than once, and their path", "Where each VM went. A return is a move back to a node that it was on less than six hours before: the balancer undoes its own work.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, pingPongSQL)).OverrideByName("between_moves", column(units.Seconds)).OverrideByName("path", wrapped(480)).
+		Height(8)
+}
+
+const decisionsSQL = `
+SELECT
+  decided_at,
+  layer,
+  verdict,
+  reason,
+  origin,
+  namespace,
+  vmi,
+  array_to_string(ARRAY(SELECT jsonb_array_elements_text(CASE jsonb_typeof(inputs -> 'candidates') WHEN 'array' THEN inputs -> 'candidates' END)), ', ') AS candidates,
+  node,
+  extract(epoch FROM effective)::float8 AS effective,
+  (inputs ->> 'true_effective')::float8 AS by_true_history,
+  count AS counted,
+  inputs ->> 'finding' AS finding
+FROM evictrail_v1.cooldown_decisions
+WHERE ` + ofCluster + `
+  AND ` + ofNodes + `
+  AND ` + ofNamespaces + `
+  AND $__timeFilter(decided_at)
+  AND verdict <> 'released'
+ORDER BY inputs ? 'finding' DESC, decided_at DESC
+LIMIT 200`
+
+func decisions() cog.Builder[dashboard.Panel] {
+	return rows("Decisions, and what the true history would give", "Each cooldown or backoff that began or was met: what holds by what the descheduler's process can remember (effective), and by all that really happened (by_true_history). "+
+		"Where they differ the finding says why, and it stands first. Observed ones are counters of the descheduler that rose; they name no VM, so the candidates stand there.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, decisionsSQL)).
+		OverrideByName("effective", column(units.Seconds)).OverrideByName("by_true_history", column(units.Seconds)).OverrideByName("finding", wrapped(320)).
+		OverrideByName("verdict", painted(paint{"holds", colourCooling}, paint{"blocked", colourBlocked})).
+		Height(9)
+}
+
+const heldBackSQL = `
+SELECT
+  date_bin('10 minutes', decided_at, 'epoch') AS time,
+  CASE reason WHEN 'observed_block' THEN coalesce(inputs ->> 'observed_reason', 'other') ELSE reason END || ' (' || origin || ')' AS metric,
+  count(DISTINCT coalesce(vmi_uid, decision_id::text)) AS value
+FROM evictrail_v1.cooldown_decisions
+WHERE ` + ofCluster + `
+  AND ` + ofNodes + `
+  AND ` + ofNamespaces + `
+  AND verdict = 'blocked'
+  AND $__timeFilter(decided_at)
+GROUP BY 1, 2
+ORDER BY 1, 2
+LIMIT 5000`
+
+func heldBack() cog.Builder[dashboard.Panel] {
+	return bars("What was held back, by reason", "In each ten minutes, what asked to move and met a cooldown or a running migration: distinct VMs where they are known (derived), else times that the descheduler's counters rose (observed).").
+		Datasource(postgres()).WithTarget(sql("A", formatSeries, heldBackSQL)).Interval("10m").Span(12).Height(8)
+}
+
+func blocksRate() cog.Builder[dashboard.Panel] {
+	return lines("How often the descheduler is held back", "Blocks per second by reason and node, by the descheduler's own count where it is scraped. The rate follows how often it looks, not how many VMs would move.", units.OpsPerSecond).
+		WithTarget(series("A", "sum by ("+metrics.LabelReason+", "+metrics.LabelNode+") ("+metric(recordBlocksRate, onNodes)+")", "{{"+metrics.LabelReason+"}} {{"+metrics.LabelNode+"}}")).
+		Span(12).Height(8)
+}

@@ -1,0 +1,283 @@
+package dashboards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// drains is for who waits for a node to become empty.
+func drains() Dashboard {
+	return Dashboard{
+		UID: UIDDrain, Title: "Why is this node not empty yet?",
+		Short:       "Drains and maintenance: what is left on a node, and what each VM waits for.",
+		variables:   append(sources(), several(varNode, "Node", nodesSQL)),
+		annotations: annotations(),
+		rows: []row{
+			{question: "How far is it?", panels: []cog.Builder[dashboard.Panel]{drainVerdict()}},
+			{question: "What holds it up?", panels: []cog.Builder[dashboard.Panel]{blockers(), remainingByBlocker()}},
+			{question: "How did it go so far?", panels: []cog.Builder[dashboard.Panel]{drainTimeline()}},
+			{question: "Which drains were there?", panels: []cog.Builder[dashboard.Panel]{drainList()}},
+			{question: "Which VMs must somebody else move?", panels: []cog.Builder[dashboard.Panel]{externalVMs()}},
+		},
+	}
+}
+
+func drainVerdict() cog.Builder[dashboard.Panel] {
+	remaining := "sum(" + maxBy(metric(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker) + ")"
+	perSecond := "(sum(" + metric(recordMigrated, onNodes) + ") / 1800 > 0)"
+	return numbers("Drains", "How many nodes are being emptied, how many VMs are still on them, since when the longest one goes on, and when the last VM will be gone if they leave as fast as in the last half hour. "+
+		"There is no estimate while none leaves.").
+		WithTarget(last("A", orZero("sum("+maxBy(metric(metrics.NodeDraining, onNodes), metrics.LabelNode)+")"), "Nodes being emptied")).
+		WithTarget(last("B", orZero(remaining), "VMs still there")).
+		WithTarget(last("C", "time() - min("+metric(metrics.NodeDrainStart, onNodes)+")", "Longest drain")).
+		WithTarget(last("D", remaining+" / "+perSecond, "Time left")).
+		OverrideByQuery("A", figure(units.Short, 0, thresholds(colourCalm, step{1, colourDrain}))).
+		OverrideByQuery("B", figure(units.Short, 0, thresholds(colourCalm, step{1, colourBlocked}))).
+		OverrideByQuery("C", figure(units.Seconds, 0, thresholds(colourCalm, step{1800, colourBlocked}, step{7200, colourBad}))).
+		OverrideByQuery("D", figure(units.Seconds, 0, thresholds(colourCalm, step{3600, colourBlocked}))).
+		Span(fullWidth).Height(4)
+}
+
+// What a drain that is under way waits for is in view drain_blockers, as of now. For an earlier moment it is told from the
+// guest's stay, its migrations and the answers to requests until then.
+const blockersSQL = `
+WITH guests AS (
+  SELECT
+    d.node,
+    d.drain_id,
+    d.started_at,
+    least(coalesce(d.ended_at, 'infinity'), $__timeTo()) AS then,
+    coalesce(d.ended_at, now()) <= $__timeTo()::timestamptz + interval '1 minute' AS is_now,
+    p.cluster,
+    p.namespace,
+    p.vmi,
+    p.vmi_uid,
+    p.strategy,
+    p.from_at,
+    CASE WHEN p.not_migratable_since <= $__timeTo() THEN p.not_migratable END AS not_migratable
+  FROM evictrail_v1.drains AS d
+  JOIN evictrail_v1.placements AS p ON p.cluster = d.cluster AND p.node = d.node
+    AND p.from_at <= least(coalesce(d.ended_at, 'infinity'), $__timeTo())
+    AND coalesce(p.to_at, 'infinity') > least(coalesce(d.ended_at, 'infinity'), $__timeTo())
+  WHERE d.` + ofCluster + `
+    AND d.node = ANY (ARRAY[${node:sqlstring}]::text[])
+    AND d.started_at <= $__timeTo()
+    AND coalesce(d.ended_at, 'infinity') >= $__timeFrom()
+  ORDER BY d.started_at DESC
+  LIMIT 500
+), told AS (
+  SELECT g.*, m.attempts, m.failed, m.running, m.last_failure, m.waits_for, r.answer, r.answer_text
+  FROM guests AS g
+  LEFT JOIN LATERAL (
+    SELECT
+      count(*) AS attempts,
+      count(*) FILTER (WHERE outcome = 'failed' AND finished_at <= g.then) AS failed,
+      bool_or(scheduling_at <= g.then AND coalesce(finished_at, 'infinity') > g.then) AS running,
+      (array_agg(failure_class ORDER BY finished_at DESC) FILTER (WHERE outcome = 'failed' AND finished_at <= g.then))[1] AS last_failure,
+      (array_agg(wait_reason ORDER BY created_at DESC))[1] AS waits_for
+    FROM evictrail_v1.migrations
+    WHERE cluster = g.cluster
+      AND namespace = g.namespace
+      AND vmi = g.vmi
+      AND vmi_uid = g.vmi_uid
+      AND source_node = g.node
+      AND created_at BETWEEN g.started_at - interval '1 minute' AND g.then
+  ) AS m ON true
+  LEFT JOIN LATERAL (
+    SELECT answer, answer_text
+    FROM evictrail_v1.eviction_requests
+    WHERE cluster = g.cluster
+      AND namespace = g.namespace
+      AND vmi = g.vmi
+      AND requested_at BETWEEN g.started_at - interval '1 minute' AND g.then
+    ORDER BY requested_at DESC
+    LIMIT 1
+  ) AS r ON true
+)
+SELECT *
+FROM (
+  SELECT
+    t.node,
+    t.namespace,
+    t.vmi,
+    t.strategy,
+    coalesce(b.blocker, CASE
+      WHEN t.answer = 'not_migratable' OR t.not_migratable IS NOT NULL AND t.answer IS DISTINCT FROM 'pdb' THEN 'not_migratable'
+      WHEN t.strategy = 'External' THEN 'external'
+      WHEN t.running THEN 'migrating'
+      WHEN t.failed > 0 THEN 'failing'
+      WHEN t.answer = 'pdb' THEN 'pdb'
+      WHEN t.strategy = 'None' THEN 'opted_out'
+      ELSE 'queued'
+    END) AS blocker,
+    coalesce(b.reason, t.not_migratable, t.last_failure, CASE t.answer WHEN 'pdb' THEN t.answer_text END, t.waits_for) AS reason,
+    coalesce(b.waiting_since, greatest(t.started_at, t.from_at)) AS waiting_since,
+    extract(epoch FROM t.then - coalesce(b.waiting_since, greatest(t.started_at, t.from_at)))::float8 AS waited,
+    t.attempts,
+    t.failed,
+    e.next_retry_at AS next_attempt,
+    b.next AS kubevirt_will
+  FROM told AS t
+  LEFT JOIN evictrail_v1.drain_blockers AS b ON t.is_now AND b.cluster = t.cluster AND b.drain_id = t.drain_id AND b.vmi_uid = t.vmi_uid
+  LEFT JOIN evictrail_v1.evacuations AS e ON t.is_now AND e.cluster = t.cluster AND e.namespace = t.namespace AND e.vmi = t.vmi AND e.node = t.node AND e.ended_at IS NULL
+) AS blocked
+ORDER BY node, array_position(ARRAY['not_migratable', 'external', 'pdb', 'opted_out', 'failing', 'queued', 'migrating'], blocker), namespace, vmi
+LIMIT 500`
+
+func blockers() cog.Builder[dashboard.Panel] {
+	return rows("What each VM waits for", "Every VM that is on a node at the end of its drain, or at that of the time range if that is earlier: what blocks it and why, since when, and what KubeVirt will do by itself (known for drains that are under way). Those that need a person stand first.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, blockersSQL)).
+		OverrideByName("waited", column(units.Seconds)).OverrideByName("reason", wrapped(300)).OverrideByName("kubevirt_will", wrapped(240)).
+		OverrideByName("blocker", painted(blockerPaints()...)).
+		Span(18).Height(11)
+}
+
+// blockerPaints colours blockers: red needs a person, amber waits, blue moves.
+func blockerPaints() []paint {
+	return []paint{
+		{"^" + string(trail.BlockerNotMigratable) + "$|^" + string(trail.BlockerFailing) + "$", colourBad},
+		{"^" + string(trail.BlockerMigrating) + "$", colourDrain},
+		{".", colourBlocked},
+	}
+}
+
+func remainingByBlocker() cog.Builder[dashboard.Panel] {
+	return gauges("VMs left, by what blocks them", "How many VMs are left on nodes that are being emptied, by what they wait for.", units.Short).
+		WithTarget(last("A", "sum by ("+metrics.LabelBlocker+") ("+maxBy(metric(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker)+")", "{{"+metrics.LabelBlocker+"}}")).
+		ColorScheme(fixed(colourBlocked)).Span(6).Height(11)
+}
+
+// A lane for each drain, whose states begin with each guest that leaves, and under it one for each guest.
+const drainTimelineSQL = `
+WITH drain AS (
+  SELECT
+    cluster,
+    node,
+    drain_id,
+    requester,
+    vmis_total,
+    outcome,
+    started_at,
+    ended_at,
+    least(coalesce(ended_at, 'infinity'), $__timeTo()) AS until
+  FROM evictrail_v1.drains
+  WHERE ` + ofCluster + `
+    AND node = ANY (ARRAY[${node:sqlstring}]::text[])
+    AND started_at <= $__timeTo()
+    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+  ORDER BY started_at DESC
+  LIMIT 20
+), guests AS (
+  SELECT d.node, d.drain_id, d.until, p.namespace, p.vmi, p.vmi_uid, p.ended_by, d.cluster, d.started_at,
+    greatest(p.from_at, d.started_at) AS from_at,
+    least(coalesce(p.to_at, 'infinity'), d.until) AS gone_at,
+    p.to_at <= d.until AS has_left
+  FROM drain AS d
+  JOIN evictrail_v1.placements AS p ON p.cluster = d.cluster AND p.node = d.node AND p.from_at <= d.until AND coalesce(p.to_at, 'infinity') >= d.started_at
+  ORDER BY d.started_at, p.to_at
+  LIMIT 500
+), node_begins AS (
+  SELECT node, drain_id, until, started_at AS at, 0 AS gone
+  FROM drain
+  UNION ALL
+  SELECT node, drain_id, until, gone_at, 1
+  FROM guests
+  WHERE has_left
+    AND gone_at >= started_at
+), node_levels AS (
+  SELECT node, drain_id, until, at, sum(sum(gone)) OVER (PARTITION BY drain_id ORDER BY at) AS gone
+  FROM node_begins
+  GROUP BY node, drain_id, until, at
+), guest_begins AS (
+  SELECT node, namespace, vmi, vmi_uid, drain_id, from_at AS at, gone_at, 'on the node' AS state
+  FROM guests
+  UNION ALL
+  SELECT g.node, g.namespace, g.vmi, g.vmi_uid, g.drain_id, m.created_at, g.gone_at,
+    CASE WHEN m.outcome = 'failed' THEN 'attempt fails: ' || coalesce(m.failure_class, 'unknown') WHEN m.outcome = 'aborted' THEN 'attempt aborted' ELSE 'migrates' END
+  FROM guests AS g
+  JOIN evictrail_v1.migrations AS m ON m.cluster = g.cluster AND m.namespace = g.namespace AND m.vmi = g.vmi AND m.vmi_uid = g.vmi_uid
+    AND m.created_at BETWEEN g.from_at AND g.gone_at
+  UNION ALL
+  SELECT g.node, g.namespace, g.vmi, g.vmi_uid, g.drain_id, m.finished_at, g.gone_at, 'on the node'
+  FROM guests AS g
+  JOIN evictrail_v1.migrations AS m ON m.cluster = g.cluster AND m.namespace = g.namespace AND m.vmi = g.vmi AND m.vmi_uid = g.vmi_uid
+    AND m.finished_at BETWEEN g.from_at AND g.gone_at
+), drawn AS (
+  SELECT node, 0 AS part, node AS lane, l.at AS from_at, least(lead(l.at) OVER (PARTITION BY drain_id ORDER BY l.at), l.until) AS to_at,
+    greatest(d.vmis_total - l.gone, 0) || ' of ' || d.vmis_total || ' VMs left' || coalesce(', asked by ' || d.requester, '') AS state
+  FROM node_levels AS l
+  JOIN drain AS d USING (node, drain_id)
+  UNION ALL
+  SELECT node, 1, '  ' || namespace || '/' || vmi, at, least(lead(at) OVER (PARTITION BY drain_id, vmi_uid ORDER BY at), gone_at), state
+  FROM guest_begins
+)
+SELECT
+  greatest(from_at, $__timeFrom()) AS time,
+  least(to_at, $__timeTo()) AS time_end,
+  lane,
+  state AS "Value"
+FROM drawn
+WHERE to_at > from_at
+  AND to_at > $__timeFrom()
+ORDER BY node, part, min(from_at) OVER (PARTITION BY lane), lane, from_at
+LIMIT 5000`
+
+func drainTimeline() cog.Builder[dashboard.Panel] {
+	return lanes("Each drain, and each VM on its node", "A lane for each node, from the first request to the end, with how many VMs are left; under it a lane for each VM until it is gone, with its attempts.",
+		paint{"fails", colourBad}, paint{"migrates", colourGood}, paint{"aborted", colourBlocked}, paint{"^0 of", colourGood}, paint{" left", colourDrain}, paint{".", colourCalm}).
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, drainTimelineSQL)).Height(11)
+}
+
+const drainListSQL = `
+SELECT
+  node,
+  started_at,
+  ended_at,
+  extract(epoch FROM coalesce(ended_at, $__timeTo()::timestamptz) - started_at)::float8 AS lasted,
+  requester,
+  requester_class,
+  vmis_total AS vms,
+  vmis_left AS vms_left,
+  outcome,
+  last_asked_at
+FROM evictrail_v1.drains
+WHERE ` + ofCluster + `
+  AND node = ANY (ARRAY[${node:sqlstring}]::text[])
+  AND started_at <= $__timeTo()
+  AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+ORDER BY started_at DESC
+LIMIT 200`
+
+func drainList() cog.Builder[dashboard.Panel] {
+	return rows("Drains", "Each session in which a node was emptied: who asked, how many VMs there were and are, and how it ended.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, drainListSQL)).OverrideByName("lasted", column(units.Seconds)).
+		OverrideByName("outcome", painted(paint{"emptied", colourGood}, paint{".", colourBlocked})).Height(7)
+}
+
+const externalSQL = `
+SELECT
+  namespace,
+  vmi,
+  node,
+  marked_at,
+  extract(epoch FROM coalesce(ended_at, $__timeTo()::timestamptz) - marked_at)::float8 AS unanswered_for,
+  requester,
+  requester_class,
+  outcome
+FROM evictrail_v1.evacuations
+WHERE ` + ofCluster + `
+  AND node = ANY (ARRAY[${node:sqlstring}]::text[])
+  AND strategy = 'External'
+  AND marked_at <= $__timeTo()
+  AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+ORDER BY ended_at IS NOT NULL, marked_at
+LIMIT 200`
+
+func externalVMs() cog.Builder[dashboard.Panel] {
+	return rows("VMs with eviction strategy External", "KubeVirt does nothing for these: the controller that owns the VM has to answer. Since when each waits for that, and how it ended.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, externalSQL)).OverrideByName("unanswered_for", column(units.Seconds)).Height(7)
+}

@@ -1,0 +1,204 @@
+package dashboards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// migrations is for who looks after live migration itself.
+func migrations() Dashboard {
+	return Dashboard{
+		UID: UIDMigrations, Title: "Do migrations succeed, and where do they lose time?",
+		Short: "Rate, failures and duration of live migrations, what waits, and what fails most.",
+		variables: append(sources(),
+			several(varNode, "Node", nodesSQL), several(varNamespace, "Namespace", namespacesSQL)),
+		annotations: annotations(),
+		rows: []row{
+			{question: "How many migrations end, how many fail, how long do they take?", panels: []cog.Builder[dashboard.Panel]{migrationRate(), failureShare(), durationHeat()}},
+			{question: "What waits, and for what?", panels: []cog.Builder[dashboard.Panel]{pendingByBlocker(), pendingAge(), runningAgainstLimits()}},
+			{question: "Where does the time go?", panels: []cog.Builder[dashboard.Panel]{phaseWaterfall()}},
+			{question: "What fails most?", panels: []cog.Builder[dashboard.Panel]{failureTable()}},
+			{question: "Does the data get across?", panels: []cog.Builder[dashboard.Panel]{dataRates(), dataRemaining()}},
+			{question: "Which VMs were lost?", panels: []cog.Builder[dashboard.Panel]{lostVMs()}},
+		},
+	}
+}
+
+func migrationRate() cog.Builder[dashboard.Panel] {
+	return bars("Migrations ended, by trigger", "How many migrations ended in each interval, by why they existed.").
+		WithTarget(series("A", sumBy(increase(metrics.MigrationsTotal), metrics.LabelTrigger), "{{"+metrics.LabelTrigger+"}}")).
+		Overrides(asSeries(triggerPaints())).Span(8).Height(8)
+}
+
+// triggerPaints colours the triggers as the causes that they belong to.
+func triggerPaints() []paint {
+	return []paint{
+		{string(trail.TriggerDescheduler), colourDescheduler},
+		{string(trail.TriggerDrain), colourDrain}, {string(trail.TriggerDrainTaint), colourDrain},
+		{string(trail.TriggerUser), colourUser}, {string(trail.TriggerNamedNode), colourUser},
+		{string(trail.TriggerWorkloadUpdate), colourKubeVirt}, {string(trail.TriggerHotplug), colourKubeVirt},
+		{string(trail.TriggerStorage), colourKubeVirt}, {string(trail.TriggerDecentralized), colourKubeVirt},
+		{string(trail.TriggerEviction), colourOther}, {string(trail.TriggerUnknown), colourUnknown},
+	}
+}
+
+func failureShare() cog.Builder[dashboard.Panel] {
+	return lines("Share of migrations that fail, by class", "Of the migrations that ended in the last hour, the share that failed, by where: the target found no node, it died before data moved, the transfer failed, or the guest had left already.", units.PercentUnit).
+		Max(1).WithTarget(series("A", recordFailures1h+" / on () group_left () ("+recordFinished1h+" > 0)", "{{"+metrics.LabelClass+"}}")).
+		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).FillOpacity(40).
+		Overrides(asSeries(failurePaints())).Span(8).Height(8)
+}
+
+// failurePaints are shades of the failure: the later, the darker.
+func failurePaints() []paint {
+	return []paint{
+		{string(trail.FailureScheduling), "#FFB357"}, {string(trail.FailureControlPlane), "#FF7383"}, {string(trail.FailureDataPlane), colourBad},
+		{string(trail.FailurePostCopy), "#8F1020"}, {string(trail.FailureGuestLost), "#5C0A14"}, {string(trail.FailureAborted), colourBlocked}, {string(trail.FailureUnknown), colourUnknown},
+	}
+}
+
+func durationHeat() cog.Builder[dashboard.Panel] {
+	return heat("How long migrations take", "From the making of a migration to its end, waits included: the darker, the more migrations took that long.", units.Seconds).
+		WithTarget(bucketsOf("A", sumBy(increase(metrics.MigrationDurationSeconds+"_bucket"), labelLe))).
+		Span(8).Height(8)
+}
+
+func pendingByBlocker() cog.Builder[dashboard.Panel] {
+	return bars("Migrations that wait, by what they wait for", "Migrations without a target pod, by what holds them: a limit, a backoff, a quota, a backup, pods that end.").
+		WithTarget(series("A", maxBy(metrics.MigrationsPending, metrics.LabelBlocker), "{{"+metrics.LabelBlocker+"}}")).
+		Span(8).Height(8)
+}
+
+func pendingAge() cog.Builder[dashboard.Panel] {
+	return lines("How long the oldest waits", "The age of the oldest migration that waits, by what it waits for. A line that climbs without end is a queue that does not move.", units.Seconds).
+		WithTarget(series("A", "time() - min by ("+metrics.LabelBlocker+") ("+metrics.MigrationPendingOldest+")", "{{"+metrics.LabelBlocker+"}}")).
+		Thresholds(thresholds(colourGood, step{1800, colourBad})).
+		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
+		Span(8).Height(8)
+}
+
+func runningAgainstLimits() cog.Builder[dashboard.Panel] {
+	limit := func(scope string) string { return maxBy(metric(metrics.MigrationLimit, is(metrics.LabelScope, scope))) }
+	return lines("Migrations that run, and KubeVirt's limits", "How many migrations run in the cluster, and how many leave the busiest of the chosen nodes, with the limits of each.", units.Short).
+		WithTarget(series("A", maxBy(metrics.MigrationsRunning), "in the cluster")).
+		WithTarget(series("B", limit(metrics.ScopeCluster), "limit of the cluster")).
+		WithTarget(series("C", maxBy(metric(metrics.NodeMigrations, is(metrics.LabelDirection, metrics.DirectionOut), onNodes)), "out of the busiest node")).
+		WithTarget(series("D", limit(metrics.ScopeNodeOutbound), "limit out of a node")).
+		Span(8).Height(8)
+}
+
+// Each phase lasts until the next one that was reached, or the end.
+const phaseWaterfallSQL = `
+SELECT
+  class || ', ' || which || ' of ' || n AS migrations,
+  waits,
+  target_starts,
+  target_prepares,
+  handover,
+  data_moves
+FROM (
+  SELECT
+    coalesce(outcome || coalesce(': ' || nullif(failure_class, outcome), ''), 'running') AS class,
+    count(*) AS n,
+    ARRAY['median', 'p95'] AS whiches,
+    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM coalesce(scheduling_at, finished_at) - created_at)) AS waits_of,
+    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM coalesce(scheduled_at, finished_at) - scheduling_at)) AS starts_of,
+    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM coalesce(target_ready_at, running_at, finished_at) - scheduled_at)) AS prepares_of,
+    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM coalesce(running_at, finished_at) - target_ready_at)) AS handover_of,
+    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - running_at)) AS data_of
+  FROM evictrail_v1.migrations
+  WHERE ` + ofCluster + `
+    AND ` + ofNodes + `
+    AND ` + ofNamespaces + `
+    AND finished_at IS NOT NULL
+    AND $__timeFilter(created_at)
+  GROUP BY 1
+) AS classes
+CROSS JOIN LATERAL unnest(whiches, waits_of, starts_of, prepares_of, handover_of, data_of) AS u (which, waits, target_starts, target_prepares, handover, data_moves)
+ORDER BY class DESC, which
+LIMIT 40`
+
+func phaseWaterfall() cog.Builder[dashboard.Panel] {
+	b := chart("Time in each phase, by how it ended", "Where migrations spend their time, half of them (median) and the slowest (95th percentile), by outcome and class of failure: "+
+		"waits (no target pod yet), target starts, target prepares, handover, data moves. The last coloured part is where failures happen.", units.Seconds, "migrations").
+		Stacking(common.StackingModeNormal).WithTarget(sql("A", formatTable, phaseWaterfallSQL)).Span(fullWidth).Height(10)
+	return b.Overrides(asSeries([]paint{
+		{"waits", colourBlocked}, {"target_starts", colourCooling}, {"target_prepares", "#5794F2"}, {"handover", colourKubeVirt}, {"data_moves", colourGood},
+	}))
+}
+
+const failureTableSQL = `
+SELECT
+  failure_class AS class,
+  failure_reason AS reason,
+  count(*) AS failures,
+  count(DISTINCT vmi_uid) AS vms,
+  coalesce(source_node, '?') || ' > ' || coalesce(target_node, '?') AS nodes,
+  min(finished_at) AS first,
+  max(finished_at) AS last,
+  (array_agg(namespace ORDER BY finished_at DESC))[1] AS namespace,
+  (array_agg(vmi ORDER BY finished_at DESC))[1] AS vmi,
+  (array_agg(failure_text ORDER BY finished_at DESC))[1] AS text_of_the_last
+FROM evictrail_v1.migrations
+WHERE ` + ofCluster + `
+  AND ` + ofNodes + `
+  AND ` + ofNamespaces + `
+  AND outcome = 'failed'
+  AND $__timeFilter(created_at)
+GROUP BY failure_class, failure_reason, source_node, target_node
+ORDER BY count(*) DESC, max(finished_at) DESC
+LIMIT 100`
+
+func failureTable() cog.Builder[dashboard.Panel] {
+	return rows("Failures by reason and pair of nodes", "Failed migrations by class, finer reason and nodes: how many, of how many VMs, from when to when, and the last one with its text as KubeVirt wrote it.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, failureTableSQL)).OverrideByName("text_of_the_last", wrapped(420)).
+		OverrideByName("class", painted(failurePaints()...)).Height(9)
+}
+
+func dataRates() cog.Builder[dashboard.Panel] {
+	chosen := []string{inNamespaces}
+	by := []string{metrics.LabelNamespace, labelName}
+	transfer := maxBy(metric(foreignTransferRate, chosen...), by...) + " or " + maxBy(metric(foreignTransferRateOld, chosen...), by...)
+	vm := "{{" + metrics.LabelNamespace + "}}/{{" + labelName + "}}"
+	return lines("Memory written against memory moved", "How fast each migrating guest writes its memory, and how fast that is moved. A migration whose guest writes faster than it moves does not end by itself. From KubeVirt.", units.BytesPerSecondIEC).
+		WithTarget(series("A", maxBy(metric(foreignDirtyRate, chosen...), by...), vm+" writes")).
+		WithTarget(series("B", transfer, vm+" moves")).
+		Span(12).Height(8)
+}
+
+func dataRemaining() cog.Builder[dashboard.Panel] {
+	return lines("Data that is left to move", "What each migrating guest has left. A saw-tooth is a guest that writes again what was moved. From KubeVirt.", units.BytesIEC).
+		WithTarget(series("A", maxBy(metric(foreignDataRemaining, inNamespaces), metrics.LabelNamespace, labelName), "{{"+metrics.LabelNamespace+"}}/{{"+labelName+"}}")).
+		Span(12).Height(8)
+}
+
+const lostVMsSQL = `
+SELECT
+  finished_at,
+  namespace,
+  vmi,
+  source_node AS node,
+  target_node,
+  failure_class AS class,
+  failure_reason AS reason,
+  policy,
+  requester,
+  failure_text AS text
+FROM evictrail_v1.migrations
+WHERE ` + ofCluster + `
+  AND ` + ofNodes + `
+  AND ` + ofNamespaces + `
+  AND failure_class IN ('` + string(trail.FailurePostCopy) + `', '` + string(trail.FailureGuestLost) + `')
+  AND $__timeFilter(created_at)
+ORDER BY finished_at DESC
+LIMIT 100`
+
+func lostVMs() cog.Builder[dashboard.Panel] {
+	return rows("Guests lost in migration", "Migrations that failed after the guest had left its source (post-copy), or lost it at the hand-over: its memory is gone, it has to be started anew.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, lostVMsSQL)).OverrideByName("text", wrapped(380)).Height(7)
+}

@@ -1,0 +1,365 @@
+package dashboards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/nodegraph"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// overview is where one begins: on the wall, or when an alert names no VM.
+func overview() Dashboard {
+	return Dashboard{
+		UID: UIDOverview, Title: "Is anything moving VMs that should not?",
+		Short: "The state of evictions and migrations in one look: begin here.",
+		variables: append(sources(),
+			several(varNode, "Node", nodesSQL), several(varNamespace, "Namespace", namespacesSQL), causes()),
+		annotations: annotations(),
+		rows: []row{
+			{question: "Is anything wrong right now?", panels: []cog.Builder[dashboard.Panel]{verdict(), incidentSentences()}},
+			{question: "Why are VMs moving?", panels: []cog.Builder[dashboard.Panel]{movesByCause(), statedReasons()}},
+			{question: "Which node is it?", panels: []cog.Builder[dashboard.Panel]{nodeStates()}},
+			{question: "Do VMs go back and forth between nodes?", panels: []cog.Builder[dashboard.Panel]{moveGraph()}},
+			{question: "Was it pressure that moved them?", panels: []cog.Builder[dashboard.Panel]{nodePressure("Pressure and use of nodes", onInstances("$node"))}},
+			{question: "Which alerts fire, and what is not in the record?", panels: []cog.Builder[dashboard.Panel]{firingAlerts(), gapList()}},
+		},
+	}
+}
+
+func verdict() cog.Builder[dashboard.Panel] {
+	capped := maxBy(metrics.VMICooldownSeconds, metrics.LabelNamespace, metrics.LabelVMI) + " >= on () group_left () " +
+		maxBy(metric(metrics.CooldownConfigSeconds, is(metrics.LabelParam, metrics.ParamMax)))
+	slots := func(name string) string { return maxBy(metric(name, is(metrics.LabelScope, metrics.ScopeTotal))) }
+	return numbers("Verdict", "Six numbers that are dark when all is well: retry loops that fire, evacuations that fail and are tried again, how full the "+
+		"descheduler's slots are, how long the oldest migration waits, VMs at the longest cooldown, and how late the record is (99th percentile). "+
+		"Without any number evictrail is not scraped.").
+		WithTarget(last("A", orZero("count("+metric(foreignAlerts, is(labelAlertName, "EvictrailDualRetryLoop"), is(labelAlertState, "firing"))+")"), "Loops that fire")).
+		WithTarget(last("B", "sum("+maxBy(metrics.NodeEvacuationsRetrying, metrics.LabelNode)+")", "Evacuations that fail")).
+		WithTarget(last("C", slots(metrics.SlotsInUse)+" / "+slots(metrics.SlotsLimit), "Slots of the descheduler in use")).
+		WithTarget(last("D", orZero("time() - min("+metrics.MigrationPendingOldest+")"), "Oldest waiting migration")).
+		WithTarget(last("E", orZero("count("+capped+")"), "VMs at the longest cooldown")).
+		WithTarget(last("F", p99(metrics.CommitLagSeconds), "Delay of the record")).
+		OverrideByQuery("A", figure(units.Short, 0, thresholds(colourCalm, step{1, colourBad}), linkTo("Investigate", UIDLoop))).
+		OverrideByQuery("B", figure(units.Short, 0, thresholds(colourCalm, step{1, colourBlocked}, step{3, colourBad}), linkTo("Migrations", UIDMigrations))).
+		OverrideByQuery("C", figure(units.PercentUnit, 0, thresholds(colourCalm, step{0.8, colourBlocked}, step{1, colourBad}), linkTo("Who holds them", UIDLoop))).
+		OverrideByQuery("D", figure(units.Seconds, 0, thresholds(colourCalm, step{600, colourBlocked}, step{1800, colourBad}), linkTo("Migrations", UIDMigrations))).
+		OverrideByQuery("E", figure(units.Short, 0, thresholds(colourCalm, step{1, colourBlocked}), linkTo("Cooldowns", UIDCooldown))).
+		OverrideByQuery("F", figure(units.Seconds, 1, thresholds(colourCalm, step{5, colourBlocked}, step{60, colourBad}), linkTo("The collector", UIDCollector))).
+		Span(fullWidth).Height(4)
+}
+
+const incidentsSQL = `
+SELECT
+  opened_at,
+  closed_at,
+  kind,
+  node,
+  namespace,
+  vmi,
+  summary,
+  advice
+FROM evictrail_v1.loops
+WHERE ` + ofCluster + `
+  AND ` + ofNodes + `
+  AND ` + ofNamespaces + `
+  AND closed_by IS DISTINCT FROM 'refuted'
+  AND opened_at <= $__timeTo()
+  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+ORDER BY closed_at IS NOT NULL, opened_at DESC
+LIMIT 50`
+
+func incidentSentences() cog.Builder[dashboard.Panel] {
+	return rows("What goes on, in a sentence", "Each episode of repetition that does not converge: what happens, and what to do. Those that are not over stand first.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, incidentsSQL)).
+		OverrideByName("summary", wrapped(520)).OverrideByName("advice", wrapped(420)).
+		OverrideByName("kind", painted(loopPaints()...)).
+		Height(7)
+}
+
+// loopPaints colours the kinds of loops: those in which something fails red, those that only cost amber.
+func loopPaints() []paint {
+	return []paint{
+		{"^" + string(trail.LoopDualRetry) + "$|^" + string(trail.LoopEndlessRetry) + "$", colourBad},
+		{"^" + string(trail.LoopPingPong) + "$|^" + string(trail.LoopChurn) + "$", colourDescheduler},
+		{".", colourBlocked},
+	}
+}
+
+// causeOfTrigger is the cause of a migration, from column trigger.
+const causeOfTrigger = `CASE
+    WHEN trigger = '` + string(trail.TriggerDescheduler) + `' THEN '` + causeDescheduler + `'
+    WHEN trigger IN ('` + string(trail.TriggerDrain) + `', '` + string(trail.TriggerDrainTaint) + `') THEN '` + causeDrain + `'
+    WHEN trigger IN ('` + string(trail.TriggerUser) + `', '` + string(trail.TriggerNamedNode) + `') THEN '` + causeUser + `'
+    WHEN trigger IN ('` + string(trail.TriggerWorkloadUpdate) + `', '` + string(trail.TriggerHotplug) + `', '` +
+	string(trail.TriggerStorage) + `', '` + string(trail.TriggerDecentralized) + `') THEN '` + causeKubeVirt + `'
+    WHEN trigger = '` + string(trail.TriggerEviction) + `' THEN '` + causeOther + `'
+    ELSE '` + causeUnknown + `'
+  END`
+
+// ofCauses chooses migrations by their cause.
+const ofCauses = `(` + causeOfTrigger + `) = ANY (ARRAY[${cause:sqlstring}]::text[])`
+
+const movesByCauseSQL = `
+SELECT
+  date_bin('10 minutes', created_at, 'epoch') AS time,
+  ` + causeOfTrigger + ` AS metric,
+  count(*) AS value
+FROM evictrail_v1.migrations
+WHERE ` + ofCluster + `
+  AND ` + ofNodes + `
+  AND ` + ofNamespaces + `
+  AND ` + ofCauses + `
+  AND $__timeFilter(created_at)
+GROUP BY 1, 2
+ORDER BY 1, 2
+LIMIT 10000`
+
+func movesByCause() cog.Builder[dashboard.Panel] {
+	return bars("Migrations begun, by cause", "How many migrations began in each ten minutes, by who is behind them. Attempts of one evacuation count each.").
+		Datasource(postgres()).WithTarget(sql("A", formatSeries, movesByCauseSQL)).Overrides(asSeries(causePaints())).Interval("10m").
+		Span(12).Height(8)
+}
+
+const statedReasonsSQL = `
+SELECT
+  coalesce(r.requester, m.requester, 'nobody was seen') AS requester,
+  coalesce(r.stated_reason, 'none given') AS stated_reason,
+  ` + causeOfTrigger + ` AS cause,
+  count(DISTINCT m.vmi_uid) AS vms,
+  count(*) FILTER (WHERE m.outcome = 'succeeded') AS moves,
+  count(*) FILTER (WHERE m.outcome = 'failed') AS failed,
+  count(*) FILTER (WHERE m.outcome IS NULL) AS running
+FROM (
+  SELECT *
+  FROM evictrail_v1.migrations
+  WHERE ` + ofCluster + `
+    AND ` + ofNodes + `
+    AND ` + ofNamespaces + `
+    AND ` + ofCauses + `
+    AND $__timeFilter(created_at)
+) AS m
+LEFT JOIN (
+  SELECT DISTINCT ON (evacuation_id) evacuation_id, requester, stated_reason
+  FROM evictrail_v1.eviction_requests
+  WHERE ` + ofCluster + `
+    AND evacuation_id IS NOT NULL
+    AND requested_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
+  ORDER BY evacuation_id, requested_at
+) AS r USING (evacuation_id)
+GROUP BY 1, 2, 3
+ORDER BY count(*) DESC, 1, 2
+LIMIT 10`
+
+func statedReasons() cog.Builder[dashboard.Panel] {
+	return rows("Who asked, and why", "The ten most frequent reasons that were given for migrations: who asked, what was said, how many VMs it moved, and how often that failed.").
+		Unit(units.Short).WithTarget(sql("A", formatTable, statedReasonsSQL)).
+		OverrideByName("cause", painted(causePaints()...)).OverrideByName("stated_reason", wrapped(280)).
+		Span(12).Height(8)
+}
+
+// The worst of what a node has at each moment: a retry loop, evacuations that fail, a drain, evacuations. Each begin and end is
+// a moment; what overlaps a moment's interval is what the node has then.
+const nodeStatesSQL = `
+WITH episodes AS (
+  SELECT node, opened_at AS from_at, closed_at AS to_at, 5 AS rank, 'LOOP' AS state
+  FROM evictrail_v1.loops
+  WHERE ` + ofCluster + `
+    AND kind = 'dual_retry'
+    AND closed_by IS DISTINCT FROM 'refuted'
+    AND opened_at <= $__timeTo()
+    AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+  UNION ALL
+  SELECT node, first_failure, ended_at, 4, 'retrying'
+  FROM evictrail_v1.evacuations AS e
+  JOIN (
+    SELECT evacuation_id, min(finished_at) AS first_failure
+    FROM evictrail_v1.migrations
+    WHERE ` + ofCluster + `
+      AND outcome = 'failed'
+      AND created_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
+    GROUP BY evacuation_id
+  ) AS f USING (evacuation_id)
+  WHERE ` + ofCluster + `
+    AND marked_at <= $__timeTo()
+    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+  UNION ALL
+  SELECT node, started_at, ended_at, 3, 'draining'
+  FROM evictrail_v1.drains
+  WHERE ` + ofCluster + `
+    AND started_at <= $__timeTo()
+    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+  UNION ALL
+  SELECT node, marked_at, ended_at, 2, 'balancing'
+  FROM evictrail_v1.evacuations
+  WHERE ` + ofCluster + `
+    AND trigger = 'descheduler'
+    AND marked_at <= $__timeTo()
+    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+  UNION ALL
+  SELECT DISTINCT node, $__timeFrom()::timestamptz, $__timeTo()::timestamptz, 1, 'calm'
+  FROM evictrail_v1.placements
+  WHERE ` + ofCluster + `
+    AND from_at <= $__timeTo()
+    AND coalesce(to_at, 'infinity') >= $__timeFrom()
+), bounded AS (
+  SELECT
+    node,
+    greatest(from_at, $__timeFrom()) AS from_at,
+    least(coalesce(to_at, 'infinity'), $__timeTo()) AS to_at,
+    rank,
+    state
+  FROM episodes
+  WHERE ` + ofNodes + `
+    AND node IS NOT NULL
+), moments AS (
+  SELECT node, from_at AS at FROM bounded
+  UNION
+  SELECT node, to_at FROM bounded
+), spans AS (
+  SELECT node, at AS from_at, lead(at) OVER (PARTITION BY node ORDER BY at) AS to_at
+  FROM moments
+)
+SELECT
+  s.from_at AS time,
+  s.to_at AS time_end,
+  s.node AS lane,
+  (array_agg(b.state ORDER BY b.rank DESC))[1] AS "Value"
+FROM spans AS s
+JOIN bounded AS b ON b.node = s.node AND b.from_at <= s.from_at AND b.to_at >= s.to_at
+WHERE s.to_at > s.from_at
+GROUP BY s.node, s.from_at, s.to_at
+ORDER BY max(max(b.rank)) OVER (PARTITION BY s.node) DESC, s.node, s.from_at
+LIMIT 5000`
+
+func nodeStates() cog.Builder[dashboard.Panel] {
+	return lanes("The worst that each node had", "A lane for each node: calm, balancing (the descheduler evicts), draining, retrying (an evacuation has failed), LOOP (a dual retry loop is open). "+
+		"The node with the worst stands first. Click a state to investigate its node.",
+		paint{"^LOOP$", colourBad}, paint{"^retrying$", colourBlocked}, paint{"^draining$", colourDrain}, paint{"^balancing$", colourDescheduler}, paint{"^calm$", colourCalm}).
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, nodeStatesSQL)).
+		DataLinks(dataLinks(linkTo("Investigate this node", UIDLoop, "node", "${__field.labels.lane}"), linkTo("The drain of this node", UIDDrain, "node", "${__field.labels.lane}"))).
+		Height(9)
+}
+
+const graphNodesSQL = `
+SELECT
+  node AS id,
+  node AS title,
+  sum(gone)::text || ' left' AS "mainstat",
+  sum(come)::text || ' came' AS "secondarystat",
+  CASE WHEN sum(ok + bad) > 0 THEN sum(ok)::float8 / sum(ok + bad) ELSE 1 END AS "arc__succeeded",
+  CASE WHEN sum(ok + bad) > 0 THEN sum(bad)::float8 / sum(ok + bad) ELSE 0 END AS "arc__failed"
+FROM (
+  SELECT source_node AS node, (outcome = 'succeeded')::int AS gone, 0 AS come, (outcome = 'succeeded')::int AS ok, (outcome = 'failed')::int AS bad
+  FROM evictrail_v1.migrations
+  WHERE ` + ofCluster + `
+    AND ` + ofNamespaces + `
+    AND ` + ofCauses + `
+    AND outcome IS NOT NULL
+    AND source_node IS NOT NULL
+    AND target_node IS NOT NULL
+    AND $__timeFilter(created_at)
+  UNION ALL
+  SELECT target_node, 0, (outcome = 'succeeded')::int, 0, 0
+  FROM evictrail_v1.migrations
+  WHERE ` + ofCluster + `
+    AND ` + ofNamespaces + `
+    AND ` + ofCauses + `
+    AND outcome IS NOT NULL
+    AND source_node IS NOT NULL
+    AND target_node IS NOT NULL
+    AND $__timeFilter(created_at)
+) AS ends
+GROUP BY node
+ORDER BY node
+LIMIT 500`
+
+const graphEdgesSQL = `
+SELECT
+  source_node || ' > ' || target_node AS id,
+  source_node AS source,
+  target_node AS target,
+  count(*) FILTER (WHERE outcome = 'succeeded')::text || ' moved' AS "mainstat",
+  count(*) FILTER (WHERE outcome <> 'succeeded')::text || ' failed' AS "secondarystat",
+  least(1 + count(*) FILTER (WHERE outcome = 'succeeded'), 12)::float8 AS thickness,
+  CASE WHEN bool_or(outcome = 'failed') THEN '` + colourBad + `' WHEN bool_or(outcome = 'succeeded') THEN '` + colourGood + `' ELSE '` + colourBlocked + `' END AS color
+FROM evictrail_v1.migrations
+WHERE ` + ofCluster + `
+  AND ` + ofNamespaces + `
+  AND ` + ofCauses + `
+  AND outcome IS NOT NULL
+  AND source_node IS NOT NULL
+  AND target_node IS NOT NULL
+  AND $__timeFilter(created_at)
+GROUP BY source_node, target_node
+ORDER BY count(*) DESC, 1
+LIMIT 500`
+
+func moveGraph() cog.Builder[dashboard.Panel] {
+	return nodegraph.NewPanelBuilder().Title("Moves between nodes").
+		Description("Each arrow is a pair of nodes, the thicker the more VMs went that way; red where some failed. Two thick arrows between the same nodes are VMs that go back and forth. "+
+			"All nodes are shown, whatever the variable says, as an arrow needs both.").
+		Datasource(postgres()).Unit(units.Short).
+		WithTarget(sql("nodes", formatTable, graphNodesSQL)).WithTarget(sql("edges", formatTable, graphEdgesSQL)).
+		OverrideByName("arc__succeeded", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourGood}}}).
+		OverrideByName("arc__failed", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourBad}}}).
+		Span(fullWidth).Height(11)
+}
+
+// onInstances matches the scrape address or the name of nodes: the descheduler operator and node_exporter have no label node.
+func onInstances(nodes string) string { return matches(labelInstance, nodes+"(:[0-9]+)?") }
+
+// nodePressure is of all nodes of the overview or of the one of the investigator.
+func nodePressure(title, nodes string) cog.Builder[dashboard.Panel] {
+	recorded := maxBy(metric(foreignPressureCPU, nodes), labelInstance)
+	exported := maxBy(rate(metric(foreignNodeExporterCPU, nodes)), labelInstance)
+	return lines(title, "The share of time in which something on the node waited for a CPU, and the share of its CPUs in use: what the descheduler looks at. "+
+		"From the recording rules of the descheduler operator, else from node_exporter. Moves stand over it as annotations of the dashboard.", units.PercentUnit).
+		Max(1).WithTarget(series("A", recorded+" or "+exported, "pressure {{"+labelInstance+"}}")).
+		WithTarget(series("B", maxBy(metric(foreignUtilisationCPU, nodes), labelInstance), "use {{"+labelInstance+"}}")).
+		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeOff)).
+		Span(fullWidth).Height(8)
+}
+
+func firingAlerts() cog.Builder[dashboard.Panel] {
+	return rows("Alerts of evictrail that fire", "Each alert of evictrail that fires now, and the node and VM that it names.").
+		Datasource(prometheus()).Unit(units.NoUnit).
+		WithTarget(rowsOf("A", aggregate("max", metric(foreignAlerts, matches(labelAlertName, "Evictrail.+"), is(labelAlertState, "firing")),
+			[]string{labelAlertName, labelSeverity, metrics.LabelNode, metrics.LabelNamespace, metrics.LabelVMI}))).
+		WithTransformation(hide("Time", "Value")).
+		OverrideByName(labelSeverity, painted(paint{"critical", colourBad}, paint{"warning", colourBlocked}, paint{".", colourCalm})).
+		Span(12).Height(7)
+}
+
+// hide leaves columns out of a table.
+func hide(columns ...string) dashboard.DataTransformerConfig {
+	out := map[string]bool{}
+	for _, c := range columns {
+		out[c] = true
+	}
+	return dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{"excludeByName": out}}
+}
+
+const gapsSQL = `
+SELECT
+  opened_at,
+  closed_at,
+  extract(epoch FROM coalesce(closed_at, $__timeTo()::timestamptz) - opened_at)::float8 AS lasted,
+  source,
+  cause,
+  detail
+FROM evictrail_v1.gaps
+WHERE ` + ofCluster + `
+  AND opened_at <= $__timeTo()
+  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+ORDER BY opened_at DESC
+LIMIT 100`
+
+func gapList() cog.Builder[dashboard.Panel] {
+	return rows("Gaps in the record", "When a source could not be seen. What happened meanwhile was rebuilt where an object still told it; what nobody told is not here.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, gapsSQL)).OverrideByName("lasted", column(units.Seconds)).
+		Span(12).Height(7)
+}

@@ -1,0 +1,104 @@
+package dashboards
+
+import (
+	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+// The names of the variables.
+const (
+	varCluster   = "cluster"
+	varNode      = "node"
+	varNamespace = "namespace"
+	varVMI       = "vmi"
+	varCause     = "cause"
+	varIncident  = "incident"
+)
+
+// The rows that the variables choose, as conditions. An array may be empty where a list may not: a variable without any
+// value chooses nothing instead of breaking the query. Rows of no single node or VM are always shown.
+const (
+	ofCluster    = "cluster = ${cluster:sqlstring}"
+	ofNodes      = "(node IS NULL OR node = ANY (ARRAY[${node:sqlstring}]::text[]))"
+	ofNamespaces = "(namespace IS NULL OR namespace = ANY (ARRAY[${namespace:sqlstring}]::text[]))"
+)
+
+// source is a variable with the data sources of one type.
+func source(name, label, kind string) cog.Builder[dashboard.VariableModel] {
+	return dashboard.NewDatasourceVariableBuilder(name).Label(label).Type(kind)
+}
+
+// common are the variables of every dashboard.
+func sources() []cog.Builder[dashboard.VariableModel] {
+	return []cog.Builder[dashboard.VariableModel]{
+		source(varPrometheus, "Prometheus", prometheusType),
+		source(varPostgres, "Postgres", postgresType),
+		chosen(varCluster, "Cluster", clustersSQL),
+	}
+}
+
+// chosen is a variable of which one value is chosen, from a query.
+func chosen(name, label, query string) *dashboard.QueryVariableBuilder {
+	query = strings.TrimSpace(query)
+	return dashboard.NewQueryVariableBuilder(name).Label(label).Datasource(postgres()).
+		Query(dashboard.StringOrMap{String: cog.ToPtr(query)}).Definition(query).
+		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortDisabled)
+}
+
+// several is a variable of which any number is chosen, all at first.
+func several(name, label, query string) *dashboard.QueryVariableBuilder {
+	return chosen(name, label, query).Multi(true).IncludeAll(true).Current(everything())
+}
+
+func everything() dashboard.VariableOption {
+	return dashboard.VariableOption{
+		Selected: cog.ToPtr(true),
+		Text:     dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
+		Value:    dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
+	}
+}
+
+// causes is a variable with the causes of moves.
+func causes() cog.Builder[dashboard.VariableModel] {
+	var names []string
+	for _, p := range causePaints() {
+		names = append(names, p.of)
+	}
+	return dashboard.NewCustomVariableBuilder(varCause).Label("Cause").Multi(true).IncludeAll(true).Current(everything()).
+		Values(dashboard.StringOrMap{String: cog.ToPtr(strings.Join(names, ","))})
+}
+
+// Every cluster has guests, and there is one row for each stay of one.
+const clustersSQL = `
+SELECT DISTINCT cluster
+FROM evictrail_v1.placements
+ORDER BY cluster
+LIMIT 100`
+
+// The nodes that had guests in the time range, and those that were emptied.
+const nodesSQL = `
+SELECT node
+FROM evictrail_v1.placements
+WHERE ` + ofCluster + `
+  AND from_at <= $__timeTo()
+  AND coalesce(to_at, 'infinity') >= $__timeFrom()
+UNION
+SELECT node
+FROM evictrail_v1.drains
+WHERE ` + ofCluster + `
+  AND started_at <= $__timeTo()
+  AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+ORDER BY node
+LIMIT 2000`
+
+// The namespaces that had guests in the time range.
+const namespacesSQL = `
+SELECT DISTINCT namespace
+FROM evictrail_v1.placements
+WHERE ` + ofCluster + `
+  AND from_at <= $__timeTo()
+  AND coalesce(to_at, 'infinity') >= $__timeFrom()
+ORDER BY namespace
+LIMIT 5000`

@@ -1,0 +1,265 @@
+package dashboards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/logs"
+	"github.com/grafana/grafana-foundation-sdk/go/loki"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+
+	"github.com/evictrail/evictrail/metrics"
+)
+
+// vmStory is where every link of a VM leads.
+func vmStory() Dashboard {
+	return Dashboard{
+		UID: UIDVM, Title: "What happened to this VM, and why?",
+		Short: "The story of one VM: where it ran, who moved it, what holds it back now.",
+		variables: append(sources(),
+			chosen(varNamespace, "Namespace", namespacesSQL), chosen(varVMI, "VM", vmsSQL), source(varLoki, "Loki", lokiType)),
+		annotations: annotations(),
+		rows: []row{
+			{question: "Where did it run, and what was done to it?", panels: []cog.Builder[dashboard.Panel]{life(), story()}},
+			{question: "What holds it now?", panels: []cog.Builder[dashboard.Panel]{holdsNow(), holds()}},
+			{question: "How did each attempt go?", panels: []cog.Builder[dashboard.Panel]{vmMigrations()}},
+			{question: "Who asked to evict it?", panels: []cog.Builder[dashboard.Panel]{vmRequests()}},
+			{question: "Is it part of a loop?", panels: []cog.Builder[dashboard.Panel]{vmLoops()}},
+			{question: "What did its launcher say? (needs Loki)", panels: []cog.Builder[dashboard.Panel]{launcherLogs()}, collapsed: true},
+		},
+	}
+}
+
+// The VM of this dashboard.
+const ofVM = "namespace = ${namespace:sqlstring}\n  AND vmi = ${vmi:sqlstring}"
+
+const vmsSQL = `
+SELECT DISTINCT vmi
+FROM evictrail_v1.placements
+WHERE ` + ofCluster + `
+  AND namespace = ${namespace:sqlstring}
+  AND from_at <= $__timeTo()
+  AND coalesce(to_at, 'infinity') >= $__timeFrom()
+ORDER BY vmi
+LIMIT 10000`
+
+const lifeSQL = `
+WITH drawn AS (
+  SELECT 1 AS part, 'runs on' AS lane, from_at, to_at, node AS state
+  FROM evictrail_v1.placements
+  WHERE ` + ofCluster + `
+    AND ` + ofVM + `
+    AND from_at <= $__timeTo()
+    AND coalesce(to_at, 'infinity') >= $__timeFrom()
+  UNION ALL
+  SELECT 2, 'moved by', created_at, finished_at, cause || ': ' || coalesce(outcome, 'running') || coalesce(', ' || nullif(failure_class, outcome), '')
+  FROM (
+    SELECT *, ` + causeOfTrigger + ` AS cause
+    FROM evictrail_v1.migrations
+    WHERE ` + ofCluster + `
+      AND ` + ofVM + `
+      AND created_at <= $__timeTo()
+      AND coalesce(finished_at, 'infinity') >= $__timeFrom()
+  ) AS m
+  UNION ALL
+  SELECT 3, 'marked to leave', marked_at, ended_at, 'by ' || requester_class || coalesce(': ' || outcome, ': not yet')
+  FROM evictrail_v1.evacuations
+  WHERE ` + ofCluster + `
+    AND ` + ofVM + `
+    AND marked_at <= $__timeTo()
+    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+  UNION ALL
+  SELECT
+    4,
+    CASE layer WHEN 'kubevirt_backoff' THEN 'backoff' WHEN 'node_damping' THEN 'node spared' ELSE 'cooldown' END,
+    decided_at,
+    least(until, lead(decided_at) OVER (PARTITION BY layer ORDER BY decided_at)),
+    'held for ' || effective
+  FROM evictrail_v1.cooldown_decisions
+  WHERE ` + ofCluster + `
+    AND ` + ofVM + `
+    AND verdict = 'holds'
+    AND decided_at <= $__timeTo()
+    AND until >= $__timeFrom()
+)
+SELECT
+  greatest(from_at, $__timeFrom()) AS time,
+  least(coalesce(to_at, 'infinity'), $__timeTo()) AS time_end,
+  lane,
+  state AS "Value"
+FROM drawn
+WHERE (to_at IS NULL OR to_at > from_at)
+  AND from_at < $__timeTo()
+ORDER BY part, lane, from_at
+LIMIT 5000`
+
+func life() cog.Builder[dashboard.Panel] {
+	paints := []paint{
+		{"^" + causeDescheduler + ":|^by " + causeDescheduler, colourDescheduler}, {"^" + causeDrain + ":", colourDrain}, {"^" + causeUser + ":", colourUser},
+		{"^" + causeKubeVirt + ":", colourKubeVirt}, {"^" + causeOther + ":|^by ", colourOther}, {"^" + causeUnknown + ":", colourUnknown}, {"^held for", colourCooling},
+	}
+	return lanes("Its life in a line", "Where the VM ran, each node in its colour. Under it what moved it, by cause and with the outcome; when it was marked to leave, and by whom; and when a cooldown or a backoff held it.",
+		append(paints, nodePaints()...)...).
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, lifeSQL)).Height(8)
+}
+
+const storySQL = `
+SELECT
+  at,
+  sentence,
+  kind,
+  reason,
+  node,
+  seen_late,
+  event_id
+FROM evictrail_v1.timeline
+WHERE ` + ofCluster + `
+  AND ` + ofVM + `
+  AND $__timeFilter(at)
+ORDER BY at DESC
+LIMIT 500`
+
+func story() cog.Builder[dashboard.Panel] {
+	return rows("Its story, the newest line first", "One line for each thing that matters, with the fact that it tells of. Seen late: read from a list afterwards, not seen when it happened.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, storySQL)).OverrideByName("sentence", wrapped(760)).Height(10)
+}
+
+func holdsNow() cog.Builder[dashboard.Panel] {
+	this := []string{is(metrics.LabelNamespace, "$namespace"), is(metrics.LabelVMI, "$vmi")}
+	left := func(name string) string { return "clamp_min(" + maxBy(metric(name, this...)) + " - time(), 0)" }
+	return numbers("How long still", "How long the descheduler still leaves it alone, when KubeVirt tries again, since when it is marked to leave, and how many attempts have failed. A number is missing where nothing of that kind goes on; cooldowns show above the base only.").
+		WithTarget(last("A", left(metrics.VMICooldownUntil), "Cooldown left")).
+		WithTarget(last("B", left(metrics.VMINextRetryTimestamp), "Next attempt in")).
+		WithTarget(last("C", "time() - "+maxBy(metric(metrics.VMIMarkedTimestamp, this...)), "Marked to leave since")).
+		WithTarget(last("D", maxBy(metric(metrics.VMIFailedAttempts, this...)), "Failed attempts")).
+		OverrideByQuery("A", figure(units.Seconds, 0, thresholds(colourCalm, step{1, colourCooling}))).
+		OverrideByQuery("B", figure(units.Seconds, 0, thresholds(colourBlocked))).
+		OverrideByQuery("C", figure(units.Seconds, 0, thresholds(colourCalm, step{600, colourBlocked}, step{1800, colourBad}))).
+		OverrideByQuery("D", figure(units.Short, 0, thresholds(colourCalm, step{1, colourBlocked}, step{3, colourBad}))).
+		Span(10).Height(6)
+}
+
+const holdsSQL = `
+SELECT
+  layer,
+  extract(epoch FROM effective)::float8 AS holds_for,
+  until,
+  extract(epoch FROM remaining)::float8 AS remaining,
+  descheduler_cooldown_until,
+  node_damping_until,
+  kubevirt_backoff_until
+FROM evictrail_v1.cooldowns_now
+WHERE ` + ofCluster + `
+  AND ` + ofVM + `
+ORDER BY until DESC
+LIMIT 10`
+
+func holds() cog.Builder[dashboard.Panel] {
+	return rows("Until when each layer holds it", "What holds the VM back as of when evictrail last saw the cluster, whatever the time range: the longest layer, and until when each does.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, holdsSQL)).OverrideByName("holds_for", column(units.Seconds)).OverrideByName("remaining", column(units.Seconds)).
+		NoValue("nothing holds it").Span(14).Height(6)
+}
+
+const vmMigrationsSQL = `
+SELECT
+  created_at,
+  finished_at,
+  ` + causeOfTrigger + ` AS cause,
+  trigger_confidence AS known,
+  attempt,
+  source_node,
+  target_node,
+  outcome,
+  failure_class AS class,
+  failure_reason AS reason,
+  wait_reason AS waited_for,
+  extract(epoch FROM queue_wait)::float8 AS waited,
+  extract(epoch FROM duration)::float8 AS duration,
+  mode,
+  policy,
+  requester,
+  migration,
+  failure_text AS text
+FROM evictrail_v1.migrations
+WHERE ` + ofCluster + `
+  AND ` + ofVM + `
+  AND created_at <= $__timeTo()
+  AND coalesce(finished_at, 'infinity') >= $__timeFrom()
+ORDER BY created_at DESC
+LIMIT 200`
+
+func vmMigrations() cog.Builder[dashboard.Panel] {
+	return rows("Its migrations", "Each migration of the VM: why it existed and how that is known, from where to where, how it ended, how long it waited and took.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, vmMigrationsSQL)).OverrideByName("waited", column(units.Seconds)).OverrideByName("duration", column(units.Seconds)).
+		OverrideByName("outcome", painted(resultPaints()...)).OverrideByName("cause", painted(causePaints()...)).OverrideByName("text", wrapped(380)).
+		Height(9)
+}
+
+const vmRequestsSQL = `
+SELECT
+  requested_at,
+  requester,
+  requester_class,
+  stated_reason,
+  answer,
+  answer_code AS code,
+  effect,
+  repeats,
+  last_repeat_at,
+  node,
+  source,
+  confidence,
+  dry_run,
+  answer_text
+FROM evictrail_v1.eviction_requests
+WHERE ` + ofCluster + `
+  AND ` + ofVM + `
+  AND repeat_of IS NULL
+  AND requested_at <= $__timeTo()
+  AND coalesce(last_repeat_at, requested_at) >= $__timeFrom()
+ORDER BY requested_at DESC
+LIMIT 200`
+
+func vmRequests() cog.Builder[dashboard.Panel] {
+	return rows("Requests to evict it", "Each request about its pods: who asked and why, and what KubeVirt or the API server answered. Repetitions of one are counted in its line.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, vmRequestsSQL)).OverrideByName("answer_text", wrapped(380)).OverrideByName("stated_reason", wrapped(260)).
+		OverrideByName("answer", painted(paint{"^marked$", colourGood}, paint{"^allowed$", colourBad}, paint{".", colourBlocked})).
+		Height(8)
+}
+
+const vmLoopsSQL = `
+SELECT
+  opened_at,
+  closed_at,
+  closed_by,
+  kind,
+  node,
+  summary,
+  advice
+FROM evictrail_v1.loops
+WHERE ` + ofCluster + `
+  AND ` + ofVM + `
+  AND closed_by IS DISTINCT FROM 'refuted'
+  AND opened_at <= $__timeTo()
+  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+ORDER BY opened_at DESC
+LIMIT 50`
+
+func vmLoops() cog.Builder[dashboard.Panel] {
+	return rows("Loops around it", "Episodes of repetition that are about this VM: what goes on, and what to do.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, vmLoopsSQL)).OverrideByName("summary", wrapped(480)).OverrideByName("advice", wrapped(480)).
+		OverrideByName("kind", painted(loopPaints()...)).Height(7)
+}
+
+// lokiType is the type of Grafana's data source plugin.
+const lokiType = "loki"
+
+func launcherLogs() cog.Builder[dashboard.Panel] {
+	return logs.NewPanelBuilder().Title("Log of its launcher pods").
+		Description("What the virt-launcher pods of the VM logged, where Loki has the logs of pods under the labels namespace and pod. Open the row to ask.").
+		Datasource(dataSource(lokiType, varLoki)).Unit(units.NoUnit).
+		WithTarget(loki.NewDataqueryBuilder().Datasource(dataSource(lokiType, varLoki)).RefId("A").QueryType("range").
+			Expr(`{namespace="$namespace", pod=~"virt-launcher-$vmi-.+"}`)).
+		ShowTime(true).WrapLogMessage(true).EnableLogDetails(true).SortOrder(common.LogsSortOrderDescending).
+		Span(fullWidth).Height(12)
+}
