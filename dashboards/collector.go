@@ -100,14 +100,14 @@ func lateness() cog.Builder[dashboard.Panel] {
 	}
 	return b.Thresholds(thresholds(colourGood, step{0.0144, colourBad})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
-		Span(10).Height(8)
+		Span(10).Height(9)
 }
 
 func spool() cog.Builder[dashboard.Panel] {
 	return lines("What the spool holds", "Facts on disk that the database has not confirmed yet, for each replica, and how much it can hold.", units.BytesIEC).
 		WithTarget(series("A", maxBy(metrics.SpoolBytes, labelInstance), "{{"+labelInstance+"}}")).
 		WithTarget(series("B", "min("+metrics.SpoolCapacityBytes+")", "capacity")).
-		Span(8).Height(8)
+		Span(8).Height(9)
 }
 
 func spoolLeft() cog.Builder[dashboard.Panel] {
@@ -118,7 +118,7 @@ func spoolLeft() cog.Builder[dashboard.Panel] {
 		WithTarget(last("B", "max("+metrics.SpoolBytes+" / "+metrics.SpoolCapacityBytes+")", "Full")).
 		OverrideByQuery("A", figure(units.Seconds, 0, thresholds(colourBad, step{4 * 3600, colourBlocked}, step{24 * 3600, colourCalm}))).
 		OverrideByQuery("B", figure(units.PercentUnit, 0, thresholds(colourCalm, step{0.2, colourBlocked}, step{0.5, colourBad}))).
-		Span(6).Height(8)
+		Span(6).Height(9)
 }
 
 func leaders() cog.Builder[dashboard.Panel] {

@@ -77,7 +77,18 @@ func (d Dashboard) Build() (dashboard.Dashboard, error) {
 		return dashboard.Dashboard{}, fmt.Errorf("build dashboard %s: %w", d.UID, err)
 	}
 	number(built.Panels)
+	show(built)
 	return built, nil
+}
+
+// show keeps links and switches of annotations in sight: the SDK puts them into a menu.
+func show(d dashboard.Dashboard) {
+	for i := range d.Links {
+		d.Links[i].Placement = nil
+	}
+	for i := range d.Annotations.List {
+		d.Annotations.List[i].Placement = nil
+	}
 }
 
 // number gives each row a multiple of idsPerRow and its panels the numbers after it.

@@ -10,3 +10,6 @@
 // Queries of Postgres read the views of schema evictrail_v1 alone. That each runs, and on which recording it has rows, is
 // tested in cmd/evictrail; that expressions of Prometheus parse and name metrics that exist, in test/dashboards.
 package dashboards
+
+//go:generate go run ../cmd/evictrail generate dashboards --output-dir ../deploy/dashboards
+//go:generate go run ../cmd/evictrail generate dashboards --format markdown --output-dir ../docs

@@ -29,7 +29,7 @@ func drains() Dashboard {
 func drainVerdict() cog.Builder[dashboard.Panel] {
 	remaining := "sum(" + maxBy(metric(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker) + ")"
 	perSecond := "(sum(" + metric(recordMigrated, onNodes) + ") / 1800 > 0)"
-	return numbers("Drains", "How many nodes are being emptied, how many VMs are still on them, since when the longest one goes on, and when the last VM will be gone if they leave as fast as in the last half hour. "+
+	return numbers("What is left, and for how long", "How many nodes are being emptied, how many VMs are still on them, since when the longest one goes on, and when the last VM will be gone if they leave as fast as in the last half hour. "+
 		"There is no estimate while none leaves.").
 		WithTarget(last("A", orZero("sum("+maxBy(metric(metrics.NodeDraining, onNodes), metrics.LabelNode)+")"), "Nodes being emptied")).
 		WithTarget(last("B", orZero(remaining), "VMs still there")).

@@ -20,8 +20,8 @@ func migrations() Dashboard {
 		annotations: annotations(),
 		rows: []row{
 			{question: "How many migrations end, how many fail, how long do they take?", panels: []cog.Builder[dashboard.Panel]{migrationRate(), failureShare(), durationHeat()}},
-			{question: "What waits, and for what?", panels: []cog.Builder[dashboard.Panel]{pendingByBlocker(), pendingAge(), runningAgainstLimits()}},
 			{question: "Where does the time go?", panels: []cog.Builder[dashboard.Panel]{phaseWaterfall()}},
+			{question: "What waits, and for what?", panels: []cog.Builder[dashboard.Panel]{pendingByBlocker(), pendingAge(), runningAgainstLimits()}},
 			{question: "What fails most?", panels: []cog.Builder[dashboard.Panel]{failureTable()}},
 			{question: "Does the data get across?", panels: []cog.Builder[dashboard.Panel]{dataRates(), dataRemaining()}},
 			{question: "Which VMs were lost?", panels: []cog.Builder[dashboard.Panel]{lostVMs()}},

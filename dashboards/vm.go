@@ -111,7 +111,7 @@ SELECT
   reason,
   node,
   seen_late,
-  event_id
+  event_id::text
 FROM evictrail_v1.timeline
 WHERE ` + ofCluster + `
   AND ` + ofVM + `

@@ -18,7 +18,7 @@ func newGenerate() *cobra.Command {
 		Use: "generate", Short: "Write the files that evictrail needs around it", GroupID: "keep", Args: asUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGenerateManifests(), newGenerateAlerts())
+	cmd.AddCommand(newGenerateManifests(), newGenerateAlerts(), newGenerateDashboards())
 	return cmd
 }
 

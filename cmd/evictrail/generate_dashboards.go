@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evictrail/evictrail/dashboards"
+)
+
+// The formats of dashboards.
+const (
+	formatJSON             = "json"
+	formatConfigMap        = "configmap"
+	formatGrafanaDashboard = "grafanadashboard"
+	formatMarkdown         = "markdown"
+)
+
+var dashboardFormats = []cobra.Completion{
+	cobra.CompletionWithDesc(formatJSON, "as Grafana imports it"),
+	cobra.CompletionWithDesc(formatConfigMap, "ConfigMaps for the sidecar of Grafana's chart"),
+	cobra.CompletionWithDesc(formatGrafanaDashboard, "resources of the Grafana operator"),
+	cobra.CompletionWithDesc(formatMarkdown, "what each panel shows, for people"),
+}
+
+// dashboardFlags are those of "evictrail generate dashboards".
+type dashboardFlags struct {
+	format    string
+	placing   dashboards.Placing
+	outputDir string
+}
+
+func newGenerateDashboards() *cobra.Command {
+	f := dashboardFlags{placing: dashboards.DefaultPlacing()}
+	cmd := &cobra.Command{
+		Use: "dashboards [NAME...]", Short: "Print the Grafana dashboards", Args: asUsage(cobra.ArbitraryArgs),
+		Long: `Print the named dashboards, by default all. Nothing is applied. They ask a Prometheus that scrapes evictrail and a Postgres
+that may read its views (evictrail schema roles); both are chosen in the dashboard.
+
+` + dashboardList() + `
+docs/dashboards.md says what each panel shows.`,
+		Example: `  evictrail generate dashboards --output-dir dashboards          # JSON, to import or to provision
+  evictrail generate dashboards evictrail-loop > loop.json
+  evictrail generate dashboards --format configmap --namespace monitoring | kubectl apply -f -
+  evictrail generate dashboards --format grafanadashboard --instance dashboards=grafana | kubectl apply -f -`,
+		ValidArgsFunction: completeDashboards,
+		RunE:              f.run,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "format", formatJSON, "`format`: json, configmap, grafanadashboard or markdown (one text about all)")
+	flags.StringVar(&f.placing.Namespace, "namespace", "", "`namespace` of ConfigMaps and GrafanaDashboards; by default where they are applied")
+	flags.StringVar(&f.placing.Folder, "folder", f.placing.Folder, "`folder` in Grafana, of ConfigMaps and GrafanaDashboards")
+	flags.StringToStringVar(&f.placing.Instances, "instance", f.placing.Instances, "`labels` of the Grafana that GrafanaDashboards are for")
+	flags.StringVar(&f.outputDir, "output-dir", "", "write a file for each into this `directory` instead of printing them")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(dashboardFormats, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.MarkFlagDirname("output-dir")
+	return cmd
+}
+
+// dashboardList explains the dashboards, one a line, each ending with a newline.
+func dashboardList() string {
+	var out strings.Builder
+	for _, d := range dashboards.All() {
+		_, _ = fmt.Fprintf(&out, "  %-22s %s\n", d.UID, d.Title)
+	}
+	return out.String()
+}
+
+// completeDashboards offers the names that were not given yet.
+func completeDashboards(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var left []cobra.Completion
+	for _, d := range dashboards.All() {
+		if !slices.Contains(given, d.UID) {
+			left = append(left, cobra.CompletionWithDesc(d.UID, d.Title))
+		}
+	}
+	return left, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (f *dashboardFlags) run(cmd *cobra.Command, names []string) error {
+	if err := f.check(cmd, names); err != nil {
+		return err
+	}
+	files, err := f.files(names)
+	if err != nil {
+		return err
+	}
+	if f.outputDir != "" {
+		return f.write(files, cmd.OutOrStdout())
+	}
+	for i, file := range files {
+		if i > 0 && strings.HasSuffix(file.name, ".yaml") {
+			file.text = "---\n" + file.text
+		}
+		if _, err := io.WriteString(cmd.OutOrStdout(), file.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check says what cannot be.
+func (f *dashboardFlags) check(cmd *cobra.Command, names []string) error {
+	known := dashboardNames()
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return usagef("dashboard %q: expected one of %s", name, strings.Join(known, ", "))
+		}
+	}
+	formats := []string{formatJSON, formatConfigMap, formatGrafanaDashboard, formatMarkdown}
+	if !slices.Contains(formats, f.format) {
+		return usagef("format %q: expected one of %s", f.format, strings.Join(formats, ", "))
+	}
+	if f.format == formatMarkdown && len(names) > 0 {
+		return usagef("format markdown is one text about all dashboards: give no names")
+	}
+	for flag, formats := range map[string][]string{
+		"namespace": {formatConfigMap, formatGrafanaDashboard}, "folder": {formatConfigMap, formatGrafanaDashboard}, "instance": {formatGrafanaDashboard},
+	} {
+		if cmd.Flags().Changed(flag) && !slices.Contains(formats, f.format) {
+			return usagef("%s has no meaning for format %s", flag, f.format)
+		}
+	}
+	return nil
+}
+
+func dashboardNames() []string {
+	var out []string
+	for _, d := range dashboards.All() {
+		out = append(out, d.UID)
+	}
+	return out
+}
+
+// textFile is a file to write or print.
+type textFile struct{ name, text string }
+
+// files gives the named dashboards in the chosen format, all where none was named, in the order of dashboards.All.
+func (f *dashboardFlags) files(names []string) ([]textFile, error) {
+	if f.format == formatMarkdown {
+		text, err := dashboards.Markdown()
+		return []textFile{{"dashboards.md", string(text)}}, err
+	}
+	var out []textFile
+	for _, d := range dashboards.All() {
+		if len(names) > 0 && !slices.Contains(names, d.UID) {
+			continue
+		}
+		file, err := f.file(d)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, file)
+	}
+	return out, nil
+}
+
+func (f *dashboardFlags) file(d dashboards.Dashboard) (textFile, error) {
+	if f.format == formatJSON {
+		text, err := d.JSON()
+		return textFile{d.UID + ".json", string(text)}, err
+	}
+	object := d.ConfigMap
+	if f.format == formatGrafanaDashboard {
+		object = d.GrafanaDashboard
+	}
+	made, err := object(f.placing)
+	if err != nil {
+		return textFile{}, err
+	}
+	text, err := yaml.Marshal(made)
+	if err != nil {
+		return textFile{}, fmt.Errorf("encode %s %s: %w", f.format, d.UID, err)
+	}
+	return textFile{d.UID + ".yaml", string(text)}, nil
+}
+
+// write writes the files and tells their paths. Files of that name are replaced.
+func (f *dashboardFlags) write(files []textFile, out io.Writer) error {
+	if err := os.MkdirAll(f.outputDir, 0o750); err != nil {
+		return fmt.Errorf("make output directory: %w", err)
+	}
+	for _, file := range files {
+		path := filepath.Join(f.outputDir, file.name)
+		if err := os.WriteFile(path, []byte(file.text), 0o644); err != nil {
+			return fmt.Errorf("write dashboard: %w", err)
+		}
+		_, _ = fmt.Fprintln(out, path)
+	}
+	return nil
+}
