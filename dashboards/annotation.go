@@ -74,3 +74,21 @@ WHERE ` + ofCluster + `
   AND coalesce(closed_at, 'infinity') >= $__timeFrom()
 ORDER BY opened_at DESC
 LIMIT 200`
+
+// deschedulerEvictions is for dashboards with the variable node, one or several.
+func deschedulerEvictions() cog.Builder[dashboard.AnnotationQuery] {
+	return annotation("Evictions by the descheduler", colourDescheduler, deschedulerEvictionsSQL)
+}
+
+const deschedulerEvictionsSQL = `
+SELECT
+  marked_at AS time,
+  'The descheduler evicts ' || namespace || '/' || vmi || ' from ' || node AS text,
+  'eviction,' || node AS tags
+FROM evictrail_v1.evacuations
+WHERE ` + ofCluster + `
+  AND ` + ofNodes + `
+  AND requester_class = 'descheduler'
+  AND $__timeFilter(marked_at)
+ORDER BY marked_at DESC
+LIMIT 500`

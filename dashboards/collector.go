@@ -38,7 +38,7 @@ func pipeline() cog.Builder[dashboard.Panel] {
 	rates := inSteps(
 		"sum("+rate(metrics.WatchRestartsTotal)+")",
 		facts(metrics.StageObserved),
-		facts(metrics.StageObserved)+" - "+facts(metrics.StageCommitted)+" - "+facts(metrics.StageDeduplicated),
+		"clamp_min("+facts(metrics.StageObserved)+" - "+facts(metrics.StageCommitted)+" - "+facts(metrics.StageDeduplicated)+", 0)",
 		facts(metrics.StageCommitted),
 		sumBy(rate(metrics.HTTPRequestDurationSeconds+"_count")),
 	)
@@ -56,7 +56,7 @@ func pipeline() cog.Builder[dashboard.Panel] {
 		p99(metrics.CommitLagSeconds),
 		p99(metrics.HTTPRequestDurationSeconds),
 	)
-	return rows("The way of a fact", "The five steps in the order of the data. Rate: watches begun anew, facts made, facts that wait, facts stored, requests answered, each a second. Errors: what went wrong there, a second. "+
+	return rows("The way of a fact", "The five steps in the order of the data. Rate: watches begun anew, facts made, facts by which the spool grows, facts stored, requests answered, each a second. Errors: what went wrong there, a second. "+
 		"Lag: the longest silence of a watch, the time that the queue stands for, the age of what is spooled, and the 99th percentile of the time to commit and of answers. A lag is missing where nothing waits.").
 		Datasource(prometheus()).Unit(units.NoUnit).
 		WithTarget(rowsOf("A", rates)).WithTarget(rowsOf("B", errors)).WithTarget(rowsOf("C", lags)).

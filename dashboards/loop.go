@@ -16,7 +16,7 @@ func loopInvestigator() Dashboard {
 		Short: "One node and what its evacuations and the descheduler do to each other.",
 		variables: append(sources(),
 			chosen(varNode, "Node", nodesSQL), several(varIncident, "Incident", incidentChoiceSQL)),
-		annotations: append(annotations(), annotation("Evictions by the descheduler", colourDescheduler, deschedulerMovesSQL)),
+		annotations: append(annotations(), deschedulerEvictions()),
 		rows: []row{
 			{question: "Who retries, and who is moved meanwhile?", panels: []cog.Builder[dashboard.Panel]{twoLanes(), loopSentences()}},
 			{question: "What proves it?", panels: []cog.Builder[dashboard.Panel]{proof()}},
@@ -45,19 +45,6 @@ WHERE ` + ofCluster + `
   AND coalesce(closed_at, 'infinity') >= $__timeFrom()
 ORDER BY opened_at DESC
 LIMIT 100`
-
-const deschedulerMovesSQL = `
-SELECT
-  marked_at AS time,
-  'The descheduler evicts ' || namespace || '/' || vmi || ' from ' || node AS text,
-  'eviction,' || node AS tags
-FROM evictrail_v1.evacuations
-WHERE ` + ofCluster + `
-  AND ` + ofNode + `
-  AND requester_class = 'descheduler'
-  AND $__timeFilter(marked_at)
-ORDER BY marked_at DESC
-LIMIT 500`
 
 // The four sorts of lanes. Begins are moments and states; a state lasts until the next begin of its lane, or the end of its
 // evacuation. A tick is a state that has no length by itself: it is drawn a sixtieth of the time range long.

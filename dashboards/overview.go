@@ -18,7 +18,7 @@ func overview() Dashboard {
 		Short: "The state of evictions and migrations in one look: begin here.",
 		variables: append(sources(),
 			several(varNode, "Node", nodesSQL), several(varNamespace, "Namespace", namespacesSQL), causes()),
-		annotations: annotations(),
+		annotations: append(annotations(), deschedulerEvictions()),
 		rows: []row{
 			{question: "Is anything wrong right now?", panels: []cog.Builder[dashboard.Panel]{verdict(), incidentSentences()}},
 			{question: "Why are VMs moving?", panels: []cog.Builder[dashboard.Panel]{movesByCause(), statedReasons()}},
@@ -317,7 +317,7 @@ func nodePressure(title, nodes string) cog.Builder[dashboard.Panel] {
 	recorded := maxBy(metric(foreignPressureCPU, nodes), labelInstance)
 	exported := maxBy(rate(metric(foreignNodeExporterCPU, nodes)), labelInstance)
 	return lines(title, "The share of time in which something on the node waited for a CPU, and the share of its CPUs in use: what the descheduler looks at. "+
-		"From the recording rules of the descheduler operator, else from node_exporter. Moves stand over it as annotations of the dashboard.", units.PercentUnit).
+		"From the recording rules of the descheduler operator, else from node_exporter. The evictions of the descheduler stand over it: a line that falls after them was helped.", units.PercentUnit).
 		Max(1).WithTarget(series("A", recorded+" or "+exported, "pressure {{"+labelInstance+"}}")).
 		WithTarget(series("B", maxBy(metric(foreignUtilisationCPU, nodes), labelInstance), "use {{"+labelInstance+"}}")).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeOff)).

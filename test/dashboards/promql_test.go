@@ -1,0 +1,134 @@
+package dashboards
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	promql "github.com/prometheus/prometheus/promql/parser"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/dashboards"
+	"github.com/evictrail/evictrail/dashboards/dashboardstest"
+)
+
+// Names that are not evictrail's own: of other exporters, of rules, and the labels that they and Prometheus add.
+var (
+	foreignMetrics = []string{
+		"ALERTS",
+		"descheduler:nodepressure:cpu:avg1m", "descheduler:nodeutilization:cpu:avg1m", "node_pressure_cpu_waiting_seconds_total",
+		"kubevirt_vmi_migration_dirty_memory_rate_bytes", "kubevirt_vmi_migration_memory_transfer_rate_bytes",
+		"kubevirt_vmi_migration_disk_transfer_rate_bytes", "kubevirt_vmi_migration_data_remaining_bytes",
+		"evictrail:evacuations_migrated:increase30m", "evictrail:node_vmis_in_cooldown:ratio", "evictrail:migration_failures:increase1h",
+		"evictrail:migrations_finished:increase1h", "evictrail:eviction_blocks:rate10m", "evictrail:commit_late:ratio_rate5m",
+		"evictrail:commit_late:ratio_rate30m", "evictrail:commit_late:ratio_rate1h", "evictrail:commit_late:ratio_rate6h",
+	}
+	foreignLabels = []string{"alertname", "alertstate", "severity", "instance", "le", "name"}
+)
+
+// constants gives the values of the constants of metrics/names.go whose names begin so.
+func constants(t *testing.T, prefix string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../../metrics/names.go", nil, 0)
+	require.NoError(t, err)
+	var out []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if ok && strings.HasPrefix(spec.Names[0].Name, prefix) {
+			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			require.NoError(t, err)
+			out = append(out, text)
+		}
+		return true
+	})
+	require.NotEmpty(t, out)
+	return out
+}
+
+// TestExpressionsParseAndNameWhatExists takes every expression with one value for each variable, and with several.
+func TestExpressionsParseAndNameWhatExists(t *testing.T) {
+	t.Parallel()
+	queries, err := dashboards.Queries()
+	require.NoError(t, err)
+	names := append(slices.DeleteFunc(constants(t, ""), func(name string) bool {
+		return !strings.HasPrefix(name, "evictrail_") && !strings.HasPrefix(name, "descheduler_")
+	}), foreignMetrics...)
+	known := append(constants(t, "Label"), foreignLabels...)
+	seen := map[string]bool{}
+	for _, q := range queries {
+		if q.Language != dashboards.PromQL {
+			continue
+		}
+		for _, vars := range []dashboardstest.Values{
+			{"node": {"n1.example.com"}, "namespace": {"demo"}, "vmi": {"db-1"}},
+			{"node": {"n1.example.com", "n2"}, "namespace": {"demo", "shop"}, "vmi": {"db-1"}},
+		} {
+			text, err := dashboardstest.PromQL(q.Text, time.Minute, 6*time.Hour, vars)
+			require.NoError(t, err, q.Name())
+			expr, err := promql.NewParser(promql.Options{}).ParseExpr(text)
+			require.NoError(t, err, "%s: %s", q.Name(), text)
+			require.Contains(t, []promql.ValueType{promql.ValueTypeVector, promql.ValueTypeScalar}, expr.Type(), q.Name())
+			for _, name := range metricsOf(expr) {
+				require.True(t, slices.Contains(names, name) || slices.Contains(names, histogramOf(name)), "%s: there is no metric %s", q.Name(), name)
+				seen[name] = true
+			}
+			for _, label := range labelsOf(expr) {
+				require.Contains(t, known, label, "%s: there is no such label", q.Name())
+			}
+		}
+	}
+	for _, name := range foreignMetrics {
+		require.True(t, seen[name], "%s is used nowhere", name)
+	}
+}
+
+// histogramOf is the histogram that a series of buckets, counts or sums belongs to.
+func histogramOf(name string) string {
+	for _, ending := range []string{"_bucket", "_count", "_sum"} {
+		if cut, ok := strings.CutSuffix(name, ending); ok {
+			return cut
+		}
+	}
+	return name
+}
+
+func metricsOf(expr promql.Expr) []string {
+	var out []string
+	promql.Inspect(expr, func(n promql.Node, _ []promql.Node) error {
+		if v, ok := n.(*promql.VectorSelector); ok {
+			out = append(out, v.Name)
+		}
+		return nil
+	})
+	return out
+}
+
+// labelsOf gives the labels that are matched, grouped by, or joined on.
+func labelsOf(expr promql.Expr) []string {
+	var out []string
+	promql.Inspect(expr, func(n promql.Node, _ []promql.Node) error {
+		switch n := n.(type) {
+		case *promql.VectorSelector:
+			for _, m := range n.LabelMatchers {
+				if m.Name != model.MetricNameLabel {
+					out = append(out, m.Name)
+				}
+			}
+		case *promql.AggregateExpr:
+			out = append(out, n.Grouping...)
+		case *promql.BinaryExpr:
+			if n.VectorMatching != nil {
+				out = append(out, n.VectorMatching.MatchingLabels...)
+				out = append(out, n.VectorMatching.Include...)
+			}
+		}
+		return nil
+	})
+	return out
+}
