@@ -29,7 +29,8 @@ func cooldowns() Dashboard {
 }
 
 // What holds a VM at each point of the time range: the longest cooldown of the descheduler that has begun and is neither over
-// nor computed anew. The thirty VMs with the most moves.
+// nor computed anew. A point without
+// any is NULL, so that the points keep their distance. The thirty VMs with the most moves.
 const cooldownHistorySQL = `
 WITH held AS (
   SELECT
@@ -55,14 +56,13 @@ WITH held AS (
 )
 SELECT
   at AS time,
-  vm AS metric,
-  max(effective) AS value
+  most.vm AS metric,
+  max(h.effective) AS value
 FROM most
-JOIN held USING (vm)
-JOIN generate_series($__timeFrom()::timestamptz, $__timeTo()::timestamptz, greatest($__interval_ms, 1000) * interval '1 millisecond') AS at
-  ON at >= held.decided_at AND at < held.until
-GROUP BY at, vm
-ORDER BY at, vm
+CROSS JOIN generate_series($__timeFrom()::timestamptz, $__timeTo()::timestamptz, greatest($__interval_ms, 1000) * interval '1 millisecond') AS at
+LEFT JOIN held AS h ON h.vm = most.vm AND at >= h.decided_at AND at < h.until
+GROUP BY at, most.vm
+ORDER BY at, most.vm
 LIMIT 20000`
 
 func cooldownHistory() cog.Builder[dashboard.Panel] {
@@ -72,7 +72,7 @@ func cooldownHistory() cog.Builder[dashboard.Panel] {
 		WithTarget(sql("A", formatSeries, cooldownHistorySQL)).
 		ColorScheme(byThresholds()).
 		Thresholds(thresholds("#DCEBFF", step{900, "#C0DBFF"}, step{1800, colourCooling}, step{3600, "#5794F2"}, step{7200, "#3274D9"}, step{14400, "#1F60C4"}, step{21600, "#0B2F6B"})).
-		ShowValue(common.VisibilityModeNever).RowHeight(0.9).ColWidth(0.95).Legend(noLegend()).Tooltip(allSeries()).
+		ShowValue(common.VisibilityModeNever).RowHeight(0.9).ColWidth(0.95).PerPage(30).Legend(noLegend()).Tooltip(allSeries()).
 		DataLinks(dataLinks(linkTo("All VMs: choose this one there", UIDVM))).
 		Span(fullWidth).Height(11)
 }

@@ -47,7 +47,7 @@ ORDER BY opened_at DESC
 LIMIT 100`
 
 // The four sorts of lanes. Begins are moments and states; a state lasts until the next begin of its lane, or the end of its
-// evacuation. A tick is a state that has no length by itself: it is drawn a sixtieth of the time range long.
+// evacuation; attempts are looked for from a day before the time range on, by the index on their times. A tick is a state that has no length by itself: it is drawn a sixtieth of the time range long.
 const twoLanesSQL = `
 WITH evacuated AS (
   SELECT
@@ -74,6 +74,7 @@ WITH evacuated AS (
   SELECT e.evacuation_id, e.vm, e.marked_at, e.until, e.failed_attempts AS failures, m.attempt, m.cluster, m.namespace, m.vmi, m.wait_reason, m.created_at, m.scheduling_at, m.finished_at, m.outcome, m.failure_class
   FROM evacuated AS e
   JOIN evictrail_v1.migrations AS m ON m.cluster = e.cluster AND m.namespace = e.namespace AND m.vmi = e.vmi AND m.evacuation_id = e.evacuation_id
+    AND m.created_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
 ), stuck_begins AS (
   SELECT evacuation_id, vm, until, marked_at AS at, 0 AS turn, 'marked' AS state
   FROM evacuated
@@ -245,7 +246,7 @@ const proofSQL = `
 SELECT
   p.at AS happened,
   e.observed_at AS seen,
-  coalesce(e.object_kind, 'derived') AS source,
+  coalesce(e.detail ->> 'source', e.object_kind, 'derived') AS source,
   p.text AS what,
   coalesce(e.detail ->> 'user', r.requester) AS actor,
   e.reason,
@@ -256,7 +257,8 @@ SELECT
   p.event_id
 FROM evictrail_v1.loops AS l
 CROSS JOIN LATERAL jsonb_to_recordset(l.evidence) AS p (at timestamptz, vmi text, text text, event_id text)
-LEFT JOIN evictrail_v1.events AS e ON e.cluster = l.cluster AND e.event_id::text = p.event_id AND e.at BETWEEN l.opened_at - interval '1 day' AND $__timeTo()
+LEFT JOIN evictrail_v1.events AS e ON e.cluster = l.cluster AND e.event_id::text = p.event_id
+  AND e.at BETWEEN p.at - interval '5 minutes' AND p.at + interval '5 minutes'
 LEFT JOIN evictrail_v1.eviction_requests AS r ON r.cluster = l.cluster AND r.event_id = e.event_id
 WHERE l.` + ofCluster + `
   AND l.` + ofNode + `
@@ -287,6 +289,7 @@ FROM (
     lag(m.outcome) OVER w AS before
   FROM evictrail_v1.evacuations AS e
   JOIN evictrail_v1.migrations AS m ON m.cluster = e.cluster AND m.namespace = e.namespace AND m.vmi = e.vmi AND m.evacuation_id = e.evacuation_id
+    AND m.created_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
   WHERE e.` + ofCluster + `
     AND e.` + ofNode + `
     AND e.failed_attempts > 0

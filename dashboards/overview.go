@@ -244,6 +244,8 @@ func nodeStates() cog.Builder[dashboard.Panel] {
 		Height(9)
 }
 
+// Each end of an edge must be a node, else Grafana draws nothing: both queries choose the same migrations, and there is room for more
+// nodes than edges can have ends.
 const graphNodesSQL = `
 SELECT
   node AS id,
@@ -275,7 +277,7 @@ FROM (
 ) AS ends
 GROUP BY node
 ORDER BY node
-LIMIT 500`
+LIMIT 2000`
 
 const graphEdgesSQL = `
 SELECT
@@ -296,7 +298,7 @@ WHERE ` + ofCluster + `
   AND $__timeFilter(created_at)
 GROUP BY source_node, target_node
 ORDER BY count(*) DESC, 1
-LIMIT 500`
+LIMIT 300`
 
 func moveGraph() cog.Builder[dashboard.Panel] {
 	return nodegraph.NewPanelBuilder().Title("Moves between nodes").

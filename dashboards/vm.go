@@ -43,6 +43,7 @@ WHERE ` + ofCluster + `
 ORDER BY vmi
 LIMIT 10000`
 
+// What began long before the time range is looked for as far back as it can last: the tables have an index on times, not on VMs.
 const lifeSQL = `
 WITH drawn AS (
   SELECT 1 AS part, 'runs on' AS lane, from_at, to_at, node AS state
@@ -58,7 +59,7 @@ WITH drawn AS (
     FROM evictrail_v1.migrations
     WHERE ` + ofCluster + `
       AND ` + ofVM + `
-      AND created_at <= $__timeTo()
+      AND created_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
       AND coalesce(finished_at, 'infinity') >= $__timeFrom()
   ) AS m
   UNION ALL
@@ -79,7 +80,7 @@ WITH drawn AS (
   WHERE ` + ofCluster + `
     AND ` + ofVM + `
     AND verdict = 'holds'
-    AND decided_at <= $__timeTo()
+    AND decided_at BETWEEN $__timeFrom()::timestamptz - interval '2 days' AND $__timeTo()
     AND until >= $__timeFrom()
 )
 SELECT
@@ -183,7 +184,7 @@ SELECT
 FROM evictrail_v1.migrations
 WHERE ` + ofCluster + `
   AND ` + ofVM + `
-  AND created_at <= $__timeTo()
+  AND created_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
   AND coalesce(finished_at, 'infinity') >= $__timeFrom()
 ORDER BY created_at DESC
 LIMIT 200`
@@ -215,7 +216,7 @@ FROM evictrail_v1.eviction_requests
 WHERE ` + ofCluster + `
   AND ` + ofVM + `
   AND repeat_of IS NULL
-  AND requested_at <= $__timeTo()
+  AND requested_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
   AND coalesce(last_repeat_at, requested_at) >= $__timeFrom()
 ORDER BY requested_at DESC
 LIMIT 200`

@@ -78,6 +78,7 @@ func TestExpressionsParseAndNameWhatExists(t *testing.T) {
 				require.True(t, slices.Contains(names, name) || slices.Contains(names, histogramOf(name)), "%s: there is no metric %s", q.Name(), name)
 				seen[name] = true
 			}
+			requireReplicasAreMet(t, q, expr)
 			for _, label := range labelsOf(expr) {
 				require.Contains(t, known, label, "%s: there is no such label", q.Name())
 			}
@@ -86,6 +87,39 @@ func TestExpressionsParseAndNameWhatExists(t *testing.T) {
 	for _, name := range foreignMetrics {
 		require.True(t, seen[name], "%s is used nowhere", name)
 	}
+}
+
+// ofReplica are the gauges that tell of one replica, so that adding them up is right.
+var ofReplica = []string{"evictrail_store_pool_connections"}
+
+// requireReplicasAreMet wants each series of ours within an aggregation, as every replica exports it: counters, which each
+// event moves once, in a sum; gauges, which all read from one database, in a max or min.
+func requireReplicasAreMet(t *testing.T, q dashboards.Query, expr promql.Expr) {
+	t.Helper()
+	promql.Inspect(expr, func(n promql.Node, above []promql.Node) error {
+		v, ok := n.(*promql.VectorSelector)
+		if !ok || !strings.HasPrefix(v.Name, "evictrail_") {
+			return nil
+		}
+		counted, how := false, promql.ItemType(0)
+		for _, parent := range slices.Backward(above) {
+			if call, ok := parent.(*promql.Call); ok && (call.Func.Name == "rate" || call.Func.Name == "increase") {
+				counted = true
+			}
+			if a, ok := parent.(*promql.AggregateExpr); ok {
+				how = a.Op
+				break
+			}
+		}
+		switch {
+		case counted:
+			require.Equal(t, promql.ItemType(promql.SUM), how, "%s: %s of all replicas", q.Name(), v.Name)
+		case slices.Contains(ofReplica, v.Name):
+		default:
+			require.Contains(t, []promql.ItemType{promql.MAX, promql.MIN}, how, "%s: %s is the same at every replica", q.Name(), v.Name)
+		}
+		return nil
+	})
 }
 
 // histogramOf is the histogram that a series of buckets, counts or sums belongs to.
