@@ -30,7 +30,7 @@ func source(name, label, kind string) cog.Builder[dashboard.VariableModel] {
 	return dashboard.NewDatasourceVariableBuilder(name).Label(label).Type(kind)
 }
 
-// common are the variables of every dashboard.
+// sources are the variables of every dashboard.
 func sources() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
 		source(varPrometheus, "Prometheus", prometheusType),
