@@ -2,6 +2,7 @@ package played_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -100,7 +101,7 @@ func print(table map[string]map[string]string) string {
 }
 
 // evaluate evaluates the generated rules over the metrics of an incident, and counts at how many evaluations each alert was
-// firing and pending: by its name, severity and what it is about.
+// firing and pending: by its name, severity and what it is about. What the rules recorded goes to the metrics.
 func evaluate(t *testing.T, i incident) (fired, pending map[string]int) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
@@ -109,10 +110,10 @@ func evaluate(t *testing.T, i incident) (fired, pending map[string]int) {
 		options.RetentionDuration = 0
 		db, err := tsdb.Open(dir, quiet, nil, options, nil)
 		require.NoError(t, err)
-		t.Cleanup(func() { _ = db.Close() })
 		return db
 	}
 	scraped, recorded := open(i.blocks), open(t.TempDir())
+	defer func() { require.NoError(t, errors.Join(scraped.Close(), recorded.Close())) }()
 	both := storage.NewFanout(quiet, recorded, scraped)
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 10_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute})
 	manager := rules.NewManager(&rules.ManagerOptions{
@@ -125,6 +126,11 @@ func evaluate(t *testing.T, i incident) (fired, pending map[string]int) {
 	order := slices.SortedFunc(maps.Values(groups), func(a, b *rules.Group) int { // what is recorded comes first
 		return strings.Compare(strings.Replace(a.Name(), "recording", "", 1), strings.Replace(b.Name(), "recording", "", 1))
 	})
+	for _, g := range order {
+		for _, r := range g.AlertingRules() {
+			r.SetRestored(true) // there was nothing before: ALERTS are written from the first evaluation on
+		}
+	}
 	fired, pending = map[string]int{}, map[string]int{}
 	for at := i.from; !at.After(i.to); at = at.Add(step) {
 		for _, g := range order {
@@ -143,6 +149,7 @@ func evaluate(t *testing.T, i incident) (fired, pending map[string]int) {
 			}
 		}
 	}
+	require.NoError(t, recorded.Snapshot(i.blocks, true))
 	return fired, pending
 }
 

@@ -1,0 +1,97 @@
+package played_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/dashboards"
+	"github.com/evictrail/evictrail/dashboards/dashboardstest"
+)
+
+// chosen is what the variables of the dashboards choose on a recording.
+var chosen = map[string]dashboardstest.Values{
+	"b-dual-retry-loop-v1.8": {"node": {"worker-1"}, "namespace": {"demo"}, "vmi": {"vm-d"}},
+	"c-node-drain":           {"node": {"worker-2"}, "namespace": {"demo"}, "vmi": {"db-local"}},
+	"g-churn-cooldown":       {"node": {"worker-1", "worker-2", "worker-3"}, "namespace": {"demo"}, "vmi": {"churner"}},
+	"k-blocked-slot":         {"node": {"worker-1"}, "namespace": {"demo"}, "vmi": {"nbr-2"}},
+}
+
+// dataOf says which recordings have data for an expression. Those that are not named have it on all.
+var dataOf = map[string][]string{
+	"evictrail-overview/Alerts of evictrail that fire/A":               {"b-dual-retry-loop-v1.8", "g-churn-cooldown"},
+	"evictrail-loop/Slots in use and their limits/A":                   {"b-dual-retry-loop-v1.8", "c-node-drain", "k-blocked-slot"}, // g chooses several nodes
+	"evictrail-drain/What is left, and for how long/C":                 {"c-node-drain"},
+	"evictrail-drain/What is left, and for how long/D":                 {"c-node-drain"},
+	"evictrail-drain/VMs left, by what blocks them/A":                  {"c-node-drain"},
+	"evictrail-migrations/How long the oldest waits/A":                 {"b-dual-retry-loop-v1.8", "c-node-drain", "k-blocked-slot"},
+	"evictrail-cooldown/Cooldowns, one for each time that one began/A": {"g-churn-cooldown"},
+	"evictrail-cooldown/How often the descheduler is held back/A":      {"g-churn-cooldown"},
+	"evictrail-vm/How long still/A":                                    {"g-churn-cooldown"},
+	"evictrail-vm/How long still/B":                                    {"b-dual-retry-loop-v1.8", "k-blocked-slot"},
+	"evictrail-vm/How long still/C":                                    {"b-dual-retry-loop-v1.8", "g-churn-cooldown", "k-blocked-slot"},
+	"evictrail-vm/How long still/D":                                    {"b-dual-retry-loop-v1.8", "g-churn-cooldown", "k-blocked-slot"},
+}
+
+// emptyPanels are the expressions without data on any recording, each with the reason.
+var emptyPanels = map[string]string{
+	"evictrail-overview/Pressure and use of nodes/A":                                 ofOthers,
+	"evictrail-overview/Pressure and use of nodes/B":                                 ofOthers,
+	"evictrail-loop/Pressure and use of this node, before and after each eviction/A": ofOthers,
+	"evictrail-loop/Pressure and use of this node, before and after each eviction/B": ofOthers,
+	"evictrail-migrations/Memory written against memory moved/A":                     ofOthers,
+	"evictrail-migrations/Memory written against memory moved/B":                     ofOthers,
+	"evictrail-migrations/Data that is left to move/A":                               ofOthers,
+	"evictrail-cooldown/Cooldowns, one for each question of the descheduler/A":       ofOthers,
+	"evictrail-collector/Until the spool is full/A":                                  "the spool does not fill",
+	"evictrail-collector/What was lost, by cause/A":                                  "nothing was lost",
+	"evictrail-collector/What was lost, by cause/B":                                  "nothing was lost",
+}
+
+const ofOthers = "the metrics are others' and are not in a recording's file"
+
+// TestPanelsOnPrometheus runs every expression of every panel on a real Prometheus that has the metrics of a recording, and
+// what the rules made of them.
+func TestPanelsOnPrometheus(t *testing.T) {
+	t.Parallel()
+	all, err := dashboards.Queries()
+	require.NoError(t, err)
+	all = slices.DeleteFunc(all, func(q dashboards.Query) bool { return q.Language != dashboards.PromQL })
+	require.NotEmpty(t, all)
+	var mu sync.Mutex
+	filled := map[string][]string{}
+	t.Run("recordings", func(t *testing.T) {
+		for name, vars := range chosen {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				i := play(t, name)
+				evaluate(t, i)
+				s := prometheus(t, i.blocks, "global: {}\n")
+				for _, q := range all {
+					expr, err := dashboardstest.PromQL(q.Text, time.Minute, i.to.Sub(i.from), vars)
+					require.NoError(t, err, q.Name())
+					r, err := s.during(t, expr, i)
+					require.NoError(t, err, "%s: %s", q.Name(), expr)
+					if len(r.Result) > 0 {
+						mu.Lock()
+						filled[q.Name()] = append(filled[q.Name()], name)
+						mu.Unlock()
+					}
+				}
+			})
+		}
+	})
+	for _, q := range all {
+		switch why := emptyPanels[q.Name()]; {
+		case why != "":
+			require.Empty(t, filled[q.Name()], "%s has series now, although %s", q.Name(), why)
+		case dataOf[q.Name()] != nil:
+			require.ElementsMatch(t, dataOf[q.Name()], filled[q.Name()], q.Name())
+		default:
+			require.Len(t, filled[q.Name()], len(chosen), "%s: only on %s", q.Name(), filled[q.Name()])
+		}
+	}
+}
