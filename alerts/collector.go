@@ -23,7 +23,7 @@ func absent(up string) alert {
 			"or",
 			"0 * "+maxBy(perCluster, "absent("+up+")")),
 		summary: "evictrail is not being scraped",
-		description: "Prometheus has heard of no evictrail for 15 minutes (replicas: " + theValue + "). Every other evictrail alert is silent now, and if evictrail does not run " +
+		description: theValue + " replicas of evictrail have answered Prometheus for 15 minutes. Every other evictrail alert is silent now, and if evictrail does not run " +
 			"what happens is not recorded. KubeVirt keeps five finished migrations per VM: older ones are lost after some minutes of a retry loop.",
 	}
 }
@@ -85,7 +85,7 @@ func clockSkew() alert {
 		name: "EvictrailClockSkew", severity: Warning, of: of, wait: "10m", board: boardCollector,
 		expr:    maxBy(of, "abs("+metrics.ClockSkewSeconds+")") + " > 2",
 		summary: "Clock differs from " + the(metrics.LabelPeer) + " by " + theTime,
-		description: "evictrail's clock and that of " + the(metrics.LabelPeer) + " are " + theTime + " apart. Times of the cluster have one second; " +
+		description: "evictrail's clock and that of " + the(metrics.LabelPeer) + " are " + theTime + " apart. Times of the cluster are told in whole seconds; " +
 			"beyond that the order of what two sides did becomes a guess.",
 	}
 }
@@ -96,7 +96,7 @@ func seriesCapped() alert {
 		name: "EvictrailSeriesCapped", severity: Info, of: of, wait: "15m", board: boardCollector,
 		expr:    maxBy(of, increase(metrics.SeriesDroppedTotal, "1h")) + " > 0",
 		summary: "Per-VM series of " + the(metrics.LabelMetric) + " hit the cap",
-		description: the(metrics.LabelMetric) + " left out " + theNumber + " series in the last hour: more VMs are in an exceptional state than --max-vm-series allows. " +
+		description: the(metrics.LabelMetric) + " left out series in the last hour: more VMs are in an exceptional state than --max-vm-series allows. " +
 			"Alerts about single VMs may miss some; the history in the database has them all.",
 	}
 }

@@ -37,7 +37,7 @@ func blocked() alert {
 		name: notMigratable, severity: Warning, of: of, wait: "5m", board: boardDrain,
 		expr:    maxBy(of, series(metrics.VMIDrainBlocked, is(metrics.LabelBlocker, trail.BlockerNotMigratable))) + " == 1",
 		summary: theVM + " cannot be migrated and blocks the drain of " + theNode,
-		description: "The drain of " + theNode + " waits for " + theVM + ", which KubeVirt cannot live-migrate (" + the(metrics.LabelReason) + "; blocked: {{ $value }}). " +
+		description: "The drain of " + theNode + " waits for " + theVM + ", which KubeVirt cannot live-migrate (" + the(metrics.LabelReason) + "). " +
 			"It will wait for ever: the VM has to be made migratable, or its owner has to shut it down.",
 	}
 }

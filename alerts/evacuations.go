@@ -35,7 +35,7 @@ func orphaned() alert {
 			"("+maxBy(perVMI, "changes("+metrics.VMIFailedAttempts+"[30m])")+" > 0)"),
 		summary: "Descheduler lost track of the evacuation of " + theVM,
 		description: "KubeVirt is still evacuating " + theVM + " from " + theNode + ", and failing, but the launcher pod carries no eviction-in-progress " +
-			"annotation ({{ $value }}). For the descheduler the slot is free: it will evict this VM again, or others.",
+			"annotation. For the descheduler the slot is free: it will evict this VM again, or others.",
 	}
 }
 

@@ -53,8 +53,8 @@ func slotsStuck() alert {
 				maxBy([]string{metrics.LabelScope}, metrics.SlotsLimit)),
 			"and "+on(of),
 			"("+age(maxBy(of, metrics.SlotOldestTimestamp))+" > 1800)"),
-		summary: "Stuck evictions hold all descheduler slots ({{ $labels." + metrics.LabelScope + " }}){{ with $labels." + metrics.LabelNode + " }} on {{ . }}{{ end }}",
-		description: "All slots of the descheduler are taken ({{ $labels." + metrics.LabelScope + " }}: " + theValue + "), the oldest for more than 30 minutes. " +
+		summary: "Stuck evictions hold all descheduler slots (" + the(metrics.LabelScope) + "){{ with $labels." + metrics.LabelNode + " }} on {{ . }}{{ end }}",
+		description: "All " + theValue + " slots of the descheduler are taken (" + the(metrics.LabelScope) + "), the oldest for more than 30 minutes. " +
 			"{{ with $labels." + metrics.LabelNode + " }}From {{ . }} it evicts nothing more{{ else }}It evicts nothing more, anywhere{{ end }}: " +
 			"evictions that it learned of from the pods' annotation never expire in its memory.",
 	}

@@ -19,8 +19,8 @@ func down() alert {
 		name: storeDown, severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
 		expr:    maxBy(perCluster, metrics.StoreUp) + " < 1",
 		summary: "evictrail cannot write to PostgreSQL",
-		description: "The last write to the database failed on every replica (succeeding: " + theValue + "). History stops growing; nothing is lost yet, since facts wait in the " +
-			"spool.",
+		description: theValue + " replicas of evictrail can write to the database: the last write of each failed. History stops growing; nothing is lost yet, " +
+			"since facts wait in the spool.",
 	}
 }
 
