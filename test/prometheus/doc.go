@@ -1,7 +1,6 @@
 // Package prometheus tests that the rules of package alerts mean what they say. Not by reading them: Prometheus' own parser
-// looks at every expression, its templates write every text, its engine and promtool evaluate the cases in
-// alerts/testdata, and Alertmanager's matchers read the inhibition rules. promtool is run twice: as Debian ships it, taken out
-// of its package by hack/ensure-promtool.sh, and the newest, built by test/promtool.
+// looks at every expression, its templates write every text, and promtool evaluates the cases in alerts/testdata. promtool is
+// run twice: as Debian ships it, taken out of its package by hack/ensure-promtool.sh, and the newest, built by test/promtool.
 //
 // mutation_test.go asks the cases whether they would notice: it spoils one rule at a time.
 //
