@@ -10,5 +10,5 @@
 // The files under deploy/alerts are what the command prints, and the command is the only way to write them: "make
 // generate" runs the line below, "make verify" fails where they are out of date.
 //
-//go:generate go run github.com/evictrail/evictrail/cmd/evictrail generate alerts --output-dir ../deploy/alerts
+//go:generate go run github.com/evictrail/evictrail/cmd/evictrail generate alerts --dir ../deploy/alerts
 package alerts

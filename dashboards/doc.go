@@ -11,5 +11,5 @@
 // tested in cmd/evictrail; that expressions of Prometheus parse and name metrics that exist, in test/dashboards.
 package dashboards
 
-//go:generate go run ../cmd/evictrail generate dashboards --output-dir ../deploy/dashboards
-//go:generate go run ../cmd/evictrail generate dashboards --format markdown --output-dir ../docs
+//go:generate go run ../cmd/evictrail generate dashboards --dir ../deploy/dashboards
+//go:generate go run ../cmd/evictrail generate dashboards --format markdown --dir ../docs

@@ -14,7 +14,7 @@ const markdownHead = `# Dashboards
 Made by ` + "`make generate`" + ` from the package dashboards: change it there. Each dashboard answers the question that is its title, each row the one
 above it; a panel says in its description what it shows.
 
-- **Get them**: ` + "`evictrail generate dashboards --output-dir DIR`" + ` writes JSON to import, ` + "`--format configmap`" + ` ConfigMaps for the sidecar of Grafana's
+- **Get them**: ` + "`evictrail generate dashboards --dir DIR`" + ` writes JSON to import, ` + "`--format configmap`" + ` ConfigMaps for the sidecar of Grafana's
   chart, ` + "`--format grafanadashboard`" + ` resources of the Grafana operator. ` + "`deploy/dashboards`" + ` holds the JSON, ` + "`deploy/dev`" + ` a Grafana to try it in.
 - **Data sources** are variables: a Prometheus that scrapes evictrail and runs its rules, and a Postgres for which a role like
   ` + "`evictrail_reader`" + ` is enough (` + "`evictrail schema roles`" + ` prints the SQL that makes it). Panels of Postgres read the views of schema ` + "`evictrail_v1`" + ` alone.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/evictrail/evictrail/deploy"
 )
@@ -18,8 +19,19 @@ func newGenerate() *cobra.Command {
 		Use: "generate", Short: "Write the files that evictrail needs around it", GroupID: "keep", Args: asUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newGenerateManifests(), newGenerateAlerts(), newGenerateDashboards())
+	for _, sub := range []*cobra.Command{newGenerateManifests(), newGenerateAlerts(), newGenerateDashboards()} {
+		sub.Flags().SetNormalizeFunc(oldNames)
+		cmd.AddCommand(sub)
+	}
 	return cmd
+}
+
+// oldNames understands the name that a flag had first.
+func oldNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "output-dir" {
+		name = "dir"
+	}
+	return pflag.NormalizedName(name)
 }
 
 // manifestFlags are those of "evictrail generate manifests".
@@ -39,7 +51,7 @@ of the control plane, the others are for kubectl:
 ` + manifestList() + `
 docs/audit.md says how to use them on which platform.`,
 		Example: `  evictrail generate manifests audit-policy > audit-policy.yaml
-  evictrail generate manifests --output-dir evictrail-files --ca-file ca.crt
+  evictrail generate manifests --dir evictrail-files --ca-file ca.crt
   evictrail generate manifests observer --ca-file ca.crt | kubectl apply -f -
   evictrail generate manifests observer --url https://evictrail.example:8443 --ca-file ca.crt   # evictrail outside the cluster`,
 		ValidArgsFunction: completeManifests,
@@ -52,8 +64,8 @@ docs/audit.md says how to use them on which platform.`,
 	flags.StringVar(&o.URL, "url", "", "https `URL` of evictrail, instead of a Service")
 	flags.StringVar(&f.caFile, "ca-file", "", "`file` with the CA of evictrail's certificate (PEM); without it a comment says where it belongs")
 	flags.StringVar(&o.PolicyName, "policy-name", o.PolicyName, "`name` of the ValidatingAdmissionPolicy")
-	flags.StringVar(&f.outputDir, "output-dir", "", "write a file NAME.yaml for each into this `directory` instead of printing them")
-	_ = cmd.MarkFlagDirname("output-dir")
+	flags.StringVar(&f.outputDir, "dir", "", "write a file NAME.yaml for each into this `directory` instead of printing them")
+	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }
 

@@ -55,7 +55,7 @@ A Prometheus that holds several clusters needs a label "cluster" on their series
   evictrail generate alerts --dashboard-url https://grafana.example --runbook-url https://wiki.example/evictrail
   evictrail generate alerts --format rules --job evictrail-prod > /etc/prometheus/rules/evictrail.yaml
   evictrail generate alerts --format inhibit-rules      # to be put into alertmanager.yaml
-  evictrail generate alerts --output-dir evictrail-files`,
+  evictrail generate alerts --dir evictrail-files`,
 		RunE: f.run,
 	}
 	o, flags := &f.options, cmd.Flags()
@@ -66,9 +66,9 @@ A Prometheus that holds several clusters needs a label "cluster" on their series
 	flags.StringVar(&o.RunbookURL, "runbook-url", o.RunbookURL, "`URL` below which the pages of docs/runbooks are")
 	flags.StringVar(&o.DashboardURL, "dashboard-url", "", "`URL` of Grafana; without it links begin with /d/")
 	flags.StringVar(&o.Job, "job", o.Job, "`name` of the scrape job of evictrail")
-	flags.StringVar(&f.outputDir, "output-dir", "", "write a file FORMAT.yaml for each format into this `directory` instead of printing one")
+	flags.StringVar(&f.outputDir, "dir", "", "write a file FORMAT.yaml for each format into this `directory` instead of printing one")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(alertFormats(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.MarkFlagDirname("output-dir")
+	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }
 
@@ -118,7 +118,7 @@ func (f *alertFlags) check(cmd *cobra.Command) error {
 		say("format %q: expected one of %s", f.format, strings.Join(formats, ", "))
 	}
 	if cmd.Flags().Changed("format") && f.outputDir != "" {
-		say("format names one format, output-dir writes all: give one of them")
+		say("format names one format, dir writes all: give one of them")
 	}
 	for flag, apt := range map[string]bool{
 		"name": f.format == formatPrometheusRule, "labels": f.format == formatPrometheusRule, "job": f.format != formatInhibit,

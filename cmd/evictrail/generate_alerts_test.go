@@ -77,9 +77,9 @@ func TestGenerateAlertsRefuses(t *testing.T) {
 		{"a dashboard with a query", []string{"--dashboard-url", "https://grafana.example/?orgId=1"}, "dashboard-url", true},
 		{"labels without an object", []string{"--format", "rules", "--labels", "a=b"}, "labels has no place in format rules", true},
 		{"a job without rules", []string{"--format", "inhibit-rules", "--job", "a"}, "job has no place in format inhibit-rules", true},
-		{"one format and all", []string{"--format", "rules", "--output-dir", "x"}, "give one of them", true},
+		{"one format and all", []string{"--format", "rules", "--dir", "x"}, "give one of them", true},
 		{"an argument", []string{"rules"}, "unknown command", true},
-		{"a directory that is a file", []string{"--output-dir", writeFile(t, nil)}, "make output directory: ", false},
+		{"a directory that is a file", []string{"--dir", writeFile(t, nil)}, "make output directory: ", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestGenerateAlertsRefuses(t *testing.T) {
 func TestGenerateAlertsWritesWhatIsCommitted(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new", "dir")
-	out, err := generateAlerts(t, "--output-dir", dir)
+	out, err := generateAlerts(t, "--dir", dir)
 	require.NoError(t, err)
 	var paths []string
 	for _, format := range []string{formatPrometheusRule, formatRules, formatInhibit} {

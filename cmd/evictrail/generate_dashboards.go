@@ -45,7 +45,7 @@ that may read its views (evictrail schema roles); both are chosen in the dashboa
 
 ` + dashboardList() + `
 docs/dashboards.md says what each panel shows.`,
-		Example: `  evictrail generate dashboards --output-dir dashboards          # JSON, to import or to provision
+		Example: `  evictrail generate dashboards --dir dashboards          # JSON, to import or to provision
   evictrail generate dashboards evictrail-loop > loop.json
   evictrail generate dashboards --format configmap --namespace monitoring | kubectl apply -f -
   evictrail generate dashboards --format grafanadashboard --instance dashboards=grafana | kubectl apply -f -`,
@@ -57,9 +57,9 @@ docs/dashboards.md says what each panel shows.`,
 	flags.StringVar(&f.placing.Namespace, "namespace", "", "`namespace` of ConfigMaps and GrafanaDashboards; by default where they are applied")
 	flags.StringVar(&f.placing.Folder, "folder", f.placing.Folder, "`folder` in Grafana, of ConfigMaps and GrafanaDashboards")
 	flags.StringToStringVar(&f.placing.Instances, "instance", f.placing.Instances, "`labels` of the Grafana that GrafanaDashboards are for")
-	flags.StringVar(&f.outputDir, "output-dir", "", "write a file for each into this `directory` instead of printing them")
+	flags.StringVar(&f.outputDir, "dir", "", "write a file for each into this `directory` instead of printing them")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(dashboardFormats, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.MarkFlagDirname("output-dir")
+	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }
 

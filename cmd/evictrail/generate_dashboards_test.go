@@ -111,7 +111,7 @@ func TestGenerateDashboardsRefuses(t *testing.T) {
 		{"a namespace for JSON", []string{"--namespace", "x"}, "namespace has no meaning for format json", true},
 		{"an instance for ConfigMaps", []string{"--format", "configmap", "--instance", "a=b"}, "instance has no meaning for format configmap", true},
 		{"names for the text", []string{"--format", "markdown", "evictrail-vm"}, "give no names", true},
-		{"a directory that is a file", []string{"--output-dir", writeFile(t, nil)}, "make output directory: ", false},
+		{"a directory that is a file", []string{"--dir", writeFile(t, nil)}, "make output directory: ", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestGenerateDashboardsWritesFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new", "dir")
 	for range 2 { // the second time over what is there
-		out, err := generateDashboards(t, "--output-dir", dir)
+		out, err := generateDashboards(t, "--dir", dir)
 		require.NoError(t, err)
 		var paths []string
 		for _, d := range dashboards.All() {

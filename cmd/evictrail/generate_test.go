@@ -94,7 +94,7 @@ func TestGenerateManifestsRefuses(t *testing.T) {
 		{"a URL and a Service", []string{"--url", "https://evictrail.example", "--service", "evictrail"}, "service says where a Service is", true},
 		{"a CA without a certificate", []string{"--ca-file", writeFile(t, nil)}, "CA: no certificate", true},
 		{"a CA that is not there", []string{"--ca-file", filepath.Join(t.TempDir(), "none")}, "read CA: ", false},
-		{"a directory that is a file", []string{"--output-dir", writeFile(t, nil)}, "make output directory: ", false},
+		{"a directory that is a file", []string{"--dir", writeFile(t, nil)}, "make output directory: ", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestGenerateManifestsWritesFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "new", "dir")
 	for range 2 { // the second time over what is there
-		out, err := generateManifests(t, "--output-dir", dir)
+		out, err := generateManifests(t, "--dir", dir)
 		require.NoError(t, err)
 		var paths []string
 		for _, m := range deploy.Manifests() {

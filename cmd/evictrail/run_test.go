@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail"
@@ -41,6 +42,9 @@ func TestRun(t *testing.T) {
 	first := startRun(t, args, nil)
 	require.Contains(t, first.get(t, "/metrics"), `evictrail_watch_synced{resource="virtualmachineinstances"} 1`)
 	require.Equal(t, "ok\n", first.get(t, "/livez"))
+	problems, err := promlint.New(strings.NewReader(first.get(t, "/metrics"))).Lint()
+	require.NoError(t, err)
+	require.Empty(t, problems)
 	require.Equal(t, exitFound, first.stop())
 	code, out, stderr := run(t, "evacuations", "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
