@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -36,9 +34,9 @@ func oldNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 
 // manifestFlags are those of "evictrail generate manifests".
 type manifestFlags struct {
-	options   deploy.Options
-	caFile    string
-	outputDir string
+	options deploy.Options
+	caFile  string
+	dir     string
 }
 
 func newGenerateManifests() *cobra.Command {
@@ -64,8 +62,7 @@ docs/audit.md says how to use them on which platform.`,
 	flags.StringVar(&o.URL, "url", "", "https `URL` of evictrail, instead of a Service")
 	flags.StringVar(&f.caFile, "ca-file", "", "`file` with the CA of evictrail's certificate (PEM); without it a comment says where it belongs")
 	flags.StringVar(&o.PolicyName, "policy-name", o.PolicyName, "`name` of the ValidatingAdmissionPolicy")
-	flags.StringVar(&f.outputDir, "dir", "", "write a file NAME.yaml for each into this `directory` instead of printing them")
-	_ = cmd.MarkFlagDirname("dir")
+	addDir(cmd, &f.dir, "a file NAME.yaml for each")
 	return cmd
 }
 
@@ -97,22 +94,15 @@ func (f *manifestFlags) run(cmd *cobra.Command, names []string) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	if f.outputDir != "" {
-		return f.writeFiles(names, cmd.OutOrStdout())
-	}
-	for i, name := range names {
+	var files []textFile
+	for _, name := range names {
 		text, err := deploy.YAML(name, f.options)
 		if err != nil {
 			return err
 		}
-		if i > 0 {
-			text = "---\n" + text
-		}
-		if _, err := io.WriteString(cmd.OutOrStdout(), text); err != nil {
-			return err
-		}
+		files = append(files, textFile{name + ".yaml", text})
 	}
-	return nil
+	return emit(cmd.OutOrStdout(), f.dir, files)
 }
 
 // manifestNames gives the names that were asked for, all where none was, each once.
@@ -150,25 +140,6 @@ func (f *manifestFlags) check(cmd *cobra.Command) error {
 	}
 	if err := f.options.Check(); err != nil {
 		return usagef("%w", err)
-	}
-	return nil
-}
-
-// writeFiles writes one file for each name and tells their paths. Files of that name are replaced.
-func (f *manifestFlags) writeFiles(names []string, out io.Writer) error {
-	if err := os.MkdirAll(f.outputDir, 0o750); err != nil {
-		return fmt.Errorf("make output directory: %w", err)
-	}
-	for _, name := range names {
-		text, err := deploy.YAML(name, f.options)
-		if err != nil {
-			return err
-		}
-		path := filepath.Join(f.outputDir, name+".yaml")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return fmt.Errorf("write manifest: %w", err)
-		}
-		_, _ = fmt.Fprintln(out, path)
 	}
 	return nil
 }

@@ -3,10 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,11 +31,11 @@ func alertFormats() []cobra.Completion {
 
 // alertFlags are those of "evictrail generate alerts".
 type alertFlags struct {
-	options   alerts.Options
-	name      string
-	labels    map[string]string
-	format    string
-	outputDir string
+	options alerts.Options
+	name    string
+	labels  map[string]string
+	format  string
+	dir     string
 }
 
 func newGenerateAlerts() *cobra.Command {
@@ -66,9 +63,8 @@ A Prometheus that holds several clusters needs a label "cluster" on their series
 	flags.StringVar(&o.RunbookURL, "runbook-url", o.RunbookURL, "`URL` below which the pages of docs/runbooks are")
 	flags.StringVar(&o.DashboardURL, "dashboard-url", "", "`URL` of Grafana; without it links begin with /d/")
 	flags.StringVar(&o.Job, "job", o.Job, "`name` of the scrape job of evictrail")
-	flags.StringVar(&f.outputDir, "dir", "", "write a file FORMAT.yaml for each format into this `directory` instead of printing one")
+	addDir(cmd, &f.dir, "a file FORMAT.yaml for each format")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(alertFormats(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }
 
@@ -86,15 +82,19 @@ func (f *alertFlags) run(cmd *cobra.Command, _ []string) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	if f.outputDir != "" {
-		return f.writeFiles(cmd.OutOrStdout())
+	formats := []string{f.format}
+	if f.dir != "" {
+		formats = []string{formatPrometheusRule, formatRules, formatInhibit}
 	}
-	text, err := f.text(f.format)
-	if err != nil {
-		return err
+	var files []textFile
+	for _, format := range formats {
+		text, err := f.text(format)
+		if err != nil {
+			return err
+		}
+		files = append(files, textFile{format + ".yaml", text})
 	}
-	_, err = io.WriteString(cmd.OutOrStdout(), text)
-	return err
+	return emit(cmd.OutOrStdout(), f.dir, files)
 }
 
 // text gives the alerts in one of the formats.
@@ -117,7 +117,7 @@ func (f *alertFlags) check(cmd *cobra.Command) error {
 	if !slices.Contains(formats, f.format) {
 		say("format %q: expected one of %s", f.format, strings.Join(formats, ", "))
 	}
-	if cmd.Flags().Changed("format") && f.outputDir != "" {
+	if cmd.Flags().Changed("format") && f.dir != "" {
 		say("format names one format, dir writes all: give one of them")
 	}
 	for flag, apt := range map[string]bool{
@@ -164,23 +164,4 @@ func webAddress(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.RawQuery == "" && u.Fragment == "" &&
 		!strings.Contains(text, "{{")
-}
-
-// writeFiles writes one file for each format and tells their paths. Files of that name are replaced.
-func (f *alertFlags) writeFiles(out io.Writer) error {
-	if err := os.MkdirAll(f.outputDir, 0o750); err != nil {
-		return fmt.Errorf("make output directory: %w", err)
-	}
-	for _, format := range []string{formatPrometheusRule, formatRules, formatInhibit} {
-		text, err := f.text(format)
-		if err != nil {
-			return err
-		}
-		path := filepath.Join(f.outputDir, format+".yaml")
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return fmt.Errorf("write alerts: %w", err)
-		}
-		_, _ = fmt.Fprintln(out, path)
-	}
-	return nil
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,13 +12,7 @@ import (
 // generateAlerts runs "generate alerts" with these arguments.
 func generateAlerts(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	var out bytes.Buffer
-	cmd := newGenerate()
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(append([]string{"alerts"}, args...))
-	cmd.SetOut(&out)
-	err := cmd.ExecuteContext(t.Context())
-	return out.String(), err
+	return generate(t, append([]string{"alerts"}, args...)...)
 }
 
 func TestGenerateAlertsPrints(t *testing.T) {
@@ -61,12 +53,7 @@ func TestGenerateAlertsPrints(t *testing.T) {
 
 func TestGenerateAlertsRefuses(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name  string
-		args  []string
-		says  string
-		usage bool
-	}{
+	refuses(t, "alerts", []refusal{
 		{"an unknown format", []string{"--format", "json"}, `format "json": expected one of prometheusrule, rules, inhibit-rules`, true},
 		{"a bad name", []string{"--name", "No"}, `name "No"`, true},
 		{"a bad namespace", []string{"--namespace", "a.b"}, `namespace "a.b"`, true},
@@ -80,17 +67,7 @@ func TestGenerateAlertsRefuses(t *testing.T) {
 		{"one format and all", []string{"--format", "rules", "--dir", "x"}, "give one of them", true},
 		{"an argument", []string{"rules"}, "unknown command", true},
 		{"a directory that is a file", []string{"--dir", writeFile(t, nil)}, "make output directory: ", false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			out, err := generateAlerts(t, tt.args...)
-			require.ErrorContains(t, err, tt.says)
-			var usage *usageError
-			require.Equal(t, tt.usage, errors.As(err, &usage))
-			require.Empty(t, out)
-		})
-	}
+	})
 }
 
 // TestGenerateAlertsWritesWhatIsCommitted also holds the files under deploy/alerts.

@@ -2,9 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -31,9 +28,9 @@ var dashboardFormats = []cobra.Completion{
 
 // dashboardFlags are those of "evictrail generate dashboards".
 type dashboardFlags struct {
-	format    string
-	placing   dashboards.Placing
-	outputDir string
+	format  string
+	placing dashboards.Placing
+	dir     string
 }
 
 func newGenerateDashboards() *cobra.Command {
@@ -57,9 +54,8 @@ docs/dashboards.md says what each panel shows.`,
 	flags.StringVar(&f.placing.Namespace, "namespace", "", "`namespace` of ConfigMaps and GrafanaDashboards; by default where they are applied")
 	flags.StringVar(&f.placing.Folder, "folder", f.placing.Folder, "`folder` in Grafana, of ConfigMaps and GrafanaDashboards")
 	flags.StringToStringVar(&f.placing.Instances, "instance", f.placing.Instances, "`labels` of the Grafana that GrafanaDashboards are for")
-	flags.StringVar(&f.outputDir, "dir", "", "write a file for each into this `directory` instead of printing them")
+	addDir(cmd, &f.dir, "a file for each")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(dashboardFormats, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.MarkFlagDirname("dir")
 	return cmd
 }
 
@@ -91,18 +87,7 @@ func (f *dashboardFlags) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	if f.outputDir != "" {
-		return f.write(files, cmd.OutOrStdout())
-	}
-	for i, file := range files {
-		if i > 0 && strings.HasSuffix(file.name, ".yaml") {
-			file.text = "---\n" + file.text
-		}
-		if _, err := io.WriteString(cmd.OutOrStdout(), file.text); err != nil {
-			return err
-		}
-	}
-	return nil
+	return emit(cmd.OutOrStdout(), f.dir, files)
 }
 
 // check says what cannot be.
@@ -137,9 +122,6 @@ func dashboardNames() []string {
 	}
 	return out
 }
-
-// textFile is a file to write or print.
-type textFile struct{ name, text string }
 
 // files gives the named dashboards in the chosen format, all where none was named, in the order of dashboards.All.
 func (f *dashboardFlags) files(names []string) ([]textFile, error) {
@@ -179,19 +161,4 @@ func (f *dashboardFlags) file(d dashboards.Dashboard) (textFile, error) {
 		return textFile{}, fmt.Errorf("encode %s %s: %w", f.format, d.UID, err)
 	}
 	return textFile{d.UID + ".yaml", string(text)}, nil
-}
-
-// write writes the files and tells their paths. Files of that name are replaced.
-func (f *dashboardFlags) write(files []textFile, out io.Writer) error {
-	if err := os.MkdirAll(f.outputDir, 0o750); err != nil {
-		return fmt.Errorf("make output directory: %w", err)
-	}
-	for _, file := range files {
-		path := filepath.Join(f.outputDir, file.name)
-		if err := os.WriteFile(path, []byte(file.text), 0o644); err != nil {
-			return fmt.Errorf("write dashboard: %w", err)
-		}
-		_, _ = fmt.Fprintln(out, path)
-	}
-	return nil
 }

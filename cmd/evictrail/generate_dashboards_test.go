@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,13 +16,7 @@ import (
 // generateDashboards runs "generate dashboards" with these arguments.
 func generateDashboards(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	var out bytes.Buffer
-	cmd := newGenerate()
-	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(append([]string{"dashboards"}, args...))
-	cmd.SetOut(&out)
-	err := cmd.ExecuteContext(t.Context())
-	return out.String(), err
+	return generate(t, append([]string{"dashboards"}, args...)...)
 }
 
 func TestGenerateDashboardsPrintsJSON(t *testing.T) {
@@ -100,29 +92,14 @@ func TestGenerateDashboardsMakesGrafanaDashboards(t *testing.T) {
 
 func TestGenerateDashboardsRefuses(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name  string
-		args  []string
-		says  string
-		usage bool
-	}{
+	refuses(t, "dashboards", []refusal{
 		{"an unknown name", []string{"loop"}, `dashboard "loop": expected one of evictrail-overview, evictrail-loop`, true},
 		{"an unknown format", []string{"--format", "yaml"}, `format "yaml": expected one of json, configmap, grafanadashboard, markdown`, true},
 		{"a namespace for JSON", []string{"--namespace", "x"}, "namespace has no meaning for format json", true},
 		{"an instance for ConfigMaps", []string{"--format", "configmap", "--instance", "a=b"}, "instance has no meaning for format configmap", true},
 		{"names for the text", []string{"--format", "markdown", "evictrail-vm"}, "give no names", true},
 		{"a directory that is a file", []string{"--dir", writeFile(t, nil)}, "make output directory: ", false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			out, err := generateDashboards(t, tt.args...)
-			require.ErrorContains(t, err, tt.says)
-			var usage *usageError
-			require.Equal(t, tt.usage, errors.As(err, &usage))
-			require.Empty(t, out)
-		})
-	}
+	})
 }
 
 func TestGenerateDashboardsWritesFiles(t *testing.T) {

@@ -16,16 +16,45 @@ import (
 	"github.com/evictrail/evictrail/deploy"
 )
 
-// generateManifests runs "generate manifests" with these arguments.
-func generateManifests(t *testing.T, args ...string) (string, error) {
+// generate runs "generate" with these arguments.
+func generate(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := newGenerate()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs(append([]string{"manifests"}, args...))
+	cmd.SetArgs(args)
 	cmd.SetOut(&out)
 	err := cmd.ExecuteContext(t.Context())
 	return out.String(), err
+}
+
+// generateManifests runs "generate manifests" with these arguments.
+func generateManifests(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	return generate(t, append([]string{"manifests"}, args...)...)
+}
+
+// refusal is a command line that "generate" refuses.
+type refusal struct {
+	name  string
+	args  []string
+	says  string
+	usage bool
+}
+
+// refuses runs what a subcommand of "generate" must refuse, and wants it to say why and print nothing.
+func refuses(t *testing.T, command string, tests []refusal) {
+	t.Helper()
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := generate(t, append([]string{command}, tt.args...)...)
+			require.ErrorContains(t, err, tt.says)
+			var usage *usageError
+			require.Equal(t, tt.usage, errors.As(err, &usage))
+			require.Empty(t, out)
+		})
+	}
 }
 
 func writeFile(t *testing.T, text []byte) string {
@@ -83,29 +112,14 @@ func TestGenerateManifestsPrints(t *testing.T) {
 
 func TestGenerateManifestsRefuses(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name  string
-		args  []string
-		says  string
-		usage bool
-	}{
+	refuses(t, "manifests", []refusal{
 		{"an unknown name", []string{"observer", "webhook"}, `manifest "webhook": expected one of audit-policy, audit-webhook, observer, eviction-reason`, true},
 		{"a bad namespace", []string{"--namespace", "No"}, `namespace "No"`, true},
 		{"a URL and a Service", []string{"--url", "https://evictrail.example", "--service", "evictrail"}, "service says where a Service is", true},
 		{"a CA without a certificate", []string{"--ca-file", writeFile(t, nil)}, "CA: no certificate", true},
 		{"a CA that is not there", []string{"--ca-file", filepath.Join(t.TempDir(), "none")}, "read CA: ", false},
 		{"a directory that is a file", []string{"--dir", writeFile(t, nil)}, "make output directory: ", false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			out, err := generateManifests(t, tt.args...)
-			require.ErrorContains(t, err, tt.says)
-			var usage *usageError
-			require.Equal(t, tt.usage, errors.As(err, &usage))
-			require.Empty(t, out)
-		})
-	}
+	})
 }
 
 func TestGenerateManifestsWritesFiles(t *testing.T) {

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// textFile is a file that "generate" writes or prints.
+type textFile struct{ name, text string }
+
+// addDir adds the flag that says where the files are written; each says what.
+func addDir(cmd *cobra.Command, dir *string, each string) {
+	cmd.Flags().StringVar(dir, "dir", "", "write "+each+" into this `directory` instead of printing")
+	_ = cmd.MarkFlagDirname("dir")
+}
+
+// emit prints files, YAML as documents, or writes them into a directory where one is named and tells their paths. Files of
+// the same names are replaced.
+func emit(out io.Writer, dir string, files []textFile) error {
+	if dir != "" {
+		return writeFiles(out, dir, files)
+	}
+	for i, f := range files {
+		if i > 0 && strings.HasSuffix(f.name, ".yaml") {
+			f.text = "---\n" + f.text
+		}
+		if _, err := io.WriteString(out, f.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFiles(out io.Writer, dir string, files []textFile) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("make output directory: %w", err)
+	}
+	for _, f := range files {
+		path := filepath.Join(dir, f.name)
+		if err := os.WriteFile(path, []byte(f.text), 0o644); err != nil {
+			return fmt.Errorf("write %s: %w", f.name, err)
+		}
+		_, _ = fmt.Fprintln(out, path)
+	}
+	return nil
+}
