@@ -136,10 +136,10 @@ WITH evacuated AS (
     AND NOT dry_run
     AND $__timeFilter(requested_at)
 ), seen_begins AS (
-  SELECT evacuation_id, vm, failed_attempts, requester_class, until, marked_at AS at, 0 AS turn, 'annotation not there' AS state
+  SELECT evacuation_id, vm, failed_attempts, until, marked_at AS at, 0 AS turn, 'annotation not there' AS state
   FROM evacuated
   UNION ALL
-  SELECT s.evacuation_id, s.vm, s.failed_attempts, s.requester_class, s.until, greatest(e.at, s.marked_at), 1,
+  SELECT s.evacuation_id, s.vm, s.failed_attempts, s.until, greatest(e.at, s.marked_at), 1,
     CASE e.kind WHEN 'annotation_set' THEN 'annotation there' ELSE 'annotation not there' END
   FROM evacuated AS s
   JOIN evictrail_v1.events AS e ON e.cluster = s.cluster AND e.namespace = s.namespace AND e.vmi = s.vmi
@@ -147,19 +147,17 @@ WITH evacuated AS (
     AND e.kind IN ('annotation_set', 'annotation_cleared')
     AND e.at BETWEEN s.marked_at - interval '1 minute' AND s.until
 ), seen AS (
-  SELECT vm, failed_attempts, requester_class, at AS from_at, least(lead(at) OVER (PARTITION BY evacuation_id ORDER BY at, turn), until) AS to_at, state
+  SELECT vm, failed_attempts, at AS from_at, least(lead(at) OVER (PARTITION BY evacuation_id ORDER BY at, turn), until) AS to_at, state
   FROM seen_begins
 ), changes AS (
   SELECT greatest(from_at, $__timeFrom()) AS at, 1 AS change
   FROM seen
   WHERE state = 'annotation there'
-    AND requester_class = 'descheduler'
     AND to_at > $__timeFrom()
   UNION ALL
   SELECT to_at, -1
   FROM seen
   WHERE state = 'annotation there'
-    AND requester_class = 'descheduler'
     AND to_at > $__timeFrom()
   UNION ALL
   SELECT $__timeFrom()::timestamptz, 0
@@ -209,7 +207,7 @@ LIMIT 5000`
 func twoLanes() cog.Builder[dashboard.Panel] {
 	return lanes("The stuck VM above, those moved in its place below",
 		"A: each VM of this node whose evacuation has failed, attempt by attempt. B: every other VM that the descheduler evicted from here, and what it asked in vain. "+
-			"C: its evictions from this node that bear the annotation by which it counts them, against its limit for a node. D: whether the stuck VM bears it. "+
+			"C: the VMs of this node that bear the annotation by which the descheduler counts evictions, whoever asked, against its limit for a node. D: whether the stuck VM bears it. "+
 			"Red bars that repeat in A while purple ones march on in B are a dual retry loop; where D is red meanwhile the descheduler has lost track of the stuck VM, where it is not, C shows the free slot by which it goes on.",
 		paint{"fails|not there|vmi_gone", colourBad}, paint{"succeeds|^moved", colourGood}, paint{"pending|^backoff|^waits|refused|full|cancelled|aborted", colourBlocked},
 		paint{"descheduler|asked again", colourDescheduler}, paint{"migrates|runs", "#CA95E5"}, paint{"annotation there", colourCooling}, paint{".", colourCalm}).
@@ -329,14 +327,14 @@ SELECT
   END AS who_frees_it
 FROM evictrail_v1.evacuations
 WHERE ` + ofCluster + `
-  AND requester_class = 'descheduler'
+  AND (requester_class = 'descheduler' OR in_progress IS NOT NULL)
   AND marked_at <= $__timeTo()
   AND coalesce(ended_at, 'infinity') > $__timeTo()
 ORDER BY ` + ofNode + ` DESC, marked_at
 LIMIT 100`
 
 func slotHolders() cog.Builder[dashboard.Panel] {
-	return rows("Evictions that are not over at the end of the time range", "Each takes a slot of the descheduler, of its node and in total, until its annotation goes. This node stands first.").
+	return rows("Evictions that are not over at the end of the time range", "Each takes a slot of the descheduler, of its node and in total, whoever asked for it, until its annotation goes. This node stands first.").
 		Unit(units.NoUnit).WithTarget(sql("A", formatTable, slotHoldersSQL)).OverrideByName("age", column(units.Seconds)).OverrideByName("who_frees_it", wrapped(320)).
 		Span(16).Height(8)
 }
