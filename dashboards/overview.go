@@ -244,6 +244,15 @@ func nodeStates() cog.Builder[dashboard.Panel] {
 		Height(9)
 }
 
+// ofMoves chooses migrations that ended and whose both nodes are known.
+const ofMoves = ofCluster + `
+  AND ` + ofNamespaces + `
+  AND ` + ofCauses + `
+  AND outcome IS NOT NULL
+  AND source_node IS NOT NULL
+  AND target_node IS NOT NULL
+  AND $__timeFilter(created_at)`
+
 // Each end of an edge must be a node, else Grafana draws nothing: both queries choose the same migrations, and there is room for more
 // nodes than edges can have ends.
 const graphNodesSQL = `
@@ -257,23 +266,11 @@ SELECT
 FROM (
   SELECT source_node AS node, (outcome = 'succeeded')::int AS gone, 0 AS come, (outcome = 'succeeded')::int AS ok, (outcome = 'failed')::int AS bad
   FROM evictrail_v1.migrations
-  WHERE ` + ofCluster + `
-    AND ` + ofNamespaces + `
-    AND ` + ofCauses + `
-    AND outcome IS NOT NULL
-    AND source_node IS NOT NULL
-    AND target_node IS NOT NULL
-    AND $__timeFilter(created_at)
+  WHERE ` + ofMoves + `
   UNION ALL
   SELECT target_node, 0, (outcome = 'succeeded')::int, 0, 0
   FROM evictrail_v1.migrations
-  WHERE ` + ofCluster + `
-    AND ` + ofNamespaces + `
-    AND ` + ofCauses + `
-    AND outcome IS NOT NULL
-    AND source_node IS NOT NULL
-    AND target_node IS NOT NULL
-    AND $__timeFilter(created_at)
+  WHERE ` + ofMoves + `
 ) AS ends
 GROUP BY node
 ORDER BY node
@@ -289,13 +286,7 @@ SELECT
   least(1 + count(*) FILTER (WHERE outcome = 'succeeded'), 12)::float8 AS thickness,
   CASE WHEN bool_or(outcome = 'failed') THEN '` + colourBad + `' WHEN bool_or(outcome = 'succeeded') THEN '` + colourGood + `' ELSE '` + colourBlocked + `' END AS color
 FROM evictrail_v1.migrations
-WHERE ` + ofCluster + `
-  AND ` + ofNamespaces + `
-  AND ` + ofCauses + `
-  AND outcome IS NOT NULL
-  AND source_node IS NOT NULL
-  AND target_node IS NOT NULL
-  AND $__timeFilter(created_at)
+WHERE ` + ofMoves + `
 GROUP BY source_node, target_node
 ORDER BY count(*) DESC, 1
 LIMIT 300`
