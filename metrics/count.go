@@ -46,24 +46,24 @@ func (m *Metrics) Count(n trail.News, now time.Time) {
 	m.facts(n, now)
 	for _, t := range n.Requests {
 		r := t.Row
-		l.post("request ", t.ID, t.Change, t.Began() && !r.DryRun, r.RequestedAt, now, func() { m.request(r) })
+		l.post("request ", t.ID, t.Instead, t.Change, t.Began() && !r.DryRun, r.RequestedAt, now, func() { m.request(r) })
 	}
 	for _, t := range n.Evacuations {
 		e := t.Row
-		l.post("marked ", t.ID, t.Change, t.Began(), e.MarkedAt, now, func() { m.marked(e) })
-		l.post("ended ", t.ID, t.Change, t.Ended(string(e.Outcome)), e.EndedAt, now, func() { m.evacuated(e) })
+		l.post("marked ", t.ID, t.Instead, t.Change, t.Began(), e.MarkedAt, now, func() { m.marked(e) })
+		l.post("ended ", t.ID, t.Instead, t.Change, t.Ended(string(e.Outcome)), e.EndedAt, now, func() { m.evacuated(e) })
 	}
 	for _, t := range n.Migrations {
 		x := t.Row
-		l.post("migration ", t.ID, t.Change, t.Ended(string(x.Outcome)), x.FinishedAt, now, func() { m.migrated(x) })
+		l.post("migration ", t.ID, t.Instead, t.Change, t.Ended(string(x.Outcome)), x.FinishedAt, now, func() { m.migrated(x) })
 	}
 	for _, t := range n.Decisions {
 		d := t.Row
-		l.post("decision ", t.ID, t.Change, t.Began(), d.DecidedAt, now, func() { m.decided(d) })
+		l.post("decision ", t.ID, t.Instead, t.Change, t.Began(), d.DecidedAt, now, func() { m.decided(d) })
 	}
 	for _, t := range n.Loops {
 		k := t.Row.Kind
-		l.post("loop ", t.ID, t.Change, t.Began(), t.Row.OpenedAt, now, func() { m.loops.WithLabelValues(string(k)).Inc() })
+		l.post("loop ", t.ID, t.Instead, t.Change, t.Began(), t.Row.OpenedAt, now, func() { m.loops.WithLabelValues(string(k)).Inc() })
 	}
 	l.settle(now)
 }
@@ -75,9 +75,14 @@ func (m *Metrics) CountRest() {
 	m.ledger.settle(time.Time{})
 }
 
-// post notes a thing to count where it is new, puts right what was noted of it, and forgets it where it is told no more.
-func (l *ledger) post(what, id string, change trail.Change, isNew bool, at, now time.Time, count func()) {
+// post notes a thing to count where it is new, puts right what was noted of it, also under another ID before, and forgets it
+// where it is told no more. What was told under another ID and is not noted here was counted, or another replica will.
+func (l *ledger) post(what, id, instead string, change trail.Change, isNew bool, at, now time.Time, count func()) {
 	key := what + id
+	if e, noted := l.entries[what+instead]; noted && instead != "" {
+		delete(l.entries, what+instead)
+		l.entries[key] = e
+	}
 	e, noted := l.entries[key]
 	switch {
 	case change == trail.ChangeGone:

@@ -83,13 +83,22 @@ func TestWhatIsTakenBackIsNotCounted(t *testing.T) {
 			RequestedAt: start, RequesterClass: class, Answer: trail.AnswerMarked,
 		}}}}
 	}
-	c.after(0, mark("seen by the observer", trail.ChangeNew, trail.RequesterUnknown))
-	both := mark("seen by the observer", trail.ChangeGone, "")
-	both.Add(mark("seen by both", trail.ChangeNew, trail.RequesterKubectl))
-	c.after(time.Second, both)
+	c.after(0, mark("refuted", trail.ChangeNew, trail.RequesterUnknown))
+	c.after(time.Second, mark("refuted", trail.ChangeGone, ""))
 	c.CountRest()
-	require.InDelta(t, 1, c.value(t, metrics.EvictionRequestsTotal), 0)
-	require.InDelta(t, 1, c.value(t, metrics.EvictionRequestsTotal, "kubectl", "marked"), 0)
+	require.Zero(t, c.value(t, metrics.EvictionRequestsTotal))
+
+	here, there := newCounting(), newCounting()
+	here.after(0, mark("seen in the audit log", trail.ChangeNew, trail.RequesterUnknown))
+	both := mark("seen by the observer, too", trail.ChangeNew, trail.RequesterKubectl)
+	both.Requests[0].Instead = "seen in the audit log"
+	here.after(time.Second, both)
+	there.after(time.Second, both)
+	here.CountRest()
+	there.CountRest()
+	require.InDelta(t, 1, here.value(t, metrics.EvictionRequestsTotal), 0)
+	require.InDelta(t, 1, here.value(t, metrics.EvictionRequestsTotal, "kubectl", "marked"), 0)
+	require.Zero(t, there.value(t, metrics.EvictionRequestsTotal), "the replica that noted it first counts it")
 }
 
 func TestHistoryIsNotCounted(t *testing.T) {

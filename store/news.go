@@ -22,8 +22,15 @@ func (t *tables) tell(d *diff, news *trail.News) {
 	}
 }
 
-// told gives the rows that changed, each once, with what became of them.
-func told[Row, R any](d *diff, rows []any, of func(Row) (string, R)) []trail.Told[R] {
+// told gives the rows that changed, each once, with what became of them. A row that came where another of the same subject went
+// is taken for the same told anew: a request that the audit log names, once only its mark told of it.
+func told[Row interface{ subject() string }, R any](d *diff, rows []any, of func(Row) (string, R)) []trail.Told[R] {
+	gone := map[string][]changedRow{}
+	for _, changes := range d.rows {
+		if len(changes) == 1 && changes[0].Gone {
+			gone[changes[0].Subject] = append(gone[changes[0].Subject], changes[0])
+		}
+	}
 	out := make([]trail.Told[R], 0, len(d.rows))
 	for _, row := range rows {
 		id, r := of(row.(Row))
@@ -37,11 +44,15 @@ func told[Row, R any](d *diff, rows []any, of func(Row) (string, R)) []trail.Tol
 				t.Change, t.Was = trail.ChangeOther, known(c.Ended)
 			}
 		}
+		if before := gone[row.(Row).subject()]; t.Change == trail.ChangeNew && len(before) > 0 {
+			t.Instead, t.Was = before[0].Key, known(before[0].Ended)
+			gone[row.(Row).subject()] = before[1:]
+		}
 		out = append(out, t)
 	}
-	for id, changes := range d.rows {
-		if len(changes) == 1 && changes[0].Gone {
-			out = append(out, trail.Told[R]{ID: id, Change: trail.ChangeGone})
+	for _, left := range gone {
+		for _, c := range left {
+			out = append(out, trail.Told[R]{ID: c.Key, Change: trail.ChangeGone})
 		}
 	}
 	return out

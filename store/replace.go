@@ -18,6 +18,8 @@ type owned struct {
 	Subject string `json:"subject"`
 }
 
+func (o owned) subject() string { return o.Subject }
+
 // table is a table of derived rows.
 type table struct {
 	name, key string

@@ -52,6 +52,7 @@ type diff struct {
 // changedRow is a row that went or came, as far as it matters to others.
 type changedRow struct {
 	Key     string     `db:"key"`
+	Subject string     `db:"subject"`
 	Node    *string    `db:"node"`
 	Matters *string    `db:"matters"`
 	From    *time.Time `db:"slot_from"`
@@ -75,7 +76,7 @@ func (d *diff) columns() string {
 	if d.of.ended != "" {
 		ended = d.of.ended
 	}
-	return fmt.Sprintf("t.%s::text AS key, %s AS node, %s AS matters, %s, %s AS ended", d.of.key, node, matters, slot, ended)
+	return fmt.Sprintf("t.%s::text AS key, t.subject, %s AS node, %s AS matters, %s, %s AS ended", d.of.key, node, matters, slot, ended)
 }
 
 // went and came collect the rows that a statement took away, and those that it wrote.

@@ -13,10 +13,11 @@ type News struct {
 
 // Told is a derived row as it is told from now on.
 type Told[R any] struct {
-	ID     string
-	Change Change
-	Row    R      // as it stands; nothing where it is gone
-	Was    string // how it had ended before; empty where it had not, or was not told
+	ID      string
+	Change  Change
+	Row     R      // as it stands; nothing where it is gone
+	Was     string // how it had ended before; empty where it had not, or was not told
+	Instead string // the ID under which the same was told before; empty where it was not, or under this one
 }
 
 // Change is what became of a derived row.
@@ -29,8 +30,8 @@ const (
 	ChangeGone                // it is told no more
 )
 
-// Began tells whether the row was not told before.
-func (t Told[R]) Began() bool { return t.Change == ChangeNew }
+// Began tells whether what the row is about was not told before.
+func (t Told[R]) Began() bool { return t.Change == ChangeNew && t.Instead == "" }
 
 // Ended tells whether the row has an end that it had not before.
 func (t Told[R]) Ended(how string) bool { return t.Change != ChangeGone && t.Was == "" && how != "" }

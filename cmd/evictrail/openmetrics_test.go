@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail"
 	"github.com/evictrail/evictrail/collector/recording"
@@ -97,6 +99,44 @@ func TestCounters(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestReplicasCountOnce plays a recording twice at the same time into one database: what both count together is what happened.
+func TestReplicasCountOnce(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rec, err := recording.Open(evictrail.Recordings(), name, nil)
+			require.NoError(t, err)
+			url, dir := storetest.NewURL(t), t.TempDir()
+			var replicas errgroup.Group
+			for _, replica := range []string{"a", "b"} {
+				replicas.Go(func() error {
+					code, _, stderr := run(t, "play", filepath.Join("../../testdata/recordings", name), "--database-url", url, "--metrics-out", filepath.Join(dir, replica))
+					if code != exitFound {
+						return errors.New(stderr)
+					}
+					return nil
+				})
+			}
+			require.NoError(t, replicas.Wait())
+			for metric, query := range countedQueries {
+				want, got := 0., 0.
+				for _, r := range rows[counted](t, url, strings.ReplaceAll(query, "BEGAN", "'"+rec.Start().Format(time.RFC3339Nano)+"'")) {
+					want += r.Value
+				}
+				for _, replica := range []string{"a", "b"} {
+					for s, v := range lastSamples(t, filepath.Join(dir, replica)) {
+						if strings.HasPrefix(s, metric+"{") && !strings.Contains(s, `stage="observed"`) && !strings.Contains(s, `stage="deduplicated"`) {
+							got += v
+						}
+					}
+				}
+				require.InDelta(t, want, got, 0, metric)
+			}
+		})
 	}
 }
 

@@ -55,7 +55,7 @@ const ofOthers = "the metrics are others' and are not in a recording's file"
 
 // TestPanelsOnPrometheus runs every expression of every panel on a real Prometheus that has the metrics of a recording, and
 // what the rules made of them.
-func TestPanelsOnPrometheus(t *testing.T) {
+func TestPanelsOnPrometheus(t *testing.T) { //nolint:tparallel // the group ends when those in it, which are parallel, have
 	t.Parallel()
 	all, err := dashboards.Queries()
 	require.NoError(t, err)
