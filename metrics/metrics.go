@@ -32,10 +32,10 @@ type Metrics struct {
 	ledger          *ledger
 	countsBlocks    atomic.Bool            // the descheduler counts blocks itself, and its counters are read
 	seriesDropped   *prometheus.CounterVec // metric
-	partitionsAhead prometheus.Gauge       // seconds
-	strayRows       prometheus.Gauge
-	schema          prometheus.Gauge
-	schemaExpected  prometheus.Gauge
+	partitionsAhead *prometheus.GaugeVec   // no label, like the three below, so that they are absent until they are known; seconds
+	strayRows       *prometheus.GaugeVec
+	schema          *prometheus.GaugeVec
+	schemaExpected  *prometheus.GaugeVec
 	state           *stateGauges
 
 	// What evictrail tells of itself: set where it happens.
@@ -76,8 +76,8 @@ func New(reg prometheus.Registerer) *Metrics {
 		decisions: f.counters(CooldownDecisionsTotal), cooldowns: f.histograms(EffectiveCooldownSeconds), blocks: f.counters(EvictionBlocksTotal),
 		loops: f.counters(LoopsTotal), commitLag: f.histograms(CommitLagSeconds), recovered: f.counters(WatchRelistRecoveredTotal),
 		unrecoverable: f.counters(WatchRelistUnrecoverableTotal), ledger: newLedger(), seriesDropped: f.counters(SeriesDroppedTotal),
-		partitionsAhead: f.gauge(PartitionAheadSeconds), strayRows: f.gauge(DefaultPartitionRows),
-		schema: f.gauge(SchemaVersion), schemaExpected: f.gauge(SchemaVersionExpected),
+		partitionsAhead: f.gauges(PartitionAheadSeconds), strayRows: f.gauges(DefaultPartitionRows),
+		schema: f.gauges(SchemaVersion), schemaExpected: f.gauges(SchemaVersionExpected),
 		state: newStateGauges(),
 
 		Facts: f.counters(FactsTotal), Lost: f.counters(EventsLostTotal), SpoolBytes: f.gauge(SpoolBytes), SpoolCapacity: f.gauge(SpoolCapacityBytes),

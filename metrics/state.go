@@ -208,10 +208,10 @@ func truth(b bool) float64 {
 
 // SetUpkeep shows how the database is kept. Now is the time for which partitions are needed.
 func (m *Metrics) SetUpkeep(u trail.Upkeep, now time.Time) {
-	m.partitionsAhead.Set(max(u.PartitionsUntil.Sub(now), 0).Seconds())
-	m.strayRows.Set(float64(u.StrayRows))
-	m.schema.Set(float64(u.Schema))
-	m.schemaExpected.Set(float64(u.SchemaExpected))
+	m.partitionsAhead.WithLabelValues().Set(max(u.PartitionsUntil.Sub(now), 0).Seconds())
+	m.strayRows.WithLabelValues().Set(float64(u.StrayRows))
+	m.schema.WithLabelValues().Set(float64(u.Schema))
+	m.schemaExpected.WithLabelValues().Set(float64(u.SchemaExpected))
 	m.ClockSkew.WithLabelValues(PeerPostgres).Set(u.ClockSkew.Seconds())
 	m.StorePool.WithLabelValues(ConnectionsUsed).Set(float64(u.ConnectionsUsed))
 	m.StorePool.WithLabelValues(ConnectionsIdle).Set(float64(u.ConnectionsIdle))

@@ -1,24 +1,15 @@
 package played_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql"
-	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
-	"github.com/prometheus/prometheus/storage"
-	"github.com/prometheus/prometheus/tsdb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -104,60 +95,19 @@ func print(table map[string]map[string]string) string {
 // firing and pending: by its name, severity and what it is about. What the rules recorded goes to the metrics.
 func evaluate(t *testing.T, i incident) (fired, pending map[string]int) {
 	t.Helper()
-	quiet := slog.New(slog.DiscardHandler)
-	open := func(dir string) *tsdb.DB {
-		options := tsdb.DefaultOptions()
-		options.RetentionDuration = 0
-		db, err := tsdb.Open(dir, quiet, nil, options, nil)
-		require.NoError(t, err)
-		return db
-	}
-	scraped, recorded := open(i.blocks), open(t.TempDir())
-	defer func() { require.NoError(t, errors.Join(scraped.Close(), recorded.Close())) }()
-	both := storage.NewFanout(quiet, recorded, scraped)
-	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 10_000_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute})
-	manager := rules.NewManager(&rules.ManagerOptions{
-		QueryFunc: rules.EngineQueryFunc(engine, both), Appendable: recorded, Queryable: both, Context: t.Context(), Logger: quiet,
-		NotifyFunc: func(context.Context, string, ...*rules.Alert) {}, Parser: parser.NewParser(parser.Options{}),
-	})
-	file := filepath.Join(root, "deploy/alerts/rules.yaml")
-	groups, errs := manager.LoadGroups(step, labels.EmptyLabels(), "", nil, false, file)
-	require.Empty(t, errs)
-	order := slices.SortedFunc(maps.Values(groups), func(a, b *rules.Group) int { // what is recorded comes first
-		return strings.Compare(strings.Replace(a.Name(), "recording", "", 1), strings.Replace(b.Name(), "recording", "", 1))
-	})
-	for _, g := range order {
-		for _, r := range g.AlertingRules() {
-			r.SetRestored(true) // there was nothing before: ALERTS are written from the first evaluation on
-		}
-	}
+	scraped := openData(t, i.blocks)
+	defer func() { require.NoError(t, scraped.Close()) }()
+	r := loadRules(t, scraped)
 	fired, pending = map[string]int{}, map[string]int{}
 	for at := i.from; !at.After(i.to); at = at.Add(step) {
-		for _, g := range order {
-			g.Eval(t.Context(), at)
-			for _, r := range g.Rules() {
-				require.NoError(t, r.LastError(), "%s at %s", r.Name(), at)
-			}
-			for _, r := range g.AlertingRules() {
-				r.ForEachActiveAlert(func(a *rules.Alert) {
-					if a.State == rules.StateFiring {
-						fired[about(a)]++
-					} else {
-						pending[about(a)]++
-					}
-				})
+		for _, a := range r.at(t, at) {
+			if a.State == rules.StateFiring {
+				fired[about(a)]++
+			} else {
+				pending[about(a)]++
 			}
 		}
 	}
-	require.NoError(t, recorded.Snapshot(i.blocks, true))
+	require.NoError(t, r.recorded.Snapshot(i.blocks, true))
 	return fired, pending
-}
-
-// about names an alert, its severity and what it is about.
-func about(a *rules.Alert) string {
-	what := a.Labels.Get("node")
-	if vmi := a.Labels.Get("vmi"); vmi != "" {
-		what = a.Labels.Get("namespace") + "/" + vmi
-	}
-	return strings.TrimSpace(a.Labels.Get("alertname") + " " + a.Labels.Get("severity") + " " + what)
 }

@@ -3,7 +3,8 @@
 // loaded, and its engine evaluates the rules in the recording's own time. The newest Prometheus and promtool are built from the
 // module test/promtool.
 //
-//   - alerts_test.go: which alerts fire on which recording, and on what.
+//   - alerts_test.go: which alerts fire on which recording, and on what; rules_test.go has the engine.
+//   - simulated_test.go: hours of simulated histories whose truth is known, from what is seen to the alerts.
 //   - panels_test.go: every query of every panel.
 //   - scrape_test.go: a running service, scraped.
 package played

@@ -69,7 +69,7 @@ func TestPanelsOnPrometheus(t *testing.T) { //nolint:tparallel // the group ends
 				t.Parallel()
 				i := play(t, name)
 				evaluate(t, i)
-				s := prometheus(t, i.blocks, "global: {}\n")
+				s := startPrometheus(t, i.blocks, "global: {}\n")
 				for _, q := range all {
 					expr, err := dashboardstest.PromQL(q.Text, time.Minute, i.to.Sub(i.from), vars)
 					require.NoError(t, err, q.Name())

@@ -42,7 +42,7 @@ current-context: c
 	background(t, "evictrail", "run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", address, "--database-url", storetest.NewURL(t))
 	rules, err := filepath.Abs(root + "/deploy/alerts/rules.yaml")
 	require.NoError(t, err)
-	s := prometheus(t, t.TempDir(), fmt.Sprintf(`
+	s := startPrometheus(t, t.TempDir(), fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:

@@ -17,8 +17,8 @@ import (
 // server is a running Prometheus.
 type server struct{ url string }
 
-// prometheus starts a Prometheus on a data directory, with a configuration, until the test ends.
-func prometheus(t *testing.T, data, config string) server {
+// startPrometheus starts a Prometheus on a data directory, with a configuration, until the test ends.
+func startPrometheus(t *testing.T, data, config string) server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
