@@ -131,7 +131,7 @@ func leaders() cog.Builder[dashboard.Panel] {
 			"1": {Text: cog.ToPtr("leads"), Color: cog.ToPtr(colourGood), Index: cog.ToPtr(int32(1))},
 		}}}}).
 		ColorScheme(fixed(colourCalm)). // by thresholds, which every panel has, 0 and 1 would be one state
-		ShowValue(common.VisibilityModeAuto).RowHeight(0.8).MergeValues(true).FillOpacity(85).Legend(noLegend()).
+		ShowValue(common.VisibilityModeAuto).RowHeight(0.8).MergeValues(true).FillOpacity(85).Legend(noLegend()).Tooltip(oneState()).
 		Span(8).Height(8)
 }
 

@@ -47,6 +47,30 @@ func at(v any, path ...string) any {
 	return v
 }
 
+// TestNoOptionIsEmpty finds options that nobody set: Grafana's panels know no value "" for them.
+func TestNoOptionIsEmpty(t *testing.T) {
+	t.Parallel()
+	var look func(where string, v any)
+	look = func(where string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, inner := range v {
+				look(where+"."+k, inner)
+			}
+		case string:
+			all := strings.HasSuffix(where, ".reduceOptions.fields") // there it means all fields
+			require.True(t, v != "" || all, where)
+		}
+	}
+	for _, d := range All() {
+		_, panels := panelsOf(t, d)
+		for _, p := range panels {
+			look(d.UID+"/"+p["title"].(string), at(p, "options"))
+			look(d.UID+"/"+p["title"].(string), at(p, "fieldConfig", "defaults", "custom"))
+		}
+	}
+}
+
 func TestUIDsStay(t *testing.T) {
 	t.Parallel()
 	var uids []string

@@ -27,6 +27,11 @@ func noLegend() *common.VizLegendOptionsBuilder {
 		Placement(common.LegendPlacementBottom).Calcs([]string{})
 }
 
+// oneState tells of what the pointer is on.
+func oneState() *common.VizTooltipOptionsBuilder {
+	return common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle).Sort(common.SortOrderNone)
+}
+
 // allSeries is a tooltip that shows every series at that time.
 func allSeries() *common.VizTooltipOptionsBuilder {
 	return common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)
@@ -56,7 +61,7 @@ func bars(title, description string) *timeseries.PanelBuilder {
 func numbers(title, description string) *stat.PanelBuilder {
 	return stat.NewPanelBuilder().Title(title).Description(description).Datasource(prometheus()).
 		Unit(units.Short).ColorMode(common.BigValueColorModeBackground).GraphMode(common.BigValueGraphModeNone).
-		ReduceOptions(lastValue()).NoValue("no data").ColorScheme(byThresholds()).Thresholds(thresholds(colourCalm))
+		Orientation(common.VizOrientationAuto).ReduceOptions(lastValue()).NoValue("no data").ColorScheme(byThresholds()).Thresholds(thresholds(colourCalm))
 }
 
 func lastValue() *common.ReduceDataOptionsBuilder {
@@ -118,7 +123,7 @@ func lanes(title, description string, paints ...paint) *statetimeline.PanelBuild
 		Mappings(asText(paints...)).ColorScheme(byThresholds()).Thresholds(thresholds(colourCalm)).
 		ShowValue(common.VisibilityModeAuto).RowHeight(0.8).MergeValues(true).AlignValue(common.TimelineValueAlignmentLeft).
 		FillOpacity(85).LineWidth(1).Legend(noLegend()).PerPage(40).
-		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle).Sort(common.SortOrderNone)).
+		Tooltip(oneState()).
 		WithTransformation(dashboard.DataTransformerConfig{
 			Id: "partitionByValues", Options: map[string]any{"fields": []string{"lane"}, "keepFields": false, "naming": map[string]any{"asLabels": true}},
 		})
@@ -142,7 +147,8 @@ func gauges(title, description, unit string) *bargauge.PanelBuilder {
 func heat(title, description, unit string) *heatmap.PanelBuilder {
 	return heatmap.NewPanelBuilder().Title(title).Description(description).Datasource(prometheus()).
 		Calculate(false).CellGap(1).
-		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).Scheme("Oranges").Steps(64)).
+		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).Scheme("Oranges").Fill("dark-orange").Steps(64)).
+		Tooltip(heatmap.NewHeatmapTooltipBuilder().Mode(common.TooltipDisplayModeSingle).YHistogram(true)).
 		YAxis(heatmap.NewYAxisConfigBuilder().Unit(unit)).ShowLegend().
 		RowsFrame(heatmap.NewRowsHeatmapOptionsBuilder().Layout(common.HeatmapCellLayoutAuto))
 }

@@ -262,5 +262,6 @@ func launcherLogs() cog.Builder[dashboard.Panel] {
 		WithTarget(loki.NewDataqueryBuilder().Datasource(dataSource(lokiType, varLoki)).RefId("A").QueryType("range").
 			Expr(`{namespace="$namespace", pod=~"virt-launcher-$vmi-.+"}`)).
 		ShowTime(true).WrapLogMessage(true).EnableLogDetails(true).SortOrder(common.LogsSortOrderDescending).
+		DedupStrategy(common.LogsDedupStrategyNone).
 		Span(fullWidth).Height(12)
 }
