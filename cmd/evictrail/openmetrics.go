@@ -22,11 +22,17 @@ const scrapeEvery = 15 * time.Second
 // samples are what a Prometheus would have scraped in the time of a recording.
 type samples struct {
 	from     prometheus.Gatherer
+	file     *os.File                     // where they will be written
 	families map[string]*dto.MetricFamily // each with its metrics once for each sample, in the order of their times
 }
 
-func newSamples(from prometheus.Gatherer) *samples {
-	return &samples{from: from, families: map[string]*dto.MetricFamily{}}
+// newSamples makes the file at once: that it cannot be written should not be told when all was played.
+func newSamples(from prometheus.Gatherer, path string) (*samples, error) {
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("write metrics: %w", err)
+	}
+	return &samples{from: from, file: file, families: map[string]*dto.MetricFamily{}}, nil
 }
 
 // take takes a sample of everything at a time.
@@ -50,13 +56,9 @@ func (s *samples) take(at time.Time) error {
 }
 
 // write writes all samples in the OpenMetrics text format: the samples of each series together, in the order of their times.
-func (s *samples) write(path string) (err error) {
-	file, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("write metrics: %w", err)
-	}
-	defer func() { err = cmp.Or(err, file.Close()) }()
-	out := bufio.NewWriter(file)
+func (s *samples) write() (err error) {
+	defer func() { err = cmp.Or(err, s.file.Close()) }()
+	out := bufio.NewWriter(s.file)
 	for _, name := range slices.Sorted(maps.Keys(s.families)) {
 		if err := writeFamily(out, s.families[name]); err != nil {
 			return fmt.Errorf("write metrics: %s: %w", name, err)

@@ -47,6 +47,14 @@ SELECT format('kind="%s",stage="committed"', kind) AS labels, count(*)::float AS
 FROM evictrail.events GROUP BY 1`,
 }
 
+func TestMetricsOutSaysAtOnceThatItCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	code, out, stderr := run(t, "play", "../../testdata/recordings/a-descheduler-eviction-success", "--database-url", storetest.NewURL(t), "--metrics-out", t.TempDir())
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "write metrics: open")
+	require.Empty(t, out)
+}
+
 // counted is a series and its value.
 type counted struct {
 	Labels string  `json:"labels"`

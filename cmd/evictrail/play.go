@@ -47,7 +47,10 @@ func newPlay() *cobra.Command {
 		Use: "play DIR", Short: "Play a recorded cluster into the database", GroupID: "record", Args: asUsage(cobra.ExactArgs(1)),
 		Long: `Serve a recording as a Kubernetes API, let the collector list and watch it over HTTP in the recording's own time, send it the
 recorded audit log as an API server does, serve it the recorded metrics of the descheduler, store what it sees, and exit. Playing the same recording again adds nothing. By default it goes as fast as the collector takes
-the recording in; nothing of the order or the times is lost by that.`,
+the recording in; nothing of the order or the times is lost by that.
+
+--metrics-out is for rules and dashboards: promtool makes blocks for a Prometheus of it. Counters count what is new, so play into a
+database that does not have the recording yet. A file cannot tell that a series has ended: Prometheus goes on showing it for five minutes.`,
 		Example: `  evictrail play testdata/recordings/c-node-drain --database-url postgres:///evictrail
   evictrail play rec --audit-delay 30s    # audit events come as late as an API server's batches
   evictrail play rec --cut-every 40       # end each watch after 40 notifications
@@ -98,7 +101,9 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 	p := player{thresholds: thresholds, store: s, log: log, metrics: metrics.New(registry), progress: cmd.ErrOrStderr()}
 	p.options, p.speed, p.delay = f.server, f.speed, f.delay
 	if f.metrics != "" {
-		p.samples = newSamples(registry)
+		if p.samples, err = newSamples(registry, f.metrics); err != nil {
+			return err
+		}
 	}
 	if f.noAudit {
 		rec.Audit = nil
@@ -111,7 +116,7 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	if p.samples != nil {
-		if err := p.samples.write(f.metrics); err != nil {
+		if err := p.samples.write(); err != nil {
 			return err
 		}
 	}
