@@ -61,16 +61,12 @@ func nodeName(i int) string { return fmt.Sprintf("worker-%03d.example.com", i) }
 // aDay has an end of every sort, for every trigger and requester.
 func aDay() trail.News {
 	var n trail.News
-	requesters := []trail.RequesterClass{
-		trail.RequesterDescheduler, trail.RequesterKubectl, trail.RequesterClusterAutoscaler, trail.RequesterKarpenter, trail.RequesterMachineConfig,
-		trail.RequesterClusterAPI, trail.RequesterNodeMaintenance, trail.RequesterKured, trail.RequesterKubeVirt, trail.RequesterOther, trail.RequesterUnknown,
-	}
 	id := 0
 	next := func() string { id++; return fmt.Sprint(id) }
 	for _, k := range trail.Kinds() {
 		n.Facts = append(n.Facts, trail.Fact{Kind: k.Kind, ObservedAt: start, OccurredAt: start})
 	}
-	for i, r := range requesters {
+	for i, r := range trail.Requesters() {
 		for _, a := range trail.Answers() {
 			n.Requests = append(n.Requests, trail.Told[trail.EvictionRequest]{ID: next(), Row: trail.EvictionRequest{RequesterClass: r, Answer: a}})
 		}

@@ -145,8 +145,45 @@ func describe(name string) Metric {
 	return m
 }
 
-// The closed sets of label values that are not written beside their metric in names.go.
+// The results that evacuations and migrations have, and the requesters that every node has series for.
 var (
 	evacuationResults = []string{string(trail.OutcomeMigrated), string(trail.OutcomeCancelled), string(trail.OutcomeVMIGone)}
+	migrationResults  = []string{string(trail.OutcomeSucceeded), string(trail.OutcomeFailed), string(trail.OutcomeAborted)}
 	usualRequesters   = []string{string(trail.RequesterDescheduler), string(trail.RequesterKubectl), string(trail.RequesterOther)}
 )
+
+// LabelSet is a closed set of values of a label.
+type LabelSet struct {
+	Label  string
+	Of     string // the metrics whose label it is; empty: all that have it
+	Values []string
+}
+
+// LabelSets lists the closed sets of label values that come from the domain; those of evictrail's own metrics are constants in
+// names.go.
+func LabelSets() []LabelSet {
+	return []LabelSet{
+		{LabelRequester, "", texts(trail.Requesters())},
+		{LabelAnswer, "", texts(trail.Answers())},
+		{LabelResult, "evictrail_evacuation*", evacuationResults},
+		{LabelResult, "evictrail_migration*", migrationResults},
+		{LabelClass, "", append([]string{ClassNone}, texts(trail.FailureClasses())...)},
+		{LabelTrigger, "", texts(trail.Triggers())},
+		{LabelPhase, "", append(trail.Phases(), labelOther)},
+		{LabelReason, "evictrail_cooldown_decisions_total, evictrail_eviction_blocks_total", []string{trail.DecidedCooldown, trail.DecidedInProgress, labelOther}},
+		{LabelReason, VMIDrainBlocked, append(trail.NotMigratableReasons(), trail.CauseOther)},
+		{LabelOrigin, "", []string{trail.OriginDerived, trail.OriginObserved}},
+		{LabelKind, "evictrail_loops*", texts(trail.LoopKinds())},
+		{LabelBlocker, "evictrail_migration*", texts(trail.WaitReasons())},
+		{LabelBlocker, "evictrail_node_drain_remaining_vmis, " + VMIDrainBlocked, texts(trail.Blockers())},
+		{LabelAnnotationMode, "", []string{trail.AnnotatedByAttempt, trail.AnnotatedByMark, trail.AnnotatedUnknown}},
+	}
+}
+
+func texts[S ~string](values []S) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = string(v)
+	}
+	return out
+}

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -54,6 +55,18 @@ maximum. Histograms are native ones, with classic buckets for those who cannot r
 			labels += " **per VM**"
 		}
 		_, _ = fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", m.Name, m.Type, labels, m.Help)
+	}
+	out.WriteString(`
+## Values of labels
+
+Sets are closed: what KubeVirt or the descheduler may say one day that evictrail does not know is ` + "`other`" + ` or ` + "`unknown`" + `. Those of the
+metrics about evictrail itself stand in ` + "`metrics/names.go`" + `.
+
+| Label | Of | Values |
+|---|---|---|
+`)
+	for _, s := range metrics.LabelSets() {
+		_, _ = fmt.Fprintf(&out, "| `%s` | %s | `%s` |\n", s.Label, cmp.Or(s.Of, "every metric that has it"), strings.Join(s.Values, "`, `"))
 	}
 	return out.String()
 }

@@ -20,6 +20,14 @@ const (
 	RequesterUnknown           RequesterClass = "unknown"
 )
 
+// Requesters lists the classes of requesters.
+func Requesters() []RequesterClass {
+	return []RequesterClass{
+		RequesterDescheduler, RequesterKubectl, RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI,
+		RequesterNodeMaintenance, RequesterKured, RequesterKubeVirt, RequesterOther, RequesterUnknown,
+	}
+}
+
 // descheduler is what the descheduler writes into the annotation requested-by of its evictions, since v0.34.
 //
 // Source: descheduler pkg/descheduler/evictions/evictions.go.

@@ -88,7 +88,9 @@ func (b DrainBlocked) Cause() string {
 // CauseOther is a cause of which nothing more is known.
 const CauseOther = "other"
 
-// notMigratable are the reasons of the condition LiveMigratable (reference: kubevirt-signals §7).
+// NotMigratableReasons lists KubeVirt's reasons why a VM cannot be migrated: those of the condition LiveMigratable.
+func NotMigratableReasons() []string { return slices.Clone(notMigratable) }
+
 var notMigratable = []string{
 	"DisksNotLiveMigratable", "InterfaceNotLiveMigratable", "CPUModeLiveMigratable", "HostDeviceNotLiveMigratable", "SEVNotLiveMigratable",
 	"TDXNotLiveMigratable", "SecureExecutionNotLiveMigratable", "NoTSCFrequencyNotLiveMigratable", "HypervPassthroughNotLiveMigratable",
@@ -208,10 +210,10 @@ func returnsOf(moved []Migration, within time.Duration, at time.Time) []VMCount 
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.VMI, b.VMI), a.FinishedAt.Compare(b.FinishedAt))
 	})
 	var out []VMCount
-	var moves []move
+	var moves []move // of the same VM so far
 	for i := range moved {
 		m := &moved[i]
-		if i > 0 && (moved[i-1].Namespace != m.Namespace || moved[i-1].VMI != m.VMI) {
+		if n := len(moves); n > 0 && (moves[n-1].migration.Namespace != m.Namespace || moves[n-1].migration.VMI != m.VMI) {
 			moves = nil
 		}
 		next := move{m.FinishedAt, m.SourceNode, m.TargetNode, m.Trigger == TriggerDescheduler, m}
