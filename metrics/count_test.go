@@ -185,6 +185,25 @@ func TestExemplarsAndCreatedTimestamps(t *testing.T) {
 	}
 }
 
+// TestTwoLivesOfOneName gathers a state in which the rows of two VMI objects of one name stand beside each other.
+func TestTwoLivesOfOneName(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	s := bigState(3)
+	s.Evacuations = append(s.Evacuations, s.Evacuations...)
+	s.Cooling = append(s.Cooling, s.Cooling...)
+	s.DrainBlocked = append(s.DrainBlocked, s.DrainBlocked...)
+	s.Moves = append(s.Moves, s.Moves...)
+	s.Returns = append(s.Returns, s.Returns...)
+	s.Descheduler = &trail.DeschedulerDetail{Version: "v0\xff"}
+	c.SetState(s)
+	_, err := c.reg.Gather()
+	require.NoError(t, err)
+	n, err := testutil.GatherAndCount(c.reg, metrics.VMIMarkedTimestamp, metrics.VMICooldownSeconds, metrics.VMIDrainBlocked)
+	require.NoError(t, err)
+	require.Equal(t, 9, n)
+}
+
 func TestNodesComeAndGo(t *testing.T) {
 	t.Parallel()
 	c := newCounting()

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -56,7 +57,7 @@ func (g *stateGauges) Collect(out chan<- prometheus.Metric) {
 
 // SetState shows how it stands with the cluster, until the next time.
 func (m *Metrics) SetState(s trail.State) {
-	w := &stateWriter{g: m.state, made: make([]prometheus.Metric, 0, 8*len(s.Nodes)+1024), perVM: map[string]int{}}
+	w := &stateWriter{g: m.state, made: make([]prometheus.Metric, 0, 8*len(s.Nodes)+1024), known: map[string]bool{}, perVM: map[string]int{}}
 	if s.Descheduler != nil {
 		m.countsBlocks.Store(s.Descheduler.Plugin)
 	}
@@ -81,15 +82,29 @@ func (m *Metrics) SetState(s trail.State) {
 type stateWriter struct {
 	g     *stateGauges
 	made  []prometheus.Metric
-	perVM map[string]int // series asked for, by metric about single VMs
+	known map[string]bool // series that were made
+	perVM map[string]int  // series asked for, by metric about single VMs
 }
 
+// put makes a series. Of two with the same labels the first is kept: the same VM in two lives, of which the State begins with
+// the one that needs somebody more. Two would fail the whole scrape.
 func (w *stateWriter) put(name string, value float64, labels ...string) {
+	key := name + "\xff" + strings.Join(labels, "\xff")
+	if w.known[key] {
+		return
+	}
+	w.known[key] = true
+	for i, l := range labels {
+		labels[i] = strings.ToValidUTF8(l, "\uFFFD") // a version may be any text
+	}
 	w.made = append(w.made, prometheus.MustNewConstMetric(w.g.descs[name], prometheus.GaugeValue, value, labels...))
 }
 
 // putVM is put for a metric about single VMs: those that come first are kept.
 func (w *stateWriter) putVM(name string, value float64, labels ...string) {
+	if w.known[name+"\xff"+strings.Join(labels, "\xff")] {
+		return
+	}
 	if w.perVM[name]++; w.perVM[name] <= w.g.maxVMs {
 		w.put(name, value, labels...)
 	}

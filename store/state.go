@@ -66,13 +66,14 @@ WHERE cluster = @cluster
   AND outcome = 'failed'
 GROUP BY 1`
 	coolingQuery = `
-SELECT DISTINCT ON (subject, vmi_uid) namespace, vmi, coalesce(node, ''), coalesce(base_seconds, 0), coalesce(effective_seconds, 0), until
+SELECT DISTINCT ON (d.subject, d.vmi_uid) d.namespace, d.vmi, p.node, coalesce(d.base_seconds, 0), coalesce(d.effective_seconds, 0), d.until
 FROM evictrail.cooldown_decisions AS d
-WHERE cluster = @cluster
-  AND verdict = 'holds'
-  AND layer = 'descheduler_cooldown'
-  AND until > @now
-  AND decided_at <= @now
+JOIN evictrail.placements AS p ON p.cluster = d.cluster AND p.subject = d.subject AND p.vmi_uid = d.vmi_uid AND p.to_at IS NULL
+WHERE d.cluster = @cluster
+  AND d.verdict = 'holds'
+  AND d.layer = 'descheduler_cooldown'
+  AND d.until > @now
+  AND d.decided_at <= @now
   AND NOT EXISTS (
     SELECT FROM evictrail.cooldown_decisions AS r
     WHERE r.cluster = d.cluster
@@ -82,7 +83,7 @@ WHERE cluster = @cluster
       AND r.verdict = 'released'
       AND r.decided_at BETWEEN d.decided_at AND @now
   )
-ORDER BY subject, vmi_uid, decided_at DESC`
+ORDER BY d.subject, d.vmi_uid, d.decided_at DESC`
 	openLoopsQuery = `
 SELECT kind, coalesce(node, ''), count(*)
 FROM evictrail.loops

@@ -171,11 +171,20 @@ func stateOfVM(rows *trail.StateRows, d trail.Derived, at time.Time) {
 			rows.FailingHour[class]++
 		}
 	}
+	for _, p := range d.Placements {
+		if p.ToAt.IsZero() {
+			coolingOf(rows, d.Decisions, p, at)
+		}
+	}
+}
+
+// coolingOf adds the cooldown that holds a guest, where one does.
+func coolingOf(rows *trail.StateRows, decisions []trail.Decision, p trail.Placement, at time.Time) {
 	var held *trail.Decision
-	for i := range d.Decisions {
-		x := &d.Decisions[i]
+	for i := range decisions {
+		x := &decisions[i]
 		switch {
-		case x.Layer != trail.LayerCooldown || x.DecidedAt.After(at):
+		case x.Layer != trail.LayerCooldown || x.DecidedAt.After(at) || x.VMIUID != p.VMIUID:
 		case x.Verdict == trail.VerdictHolds:
 			held = x
 		case x.Verdict == trail.VerdictReleased:
@@ -184,7 +193,7 @@ func stateOfVM(rows *trail.StateRows, d trail.Derived, at time.Time) {
 	}
 	if held != nil && held.Until.After(at) {
 		rows.Cooling = append(rows.Cooling, trail.Cooling{
-			Namespace: held.Namespace, VMI: held.VMI, Node: held.Node, Base: time.Duration(held.Base), Effective: time.Duration(held.Effective), Until: held.Until,
+			Namespace: held.Namespace, VMI: held.VMI, Node: p.Node, Base: time.Duration(held.Base), Effective: time.Duration(held.Effective), Until: held.Until,
 		})
 	}
 }

@@ -120,7 +120,7 @@ func (l listenFlags) loopback() bool {
 // serve answers until ctx ends: health, metrics, and what else the server has.
 func (s *service) serve(ctx context.Context, unready func(context.Context) []string, more api.Server) error {
 	more.Health = &api.Health{Unready: unready, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
-		EnableOpenMetrics: true, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	})}
 	more.Observe = s.metrics.Answered
 	server := &http.Server{
