@@ -13,6 +13,9 @@ import (
 // stateEvery is the time between two readings of the state that the gauges show: less than that between two scrapes.
 const stateEvery = 10 * time.Second
 
+// stateTimeout bounds one reading: a database that hangs is one that does not answer.
+const stateTimeout = 30 * time.Second
+
 // upkeepEvery is how many of these readings pass until it is looked at again how the database is kept.
 const upkeepEvery = 6
 
@@ -24,10 +27,12 @@ func keepGauges(ctx context.Context, s *store.Store, cluster string, m *metrics.
 	failed := false
 	for i := 0; ; i++ {
 		began := time.Now()
-		err := showState(ctx, s, cluster, m, now())
+		reading, cancel := context.WithTimeout(ctx, stateTimeout)
+		err := showState(reading, s, cluster, m, now())
 		if i%upkeepEvery == 0 {
-			err = errors.Join(err, showUpkeep(ctx, s, m, now()))
+			err = errors.Join(err, showUpkeep(reading, s, m, now()))
 		}
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			return nil
