@@ -237,9 +237,7 @@ func (c *Collector) observe(ctx context.Context, o trail.Observation) {
 	case trail.PolicyObservation:
 		c.judgePolicy(o.Problem)
 	case trail.NodeObservation:
-		if o.Gone {
-			c.Metrics.NodeGone(o.Name)
-		} else {
+		if !o.Gone {
 			c.Metrics.Node(o.Name)
 		}
 	}

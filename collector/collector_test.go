@@ -11,7 +11,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -354,4 +356,38 @@ func TestWhatIsLeftBehindIsCounted(t *testing.T) {
 	require.Error(t, w.run(ctx, nil))
 	require.InDelta(t, 1, testutil.ToFloat64(m.Lost.WithLabelValues(string(trail.KindVMIPlaced), metrics.LostShutdownDeadline)), 0)
 	require.InDelta(t, 1, testutil.ToFloat64(m.Lost.WithLabelValues(string(trail.KindNodeCordoned), metrics.LostShutdownDeadline)), 0)
+}
+
+// TestTimeGoesByWhileFactsCome wants the Sink to be told that we are alive, so that it derives what is due, also where there is
+// always more to store.
+func TestTimeGoesByWhileFactsCome(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		alive := &aliveSink{}
+		w := newWriter(Config{Sink: alive, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.run(ctx, nil) }()
+		for range 400 {
+			w.put(ctx, []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}})
+			time.Sleep(100 * time.Millisecond)
+		}
+		require.GreaterOrEqual(t, alive.n.Load(), int64(3), "in 40 s, as every 10 s")
+		w.close()
+		require.NoError(t, <-done)
+		cancel()
+	})
+}
+
+// aliveSink takes longer for facts than they take to come.
+type aliveSink struct{ n atomic.Int64 }
+
+func (s *aliveSink) Append(context.Context, []trail.Fact) (trail.News, error) {
+	time.Sleep(150 * time.Millisecond)
+	return trail.News{}, nil
+}
+
+func (s *aliveSink) Alive(context.Context, time.Time) (trail.News, error) {
+	s.n.Add(1)
+	return trail.News{}, nil
 }

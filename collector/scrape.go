@@ -102,9 +102,13 @@ func (s *Scraper) Scrape(ctx context.Context) error {
 	o, err := s.read(ctx)
 	if err != nil {
 		s.c.Metrics.Scrapes.WithLabelValues(metrics.ScrapeFailed).Inc()
+		if s.c.Clock().Sub(s.last) > scrapesMissed*s.target.Interval {
+			s.c.Metrics.CountsBlocks(false)
+		}
 		return err
 	}
 	s.c.Metrics.Scrapes.WithLabelValues(metrics.ScrapeOK).Inc()
+	s.c.Metrics.CountsBlocks(o.Plugin)
 	seen := []Observation{func(trail.Seen) trail.Observation { return o }}
 	if !s.last.IsZero() && o.At.Sub(s.last) > scrapesMissed*s.target.Interval {
 		gap := trail.GapObservation{

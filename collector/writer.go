@@ -168,6 +168,11 @@ func (w *writer) run(ctx context.Context, stopping <-chan struct{}) error {
 		w.busy, w.bytes = nil, w.bytes-size(batch)
 		w.signal()
 		w.mu.Unlock()
+		select {
+		case <-alive.C: // also where there is always more to store: loops open and cooldowns end by time alone
+			w.alive(ctx)
+		default:
+		}
 	}
 }
 

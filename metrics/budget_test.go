@@ -98,7 +98,7 @@ func aDay() trail.News {
 		}
 	}
 	n.Decisions = append(n.Decisions, trail.Told[trail.Decision]{ID: next(), Row: trail.Decision{
-		Layer: trail.LayerCooldown, Verdict: trail.VerdictHolds, Origin: trail.OriginDerived, Effective: trail.Span(time.Hour),
+		Layer: trail.LayerCooldown, Verdict: trail.VerdictHolds, Reason: trail.DecidedCompleted, Origin: trail.OriginDerived, Effective: trail.Span(time.Hour),
 	}})
 	return n
 }

@@ -15,11 +15,15 @@ import (
 // the object that tells why a migration failed may follow the one that tells that it did. A counter cannot be put right.
 const settleAfter = 40 * time.Second
 
+// forgetAfter is how long the series of a node that is gone stay: what ended with it is counted and scraped meanwhile.
+const forgetAfter = 5 * time.Minute
+
 // ledger holds what was stored and is not counted yet.
 type ledger struct {
 	mu      sync.Mutex
 	since   time.Time // what happened before is history, and not counted
 	entries map[string]entry
+	gone    map[string]time.Time // nodes that are gone, and when their series go
 }
 
 // entry is one thing to count, as it was last told.
@@ -28,7 +32,7 @@ type entry struct {
 	count func()
 }
 
-func newLedger() *ledger { return &ledger{entries: map[string]entry{}} }
+func newLedger() *ledger { return &ledger{entries: map[string]entry{}, gone: map[string]time.Time{}} }
 
 // CountSince says from when on things are counted: since evictrail last saw the cluster, or since now where it never did.
 // What an initial list tells of earlier days then makes no counter jump.
@@ -46,26 +50,32 @@ func (m *Metrics) Count(n trail.News, now time.Time) {
 	m.facts(n, now)
 	for _, t := range n.Requests {
 		r := t.Row
-		l.post("request ", t.ID, t.Instead, t.Change, t.Began() && !r.DryRun, r.RequestedAt, now, func() { m.request(r) })
+		l.post("request ", t.ID, t.Instead, t.Change, t.Began(), !r.DryRun, r.RequestedAt, now, func() { m.request(r) })
 	}
 	for _, t := range n.Evacuations {
 		e := t.Row
-		l.post("marked ", t.ID, t.Instead, t.Change, t.Began(), e.MarkedAt, now, func() { m.marked(e) })
-		l.post("ended ", t.ID, t.Instead, t.Change, t.Ended(string(e.Outcome)), e.EndedAt, now, func() { m.evacuated(e) })
+		l.post("marked ", t.ID, t.Instead, t.Change, t.Began(), true, e.MarkedAt, now, func() { m.marked(e) })
+		l.post("ended ", t.ID, t.Instead, t.Change, t.Ended(string(e.Outcome)), e.Outcome != "", e.EndedAt, now, func() { m.evacuated(e) })
 	}
 	for _, t := range n.Migrations {
 		x := t.Row
-		l.post("migration ", t.ID, t.Instead, t.Change, t.Ended(string(x.Outcome)), x.FinishedAt, now, func() { m.migrated(x) })
+		l.post("migration ", t.ID, t.Instead, t.Change, t.Ended(string(x.Outcome)), x.Outcome != "", x.FinishedAt, now, func() { m.migrated(x) })
 	}
 	for _, t := range n.Decisions {
 		d := t.Row
-		l.post("decision ", t.ID, t.Instead, t.Change, t.Began(), d.DecidedAt, now, func() { m.decided(d) })
+		l.post("decision ", t.ID, t.Instead, t.Change, t.Began(), true, d.DecidedAt, now, func() { m.decided(d) })
 	}
 	for _, t := range n.Loops {
 		k := t.Row.Kind
-		l.post("loop ", t.ID, t.Instead, t.Change, t.Began(), t.Row.OpenedAt, now, func() { m.loops.WithLabelValues(string(k)).Inc() })
+		l.post("loop ", t.ID, t.Instead, t.Change, t.Began(), true, t.Row.OpenedAt, now, func() { m.loops.WithLabelValues(string(k)).Inc() })
 	}
 	l.settle(now)
+	for node, due := range l.gone {
+		if !due.After(now) {
+			m.forget(node)
+			delete(l.gone, node)
+		}
+	}
 }
 
 // CountRest counts what waits: nothing more will be told.
@@ -76,8 +86,9 @@ func (m *Metrics) CountRest() {
 }
 
 // post notes a thing to count where it is new, puts right what was noted of it, also under another ID before, and forgets it
-// where it is told no more. What was told under another ID and is not noted here was counted, or another replica will.
-func (l *ledger) post(what, id, instead string, change trail.Change, isNew bool, at, now time.Time, count func()) {
+// where it is told no more or holds no more: an evacuation that ended may turn out to go on. What was told under another ID and is
+// not noted here was counted, or another replica will.
+func (l *ledger) post(what, id, instead string, change trail.Change, isNew, holds bool, at, now time.Time, count func()) {
 	key := what + id
 	if e, noted := l.entries[what+instead]; noted && instead != "" {
 		delete(l.entries, what+instead)
@@ -85,11 +96,11 @@ func (l *ledger) post(what, id, instead string, change trail.Change, isNew bool,
 	}
 	e, noted := l.entries[key]
 	switch {
-	case change == trail.ChangeGone:
+	case change == trail.ChangeGone, noted && !holds:
 		delete(l.entries, key)
 	case noted:
 		l.entries[key] = entry{e.due, count}
-	case isNew && !at.Before(l.since):
+	case isNew && holds && !at.Before(l.since):
 		l.entries[key] = entry{now.Add(settleAfter), count}
 	}
 }
@@ -123,13 +134,13 @@ func (m *Metrics) facts(n trail.News, now time.Time) {
 		switch d := f.Detail.(type) {
 		case *trail.BlocksDetail:
 			m.blocks.WithLabelValues(string(f.Reason), f.Node, f.Namespace).Add(float64(d.Increase))
-			m.countsBlocks.Store(true)
-		case *trail.DeschedulerDetail:
-			m.countsBlocks.Store(d.Plugin)
 		case *trail.EndDetail:
 			if f.Kind == trail.KindMigrationGone && f.Reason == trail.ReasonDeletedUnseen && !d.Final {
 				m.Lost.WithLabelValues(string(f.Object.Kind), LostGCBeforeSeen).Inc()
 			}
+		}
+		if f.Kind == trail.KindNodeGone {
+			m.ledger.gone[f.Node] = now.Add(forgetAfter)
 		}
 		if f.Kind == trail.KindMigrationPhase {
 			m.phases.WithLabelValues(phaseLabel(f.Value), string(cmp.Or(triggers[f.MigrationUID], trail.TriggerUnknown))).Inc()
@@ -183,7 +194,7 @@ func (m *Metrics) migrated(x trail.Migration) {
 // where they are not read, the blocks that were derived stand for them.
 func (m *Metrics) decided(d trail.Decision) {
 	switch {
-	case d.Verdict == trail.VerdictHolds && d.Layer == trail.LayerCooldown:
+	case d.Verdict == trail.VerdictHolds && d.Layer == trail.LayerCooldown && d.Reason == trail.DecidedCompleted:
 		exemplar(m.cooldowns.WithLabelValues(d.Origin), time.Duration(d.Effective), eventOf(d))
 	case d.Verdict != trail.VerdictBlocked:
 	case d.Origin == trail.OriginObserved:

@@ -101,6 +101,21 @@ func TestWhatIsTakenBackIsNotCounted(t *testing.T) {
 	require.Zero(t, there.value(t, metrics.EvictionRequestsTotal), "the replica that noted it first counts it")
 }
 
+func TestWhatGoesOnAfterAllHasNotEnded(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	told := func(change trail.Change, was string, outcome trail.Outcome) trail.News {
+		return trail.News{Evacuations: []trail.Told[trail.Evacuation]{{ID: "e", Change: change, Was: was, Row: trail.Evacuation{Node: "n", MarkedAt: start, EndedAt: start, Outcome: outcome}}}}
+	}
+	c.after(0, told(trail.ChangeNew, "", trail.OutcomeCancelled))
+	c.after(time.Second, told(trail.ChangeOther, "cancelled", ""))
+	c.after(time.Hour, told(trail.ChangeOther, "", trail.OutcomeMigrated))
+	c.CountRest()
+	require.InDelta(t, 1, c.value(t, metrics.EvacuationsEndedTotal), 0)
+	require.InDelta(t, 1, c.value(t, metrics.EvacuationsEndedTotal, "migrated"), 0)
+	require.InDelta(t, 1, c.value(t, metrics.EvacuationsStartedTotal), 0)
+}
+
 func TestHistoryIsNotCounted(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
@@ -142,6 +157,7 @@ func TestBlocks(t *testing.T) {
 		t.Parallel()
 		c := newCounting()
 		n := derived
+		c.CountsBlocks(true)
 		n.Facts = []trail.Fact{{
 			Kind: trail.KindBlocksObserved, Reason: trail.ReasonCooldown, Node: "worker-1", Namespace: "shop", OccurredAt: start, ObservedAt: start,
 			Detail: &trail.BlocksDetail{Reason: "cooldown", Increase: 7},
@@ -215,8 +231,15 @@ func TestNodesComeAndGo(t *testing.T) {
 evictrail_migration_postcopy_failures_total{node="worker-1"} 0
 evictrail_migration_postcopy_failures_total{node="worker-2"} 0
 `), metrics.PostCopyFailuresTotal))
-	c.NodeGone("worker-1")
-	n, err := testutil.GatherAndCount(c.reg, metrics.PostCopyFailuresTotal, metrics.EvacuationsStartedTotal, metrics.EvacuationsEndedTotal)
+	gone := trail.News{Facts: []trail.Fact{{Kind: trail.KindNodeGone, Node: "worker-1", OccurredAt: start, ObservedAt: start}, {Kind: trail.KindNodeGone, Node: "worker-2", OccurredAt: start, ObservedAt: start}}}
+	c.after(0, gone)
+	c.Node("worker-2") // it is back
+	c.after(4*time.Minute, trail.News{})
+	n, err := testutil.GatherAndCount(c.reg, metrics.PostCopyFailuresTotal)
 	require.NoError(t, err)
-	require.Equal(t, 1+3+3, n)
+	require.Equal(t, 2, n, "what ended with a node is still to be seen")
+	c.after(6*time.Minute, trail.News{})
+	n, err = testutil.GatherAndCount(c.reg, metrics.PostCopyFailuresTotal, metrics.EvacuationsStartedTotal, metrics.EvacuationsEndedTotal)
+	require.NoError(t, err)
+	require.Equal(t, 1+4+3, n, "also where nobody knows who asked: then the audit log is silent")
 }

@@ -194,8 +194,15 @@ func (m *Metrics) Watch(resource, kind string) {
 	m.unrecoverable.WithLabelValues(kind)
 }
 
+// CountsBlocks says whether a descheduler counts its blocks itself and these counts are read: then those that are derived are
+// not counted beside them.
+func (m *Metrics) CountsBlocks(yes bool) { m.countsBlocks.Store(yes) }
+
 // Node starts the series of a node at zero.
 func (m *Metrics) Node(name string) {
+	m.ledger.mu.Lock()
+	delete(m.ledger.gone, name)
+	m.ledger.mu.Unlock()
 	for _, requester := range usualRequesters {
 		m.started.WithLabelValues(name, requester)
 	}
@@ -205,8 +212,8 @@ func (m *Metrics) Node(name string) {
 	m.postCopy.WithLabelValues(name)
 }
 
-// NodeGone ends the series of a node that exists no more.
-func (m *Metrics) NodeGone(name string) {
+// forget ends the series of a node.
+func (m *Metrics) forget(name string) {
 	of := prometheus.Labels{LabelNode: name}
 	for _, c := range []*prometheus.CounterVec{m.started, m.ended, m.postCopy, m.blocks} {
 		c.DeletePartialMatch(of)

@@ -58,9 +58,6 @@ func (g *stateGauges) Collect(out chan<- prometheus.Metric) {
 // SetState shows how it stands with the cluster, until the next time.
 func (m *Metrics) SetState(s trail.State) {
 	w := &stateWriter{g: m.state, made: make([]prometheus.Metric, 0, 8*len(s.Nodes)+1024), known: map[string]bool{}, perVM: map[string]int{}}
-	if s.Descheduler != nil {
-		m.countsBlocks.Store(s.Descheduler.Plugin)
-	}
 	w.rules(s)
 	w.nodes(s)
 	w.migrations(s)

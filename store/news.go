@@ -1,6 +1,11 @@
 package store
 
-import "github.com/evictrail/evictrail/trail"
+import (
+	"slices"
+	"strings"
+
+	"github.com/evictrail/evictrail/trail"
+)
 
 // tell adds to the news how the rows of one table changed. Of some tables nothing is told.
 func (t *tables) tell(d *diff, news *trail.News) {
@@ -22,14 +27,17 @@ func (t *tables) tell(d *diff, news *trail.News) {
 	}
 }
 
-// told gives the rows that changed, each once, with what became of them. A row that came where another of the same subject went
-// is taken for the same told anew: a request that the audit log names, once only its mark told of it.
+// told gives the rows that changed, each once, with what became of them. In a table whose rows may get another key, a row that came
+// where another of the same subject went is taken for the same told anew: a request that the audit log names, once only its mark told of it.
 func told[Row interface{ subject() string }, R any](d *diff, rows []any, of func(Row) (string, R)) []trail.Told[R] {
 	gone := map[string][]changedRow{}
 	for _, changes := range d.rows {
 		if len(changes) == 1 && changes[0].Gone {
 			gone[changes[0].Subject] = append(gone[changes[0].Subject], changes[0])
 		}
+	}
+	for _, rows := range gone {
+		slices.SortFunc(rows, func(a, b changedRow) int { return strings.Compare(a.Key, b.Key) })
 	}
 	out := make([]trail.Told[R], 0, len(d.rows))
 	for _, row := range rows {
@@ -44,7 +52,7 @@ func told[Row interface{ subject() string }, R any](d *diff, rows []any, of func
 				t.Change, t.Was = trail.ChangeOther, known(c.Ended)
 			}
 		}
-		if before := gone[row.(Row).subject()]; t.Change == trail.ChangeNew && len(before) > 0 {
+		if before := gone[row.(Row).subject()]; d.of.renamed && t.Change == trail.ChangeNew && len(before) > 0 {
 			t.Instead, t.Was = before[0].Key, known(before[0].Ended)
 			gone[row.(Row).subject()] = before[1:]
 		}

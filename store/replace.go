@@ -27,19 +27,20 @@ type table struct {
 	node      string // the node that is derived again when a row t changes, as SQL; empty: none is
 	matters   string // what of a row matters to the node
 	ended     string // how what a row t is about ended, as SQL; empty: it has no end
+	renamed   bool   // what a row is about may be told under another key later
 }
 
 var derivedTables = []table{
-	{"eviction_requests", "request_id", "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['repeats', 'last_repeat_at']", ""},
-	{"evacuations", "evacuation_id", "vmi", "t.node", "to_jsonb(t)", "t.outcome"},
-	{"migrations", "migration_uid", "vmi", "t.source_node", "to_jsonb(t) - ARRAY['phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome"},
-	{"placements", "placement_id", "vmi", "t.node", "to_jsonb(t)", ""},
-	{"cooldown_decisions", "decision_id", "vmi node", "t.node", "to_jsonb(t)", ""},
-	{"loops", "loop_id", "vmi node cluster", "", "", "t.closed_by"},
-	{"drains", "drain_id", "node", "", "", ""},
-	{"drain_blockers", "vmi_uid", "node", "", "", ""},
-	{"gaps", "gap_id", "source", "", "", ""},
-	{"timeline", "event_id", "vmi pod node cluster source config namespace", "", "", ""},
+	{"eviction_requests", "request_id", "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['repeats', 'last_repeat_at']", "", true},
+	{"evacuations", "evacuation_id", "vmi", "t.node", "to_jsonb(t)", "t.outcome", true},
+	{"migrations", "migration_uid", "vmi", "t.source_node", "to_jsonb(t) - ARRAY['phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome", false},
+	{"placements", "placement_id", "vmi", "t.node", "to_jsonb(t)", "", false},
+	{"cooldown_decisions", "decision_id", "vmi node", "t.node", "to_jsonb(t)", "", false},
+	{"loops", "loop_id", "vmi node cluster", "", "", "t.closed_by", false},
+	{"drains", "drain_id", "node", "", "", "", false},
+	{"drain_blockers", "vmi_uid", "node", "", "", "", false},
+	{"gaps", "gap_id", "source", "", "", "", false},
+	{"timeline", "event_id", "vmi pod node cluster source config namespace", "", "", "", false},
 }
 
 // subjects gives those among subjects that may have rows in the table.

@@ -133,6 +133,7 @@ func NewState(rows StateRows, env *Env, at time.Time) State {
 	for node, n := range rows.Guests {
 		s.node(node).VMIs = n
 	}
+	s.Evacuations = onePerVMI(s.Evacuations)
 	for i := range s.Evacuations {
 		s.evacuation(&s.Evacuations[i])
 	}
@@ -155,6 +156,15 @@ func NewState(rows StateRows, env *Env, at time.Time) State {
 	s.Returns = returnsOf(rows.Moved, env.thresholds.ReturnWithin, at)
 	s.sort()
 	return s
+}
+
+// onePerVMI drops the evacuations that a drain taint opened where a mark has opened another of the same VMI since: it is moved once.
+func onePerVMI(all []Evacuation) []Evacuation {
+	marked := map[string]bool{}
+	for i := range all {
+		marked[all[i].VMIUID] = marked[all[i].VMIUID] || all[i].MarkedBy != MarkedByTaint
+	}
+	return slices.DeleteFunc(all, func(e Evacuation) bool { return e.MarkedBy == MarkedByTaint && marked[e.VMIUID] })
 }
 
 // node gives the state of a node; an unknown one is a node like others.

@@ -41,7 +41,7 @@ SELECT format('origin="%s",reason="%s"', origin, coalesce(inputs ->> 'observed_r
 FROM evictrail_v1.cooldown_decisions WHERE verdict = 'blocked' AND decided_at >= BEGAN GROUP BY 1`,
 	metrics.EffectiveCooldownSeconds + "_count": `
 SELECT format('origin="%s"', origin) AS labels, count(*)::float AS value
-FROM evictrail_v1.cooldown_decisions WHERE verdict = 'holds' AND layer = 'descheduler_cooldown' AND decided_at >= BEGAN GROUP BY 1`,
+FROM evictrail_v1.cooldown_decisions WHERE verdict = 'holds' AND reason = 'migration_completed' AND layer = 'descheduler_cooldown' AND decided_at >= BEGAN GROUP BY 1`,
 	metrics.FactsTotal: `
 SELECT format('kind="%s",stage="committed"', kind) AS labels, count(*)::float AS value
 FROM evictrail.events GROUP BY 1`,
