@@ -10,7 +10,7 @@ const EvictrailAbsent = "EvictrailAbsent"
 // collector is about what evictrail sees. job is that of its scrape.
 func collector(job string) []alert {
 	up := series("up", is("job", job))
-	return []alert{absent(up), noLeader(up), multipleLeaders(), watchStale(), auditStreamSilent(), clockSkew(), seriesCapped()}
+	return []alert{absent(up), noLeader(), multipleLeaders(), watchStale(), auditStreamSilent(), clockSkew(), seriesCapped()}
 }
 
 // absent names the cluster where evictrail's targets are known and down, and none where Prometheus knows no target. Its
@@ -28,11 +28,11 @@ func absent(up string) alert {
 	}
 }
 
-func noLeader(up string) alert {
+func noLeader() alert {
 	return alert{
 		name: "EvictrailNoLeader", severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
 		expr: lines(
-			countBy(perCluster, up+" == 1"),
+			countBy(perCluster, metrics.Leader),
 			"unless "+on(perCluster),
 			"("+sumBy(perCluster, metrics.Leader)+" >= 1)"),
 		summary: "No evictrail replica is the leader",
@@ -51,14 +51,18 @@ func multipleLeaders() alert {
 	}
 }
 
-// watchStale counts on bookmarks, which the API server sends about once a minute even where nothing happens.
+// watchStale counts on bookmarks, which the API server sends about once a minute even where nothing happens. A watch that never
+// began, for want of a right, has no last activity.
 func watchStale() alert {
 	of := []string{metrics.LabelResource}
 	return alert{
 		name: "EvictrailWatchStale", severity: Warning, of: of, wait: "5m", board: boardCollector,
-		expr:    age(maxBy(of, metrics.WatchLastActivityTimestamp)) + " > 300",
-		summary: "Watch on " + the(metrics.LabelResource) + " is silent for " + theTime,
-		description: "The watch on " + the(metrics.LabelResource) + " has delivered nothing for " + theTime + ", not even a bookmark. What evictrail shows may be old, and of a VM " +
+		expr: anyOf(
+			age(maxBy(of, metrics.WatchLastActivityTimestamp))+" > 300",
+			maxBy(of, metrics.WatchSynced)+" == 0"),
+		summary: "Watch on " + the(metrics.LabelResource) + " delivers nothing",
+		description: "The watch on " + the(metrics.LabelResource) + " has delivered {{ if $value }}nothing for " + theTime + ", not even a bookmark" +
+			"{{ else }}not even its first list: see /readyz{{ end }}. What evictrail shows may be old, and of a VM " +
 			"that is retried only the five newest migrations can be made up for.",
 	}
 }

@@ -23,7 +23,8 @@ func cooldownAtCap() alert {
 	}
 }
 
-// rebalanceExhausted rests on blocks, which a descheduler in mode Predictive counts as well. There it only pretends to
+// rebalanceExhausted looks back over a cycle of the descheduler, at the end of which it counts blocks: an hour at the most, as its
+// operator shows. It rests on blocks, which a descheduler in mode Predictive counts as well. There it only pretends to
 // evict: no request and no mark reaches the cluster, and it lacks no VM. So one of them must have been seen in a day:
 // requests where audit events or the observer tell of them, else the marks that are told to be its own.
 func rebalanceExhausted() alert {
@@ -35,7 +36,7 @@ func rebalanceExhausted() alert {
 		expr: lines(
 			"("+RecordNodeVMIsInCooldown+" > 0.8)",
 			"and "+on(perNode),
-			"("+sumBy(perNode, series(RecordEvictionBlocks, is(metrics.LabelReason, trail.DecidedCooldown)))+" > 0)",
+			"("+sumBy(perNode, "max_over_time("+series(RecordEvictionBlocks, is(metrics.LabelReason, trail.DecidedCooldown))+"[70m])")+" > 0)",
 			"and "+on(perNode),
 			"("+RecordNodeVMIs+" >= 3)",
 			"and "+on(perCluster),

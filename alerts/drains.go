@@ -14,9 +14,12 @@ const (
 // drains are about nodes that are being emptied.
 func drains() []alert { return []alert{stalled(), blocked()} }
 
-// stalled is over as soon as a VM leaves: a queue that moves is no standstill.
+// stalled is over as soon as a VM leaves, also one that was shut down: a queue that moves is no standstill.
 func stalled() alert {
-	remaining := sumBy(perNode, maxBy([]string{metrics.LabelNode, metrics.LabelBlocker}, metrics.NodeDrainRemaining))
+	left := func(of string) string {
+		return sumBy(perNode, maxBy([]string{metrics.LabelNode, metrics.LabelBlocker}, of))
+	}
+	remaining, before := left(metrics.NodeDrainRemaining), left(metrics.NodeDrainRemaining+" offset 30m")
 	return alert{
 		name: drainStalled, severity: Warning, of: perNode, wait: "15m", board: boardDrain,
 		expr: lines(
@@ -24,7 +27,9 @@ func stalled() alert {
 			"and "+on(perNode),
 			"("+age(maxBy(perNode, metrics.NodeDrainStart))+" > 1800)",
 			"unless "+on(perNode),
-			"("+RecordEvacuationsMigrated+" > 0)"),
+			"("+RecordEvacuationsMigrated+" > 0)",
+			"unless "+on(perNode),
+			"("+remaining+" < "+before+")"),
 		summary: "Drain of " + theNode + " makes no progress; VMs left: " + theValue,
 		description: "The drain of " + theNode + " began more than 30 minutes ago, no VM has left the node in the last half hour, and " + theValue + " are still there. " +
 			"Maintenance or an upgrade waits for them.",

@@ -139,7 +139,7 @@ func (a alert) rule(component string, o Options) Rule {
 func (a alert) dashboard(o Options) string {
 	var link strings.Builder
 	_, _ = fmt.Fprintf(&link, "%s/d/%s?", strings.TrimRight(o.DashboardURL, "/"), a.board)
-	_, _ = fmt.Fprintf(&link, "{{ with $labels.%[1]s }}var-%[1]s={{ urlquery . }}&{{ end }}", labelCluster)
+	_, _ = fmt.Fprintf(&link, "{{ with or $labels.%[1]s $externalLabels.%[1]s }}var-%[1]s={{ urlquery . }}&{{ end }}", labelCluster)
 	for _, label := range []string{metrics.LabelNode, metrics.LabelNamespace, metrics.LabelVMI} {
 		if slices.Contains(a.of, label) {
 			_, _ = fmt.Fprintf(&link, "var-%[1]s={{ $labels.%[1]s }}&", label)

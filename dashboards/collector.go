@@ -152,7 +152,7 @@ func storeErrors() cog.Builder[dashboard.Panel] {
 func lost() cog.Builder[dashboard.Panel] {
 	return bars("What was lost, by cause", "Facts and events that are in no record, by cause. Anything here is a hole.").
 		WithTarget(series("A", sumBy(increase(metrics.EventsLostTotal), metrics.LabelKind, metrics.LabelCause)+" > 0", "{{"+metrics.LabelKind+"}}: {{"+metrics.LabelCause+"}}")).
-		WithTarget(series("B", sumBy(increase(metrics.WatchRelistUnrecoverableTotal), metrics.LabelResource)+" > 0", "{{"+metrics.LabelResource+"}}: not rebuilt after a list")).
+		WithTarget(series("B", sumBy(increase(metrics.WatchRelistUnrecoverableTotal), metrics.LabelKind)+" > 0", "{{"+metrics.LabelKind+"}}: not rebuilt after a list")).
 		ColorScheme(fixed(colourBad)).Span(12).Height(7)
 }
 
@@ -165,7 +165,7 @@ func auditEvents() cog.Builder[dashboard.Panel] {
 }
 
 func upkeep() cog.Builder[dashboard.Panel] {
-	return numbers("Schema, partitions, series", "How far ahead partitions are made and how many rows found none, whether the schema is that of the binary, and how many series were left out for the cap in the time range.").
+	return numbers("Schema, partitions, series", "How far ahead partitions are made and how many rows found none, whether the schema is that of the binary, and how often a series was left out for the cap in the time range: each replica reads the state every 10 s and counts each time.").
 		WithTarget(last("A", "min("+metrics.PartitionAheadSeconds+")", "Partitions ahead")).
 		WithTarget(last("B", maxBy(metrics.DefaultPartitionRows), "Rows without a partition")).
 		WithTarget(last("C", maxBy(metrics.SchemaVersion)+" - "+maxBy(metrics.SchemaVersionExpected), "Schema against binary")).

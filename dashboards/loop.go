@@ -248,8 +248,8 @@ SELECT
   p.text AS what,
   coalesce(e.detail ->> 'user', r.requester) AS actor,
   e.reason,
-  l.namespace,
-  p.vmi,
+  nullif(split_part(p.vmi, '/', 1), '') AS namespace,
+  nullif(split_part(p.vmi, '/', 2), '') AS vmi,
   e.object_kind || ' ' || e.object_uid AS object,
   e.object_version AS version,
   p.event_id

@@ -49,7 +49,7 @@ func triggerPaints() []paint {
 
 func failureShare() cog.Builder[dashboard.Panel] {
 	return lines("Share of migrations that fail, by class", "Of the migrations that ended in the last hour, the share that failed, by where: the target found no node, it died before data moved, the transfer failed, or the guest had left already.", units.PercentUnit).
-		Max(1).WithTarget(series("A", recordFailures1h+" / on () group_left () ("+recordFinished1h+" > 0)", "{{"+metrics.LabelClass+"}}")).
+		Max(1).WithTarget(series("A", "sum by ("+metrics.LabelClass+") ("+recordFailures1h+") / on () group_left () (sum("+recordFinished1h+") > 0)", "{{"+metrics.LabelClass+"}}")).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).FillOpacity(40).
 		Overrides(asSeries(failurePaints())).Span(8).Height(8)
 }

@@ -37,7 +37,7 @@ func verdict() cog.Builder[dashboard.Panel] {
 	return numbers("Verdict", "Six numbers that are dark when all is well: retry loops that fire, evacuations that fail and are tried again, how full the "+
 		"descheduler's slots are, how long the oldest migration waits, VMs at the longest cooldown, and how late the record is (99th percentile). "+
 		"Without any number evictrail is not scraped.").
-		WithTarget(last("A", orZero("count("+metric(foreignAlerts, is(labelAlertName, "EvictrailDualRetryLoop"), is(labelAlertState, "firing"))+")"), "Loops that fire")).
+		WithTarget(last("A", orZero("count("+metric(foreignAlerts, is(labelAlertName, "EvictrailDualRetryLoop"), is(labelSeverity, "warning"), is(labelAlertState, "firing"))+")"), "Loops that fire")).
 		WithTarget(last("B", "sum("+maxBy(metrics.NodeEvacuationsRetrying, metrics.LabelNode)+")", "Evacuations that fail")).
 		WithTarget(last("C", slots(metrics.SlotsInUse)+" / "+slots(metrics.SlotsLimit), "Slots of the descheduler in use")).
 		WithTarget(last("D", orZero("time() - min("+metrics.MigrationPendingOldest+")"), "Oldest waiting migration")).

@@ -88,7 +88,7 @@ func written(t *testing.T, rule alerts.Rule, left []string) map[string]string {
 	}
 	out := map[string]string{}
 	for name, text := range rule.Annotations {
-		const names = "{{$labels := .Labels}}{{$value := .Value}}"
+		const names = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$value := .Value}}"
 		data := template.AlertTemplateData(has, nil, "", promql.Sample{F: value})
 		query := func(context.Context, string, time.Time) (promql.Vector, error) { return nil, nil }
 		expanded, err := template.NewTemplateExpander(t.Context(), names+text, rule.Alert, data, 0, query, nil, nil).Expand()
