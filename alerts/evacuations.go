@@ -1,6 +1,9 @@
 package alerts
 
-import "github.com/evictrail/evictrail/metrics"
+import (
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
 
 // The alerts that a dual retry loop on the same node explains.
 const (
@@ -18,7 +21,7 @@ func stuck() alert {
 		expr: lines(
 			"("+maxBy(perVMI, metrics.VMIFailedAttempts)+" >= 3)",
 			"and "+on(perVMI),
-			"("+age(maxBy(perVMI, series(metrics.VMIMarkedTimestamp, not(metrics.LabelStrategy, metrics.StrategyExternal))))+" > 1800)"),
+			"("+age(maxBy(perVMI, series(metrics.VMIMarkedTimestamp, not(metrics.LabelStrategy, trail.StrategyExternal))))+" > 1800)"),
 		summary: "Evacuation of " + theVM + " has failed " + theValue + " times",
 		description: "KubeVirt has tried " + theValue + " times to move " + theVM + " off " + theNode + " and failed, over more than 30 minutes. It goes on " +
 			"without limit, at most about five minutes apart, until a migration succeeds or somebody cancels the evacuation.",
@@ -43,7 +46,7 @@ func unanswered() alert {
 	return alert{
 		name: "EvictrailExternalEvictionUnanswered", severity: Warning, of: perVMI, wait: "5m", board: boardDrain,
 		expr: age(maxBy(perVMI, series(metrics.VMIMarkedTimestamp,
-			is(metrics.LabelStrategy, metrics.StrategyExternal)))) + " > 1800",
+			is(metrics.LabelStrategy, trail.StrategyExternal)))) + " > 1800",
 		summary: "No controller answered the eviction of " + theVM,
 		description: theVM + " was asked to leave " + theNode + " " + theTime + " ago. Its eviction strategy is External: KubeVirt refuses the eviction and " +
 			"does nothing else. The controller that owns the VM has to act, and has not.",

@@ -185,7 +185,7 @@ func (c *Collector) take(ctx context.Context, n notice) {
 	case noticeBookmark:
 	}
 	c.lastAt[n.feed.name] = now
-	c.Metrics.WatchLastActivity.WithLabelValues(n.feed.name).Set(float64(now.UnixMilli()) / 1000)
+	c.Metrics.WatchLastActivity.WithLabelValues(n.feed.name).Set(metrics.Unix(now))
 	c.advance(n)
 	c.tellSelfGap(ctx, now)
 }

@@ -51,7 +51,7 @@ func (c *Collector) countAudit(r AuditReport) {
 	c.Metrics.AuditEvents.WithLabelValues(metrics.AuditRefused).Add(float64(r.Refused))
 	c.Metrics.Lost.WithLabelValues(string(trail.KindEvictionRequested), metrics.LostAuditGap).Add(float64(r.Refused))
 	if r.Events() > 0 {
-		c.Metrics.AuditLastEvent.Set(float64(c.Clock().UnixMilli()) / 1000)
+		c.Metrics.AuditLastEvent.Set(metrics.Unix(c.Clock()))
 	}
 	if r.Refused > 0 && !c.refusedLogged.Swap(true) {
 		c.Log.Warn("audit events refused; said once, evictrail_audit_events_total counts them", "count", r.Refused, "reason", r.First)

@@ -31,8 +31,7 @@ SELECT
 FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND closed_by IS DISTINCT FROM 'refuted'
-  AND opened_at <= $__timeTo()
-  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+  AND ` + openMeanwhile + `
 ORDER BY opened_at DESC
 LIMIT 200`
 
@@ -44,8 +43,7 @@ SELECT
   'drain,' || node AS tags
 FROM evictrail_v1.drains
 WHERE ` + ofCluster + `
-  AND started_at <= $__timeTo()
-  AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+  AND ` + drainedMeanwhile + `
 ORDER BY started_at DESC
 LIMIT 200`
 
@@ -70,8 +68,7 @@ SELECT
   'gap,' || source AS tags
 FROM evictrail_v1.gaps
 WHERE ` + ofCluster + `
-  AND opened_at <= $__timeTo()
-  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+  AND ` + openMeanwhile + `
 ORDER BY opened_at DESC
 LIMIT 200`
 

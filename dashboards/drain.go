@@ -167,8 +167,7 @@ WITH drain AS (
   FROM evictrail_v1.drains
   WHERE ` + ofCluster + `
     AND node = ANY (ARRAY[${node:sqlstring}]::text[])
-    AND started_at <= $__timeTo()
-    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+    AND ` + drainedMeanwhile + `
   ORDER BY started_at DESC
   LIMIT 20
 ), guests AS (
@@ -215,14 +214,7 @@ WITH drain AS (
   SELECT node, 1, '  ' || namespace || '/' || vmi, at, least(lead(at) OVER (PARTITION BY drain_id, vmi_uid ORDER BY at), gone_at), state
   FROM guest_begins
 )
-SELECT
-  greatest(from_at, $__timeFrom()) AS time,
-  least(to_at, $__timeTo()) AS time_end,
-  lane,
-  state AS "Value"
-FROM drawn
-WHERE to_at > from_at
-  AND to_at > $__timeFrom()
+` + clipDrawn + `
 ORDER BY node, part, min(from_at) OVER (PARTITION BY lane), lane, from_at
 LIMIT 5000`
 
@@ -247,8 +239,7 @@ SELECT
 FROM evictrail_v1.drains
 WHERE ` + ofCluster + `
   AND node = ANY (ARRAY[${node:sqlstring}]::text[])
-  AND started_at <= $__timeTo()
-  AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+  AND ` + drainedMeanwhile + `
 ORDER BY started_at DESC
 LIMIT 200`
 
@@ -272,8 +263,7 @@ FROM evictrail_v1.evacuations
 WHERE ` + ofCluster + `
   AND node = ANY (ARRAY[${node:sqlstring}]::text[])
   AND strategy = 'External'
-  AND marked_at <= $__timeTo()
-  AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+  AND ` + markedMeanwhile + `
 ORDER BY ended_at IS NOT NULL, marked_at
 LIMIT 200`
 

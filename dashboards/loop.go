@@ -41,8 +41,7 @@ FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND ` + ofNode + `
   AND closed_by IS DISTINCT FROM 'refuted'
-  AND opened_at <= $__timeTo()
-  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+  AND ` + openMeanwhile + `
 ORDER BY opened_at DESC
 LIMIT 100`
 
@@ -66,8 +65,7 @@ WITH evacuated AS (
   FROM evictrail_v1.evacuations
   WHERE ` + ofCluster + `
     AND ` + ofNode + `
-    AND marked_at <= $__timeTo()
-    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+    AND ` + markedMeanwhile + `
   ORDER BY failed_attempts DESC, marked_at
   LIMIT 200
 ), attempts AS (
@@ -193,14 +191,7 @@ WITH evacuated AS (
   FROM seen
   WHERE failed_attempts > 0
 )
-SELECT
-  greatest(from_at, $__timeFrom()) AS time,
-  least(to_at, $__timeTo()) AS time_end,
-  lane,
-  state AS "Value"
-FROM drawn
-WHERE to_at > from_at
-  AND to_at > $__timeFrom()
+` + clipDrawn + `
 ORDER BY part, min(from_at) OVER (PARTITION BY lane), lane, from_at
 LIMIT 5000`
 
@@ -228,8 +219,7 @@ FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND ` + ofNode + `
   AND loop_id::text = ANY (ARRAY[${incident:sqlstring}]::text[])
-  AND opened_at <= $__timeTo()
-  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+  AND ` + openMeanwhile + `
 ORDER BY opened_at DESC
 LIMIT 20`
 

@@ -67,8 +67,7 @@ WHERE ` + ofCluster + `
   AND ` + ofNodes + `
   AND ` + ofNamespaces + `
   AND closed_by IS DISTINCT FROM 'refuted'
-  AND opened_at <= $__timeTo()
-  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+  AND ` + openMeanwhile + `
 ORDER BY closed_at IS NOT NULL, opened_at DESC
 LIMIT 50`
 
@@ -170,8 +169,7 @@ WITH episodes AS (
   WHERE ` + ofCluster + `
     AND kind = 'dual_retry'
     AND closed_by IS DISTINCT FROM 'refuted'
-    AND opened_at <= $__timeTo()
-    AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+    AND ` + openMeanwhile + `
   UNION ALL
   SELECT node, first_failure, ended_at, 4, 'retrying'
   FROM evictrail_v1.evacuations AS e
@@ -184,27 +182,23 @@ WITH episodes AS (
     GROUP BY evacuation_id
   ) AS f USING (evacuation_id)
   WHERE ` + ofCluster + `
-    AND marked_at <= $__timeTo()
-    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+    AND ` + markedMeanwhile + `
   UNION ALL
   SELECT node, started_at, ended_at, 3, 'draining'
   FROM evictrail_v1.drains
   WHERE ` + ofCluster + `
-    AND started_at <= $__timeTo()
-    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+    AND ` + drainedMeanwhile + `
   UNION ALL
   SELECT node, marked_at, ended_at, 2, 'balancing'
   FROM evictrail_v1.evacuations
   WHERE ` + ofCluster + `
     AND trigger = 'descheduler'
-    AND marked_at <= $__timeTo()
-    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+    AND ` + markedMeanwhile + `
   UNION ALL
   SELECT DISTINCT node, $__timeFrom()::timestamptz, $__timeTo()::timestamptz, 1, 'calm'
   FROM evictrail_v1.placements
   WHERE ` + ofCluster + `
-    AND from_at <= $__timeTo()
-    AND coalesce(to_at, 'infinity') >= $__timeFrom()
+    AND ` + thereMeanwhile + `
 ), bounded AS (
   SELECT
     node,
@@ -346,8 +340,7 @@ SELECT
   detail
 FROM evictrail_v1.gaps
 WHERE ` + ofCluster + `
-  AND opened_at <= $__timeTo()
-  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+  AND ` + openMeanwhile + `
 ORDER BY opened_at DESC
 LIMIT 100`
 

@@ -47,6 +47,24 @@ func sql(refID string, f format, query string) postgresQuery {
 	}
 }
 
+// What overlaps the time range: rows of loops and gaps, of evacuations, of drains, and stays on nodes. What has no end goes on.
+const (
+	openMeanwhile    = "opened_at <= $__timeTo()\n  AND coalesce(closed_at, 'infinity') >= $__timeFrom()"
+	markedMeanwhile  = "marked_at <= $__timeTo()\n  AND coalesce(ended_at, 'infinity') >= $__timeFrom()"
+	drainedMeanwhile = "started_at <= $__timeTo()\n  AND coalesce(ended_at, 'infinity') >= $__timeFrom()"
+	thereMeanwhile   = "from_at <= $__timeTo()\n  AND coalesce(to_at, 'infinity') >= $__timeFrom()"
+)
+
+// clipDrawn ends a query for lanes: the states of a common table drawn (from_at, to_at, lane, state), cut to the time range.
+const clipDrawn = `SELECT
+  greatest(from_at, $__timeFrom()) AS time,
+  least(to_at, $__timeTo()) AS time_end,
+  lane,
+  state AS "Value"
+FROM drawn
+WHERE to_at > from_at
+  AND to_at > $__timeFrom()`
+
 // ImplementsDataqueryVariant marks the type.
 func (postgresQuery) ImplementsDataqueryVariant() {}
 

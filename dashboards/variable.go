@@ -82,14 +82,12 @@ const nodesSQL = `
 SELECT node
 FROM evictrail_v1.placements
 WHERE ` + ofCluster + `
-  AND from_at <= $__timeTo()
-  AND coalesce(to_at, 'infinity') >= $__timeFrom()
+  AND ` + thereMeanwhile + `
 UNION
 SELECT node
 FROM evictrail_v1.drains
 WHERE ` + ofCluster + `
-  AND started_at <= $__timeTo()
-  AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+  AND ` + drainedMeanwhile + `
 ORDER BY node
 LIMIT 2000`
 
@@ -98,7 +96,6 @@ const namespacesSQL = `
 SELECT DISTINCT namespace
 FROM evictrail_v1.placements
 WHERE ` + ofCluster + `
-  AND from_at <= $__timeTo()
-  AND coalesce(to_at, 'infinity') >= $__timeFrom()
+  AND ` + thereMeanwhile + `
 ORDER BY namespace
 LIMIT 5000`

@@ -38,8 +38,7 @@ SELECT DISTINCT vmi
 FROM evictrail_v1.placements
 WHERE ` + ofCluster + `
   AND namespace = ${namespace:sqlstring}
-  AND from_at <= $__timeTo()
-  AND coalesce(to_at, 'infinity') >= $__timeFrom()
+  AND ` + thereMeanwhile + `
 ORDER BY vmi
 LIMIT 10000`
 
@@ -50,8 +49,7 @@ WITH drawn AS (
   FROM evictrail_v1.placements
   WHERE ` + ofCluster + `
     AND ` + ofVM + `
-    AND from_at <= $__timeTo()
-    AND coalesce(to_at, 'infinity') >= $__timeFrom()
+    AND ` + thereMeanwhile + `
   UNION ALL
   SELECT 2, 'moved by', created_at, finished_at, cause || ': ' || coalesce(outcome, 'running') || coalesce(', ' || nullif(failure_class, outcome), '')
   FROM (
@@ -67,8 +65,7 @@ WITH drawn AS (
   FROM evictrail_v1.evacuations
   WHERE ` + ofCluster + `
     AND ` + ofVM + `
-    AND marked_at <= $__timeTo()
-    AND coalesce(ended_at, 'infinity') >= $__timeFrom()
+    AND ` + markedMeanwhile + `
   UNION ALL
   SELECT
     4,
@@ -241,8 +238,7 @@ FROM evictrail_v1.loops
 WHERE ` + ofCluster + `
   AND ` + ofVM + `
   AND closed_by IS DISTINCT FROM 'refuted'
-  AND opened_at <= $__timeTo()
-  AND coalesce(closed_at, 'infinity') >= $__timeFrom()
+  AND ` + openMeanwhile + `
 ORDER BY opened_at DESC
 LIMIT 50`
 

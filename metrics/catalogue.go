@@ -41,7 +41,7 @@ var ofGuest = []string{LabelNamespace, LabelVMI, LabelNode}
 // Catalogue lists every metric of evictrail, in the order of the documentation. Those of the Go runtime, of the process and
 // of the build are left out.
 func Catalogue() []Metric {
-	return slices.Concat(countedMetrics, stateMetrics, ownMetrics)
+	return slices.Concat(countedMetrics, stateMetrics, upkeepMetrics, ownMetrics)
 }
 
 var countedMetrics = []Metric{
@@ -92,6 +92,9 @@ var stateMetrics = []Metric{
 	{Name: KubeVirtInfo, Type: Gauge, Labels: []string{LabelVersion, LabelAnnotationMode}, Help: "1, with the version of KubeVirt and to what it ties the annotation eviction-in-progress: to the attempt, to the mark, or unknown."},
 	{Name: DeschedulerInfo, Type: Gauge, Labels: []string{LabelVersion, LabelNativeBlocks}, Help: "1, with the version of the descheduler and whether it counts blocked evictions itself."},
 	{Name: StateTimestamp, Type: Gauge, Help: "When the gauges about the cluster were last read from the database."},
+}
+
+var upkeepMetrics = []Metric{
 	{Name: PartitionAheadSeconds, Type: Gauge, Help: "For how long from now on there are partitions for new facts."},
 	{Name: DefaultPartitionRows, Type: Gauge, Help: "Facts in the default partition, where they are only when their own was missing. Counted up to 1000."},
 	{Name: SchemaVersion, Type: Gauge, Help: "Version of the schema that the database has."},
@@ -171,7 +174,7 @@ func LabelSets() []LabelSet {
 		{LabelTrigger, "", texts(trail.Triggers())},
 		{LabelPhase, "", append(trail.Phases(), labelOther)},
 		{LabelReason, "evictrail_cooldown_decisions_total, evictrail_eviction_blocks_total", []string{trail.DecidedCooldown, trail.DecidedInProgress, labelOther}},
-		{LabelReason, VMIDrainBlocked, append(trail.NotMigratableReasons(), trail.CauseOther)},
+		{LabelReason, VMIDrainBlocked, append(trail.NotMigratableReasons(), labelOther)},
 		{LabelOrigin, "", []string{trail.OriginDerived, trail.OriginObserved}},
 		{LabelKind, "evictrail_loops*", texts(trail.LoopKinds())},
 		{LabelBlocker, "evictrail_migration*", texts(trail.WaitReasons())},

@@ -50,24 +50,24 @@ func (m *Metrics) Count(n trail.News, now time.Time) {
 	m.facts(n, now)
 	for _, t := range n.Requests {
 		r := t.Row
-		l.post("request ", t.ID, t.Instead, t.Change, t.Began(), !r.DryRun, r.RequestedAt, now, func() { m.request(r) })
+		post(l, "request ", t, t.Began(), !r.DryRun, r.RequestedAt, now, func() { m.request(r) })
 	}
 	for _, t := range n.Evacuations {
 		e := t.Row
-		l.post("marked ", t.ID, t.Instead, t.Change, t.Began(), true, e.MarkedAt, now, func() { m.marked(e) })
-		l.post("ended ", t.ID, t.Instead, t.Change, t.Ended(string(e.Outcome)), e.Outcome != "", e.EndedAt, now, func() { m.evacuated(e) })
+		post(l, "marked ", t, t.Began(), true, e.MarkedAt, now, func() { m.marked(e) })
+		post(l, "ended ", t, t.Ended(string(e.Outcome)), e.Outcome != "", e.EndedAt, now, func() { m.evacuated(e) })
 	}
 	for _, t := range n.Migrations {
 		x := t.Row
-		l.post("migration ", t.ID, t.Instead, t.Change, t.Ended(string(x.Outcome)), x.Outcome != "", x.FinishedAt, now, func() { m.migrated(x) })
+		post(l, "migration ", t, t.Ended(string(x.Outcome)), x.Outcome != "", x.FinishedAt, now, func() { m.migrated(x) })
 	}
 	for _, t := range n.Decisions {
 		d := t.Row
-		l.post("decision ", t.ID, t.Instead, t.Change, t.Began(), true, d.DecidedAt, now, func() { m.decided(d) })
+		post(l, "decision ", t, t.Began(), true, d.DecidedAt, now, func() { m.decided(d) })
 	}
 	for _, t := range n.Loops {
 		k := t.Row.Kind
-		l.post("loop ", t.ID, t.Instead, t.Change, t.Began(), true, t.Row.OpenedAt, now, func() { m.loops.WithLabelValues(string(k)).Inc() })
+		post(l, "loop ", t, t.Began(), true, t.Row.OpenedAt, now, func() { m.loops.WithLabelValues(string(k)).Inc() })
 	}
 	l.settle(now)
 	for node, due := range l.gone {
@@ -88,15 +88,15 @@ func (m *Metrics) CountRest() {
 // post notes a thing to count where it is new, puts right what was noted of it, also under another ID before, and forgets it
 // where it is told no more or holds no more: an evacuation that ended may turn out to go on. What was told under another ID and is
 // not noted here was counted, or another replica will.
-func (l *ledger) post(what, id, instead string, change trail.Change, isNew, holds bool, at, now time.Time, count func()) {
-	key := what + id
-	if e, noted := l.entries[what+instead]; noted && instead != "" {
-		delete(l.entries, what+instead)
+func post[R any](l *ledger, what string, t trail.Told[R], isNew, holds bool, at, now time.Time, count func()) {
+	key := what + t.ID
+	if e, noted := l.entries[what+t.Instead]; noted && t.Instead != "" {
+		delete(l.entries, what+t.Instead)
 		l.entries[key] = e
 	}
 	e, noted := l.entries[key]
 	switch {
-	case change == trail.ChangeGone, noted && !holds:
+	case t.Change == trail.ChangeGone, noted && !holds:
 		delete(l.entries, key)
 	case noted:
 		l.entries[key] = entry{e.due, count}
@@ -162,10 +162,7 @@ func (m *Metrics) evacuated(e trail.Evacuation) {
 }
 
 func (m *Metrics) migrated(x trail.Migration) {
-	event := ""
-	if x.EndEvent != nil {
-		event = x.EndEvent.String()
-	}
+	event := eventID(x.EndEvent)
 	class := cmp.Or(string(x.FailureClass), ClassNone)
 	if x.Outcome == trail.OutcomeAborted {
 		class = string(trail.FailureAborted)
@@ -195,10 +192,10 @@ func (m *Metrics) migrated(x trail.Migration) {
 func (m *Metrics) decided(d trail.Decision) {
 	switch {
 	case d.Verdict == trail.VerdictHolds && d.Layer == trail.LayerCooldown && d.Reason == trail.DecidedCompleted:
-		exemplar(m.cooldowns.WithLabelValues(d.Origin), time.Duration(d.Effective), eventOf(d))
+		exemplar(m.cooldowns.WithLabelValues(d.Origin), time.Duration(d.Effective), eventID(d.EventID))
 	case d.Verdict != trail.VerdictBlocked:
 	case d.Origin == trail.OriginObserved:
-		m.decisions.WithLabelValues(blockLabel(d.Inputs.ObservedReason), d.Origin).Add(float64(d.Count))
+		m.decisions.WithLabelValues(string(trail.BlockReason(d.Inputs.ObservedReason)), d.Origin).Add(float64(d.Count))
 	default:
 		m.decisions.WithLabelValues(d.Reason, d.Origin).Inc()
 		if !m.countsBlocks.Load() {
@@ -207,7 +204,7 @@ func (m *Metrics) decided(d trail.Decision) {
 	}
 }
 
-// phaseLabel and blockLabel keep labels closed: what KubeVirt or the descheduler may say one day is other.
+// phaseLabel keeps the label closed: a phase that KubeVirt may have one day is other.
 func phaseLabel(phase string) string {
 	if slices.Contains(trail.Phases(), phase) {
 		return phase
@@ -215,20 +212,14 @@ func phaseLabel(phase string) string {
 	return labelOther
 }
 
-func blockLabel(reason string) string {
-	if reason == trail.DecidedCooldown || reason == trail.DecidedInProgress {
-		return reason
-	}
-	return labelOther
-}
+const labelOther = string(trail.ReasonOther)
 
-const labelOther = "other"
-
-func eventOf(d trail.Decision) string {
-	if d.EventID == nil {
+// eventID is for exemplars; empty where there is no fact to look at.
+func eventID(of *trail.FactID) string {
+	if of == nil {
 		return ""
 	}
-	return d.EventID.String()
+	return of.String()
 }
 
 // exemplar observes a time, with the fact to look at where there is one. Clocks of the cluster may be apart: no time is

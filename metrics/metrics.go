@@ -44,7 +44,7 @@ type Metrics struct {
 	SpoolBytes        prometheus.Gauge         // bytes
 	SpoolCapacity     prometheus.Gauge         // bytes
 	SpoolOldest       *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
-	QueueLength       prometheus.Gauge         //
+	QueueLength       prometheus.Gauge         // facts
 	StoreUp           prometheus.Gauge         // 1 when the last write succeeded
 	StorePool         *prometheus.GaugeVec     // state
 	StoreErrors       *prometheus.CounterVec   // op, sqlstate_class

@@ -229,6 +229,3 @@ const (
 
 // ClassNone stands for no failure: a value of LabelClass of MigrationsTotal.
 const ClassNone = "none"
-
-// StrategyExternal is the eviction strategy that leaves the move to the owner of the VM: a value of LabelStrategy.
-const StrategyExternal = "External"

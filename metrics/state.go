@@ -28,11 +28,7 @@ type stateGauges struct {
 func newStateGauges() *stateGauges {
 	g := &stateGauges{descs: map[string]*prometheus.Desc{}, maxVMs: DefaultMaxVMSeries}
 	for _, m := range stateMetrics {
-		switch m.Name {
-		case PartitionAheadSeconds, DefaultPartitionRows, SchemaVersion, SchemaVersionExpected, SeriesDroppedTotal:
-		default:
-			g.descs[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
-		}
+		g.descs[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
 	}
 	return g
 }
@@ -66,7 +62,7 @@ func (m *Metrics) SetState(s trail.State) {
 	for at, n := range s.Loops {
 		w.put(LoopsOpen, float64(n), string(at.Kind), at.Node)
 	}
-	w.put(StateTimestamp, unix(s.At))
+	w.put(StateTimestamp, Unix(s.At))
 	m.state.shown.Store(&w.made)
 	for name, n := range w.perVM {
 		if n > m.state.maxVMs {
@@ -79,32 +75,41 @@ func (m *Metrics) SetState(s trail.State) {
 type stateWriter struct {
 	g     *stateGauges
 	made  []prometheus.Metric
-	known map[string]bool // series that were made
+	known map[string]bool // series that were asked for
 	perVM map[string]int  // series asked for, by metric about single VMs
 }
 
-// put makes a series. Of two with the same labels the first is kept: the same VM in two lives, of which the State begins with
-// the one that needs somebody more. Two would fail the whole scrape.
+// put makes a series.
 func (w *stateWriter) put(name string, value float64, labels ...string) {
-	key := name + "\xff" + strings.Join(labels, "\xff")
-	if w.known[key] {
-		return
+	if w.first(name, labels) {
+		w.make(name, value, labels)
 	}
-	w.known[key] = true
-	for i, l := range labels {
-		labels[i] = strings.ToValidUTF8(l, "\uFFFD") // a version may be any text
-	}
-	w.made = append(w.made, prometheus.MustNewConstMetric(w.g.descs[name], prometheus.GaugeValue, value, labels...))
 }
 
 // putVM is put for a metric about single VMs: those that come first are kept.
 func (w *stateWriter) putVM(name string, value float64, labels ...string) {
-	if w.known[name+"\xff"+strings.Join(labels, "\xff")] {
+	if !w.first(name, labels) {
 		return
 	}
 	if w.perVM[name]++; w.perVM[name] <= w.g.maxVMs {
-		w.put(name, value, labels...)
+		w.make(name, value, labels)
 	}
+}
+
+// first tells whether a series was not asked for before. Of two with the same labels the first is kept: the same VM in two lives,
+// of which the State begins with the one that needs somebody more. Two would fail the whole scrape.
+func (w *stateWriter) first(name string, labels []string) bool {
+	key := name + "\xff" + strings.Join(labels, "\xff")
+	known := w.known[key]
+	w.known[key] = true
+	return !known
+}
+
+func (w *stateWriter) make(name string, value float64, labels []string) {
+	for i, l := range labels {
+		labels[i] = strings.ToValidUTF8(l, "\uFFFD") // a version may be any text
+	}
+	w.made = append(w.made, prometheus.MustNewConstMetric(w.g.descs[name], prometheus.GaugeValue, value, labels...))
 }
 
 func (w *stateWriter) rules(s trail.State) {
@@ -146,7 +151,7 @@ func (w *stateWriter) nodes(s trail.State) {
 			continue
 		}
 		w.put(NodeDraining, 1, name)
-		w.put(NodeDrainStart, unix(n.DrainSince), name)
+		w.put(NodeDrainStart, Unix(n.DrainSince), name)
 		for _, b := range trail.Blockers() {
 			w.put(NodeDrainRemaining, float64(n.Remaining[b]), name, string(b))
 		}
@@ -157,7 +162,7 @@ func (w *stateWriter) nodes(s trail.State) {
 func (w *stateWriter) slots(s trail.SlotState, scope, node string) {
 	w.put(SlotsInUse, float64(s.InUse), scope, node)
 	if !s.Oldest.IsZero() {
-		w.put(SlotOldestTimestamp, unix(s.Oldest), scope, node)
+		w.put(SlotOldestTimestamp, Unix(s.Oldest), scope, node)
 	}
 }
 
@@ -167,7 +172,7 @@ func (w *stateWriter) migrations(s trail.State) {
 		p := s.Pending[reason]
 		w.put(MigrationsPending, float64(p.Count), string(reason))
 		if p.Count > 0 {
-			w.put(MigrationPendingOldest, unix(p.Oldest), string(reason))
+			w.put(MigrationPendingOldest, Unix(p.Oldest), string(reason))
 		}
 	}
 	for _, class := range trail.FailureClasses() {
@@ -182,13 +187,13 @@ func (w *stateWriter) migrations(s trail.State) {
 func (w *stateWriter) evacuations(s trail.State) {
 	for i := range s.Evacuations {
 		e := &s.Evacuations[i]
-		w.putVM(VMIMarkedTimestamp, unix(e.MarkedAt), e.Namespace, e.VMI, e.Node, string(e.RequesterClass), e.Strategy)
+		w.putVM(VMIMarkedTimestamp, Unix(e.MarkedAt), e.Namespace, e.VMI, e.Node, string(e.RequesterClass), e.Strategy)
 		w.putVM(VMIFailedAttempts, float64(e.FailedAttempts), e.Namespace, e.VMI, e.Node)
 		if shown, known := e.AnnotationShown(); known {
 			w.putVM(VMIAnnotationPresent, truth(shown), e.Namespace, e.VMI, e.Node)
 		}
 		if e.NextRetryAt.After(s.At) {
-			w.putVM(VMINextRetryTimestamp, unix(e.NextRetryAt), e.Namespace, e.VMI, e.Node)
+			w.putVM(VMINextRetryTimestamp, Unix(e.NextRetryAt), e.Namespace, e.VMI, e.Node)
 		}
 	}
 }
@@ -203,7 +208,7 @@ func (w *stateWriter) vms(s trail.State) {
 	for _, c := range s.Cooling {
 		if c.Effective > c.Base {
 			w.putVM(VMICooldownSeconds, c.Effective.Seconds(), c.Namespace, c.VMI, c.Node)
-			w.putVM(VMICooldownUntil, unix(c.Until), c.Namespace, c.VMI, c.Node)
+			w.putVM(VMICooldownUntil, Unix(c.Until), c.Namespace, c.VMI, c.Node)
 		}
 	}
 	for _, b := range s.DrainBlocked {

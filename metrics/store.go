@@ -5,18 +5,23 @@ import (
 	"time"
 )
 
-// Stored notes how a call of the database went.
+// Stored notes how a write to the database went.
 func (m *Metrics) Stored(op string, err error) {
 	if err != nil {
-		m.StoreErrors.WithLabelValues(op, SQLStateClass(err)).Inc()
+		m.StoreFailed(op, err)
 		m.StoreUp.Set(0)
 		return
 	}
 	m.StoreUp.Set(1)
 }
 
-// SQLStateClass gives the first two characters of the SQLSTATE that an error carries, ClassNone where it carries none.
-func SQLStateClass(err error) string {
+// StoreFailed counts a call of the database that failed; whether it takes writes, it does not tell.
+func (m *Metrics) StoreFailed(op string, err error) {
+	m.StoreErrors.WithLabelValues(op, sqlStateClass(err)).Inc()
+}
+
+// sqlStateClass gives the first two characters of the SQLSTATE that an error carries, ClassNone where it carries none.
+func sqlStateClass(err error) string {
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) && len(state.SQLState()) >= 2 {
 		return state.SQLState()[:2]
@@ -32,8 +37,8 @@ func (m *Metrics) Waiting(facts, bytes int, oldest time.Time) {
 		m.SpoolOldest.Reset()
 		return
 	}
-	m.SpoolOldest.WithLabelValues().Set(unix(oldest))
+	m.SpoolOldest.WithLabelValues().Set(Unix(oldest))
 }
 
-// unix gives a time in seconds.
-func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+// Unix gives a time as metrics tell it, in seconds.
+func Unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

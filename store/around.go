@@ -118,9 +118,11 @@ func (d *derivation) surrounding(ctx context.Context, wanted map[trail.Subject]b
 // envAround reads what surrounds nodes and the cluster as a whole: the rules in force, and the rows of the VMs that touch
 // them.
 func (d *derivation) envAround(ctx context.Context, subjects []trail.Subject) (*trail.Env, error) {
-	facts, err := d.surrounding(ctx, map[trail.Subject]bool{
-		{Kind: trail.SubjectConfig, Name: string(trail.ObjectKubeVirt)}: true, {Kind: trail.SubjectConfig, Name: string(trail.ObjectPolicy)}: true,
-	})
+	wanted := map[trail.Subject]bool{}
+	for _, s := range ruleSubjects {
+		wanted[s] = true
+	}
+	facts, err := d.surrounding(ctx, wanted)
 	if err != nil {
 		return nil, err
 	}

@@ -134,9 +134,15 @@ func (s *Store) Thresholds(ctx context.Context, cluster string) (trail.Threshold
 	if err != nil {
 		return trail.Thresholds{}, explain("read thresholds", err)
 	}
+	t, err := collectThresholds(rows)
+	return t, explain("read thresholds", err)
+}
+
+// collectThresholds reads the thresholds that were stated, else gives the default ones.
+func collectThresholds(rows pgx.Rows) (trail.Thresholds, error) {
 	stated, err := pgx.CollectRows(rows, pgx.RowTo[trail.Thresholds])
 	if err != nil || len(stated) == 0 {
-		return trail.DefaultThresholds(), explain("read thresholds", err)
+		return trail.DefaultThresholds(), err
 	}
 	return stated[0], nil
 }

@@ -104,26 +104,29 @@ WHERE d.cluster = @cluster
   AND d.ended_at IS NULL`
 )
 
+// ruleSubjects have the rules in force: KubeVirt's settings, and the policy of the descheduler with its processes.
+var ruleSubjects = []trail.Subject{
+	{Kind: trail.SubjectConfig, Name: string(trail.ObjectKubeVirt)}, {Kind: trail.SubjectConfig, Name: string(trail.ObjectPolicy)},
+}
+
 // State reads how it stands with a cluster at a time not long before now: what is open now counts as open then.
 func (s *Store) State(ctx context.Context, cluster string, now time.Time) (trail.State, error) {
-	facts, err := factsOf(ctx, s.pool, cluster, []trail.Subject{
-		{Kind: trail.SubjectConfig, Name: string(trail.ObjectKubeVirt)}, {Kind: trail.SubjectConfig, Name: string(trail.ObjectPolicy)},
-	})
-	if err != nil {
-		return trail.State{}, err
-	}
-	thresholds, err := s.Thresholds(ctx, cluster)
-	if err != nil {
-		return trail.State{}, err
-	}
-	env := trail.NewEnv(facts)
-	env.Judge(thresholds)
+	var rules []trail.Fact
+	var thresholds trail.Thresholds
 	rows := trail.StateRows{
 		Guests: map[string]int{}, Loops: map[trail.LoopPlace]int{}, FailingHour: map[trail.FailureClass]int{}, FailingDay: map[trail.FailureClass]int{},
 	}
 	args := pgx.StrictNamedArgs{"cluster": cluster}
 	timed := pgx.StrictNamedArgs{"cluster": cluster, "now": now}
 	var batch pgx.Batch
+	batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(ruleSubjects)}).Query(func(rows pgx.Rows) (err error) {
+		rules, err = collectFacts(rows, cluster)
+		return err
+	})
+	batch.Queue(thresholdsQuery, args).Query(func(rows pgx.Rows) (err error) {
+		thresholds, err = collectThresholds(rows)
+		return err
+	})
 	batch.Queue(guestsQuery, args).Query(each(func(row pgx.CollectableRow) error {
 		var node string
 		var n int
@@ -172,6 +175,8 @@ func (s *Store) State(ctx context.Context, cluster string, now time.Time) (trail
 	if err := s.pool.SendBatch(ctx, &batch).Close(); err != nil {
 		return trail.State{}, explain("read the state of the cluster", err)
 	}
+	env := trail.NewEnv(rules)
+	env.Judge(thresholds)
 	return trail.NewState(rows, env, now), nil
 }
 

@@ -281,7 +281,7 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 	e := n.evacuationAt(p, at)
 	r := n.lastRequest(p, at)
 	switch {
-	case p.Strategy == strategyExternal:
+	case p.Strategy == StrategyExternal:
 		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "do nothing: its owner has to move it"
 	case e != nil:
 		b.WaitingSince = later(b.WaitingSince, e.MarkedAt)
@@ -380,7 +380,7 @@ func (n *node) lastRequest(p *Placement, at time.Time) *EvictionRequest {
 
 // evictable tells whether the guest's strategy asks to be moved.
 func (p *Placement) evictable() bool {
-	return p.Strategy == strategyMigrate || p.Strategy == strategyIfPossible || p.Strategy == strategyExternal
+	return p.Strategy == strategyMigrate || p.Strategy == strategyIfPossible || p.Strategy == StrategyExternal
 }
 
 func strategyText(s string) string {

@@ -58,10 +58,7 @@ func Phases() []string {
 // phaseWhat keeps one copy of the aspect name of each known phase, as every migration held has several.
 var phaseWhat = func() map[string]string {
 	m := map[string]string{}
-	for _, p := range []string{
-		PhasePending, PhaseScheduling, PhaseScheduled, PhasePreparingTarget, PhaseTargetReady, PhaseRunning,
-		PhaseSucceeded, PhaseFailed, PhaseWaitingForSync, PhaseSynchronizing,
-	} {
+	for _, p := range Phases() {
 		m[p] = "phase/" + p
 	}
 	return m

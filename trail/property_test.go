@@ -75,7 +75,7 @@ func (c *chance) id(prefix string) string {
 }
 
 func (c *chance) start(vm string) {
-	uid, strategy := c.id("vmi"), pick(c, strategyMigrate, strategyMigrate, strategyIfPossible, strategyExternal, "")
+	uid, strategy := c.id("vmi"), pick(c, strategyMigrate, strategyMigrate, strategyIfPossible, StrategyExternal, "")
 	node := pick(c, c.nodeOf...)
 	c.vm(c.now, vm, func(v *VMIObservation) { v.UID, v.Node, v.Strategy = uid, node, strategy })
 	c.launch(vm, "")

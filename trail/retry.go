@@ -232,7 +232,7 @@ func (n *node) endlessRetry(e *Evacuation, duals []Loop) []Loop {
 func (n *node) unanswered(e *Evacuation) []Loop {
 	begin := e.MarkedAt.Add(n.thresholds.Unanswered)
 	over := e.Outcome != "" && !begin.Before(e.EndedAt)
-	if e.Strategy != strategyExternal || over || !n.now.reached(begin) {
+	if e.Strategy != StrategyExternal || over || !n.now.reached(begin) {
 		return nil
 	}
 	l := e.loop(LoopUnansweredExternal, 0, begin)

@@ -120,13 +120,18 @@ func (r *recorder) blocks(o ScrapeObservation, b BlockCount, start, since time.T
 	}
 	value := start.Format(time.RFC3339Nano) + " " + strconv.FormatInt(count, 10)
 	r.object.set(what, value)
-	reason := Reason(b.Reason)
-	if reason != ReasonCooldown && reason != ReasonMigrationInProgress {
-		reason = ReasonOther
-	}
-	f := r.event(KindBlocksObserved, reason, what, value).from("descheduler_kubevirt_eviction_blocks_total").
+	f := r.event(KindBlocksObserved, BlockReason(b.Reason), what, value).from("descheduler_kubevirt_eviction_blocks_total").
 		with(&BlocksDetail{Target: o.Target, Reason: b.Reason, Increase: count - from, Count: count, Since: since})
 	f.Subject, f.Node, f.Namespace = Subject{SubjectNode, b.Node}, b.Node, b.Namespace
+}
+
+// BlockReason gives the reason for which the descheduler's counter says that it held back: ReasonOther where evictrail does not know
+// it.
+func BlockReason(asItCame string) Reason {
+	if reason := Reason(asItCame); reason == ReasonCooldown || reason == ReasonMigrationInProgress {
+		return reason
+	}
+	return ReasonOther
 }
 
 // lastBlocks gives the process and the count that were last recorded of a counter, zero where none were.

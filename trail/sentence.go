@@ -290,7 +290,7 @@ func (e Evacuation) fulfilment(mine []Migration) string {
 // stillOpen tells what an open evacuation waits for and what to do.
 func (e Evacuation) stillOpen(mine []Migration, now time.Time) []string {
 	text := []string{fmt.Sprintf("It is still to move, %s after the request.", span(now.Sub(e.MarkedAt)))}
-	if e.Strategy == strategyExternal {
+	if e.Strategy == StrategyExternal {
 		return append(text, "Its strategy is External, so KubeVirt makes no migration: the controller that owns the VM has to act.")
 	}
 	if len(mine) == 0 {
@@ -323,7 +323,7 @@ func (m Migration) waiting() string {
 // advice says how an evacuation that does not come to an end is stopped; empty while it may well end by itself.
 func (e Evacuation) advice(s KubeVirtSettings) string {
 	switch {
-	case e.Strategy == strategyExternal:
+	case e.Strategy == StrategyExternal:
 		return adviceExternal(&e)
 	case e.FailedAttempts >= 2:
 		return adviceStuck(&e, s)

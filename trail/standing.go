@@ -92,7 +92,7 @@ func (s *standing) waitingOne() *Migration {
 // marked gives what is in the way of a VM that KubeVirt is to move.
 func (s *standing) marked(e *Evacuation, p *Placement) []Obstacle {
 	asked := fmt.Sprintf("it is to leave %s since %s (%s ago), asked by %s", e.Node, clock(e.MarkedAt), span(s.Now.Sub(e.MarkedAt)), e.asker())
-	if e.Strategy == strategyExternal {
+	if e.Strategy == StrategyExternal {
 		return []Obstacle{s.obstacle(ObstacleExternal, asked+", but its eviction strategy is External: KubeVirt makes no migration, the controller that owns the VM has to act")}
 	}
 	var out []Obstacle

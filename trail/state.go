@@ -76,17 +76,14 @@ type DrainBlocked struct {
 	NotMigratable        string // KubeVirt's reason and text; empty where it can be migrated
 }
 
-// Cause gives KubeVirt's reason why the VM cannot be migrated, CauseOther where it is another, or empty where it can.
+// Cause gives KubeVirt's reason why the VM cannot be migrated, ReasonOther where it is another, or empty where it can.
 func (b DrainBlocked) Cause() string {
 	reason, _, _ := strings.Cut(b.NotMigratable, " ")
 	if reason == "" || slices.Contains(notMigratable, reason) {
 		return reason
 	}
-	return CauseOther
+	return string(ReasonOther)
 }
-
-// CauseOther is a cause of which nothing more is known.
-const CauseOther = "other"
 
 // NotMigratableReasons lists KubeVirt's reasons why a VM cannot be migrated: those of the condition LiveMigratable.
 func NotMigratableReasons() []string { return slices.Clone(notMigratable) }

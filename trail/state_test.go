@@ -22,7 +22,7 @@ func TestDrainBlockedCause(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"DisksNotLiveMigratable cannot migrate VMI: PVC data is not shared": "DisksNotLiveMigratable",
-		"NotMigratable": "NotMigratable", "Levitating it floats": CauseOther, "": "",
+		"NotMigratable": "NotMigratable", "Levitating it floats": string(ReasonOther), "": "",
 	} {
 		require.Equal(t, want, DrainBlocked{NotMigratable: text}.Cause(), text)
 	}

@@ -245,7 +245,7 @@ func (s *speaker) marked(f Fact) string {
 	if e.Confidence != ConfidenceObserved { // else its request has a line of its own
 		text = fmt.Sprintf("KubeVirt accepted to move it away from %s: asked by %s (%s).", e.Node, e.asker(), e.Confidence)
 	}
-	if e.Strategy == strategyExternal {
+	if e.Strategy == StrategyExternal {
 		text += " Its strategy is External: KubeVirt itself will not move it."
 	}
 	return text

@@ -36,7 +36,7 @@ const (
 	strategyNone       = "None"
 	strategyMigrate    = "LiveMigrate"
 	strategyIfPossible = "LiveMigrateIfPossible"
-	strategyExternal   = "External" // leaves moving the VM to its owner
+	StrategyExternal   = "External" // leaves moving the VM to its owner
 )
 
 // The condition types of a VMI that are recorded (reference: kubevirt-signals §5.4).

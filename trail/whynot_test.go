@@ -36,7 +36,7 @@ func TestWhyNot(t *testing.T) {
 			h.reaches(2*time.Minute, "a", PhaseScheduling)
 		}, []ObstacleKind{ObstacleMigrating}, "It is moving: attempt 1 (m-a) is in phase Scheduling since 2026-11-21 00:02:00Z", "-", "", ""},
 		{"its owner has to move it", func(h *history) {
-			h.vm(0, "db", func(v *VMIObservation) { v.Strategy = strategyExternal })
+			h.vm(0, "db", func(v *VMIObservation) { v.Strategy = StrategyExternal })
 			h.mark(time.Minute, "db", "descheduler")
 		}, []ObstacleKind{ObstacleExternal}, "its eviction strategy is External", "-", "", "evacuate/cancel"},
 		{"it cannot be migrated, and nobody asked", func(h *history) {

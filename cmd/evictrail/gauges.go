@@ -55,7 +55,7 @@ func keepGauges(ctx context.Context, s *store.Store, cluster string, m *metrics.
 func showState(ctx context.Context, s *store.Store, cluster string, m *metrics.Metrics, at time.Time) error {
 	state, err := s.State(ctx, cluster, at)
 	if err != nil {
-		m.StoreErrors.WithLabelValues(metrics.OpState, metrics.SQLStateClass(err)).Inc()
+		m.StoreFailed(metrics.OpState, err)
 		return err
 	}
 	m.SetState(state)
@@ -66,7 +66,7 @@ func showState(ctx context.Context, s *store.Store, cluster string, m *metrics.M
 func showUpkeep(ctx context.Context, s *store.Store, m *metrics.Metrics, at time.Time) error {
 	upkeep, err := s.Upkeep(ctx)
 	if err != nil {
-		m.StoreErrors.WithLabelValues(metrics.OpState, metrics.SQLStateClass(err)).Inc()
+		m.StoreFailed(metrics.OpState, err)
 		return err
 	}
 	m.SetUpkeep(upkeep, at)

@@ -46,7 +46,7 @@ func newGenerateManifests() *cobra.Command {
 		Long: `Print the named manifests, by default all, as YAML documents. Nothing is applied. The first two are files for the machines
 of the control plane, the others are for kubectl:
 
-` + manifestList() + `
+` + listed(16, manifestChoice()) + `
 docs/audit.md says how to use them on which platform.`,
 		Example: `  evictrail generate manifests audit-policy > audit-policy.yaml
   evictrail generate manifests --dir evictrail-files --ca-file ca.crt
@@ -66,24 +66,17 @@ docs/audit.md says how to use them on which platform.`,
 	return cmd
 }
 
-// manifestList explains the manifests, one a line, each ending with a newline.
-func manifestList() string {
-	var out strings.Builder
+// manifestChoice names the manifests, each with what it is.
+func manifestChoice() []cobra.Completion {
+	var all []cobra.Completion
 	for _, m := range deploy.Manifests() {
-		_, _ = fmt.Fprintf(&out, "  %-16s %s\n", m.Name, m.Short)
+		all = append(all, cobra.CompletionWithDesc(m.Name, m.Short))
 	}
-	return out.String()
+	return all
 }
 
-// completeManifests offers the names that were not given yet.
 func completeManifests(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var left []cobra.Completion
-	for _, m := range deploy.Manifests() {
-		if !slices.Contains(given, m.Name) {
-			left = append(left, cobra.CompletionWithDesc(m.Name, m.Short))
-		}
-	}
-	return left, cobra.ShellCompDirectiveNoFileComp
+	return notGiven(manifestChoice(), given)
 }
 
 func (f *manifestFlags) run(cmd *cobra.Command, names []string) error {

@@ -44,7 +44,7 @@ func newGenerateAlerts() *cobra.Command {
 		Use: "alerts", Short: "Print the alerts for Prometheus and Alertmanager", Args: asUsage(cobra.NoArgs),
 		Long: `Print recording rules and alerts as a PrometheusRule, or in another format. Nothing is applied. The formats:
 
-` + alertFormatList() + `
+` + listed(16, alertFormats()) + `
 Every alert has a page in docs/runbooks and links to it, and to a dashboard; --runbook-url and --dashboard-url say where yours
 are. The rules expect evictrail to be scraped with honorLabels: true (honor_labels), since its series name the namespace of VMs.
 A Prometheus that holds several clusters needs a label "cluster" on their series.`,
@@ -66,16 +66,6 @@ A Prometheus that holds several clusters needs a label "cluster" on their series
 	addDir(cmd, &f.dir, "a file FORMAT.yaml for each format")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(alertFormats(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
-}
-
-// alertFormatList explains the formats, one a line, each ending with a newline.
-func alertFormatList() string {
-	var out strings.Builder
-	for _, format := range alertFormats() {
-		name, short, _ := strings.Cut(format, "\t")
-		_, _ = fmt.Fprintf(&out, "  %-16s %s\n", name, short)
-	}
-	return out.String()
 }
 
 func (f *alertFlags) run(cmd *cobra.Command, _ []string) error {

@@ -40,7 +40,7 @@ func newGenerateDashboards() *cobra.Command {
 		Long: `Print the named dashboards, by default all. Nothing is applied. They ask a Prometheus that scrapes evictrail and a Postgres
 that may read its views (evictrail schema roles); both are chosen in the dashboard.
 
-` + dashboardList() + `
+` + listed(22, dashboardChoice()) + `
 docs/dashboards.md says what each panel shows.`,
 		Example: `  evictrail generate dashboards --dir dashboards          # JSON, to import or to provision
   evictrail generate dashboards evictrail-loop > loop.json
@@ -59,24 +59,17 @@ docs/dashboards.md says what each panel shows.`,
 	return cmd
 }
 
-// dashboardList explains the dashboards, one a line, each ending with a newline.
-func dashboardList() string {
-	var out strings.Builder
+// dashboardChoice names the dashboards, each with its question.
+func dashboardChoice() []cobra.Completion {
+	var all []cobra.Completion
 	for _, d := range dashboards.All() {
-		_, _ = fmt.Fprintf(&out, "  %-22s %s\n", d.UID, d.Title)
+		all = append(all, cobra.CompletionWithDesc(d.UID, d.Title))
 	}
-	return out.String()
+	return all
 }
 
-// completeDashboards offers the names that were not given yet.
 func completeDashboards(_ *cobra.Command, given []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var left []cobra.Completion
-	for _, d := range dashboards.All() {
-		if !slices.Contains(given, d.UID) {
-			left = append(left, cobra.CompletionWithDesc(d.UID, d.Title))
-		}
-	}
-	return left, cobra.ShellCompDirectiveNoFileComp
+	return notGiven(dashboardChoice(), given)
 }
 
 func (f *dashboardFlags) run(cmd *cobra.Command, names []string) error {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,25 @@ import (
 
 // textFile is a file that "generate" writes or prints.
 type textFile struct{ name, text string }
+
+// listed explains completions, one a line, each ending with a newline: the name, wide enough for all, and what it is.
+func listed(width int, all []cobra.Completion) string {
+	var out strings.Builder
+	for _, c := range all {
+		name, short, _ := strings.Cut(c, "\t")
+		_, _ = fmt.Fprintf(&out, "  %-*s %s\n", width, name, short)
+	}
+	return out.String()
+}
+
+// notGiven offers those that were not given yet.
+func notGiven(all []cobra.Completion, given []string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	left := slices.DeleteFunc(all, func(c cobra.Completion) bool {
+		name, _, _ := strings.Cut(c, "\t")
+		return slices.Contains(given, name)
+	})
+	return left, cobra.ShellCompDirectiveNoFileComp
+}
 
 // addDir adds the flag that says where the files are written; each says what.
 func addDir(cmd *cobra.Command, dir *string, each string) {

@@ -112,7 +112,7 @@ func stuck(all *trail.Cluster, end time.Time) []cause {
 					failed = append(failed, m.FinishedAt)
 				}
 			}
-			if len(failed) < 3 || e.Strategy == metrics.StrategyExternal {
+			if len(failed) < 3 || e.Strategy == trail.StrategyExternal {
 				continue
 			}
 			slices.SortFunc(failed, time.Time.Compare)
@@ -130,7 +130,7 @@ func unanswered(all *trail.Cluster, end time.Time) []cause {
 	var out []cause
 	for _, d := range all.Rows {
 		for _, e := range d.Evacuations {
-			if e.Strategy == metrics.StrategyExternal {
+			if e.Strategy == trail.StrategyExternal {
 				out = append(out, cause{e.Namespace + "/" + e.VMI, e.MarkedAt.Add(30 * time.Minute), orEnd(e.EndedAt, end)})
 			}
 		}
