@@ -16,7 +16,7 @@ import (
 var (
 	ErrUnavailable = errors.New("database unavailable")
 	ErrSchema      = errors.New("database schema does not fit")
-	ErrNotFound    = errors.New("nothing found")
+	ErrNotFound    = trail.ErrNotFound
 )
 
 // explain wraps an error of Postgres with what it means to a caller and, where that helps, what to do. Nil stays nil.

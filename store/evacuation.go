@@ -16,12 +16,6 @@ type evacuationRow struct {
 	trail.Evacuation
 }
 
-// Evacuations is the view of evacuations, from mark to end.
-var Evacuations = View{
-	Name: "evacuations", at: "marked_at", key: "evacuation_id", where: vmFilters,
-	Brief: []string{"cluster", "namespace", "vmi", "node", "marked_at", "trigger", "requester_class", "confidence", "attempts", "failed_attempts", "last_failure_class", "outcome", "ended_at"},
-}
-
 const mostTriedQuery = `
 SELECT namespace, vmi
 FROM evictrail_v1.evacuations

@@ -86,7 +86,10 @@ func (s *Store) History(ctx context.Context, cluster string, of trail.Subject, a
 	if err != nil {
 		return nil, err
 	}
-	return trail.DeriveAll(upToTime(append(facts, more...), at), thresholds, at), nil
+	h := trail.DeriveAll(upToTime(append(facts, more...), at), thresholds, at)
+	h.Name = cluster
+	h.Seen, err = s.coverage(ctx, cluster)
+	return h, err
 }
 
 // upToTime drops the facts that happened after a moment.

@@ -14,12 +14,6 @@ type requestRow struct {
 	trail.EvictionRequest
 }
 
-// Requests is the view of eviction requests. People read each first request with its repetitions counted.
-var Requests = View{
-	Name: "eviction_requests", at: "requested_at", key: "request_id", where: vmFilters, brief: "repeat_of IS NULL",
-	Brief: []string{"cluster", "requested_at", "namespace", "vmi", "node", "requester", "requester_class", "answer", "effect", "repeats", "last_repeat_at", "stated_reason", "source", "dry_run"},
-}
-
 const strangeRequestsQuery = `
 SELECT count(*)
 FROM evictrail.eviction_requests
@@ -38,8 +32,8 @@ SELECT
     EXISTS (SELECT FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('audit', 'admission+audit')),
     EXISTS (SELECT FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
 
-// Coverage tells which sources of requests a cluster has.
-func (s *Store) Coverage(ctx context.Context, cluster string) (trail.Coverage, error) {
+// coverage tells which sources of requests a cluster has.
+func (s *Store) coverage(ctx context.Context, cluster string) (trail.Coverage, error) {
 	var c trail.Coverage
 	err := s.pool.QueryRow(ctx, coverageQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&c.Audit, &c.Observer)
 	return c, explain("look for sources of requests", err)

@@ -380,8 +380,8 @@ func TestThresholds(t *testing.T) {
 	_, err = s.DeriveStale(t.Context(), "c1", nil)
 	require.NoError(t, err)
 	require.Empty(t, dump(t, s)["loops"])
-	rows, err := s.ListJSON(t.Context(), store.Loops, trail.Query{})
+	rows, err := s.ListJSON(t.Context(), trail.ViewLoops, trail.Query{})
 	require.NoError(t, err)
-	require.Len(t, rows, 1)
-	require.Contains(t, string(rows[0]), `"closed_by": "refuted"`)
+	require.Len(t, rows.Rows, 1)
+	require.Contains(t, string(rows.Rows[0]), `"closed_by": "refuted"`)
 }

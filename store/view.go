@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,105 +14,101 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// View is a view of schema evictrail_v1 as readers use it.
-type View struct {
-	Name  string
-	at    string   // column of time that orders the rows and that Since and Until bound
-	key   string   // column that orders rows of one time
-	where []string // the filters that it has columns for: namespace, vmi, node
-	brief string   // which rows a table for people shows; empty: all
-	Brief []string // the columns that it shows
-}
-
-// HasNode tells whether rows can be asked for by node.
-func (v View) HasNode() bool { return slices.Contains(v.where, "node") }
-
-// HasVM tells whether rows can be asked for by namespace and VMI.
-func (v View) HasVM() bool { return slices.Contains(v.where, "vmi") }
-
-var vmFilters = []string{"namespace", "vmi", "node"}
-
-// query builds the question from names of ours; what the caller asks for are parameters.
-func (v View) query(selection, rows string) string {
-	filters := "(@cluster = '' OR cluster = @cluster)"
-	for _, column := range v.where {
-		filters += fmt.Sprintf("\n  AND (@%[1]s = '' OR %[1]s = @%[1]s)", column)
-	}
-	if rows != "" {
-		filters += "\n  AND " + rows
-	}
-	return fmt.Sprintf(`
-SELECT %[1]s
-FROM (
-  SELECT *
-  FROM evictrail_v1.%[2]s
-  WHERE %[3]s
-    AND (@since::timestamptz IS NULL OR %[4]s >= @since)
-    AND (@until::timestamptz IS NULL OR %[4]s < @until)
-  ORDER BY %[4]s DESC, %[5]s DESC
-  LIMIT @limit
-) AS v
-ORDER BY %[4]s, %[5]s`, selection, v.Name, filters, v.at, v.key)
-}
-
-func (v View) args(q trail.Query) pgx.NamedArgs {
-	args := pgx.NamedArgs{"cluster": q.Cluster, "since": timeArg(q.Since), "until": timeArg(q.Until), "limit": nil}
-	if q.Limit > 0 {
-		args["limit"] = q.Limit
+// listQuery builds the question from names of ours; what the caller asks for are parameters. One row more than asked for tells
+// whether there are older ones.
+func listQuery(v trail.View, selection string, q trail.Query) (string, pgx.StrictNamedArgs) {
+	var where []string
+	args := pgx.StrictNamedArgs{}
+	only := func(condition, name string, value any) {
+		where, args[name] = append(where, condition), value
 	}
 	for column, value := range map[string]string{"namespace": q.Namespace, "vmi": q.VMI, "node": q.Node} {
-		if slices.Contains(v.where, column) {
-			args[column] = value
+		if value != "" && slices.Contains(v.Where, column) {
+			only(column+" = @"+column, column, value)
 		}
 	}
-	return args
-}
-
-func timeArg(t time.Time) any {
-	if t.IsZero() {
-		return nil
+	slices.Sort(where)
+	if q.Cluster != "" {
+		only("cluster = @cluster", "cluster", q.Cluster)
 	}
-	return t
+	if !q.Since.IsZero() {
+		only(v.At+" >= @since", "since", q.Since)
+	}
+	if !q.Until.IsZero() {
+		only(v.At+" < @until", "until", q.Until)
+	}
+	if q.Open && v.End != "" {
+		where = append(where, v.End+" IS NULL")
+	}
+	if q.First && v.Repeat != "" {
+		where = append(where, v.Repeat+" IS NULL")
+	}
+	if q.Before != nil {
+		only(fmt.Sprintf("(%s, %s, cluster) < (@at, @key, @of)", v.At, v.Key), "at", q.Before.At)
+		args["key"], args["of"] = q.Before.ID, q.Before.Cluster
+	}
+	text := "SELECT " + selection + "\nFROM evictrail_v1." + v.Name + " AS v\n"
+	if len(where) > 0 {
+		text += "WHERE " + strings.Join(where, "\n  AND ") + "\n"
+	}
+	text += fmt.Sprintf("ORDER BY %s DESC, %s DESC, cluster DESC", v.At, v.Key)
+	if q.Limit > 0 {
+		args["limit"] = q.Limit + 1
+		text += "\nLIMIT @limit"
+	}
+	return text, args
 }
 
-// ListJSON gives the newest rows of a view that the query asks for, oldest first, each as a JSON object with the
-// view's columns.
-func (s *Store) ListJSON(ctx context.Context, v View, q trail.Query) ([]json.RawMessage, error) {
-	rows, err := s.pool.Query(ctx, v.query("to_jsonb(v)::text", ""), v.args(q))
+// planned has each statement planned for the values that are asked for: they differ much in how many rows they leave.
+const planned = pgx.QueryExecModeCacheDescribe
+
+// pageOf cuts the row off that only tells that there are older ones, and says where those begin.
+func pageOf[Row any](rows []Row, limit int, key func(Row) (trail.Key, error)) (trail.Page[Row], error) {
+	if limit <= 0 || len(rows) <= limit {
+		return trail.Page[Row]{Rows: rows}, nil
+	}
+	next, err := key(rows[limit-1])
+	return trail.Page[Row]{Rows: rows[:limit], Next: &next}, err
+}
+
+// ListJSON gives the rows of a view that the query asks for, the newest first, each as a JSON object with the view's
+// columns.
+func (s *Store) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
+	text, args := listQuery(v, "to_jsonb(v)::text", q)
+	rows, err := s.pool.Query(ctx, text, planned, args)
 	if err != nil {
-		return nil, explain("list "+v.Name, err)
+		return trail.Page[json.RawMessage]{}, explain("list "+v.Name, err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (json.RawMessage, error) {
 		var text string
 		err := row.Scan(&text)
 		return json.RawMessage(text), err
 	})
-	return out, explain("list "+v.Name, err)
-}
-
-// Table is rows as Postgres writes them; a nil cell is NULL.
-type Table struct {
-	Columns []string
-	Rows    [][]*string
-}
-
-// ListText is ListJSON for spreadsheets: every value as Postgres writes it.
-func (s *Store) ListText(ctx context.Context, v View, q trail.Query) (Table, error) {
-	return s.listText(ctx, v, q, "")
-}
-
-// ListBrief is ListText for people: of a view whose rows repeat, the first ones, with their repetitions counted.
-func (s *Store) ListBrief(ctx context.Context, v View, q trail.Query) (Table, error) {
-	return s.listText(ctx, v, q, v.brief)
-}
-
-func (s *Store) listText(ctx context.Context, v View, q trail.Query, which string) (Table, error) {
-	rows, err := s.pool.Query(ctx, v.query("*", which), pgx.QueryResultFormats{pgx.TextFormatCode}, v.args(q))
 	if err != nil {
-		return Table{}, explain("list "+v.Name, err)
+		return trail.Page[json.RawMessage]{}, explain("list "+v.Name, err)
+	}
+	return pageOf(out, q.Limit, func(row json.RawMessage) (k trail.Key, err error) {
+		var cells map[string]json.RawMessage
+		err = json.Unmarshal(row, &cells)
+		for column, into := range map[string]any{"cluster": &k.Cluster, v.Key: &k.ID, v.At: &k.At} {
+			err = cmp.Or(err, json.Unmarshal(cells[column], into))
+		}
+		return k, err
+	})
+}
+
+// cellTime is how Postgres writes a time in UTC.
+const cellTime = "2006-01-02 15:04:05.999999-07"
+
+// ListText is ListJSON for spreadsheets and terminals: every value as Postgres writes it.
+func (s *Store) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
+	text, args := listQuery(v, "*", q)
+	rows, err := s.pool.Query(ctx, text, planned, pgx.QueryResultFormats{pgx.TextFormatCode}, args)
+	if err != nil {
+		return trail.Table{}, explain("list "+v.Name, err)
 	}
 	defer rows.Close()
-	var t Table
+	var t trail.Table
 	for _, f := range rows.FieldDescriptions() {
 		t.Columns = append(t.Columns, f.Name)
 	}
@@ -121,7 +119,15 @@ func (s *Store) listText(ctx context.Context, v View, q trail.Query, which strin
 		}
 		t.Rows = append(t.Rows, cells)
 	}
-	return t, explain("list "+v.Name, rows.Err())
+	if err := rows.Err(); err != nil {
+		return trail.Table{}, explain("list "+v.Name, err)
+	}
+	cell := func(row []*string, column string) string { return known(row[slices.Index(t.Columns, column)]) }
+	t.Page, err = pageOf(t.Rows, q.Limit, func(row []*string) (trail.Key, error) {
+		at, err := time.Parse(cellTime, cell(row, v.At))
+		return trail.Key{At: at, ID: cell(row, v.Key), Cluster: cell(row, "cluster")}, err
+	})
+	return t, err
 }
 
 func cellFrom(raw []byte) *string {
@@ -130,21 +136,4 @@ func cellFrom(raw []byte) *string {
 	}
 	text := string(raw)
 	return &text
-}
-
-const clustersOfQuery = `
-SELECT cluster
-FROM evictrail.subjects
-WHERE subject = @subject
-  AND (@cluster = '' OR cluster = @cluster)
-ORDER BY cluster`
-
-// ClustersOf names the clusters in which a VM or a node is known; with a cluster given, that one or none.
-func (s *Store) ClustersOf(ctx context.Context, cluster string, of trail.Subject) ([]string, error) {
-	rows, err := s.pool.Query(ctx, clustersOfQuery, pgx.StrictNamedArgs{"cluster": cluster, "subject": clean(of.String())})
-	if err != nil {
-		return nil, explain("look for "+of.Name, err)
-	}
-	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, explain("look for "+of.Name, err)
 }

@@ -7,8 +7,10 @@ import (
 
 // Cluster is all that the facts of a cluster, or of a part of it, mean at one moment.
 type Cluster struct {
+	Name string
 	Rows map[Subject]Derived
 	Now  time.Time // UTC
+	Seen Coverage
 	env  *Env
 }
 

@@ -1,6 +1,23 @@
 package trail
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // ErrRefused is wrapped by an error that says a fact cannot be stored as it is, now or later.
 var ErrRefused = errors.New("fact refused")
+
+// ErrNotFound is wrapped by an error that says that nothing is known of what was asked for.
+var ErrNotFound = errors.New("nothing found")
+
+// AmbiguousError says that a name is known in several clusters, and that one is to be chosen.
+type AmbiguousError struct {
+	Name     string
+	Clusters []string
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%s is known in several clusters: choose one of %s", e.Name, strings.Join(e.Clusters, ", "))
+}

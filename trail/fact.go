@@ -202,6 +202,12 @@ func VMISubject(namespace, name string) Subject {
 	return Subject{SubjectVMI, namespace + "/" + name}
 }
 
+// VM gives the namespace and the name of a VMI or a pod.
+func (s Subject) VM() (namespace, name string) {
+	namespace, name, _ = strings.Cut(s.Name, "/")
+	return namespace, name
+}
+
 // String gives the subject as it is stored: kind, colon, name.
 func (s Subject) String() string { return string(s.Kind) + ":" + s.Name }
 

@@ -1,14 +1,68 @@
 package trail
 
-import "time"
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+)
 
-// Query asks for rows of one noun. Zero fields ask for everything.
+// Query asks for rows of one view. Zero fields ask for everything.
 type Query struct {
-	Cluster   string
-	Namespace string
-	VMI       string
-	Node      string
-	Since     time.Time // inclusive
-	Until     time.Time // exclusive
-	Limit     int       // the newest that many; 0: all
+	Cluster      string
+	Namespace    string
+	VMI          string
+	Node         string
+	Since        time.Time // inclusive
+	Until        time.Time // exclusive
+	ChangedSince time.Time // only rows that came or changed then or later, by the database's clock
+	Open         bool      // only rows that are not over
+	First        bool      // of rows that repeat each other, only the first
+	Before       *Key      // only rows that are older than this one: the next page
+	Limit        int       // the newest that many; 0: all
+}
+
+// Key is where a row stands in its view: rows are ordered by time, then ID, then cluster.
+type Key struct {
+	At      time.Time
+	ID      string
+	Cluster string
+}
+
+// MarshalText gives the key as one word that can stand in a URL.
+func (k Key) MarshalText() ([]byte, error) {
+	return []byte(base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{k.At.UTC().Format(time.RFC3339Nano), k.ID, k.Cluster}, "\n")))), nil
+}
+
+// UnmarshalText reads what MarshalText gave.
+func (k *Key) UnmarshalText(text []byte) error {
+	raw, err := base64.RawURLEncoding.DecodeString(string(text))
+	parts := strings.SplitN(string(raw), "\n", 3)
+	if err != nil || len(parts) != 3 {
+		return fmt.Errorf("key %q: expected one that a page named", text)
+	}
+	k.ID, k.Cluster = parts[1], parts[2]
+	if k.At, err = time.Parse(time.RFC3339Nano, parts[0]); err != nil {
+		return fmt.Errorf("key %q: expected one that a page named", text)
+	}
+	return nil
+}
+
+// Page is some rows of a view, the newest first.
+type Page[Row any] struct {
+	Rows []Row
+	Next *Key // to ask for older rows with; nil where there are none
+}
+
+// Table is rows as Postgres writes them, the newest first; a nil cell is NULL.
+type Table struct {
+	Columns []string
+	Page[[]*string]
+}
+
+// Question asks about one VM or one node.
+type Question struct {
+	Cluster string    // empty: the one in which it is known
+	Of      Subject   // a VM or a node
+	At      time.Time // as of when; zero: now or, where the cluster is not watched any more, when it was last seen
 }

@@ -26,9 +26,9 @@ type Coverage struct {
 // Why answers why a VM moved, or is to move: what was last asked, what was tried, what came of it. It speaks of what is
 // latest: an evacuation, a migration that belongs to none, a shutdown by Kubernetes, a request that was refused; of what
 // holds the VM now; and of the loops that it is part of.
-func (c *Cluster) Why(namespace, vmi string, seen Coverage) Answer {
+func (c *Cluster) Why(namespace, vmi string) Answer {
 	a, d, now := Answer{Namespace: namespace, VMI: vmi, AsOf: c.Now}, c.vm(namespace, vmi), c.Now
-	tell := []episode{latestEvacuation(d, seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
+	tell := []episode{latestEvacuation(d, c.Seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
 	last := slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
 	text, from := []string{"Nothing was seen that would move it: no eviction and no migration."}, time.Time{}
 	if last.story != nil {

@@ -167,12 +167,8 @@ func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, 
 	if err != nil {
 		return err
 	}
-	seen, err := s.Coverage(ctx, rec.Name)
-	if err != nil {
-		return err
-	}
 	say(out, "\n$ %s why %s/%s --cluster %s --at %s\n\n%s\n", os.Args[0], namespace, vm, rec.Name, rec.End().Format(time.RFC3339),
-		wrap(h.Why(namespace, vm, seen).Paragraph))
+		wrap(h.Why(namespace, vm).Paragraph))
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -20,9 +19,7 @@ import (
 
 // list is a command that prints the rows of one view.
 type list struct {
-	use     string // the command; the view's name where empty
-	view    store.View
-	short   string
+	view    trail.View
 	example string
 	other   *other // another view of the same noun that a flag chooses
 }
@@ -30,27 +27,27 @@ type list struct {
 // other is a second view that a list can show instead.
 type other struct {
 	flag, usage string
-	view        store.View
+	view        trail.View
 }
 
 var (
-	requestsList = list{use: "requests", view: store.Requests, short: "List eviction requests: who asked, with which words, and what was answered",
+	requestsList = list{view: trail.ViewRequests,
 		example: "  evictrail requests --since 24h\n  evictrail requests --vm shop/db-1 -o json   # every one, also those that a table counts as repeats"}
-	evacuationsList = list{view: store.Evacuations, short: "List evacuations: who had to leave which node, and how that went",
+	evacuationsList = list{view: trail.ViewEvacuations,
 		example: "  evictrail evacuations --node worker-1 --since 24h\n  evictrail evacuations -o json | jq '.[] | select(.outcome == null)'"}
-	migrationsList = list{view: store.Migrations, short: "List migrations: why each was made, its phases' times, why it failed",
+	migrationsList = list{view: trail.ViewMigrations,
 		example: "  evictrail migrations --namespace shop --vm db-1\n  evictrail migrations --since 2026-11-01 -o csv > november.csv"}
-	cooldownsList = list{use: "cooldowns", view: store.Decisions, short: "List cooldown decisions: what began to hold a VM back, what met that, and when it was over",
+	cooldownsList = list{view: trail.ViewDecisions,
 		example: "  evictrail cooldowns --now                 # what holds VMs back now, one row per VM\n  evictrail cooldowns --vm shop/db-1 --since 24h -o json",
-		other:   &other{"now", "what holds VMs back now, one row per VM", store.Holds}}
-	loopsList = list{view: store.Loops, short: "List loops: repetition that does not converge, with what to do",
+		other:   &other{"now", "what holds VMs back now, one row per VM", trail.ViewHolds}}
+	loopsList = list{view: trail.ViewLoops,
 		example: "  evictrail loops --since 24h\n  evictrail loops -o json | jq -r '.[] | select(.closed_at == null) | .advice'"}
-	drainsList = list{view: store.Drains, short: "List drains: who empties which node, and how far that is",
+	drainsList = list{view: trail.ViewDrains,
 		example: "  evictrail drains --since 7d\n  evictrail drains --blockers --node worker-2   # each VM that is left, and why",
-		other:   &other{"blockers", "each VM that drains have left, and why", store.Blockers}}
-	gapsList = list{view: store.Gaps, short: "List gaps: when a source could not be seen",
+		other:   &other{"blockers", "each VM that drains have left, and why", trail.ViewBlockers}}
+	gapsList = list{view: trail.ViewGaps,
 		example: "  evictrail gaps --since 24h"}
-	timelineList = list{view: store.Timeline, short: "Tell the story of VMs and nodes, one sentence a line",
+	timelineList = list{view: trail.ViewTimeline,
 		example: "  evictrail timeline --namespace shop --vm db-1\n  evictrail timeline --node worker-1 --since 1h"}
 )
 
@@ -127,10 +124,10 @@ func parseTime(flag, text string, now time.Time) (time.Time, error) {
 
 func newList(l list) *cobra.Command {
 	var q queryFlags
-	useOther := false
+	useOther, short := false, "List "+l.view.About
 	cmd := &cobra.Command{
-		Use: cmp.Or(l.use, l.view.Name), Short: l.short, Example: l.example, GroupID: "ask", Args: asUsage(cobra.NoArgs),
-		Long: l.short + `.
+		Use: l.view.Noun, Short: short, Example: l.example, GroupID: "ask", Args: asUsage(cobra.NoArgs),
+		Long: short + `.
 
 The newest rows are shown, oldest first. The columns are those of the view evictrail_v1.` + l.view.Name + `; a table shows the
 most telling ones, -o json and -o csv all. Exit status 3 when there is nothing to show.`,
@@ -156,26 +153,29 @@ most telling ones, -o json and -o csv all. Exit status 3 when there is nothing t
 	return cmd
 }
 
-// print writes the rows in the format asked for; nothing found is store.ErrNotFound.
+// print writes the rows in the format asked for, the oldest first; nothing found is trail.ErrNotFound.
 func (l list) print(ctx context.Context, s *store.Store, q *queryFlags, out io.Writer) error {
 	if q.output == "json" {
-		rows, err := s.ListJSON(ctx, l.view, q.query)
+		page, err := s.ListJSON(ctx, l.view, q.query)
 		if err != nil {
 			return err
 		}
-		if err := writeJSON(out, rows); err != nil {
+		slices.Reverse(page.Rows)
+		if page.Rows == nil {
+			page.Rows = []json.RawMessage{} // an empty array, not null
+		}
+		if err := writeJSON(out, page.Rows); err != nil {
 			return err
 		}
-		return l.found(len(rows))
+		return l.found(len(page.Rows))
 	}
-	read := s.ListBrief
-	if q.output == "csv" {
-		read = s.ListText
-	}
-	t, err := read(ctx, l.view, q.query)
+	query := q.query
+	query.First = q.output == "table" // whose rows tell how often they were repeated
+	t, err := s.ListText(ctx, l.view, query)
 	if err != nil {
 		return err
 	}
+	slices.Reverse(t.Rows)
 	if q.output == "csv" {
 		err = writeCSV(out, t)
 	} else if len(t.Rows) > 0 {
@@ -189,7 +189,7 @@ func (l list) print(ctx context.Context, s *store.Store, q *queryFlags, out io.W
 
 func (l list) found(n int) error {
 	if n == 0 {
-		return fmt.Errorf("%s: %w: try without filters, or `evictrail timeline` to see what is there", l.view.Name, store.ErrNotFound)
+		return fmt.Errorf("%s: %w: try without filters, or `evictrail timeline` to see what is there", l.view.Name, trail.ErrNotFound)
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func writeJSON(out io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-func writeCSV(out io.Writer, t store.Table) error {
+func writeCSV(out io.Writer, t trail.Table) error {
 	w := csv.NewWriter(out)
 	if err := w.Write(t.Columns); err != nil {
 		return err
@@ -222,7 +222,7 @@ func writeCSV(out io.Writer, t store.Table) error {
 }
 
 // writeTable writes the brief columns for people. The cluster is left out where all rows are of one.
-func writeTable(out io.Writer, t store.Table, brief []string) error {
+func writeTable(out io.Writer, t trail.Table, brief []string) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	var at []int
 	var head []string
@@ -244,7 +244,7 @@ func writeTable(out io.Writer, t store.Table, brief []string) error {
 	return w.Flush()
 }
 
-func sameCells(t store.Table, column int) bool {
+func sameCells(t trail.Table, column int) bool {
 	for _, row := range t.Rows {
 		if *row[column] != *t.Rows[0][column] {
 			return false

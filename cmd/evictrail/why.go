@@ -29,15 +29,8 @@ func (q *question) add(cmd *cobra.Command) {
 	q.db.add(cmd)
 }
 
-// asked is a question that was looked up.
-type asked struct {
-	store   *store.Store
-	cluster string
-	history *trail.Cluster
-}
-
-// ask looks up what was known of a VM or a node, and hands it on. Errors: store.ErrNotFound where it is not known.
-func (q *question) ask(ctx context.Context, of trail.Subject, answer func(asked) error) error {
+// ask reads what the flags say of a VM or a node, and hands the question on to where answers come from.
+func (q *question) ask(ctx context.Context, of trail.Subject, answer func(*store.Store, trail.Question) error) error {
 	if q.output != "text" && q.output != "json" {
 		return usagef("output %q: expected text or json", q.output)
 	}
@@ -50,47 +43,16 @@ func (q *question) ask(ctx context.Context, of trail.Subject, answer func(asked)
 		return err
 	}
 	defer s.Close()
-	clusters, err := s.ClustersOf(ctx, q.cluster, of)
-	switch {
-	case err != nil:
-		return err
-	case len(clusters) > 1:
-		return usagef("%s is known in several clusters: choose one with --cluster: %s", of.Name, strings.Join(clusters, ", "))
-	case len(clusters) == 0:
-		return unknown(of)
-	}
-	if at.IsZero() {
-		if at, err = lastSeen(ctx, s, clusters[0]); err != nil {
-			return err
-		}
-	}
-	h, err := s.History(ctx, clusters[0], of, at)
-	if errors.Is(err, store.ErrNotFound) {
-		return unknown(of)
-	}
-	if err != nil {
-		return err
-	}
-	return answer(asked{s, clusters[0], h})
+	return inCluster(answer(s, trail.Question{Cluster: q.cluster, Of: of, At: at}))
 }
 
-func unknown(of trail.Subject) error {
-	if of.Kind == trail.SubjectNode {
-		return fmt.Errorf("node %s: %w: `evictrail timeline` lists the nodes that are known", of.Name, store.ErrNotFound)
+// inCluster says how a cluster is chosen where that has to be.
+func inCluster(err error) error {
+	var ambiguous *trail.AmbiguousError
+	if errors.As(err, &ambiguous) {
+		return usagef("%s is known in several clusters: choose one with --cluster: %s", ambiguous.Name, strings.Join(ambiguous.Clusters, ", "))
 	}
-	return fmt.Errorf("VM %s: %w: `evictrail timeline` lists the VMs that are known", of.Name, store.ErrNotFound)
-}
-
-// stillWatched is how long ago a cluster may have been seen last for it to count as watched now.
-const stillWatched = time.Minute
-
-// lastSeen gives the moment up to which a cluster is known: now while it is watched.
-func lastSeen(ctx context.Context, s *store.Store, cluster string) (time.Time, error) {
-	at, err := s.LastAlive(ctx, cluster)
-	if now := now(); err == nil && (at.IsZero() || now.Sub(at) < stillWatched) {
-		at = now
-	}
-	return at, err
+	return err
 }
 
 func newWhy() *cobra.Command {
@@ -108,12 +70,11 @@ Below stand the facts that the answer rests on. With --at the answer is the one 
 			if err != nil {
 				return err
 			}
-			return q.ask(cmd.Context(), trail.VMISubject(namespace, vm), func(a asked) error {
-				seen, err := a.store.Coverage(cmd.Context(), a.cluster)
+			return q.ask(cmd.Context(), trail.VMISubject(namespace, vm), func(s *store.Store, asked trail.Question) error {
+				answer, err := s.Why(cmd.Context(), asked)
 				if err != nil {
 					return err
 				}
-				answer := a.history.Why(namespace, vm, seen)
 				if q.output == "json" {
 					return writeJSON(cmd.OutOrStdout(), answer)
 				}
@@ -137,15 +98,19 @@ For a node: how far its drain is, and the same for each of its VMs. Exit status 
   evictrail why-not node worker-2
   evictrail why-not shop/db-1 --at 2026-11-21T00:40:00Z -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, answer, err := parseWhyNot(args)
+			of, err := parseWhyNot(args)
 			if err != nil {
 				return err
 			}
-			return q.ask(cmd.Context(), of, func(a asked) error {
-				if q.output == "json" {
-					return writeJSON(cmd.OutOrStdout(), answer(a.history))
+			return q.ask(cmd.Context(), of, func(s *store.Store, asked trail.Question) error {
+				answer, err := s.WhyNot(cmd.Context(), asked)
+				if err != nil {
+					return err
 				}
-				return writeNotAnswer(cmd.OutOrStdout(), answer(a.history))
+				if q.output == "json" {
+					return writeJSON(cmd.OutOrStdout(), answer)
+				}
+				return writeNotAnswer(cmd.OutOrStdout(), answer)
 			})
 		},
 	}
@@ -154,15 +119,15 @@ For a node: how far its drain is, and the same for each of its VMs. Exit status 
 }
 
 // parseWhyNot reads about whom why-not is asked.
-func parseWhyNot(args []string) (trail.Subject, func(*trail.Cluster) trail.NotAnswer, error) {
+func parseWhyNot(args []string) (trail.Subject, error) {
 	if len(args) == 2 {
 		if args[0] != "node" || args[1] == "" {
-			return trail.Subject{}, nil, usagef("%q: expected NAMESPACE/VM or node NODE", strings.Join(args, " "))
+			return trail.Subject{}, usagef("%q: expected NAMESPACE/VM or node NODE", strings.Join(args, " "))
 		}
-		return trail.Subject{Kind: trail.SubjectNode, Name: args[1]}, func(c *trail.Cluster) trail.NotAnswer { return c.WhyNotNode(args[1]) }, nil
+		return trail.Subject{Kind: trail.SubjectNode, Name: args[1]}, nil
 	}
 	namespace, vm, err := parseVM(args[0])
-	return trail.VMISubject(namespace, vm), func(c *trail.Cluster) trail.NotAnswer { return c.WhyNot(namespace, vm) }, err
+	return trail.VMISubject(namespace, vm), err
 }
 
 // parseVM reads NAMESPACE/VM.
@@ -199,7 +164,7 @@ func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
 
 // asOf says for which moment an answer speaks, where that is not now.
 func asOf(at time.Time) string {
-	if time.Since(at) < stillWatched {
+	if time.Since(at) < store.StillWatched {
 		return ""
 	}
 	return "As of " + at.UTC().Format("2006-01-02 15:04:05Z") + ":\n"

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+const clustersOfQuery = `
+SELECT cluster
+FROM evictrail.subjects
+WHERE subject = @subject
+  AND (@cluster = '' OR cluster = @cluster)
+ORDER BY cluster`
+
+// clustersOf names the clusters in which a VM or a node is known; with a cluster given, that one or none.
+func (s *Store) clustersOf(ctx context.Context, cluster string, of trail.Subject) ([]string, error) {
+	rows, err := s.pool.Query(ctx, clustersOfQuery, pgx.StrictNamedArgs{"cluster": cluster, "subject": clean(of.String())})
+	if err != nil {
+		return nil, explain("look for "+of.Name, err)
+	}
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return out, explain("look for "+of.Name, err)
+}
+
+// Ask looks up what was known of a VM or a node at the time of a question. Errors: trail.ErrNotFound where it is not known,
+// *trail.AmbiguousError where it is in several clusters.
+func (s *Store) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error) {
+	clusters, err := s.clustersOf(ctx, q.Cluster, q.Of)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(clusters) > 1:
+		return nil, &trail.AmbiguousError{Name: q.Of.Name, Clusters: clusters}
+	case len(clusters) == 0:
+		return nil, unknown(q.Of)
+	}
+	at := q.At
+	if at.IsZero() {
+		if at, err = s.LastSeen(ctx, clusters[0], time.Now().UTC()); err != nil {
+			return nil, err
+		}
+	}
+	return s.History(ctx, clusters[0], q.Of, at)
+}
+
+func unknown(of trail.Subject) error {
+	if of.Kind == trail.SubjectNode {
+		return fmt.Errorf("node %s: %w: `evictrail timeline` lists the nodes that are known", of.Name, ErrNotFound)
+	}
+	return fmt.Errorf("VM %s: %w: `evictrail timeline` lists the VMs that are known", of.Name, ErrNotFound)
+}
+
+// StillWatched is how long ago a cluster may have been seen last for it to count as watched now.
+const StillWatched = time.Minute
+
+// LastSeen gives the moment up to which a cluster is known: now while it is watched.
+func (s *Store) LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error) {
+	at, err := s.LastAlive(ctx, cluster)
+	if err == nil && (at.IsZero() || now.Sub(at) < StillWatched) {
+		at = now
+	}
+	return at, err
+}
+
+// Why answers why a VM moved. Errors are those of Ask.
+func (s *Store) Why(ctx context.Context, q trail.Question) (trail.Answer, error) {
+	c, err := s.Ask(ctx, q)
+	if err != nil {
+		return trail.Answer{}, err
+	}
+	namespace, vmi := q.Of.VM()
+	return c.Why(namespace, vmi), nil
+}
+
+// WhyNot answers what keeps a VM, or the VMs of a node, from moving. Errors are those of Ask.
+func (s *Store) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error) {
+	c, err := s.Ask(ctx, q)
+	if err != nil {
+		return trail.NotAnswer{}, err
+	}
+	if q.Of.Kind == trail.SubjectNode {
+		return c.WhyNotNode(q.Of.Name), nil
+	}
+	namespace, vmi := q.Of.VM()
+	return c.WhyNot(namespace, vmi), nil
+}
