@@ -288,11 +288,10 @@ func (d *Derived) ExplainQueue(slots []Slot, env *Env) {
 		var spans []waitSpan
 		for i, s := range m.waited.spans {
 			if s.reason == WaitQueued {
-				q := queue{m, slots, env}
 				if m.waited.goesOn && i == len(m.waited.spans)-1 {
-					d.NextAt = q.next(s.to, d.NextAt)
+					d.NextAt = queue{m, slots, env}.next(s.to, d.NextAt)
 				}
-				spans = append(spans, m.waited.divide(s.interval, q)...)
+				spans = append(spans, m.waited.divide(s.interval, queue{m, meeting(slots, s.interval), env})...)
 			} else {
 				spans = append(spans, s)
 			}
@@ -301,6 +300,17 @@ func (d *Derived) ExplainQueue(slots []Slot, env *Env) {
 			m.WaitReason, m.WaitDetail = waited{m.waited.goesOn, spans}.verdict()
 		}
 	}
+}
+
+// meeting gives the slots that were held at some moment of a time: of a busy cluster's, a few.
+func meeting(slots []Slot, time interval) []Slot {
+	var out []Slot
+	for _, s := range slots {
+		if time.meets(interval{s.From, s.To}) {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // queue is a migration among the others.

@@ -173,7 +173,10 @@ func (c *cluster) build() {
 		c.nodes = append(c.nodes, n)
 		c.listNode(n)
 	}
-	namespaces := []string{"shop", "bank", "lab"}
+	namespaces := c.options.namespaces
+	if namespaces == nil {
+		namespaces = []string{"shop", "bank", "lab"}
+	}
 	for i := range c.options.vms {
 		v := &vm{
 			namespace: pick(c.dice, namespaces...), name: fmt.Sprintf("vm-%d", i+1), migratable: !c.dice.chance(0.04),

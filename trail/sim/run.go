@@ -32,7 +32,8 @@ type options struct {
 	auditDelay   time.Duration // of audit events, at most; at least 10 ms
 	userEvery    time.Duration // between migrations by users; zero for none
 	restartEvery time.Duration
-	statusEvery  time.Duration // between updates that change nothing
+	statusEvery  time.Duration // between updates that change nothing; zero for none
+	namespaces   []string      // of which each VM picks one; nil for three
 }
 
 // epoch is when the runs begin.

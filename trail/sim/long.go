@@ -1,0 +1,80 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Long plays some days of a large cluster, 5,000 VMIs on 250 nodes in 40 namespaces of very different sizes, that end at the
+// moment at which all other runs begin. Each day has its loops and what only looks like one, and what goes wrong is put right
+// by the next. What was seen is handed out a day at a time, in the order of the times; what changes nothing that is recorded
+// is left out. A day takes about a second and makes some 50,000 facts.
+func Long(seed uint64, days int, see func([]trail.Observation)) {
+	const day = 24 * time.Hour
+	o := options{
+		nodes: 250, vms: 5_000, hours: day, natural: true, flaky: 0.03, policySeen: true, auditDelay: 2 * time.Second,
+		userEvery: 90 * time.Second, restartEvery: 6 * time.Minute, namespaces: unequal(40),
+	}
+	c := assemble(newDice(seed), o, v190)
+	c.descheduler.total, c.descheduler.gate = 0, true
+	c.clock.now = c.clock.now.Add(-time.Duration(days) * day)
+	c.build()
+	c.live()
+	c.descheduler.begin()
+	for range days {
+		c.putRight()
+		for range 8 {
+			c.clock.after(c.dice.between(0, 20*time.Hour), func() { c.inject(loopPlots, 1, c.quiet()) })
+			c.clock.after(c.dice.between(0, 20*time.Hour), func() { c.inject(nearMisses, 1, c.quiet()) })
+		}
+		c.clock.run(c.clock.now.Add(day))
+		see(c.watch.until(c.clock.now))
+	}
+	see(c.watch.until(c.clock.now.Add(time.Minute)))
+}
+
+// unequal names namespaces, each as often as it is to be picked: the second half as often as the first, and so on.
+func unequal(n int) []string {
+	var out []string
+	for i := range n {
+		for range 1 + 4*n/(i+1) {
+			out = append(out, fmt.Sprintf("team-%d", i+1))
+		}
+	}
+	return out
+}
+
+// putRight ends what plots began.
+func (c *cluster) putRight() {
+	for _, n := range c.nodes {
+		n.curses, n.heat = nil, nil
+	}
+	for _, v := range c.vms {
+		v.curse, v.userFails = nil, false
+		if m := v.vmi.unfinished(); m != nil && m.course.end == held4ever {
+			c.restart(v.vmi)
+		}
+	}
+}
+
+// quiet gives two nodes, in any order, on which no plot is staged.
+func (c *cluster) quiet() []*node {
+	free := slices.DeleteFunc(slices.Clone(c.nodes), func(n *node) bool { return n.cordoned || len(n.curses)+len(n.heat) > 0 })
+	c.dice.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
+	return free[:min(len(free), 2)]
+}
+
+// until gives the sights up to a time, in the order of their times, and forgets them.
+func (w *watcher) until(at time.Time) []trail.Observation {
+	slices.SortStableFunc(w.seen, func(a, b sight) int { return a.at.Compare(b.at) })
+	end, _ := slices.BinarySearchFunc(w.seen, at, func(s sight, at time.Time) int { return s.at.Compare(at) })
+	out := make([]trail.Observation, end)
+	for i, s := range w.seen[:end] {
+		out[i] = s.is
+	}
+	w.seen = slices.Clone(w.seen[end:])
+	return out
+}
