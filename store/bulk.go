@@ -16,6 +16,11 @@ FROM unnest(@subjects::text[], @since::timestamptz[]) AS n(subject, since)
 ORDER BY n.subject
 ON CONFLICT (cluster, subject) DO UPDATE SET stale_since = least(s.stale_since, excluded.stale_since)`
 
+const knowClusterQuery = `
+INSERT INTO evictrail.clusters (cluster, alive_at)
+VALUES (@cluster, to_timestamp(0))
+ON CONFLICT DO NOTHING`
+
 // Import stores facts of one cluster without deriving their subjects, and tells how many were new: DeriveStale does the
 // rest, however the caller ends. It is for facts in bulk whose time never depends on who saw them and when, such as
 // those of audit events: only then the same fact meets its own row. See the package comment for its errors.
@@ -30,6 +35,9 @@ func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) 
 			return err
 		}
 		added = len(fresh)
+		if _, err := tx.Exec(ctx, knowClusterQuery, pgx.StrictNamedArgs{"cluster": cluster}); err != nil {
+			return explain("note the cluster", err)
+		}
 		since := map[string]time.Time{}
 		for _, f := range fresh {
 			if at, known := since[f.Subject]; !known || f.OccurredAt.Before(at) {

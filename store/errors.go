@@ -52,6 +52,8 @@ func classOf(pg *pgconn.PgError) (advice string, sentinel error) {
 		return "the database's disk is full: free space or drop old partitions", ErrUnavailable
 	case "53300":
 		return "too many connections: raise max_connections or lower pool_max_conns in the URL", ErrUnavailable
+	case "57014":
+		return "the question took longer than 5 s: ask for less, such as one VM, one node or less time", ErrUnavailable
 	case "42501":
 		return "a right is missing: run the SQL of `evictrail schema roles` as the owner", ErrUnavailable
 	case "42P01", "3F000", "42703":

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"reflect"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -21,4 +23,18 @@ func (s *Store) DownTo(ctx context.Context, version int64) error {
 	defer done()
 	_, err = p.DownTo(ctx, version)
 	return err
+}
+
+// Read lets tests look at the transactions of readers.
+func (s *Store) Read(ctx context.Context, run func(pgx.Tx) error) error {
+	return s.read(ctx, "look", run)
+}
+
+// DerivedColumns gives the columns of each derived table that are written.
+func DerivedColumns() map[string][]string {
+	out := map[string][]string{}
+	for _, of := range derivedTables {
+		out[of.name] = jsonKeys(reflect.TypeOf(of.row))
+	}
+	return out
 }

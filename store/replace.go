@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ func (o owned) subject() string { return o.Subject }
 // table is a table of derived rows.
 type table struct {
 	name, key string
+	row       any    // a row as it is written: the keys of its JSON are the columns but for changed_at, which is the database's
 	of        string // the kinds of subjects that have rows in it
 	node      string // the node that is derived again when a row t changes, as SQL; empty: none is
 	matters   string // what of a row matters to the node
@@ -31,16 +33,16 @@ type table struct {
 }
 
 var derivedTables = []table{
-	{"eviction_requests", "request_id", "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['repeats', 'last_repeat_at']", "", true},
-	{"evacuations", "evacuation_id", "vmi", "t.node", "to_jsonb(t)", "t.outcome", true},
-	{"migrations", "migration_uid", "vmi", "t.source_node", "to_jsonb(t) - ARRAY['phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome", false},
-	{"placements", "placement_id", "vmi", "t.node", "to_jsonb(t)", "", false},
-	{"cooldown_decisions", "decision_id", "vmi node", "t.node", "to_jsonb(t)", "", false},
-	{"loops", "loop_id", "vmi node cluster", "", "", "t.closed_by", false},
-	{"drains", "drain_id", "node", "", "", "", false},
-	{"drain_blockers", "vmi_uid", "node", "", "", "", false},
-	{"gaps", "gap_id", "source", "", "", "", false},
-	{"timeline", "event_id", "vmi pod node cluster source config namespace", "", "", "", false},
+	{"eviction_requests", "request_id", requestRow{}, "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']", "", true},
+	{"evacuations", "evacuation_id", evacuationRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "t.outcome", true},
+	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome", false},
+	{"placements", "placement_id", placementRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "", false},
+	{"cooldown_decisions", "decision_id", decisionRow{}, "vmi node", "t.node", "to_jsonb(t) - 'changed_at'", "", false},
+	{"loops", "loop_id", loopRow{}, "vmi node cluster", "", "", "t.closed_by", false},
+	{"drains", "drain_id", drainRow{}, "node", "", "", "", false},
+	{"drain_blockers", "vmi_uid", blockerRow{}, "node", "", "", "", false},
+	{"gaps", "gap_id", gapRow{}, "source", "", "", "", false},
+	{"timeline", "event_id", timelineRow{}, "vmi pod node cluster source config namespace", "", "", "", false},
 }
 
 // subjects gives those among subjects that may have rows in the table.
@@ -127,8 +129,9 @@ func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string, news *
 	return changed, nil
 }
 
-// The rows come as a JSON array whose keys are the columns. Table, key and node are names of ours. A loop that is derived
-// no more stays: it was told.
+// The rows come as a JSON array whose keys are the columns. Table, key and columns are names of ours. Rows are compared column
+// by column, without changed_at, which a row that comes or changes gets of the database; rows that a program wrote that knows
+// no changed_at count as changed. A loop that is derived no more stays: it was told.
 const (
 	deleteChangedQuery = `
 DELETE FROM evictrail.%[1]s AS t
@@ -136,12 +139,12 @@ WHERE t.cluster = @cluster
   AND t.subject = ANY(@subjects)
   AND NOT EXISTS (
     SELECT FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
-    WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s AND n IS NOT DISTINCT FROM t
+    WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s AND (%[4]s) IS NOT DISTINCT FROM (%[5]s) AND t.changed_at IS NOT NULL
   )
 RETURNING %[3]s`
 	insertMissingQuery = `
-INSERT INTO evictrail.%[1]s AS t
-SELECT *
+INSERT INTO evictrail.%[1]s AS t (%[2]s)
+SELECT %[2]s
 FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb)
 ON CONFLICT DO NOTHING
 RETURNING %[3]s`
@@ -150,11 +153,11 @@ DELETE FROM evictrail.%[1]s AS t
 USING jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
 WHERE t.cluster = @cluster
   AND t.subject = ANY(@subjects)
-  AND n.subject = t.subject AND n.%[2]s = t.%[2]s AND n IS DISTINCT FROM t
+  AND n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[4]s) IS DISTINCT FROM (%[5]s) OR t.changed_at IS NULL)
 RETURNING %[3]s`
 	refuteQuery = `
 UPDATE evictrail.loops AS t
-SET closed_at = greatest(coalesce(closed_at, @now), opened_at), closed_by = 'refuted'
+SET closed_at = greatest(coalesce(closed_at, @now), opened_at), closed_by = 'refuted', changed_at = now()
 WHERE t.cluster = @cluster
   AND t.subject = ANY(@subjects)
   AND NOT EXISTS (
@@ -163,6 +166,37 @@ WHERE t.cluster = @cluster
   )
   AND closed_by IS DISTINCT FROM 'refuted'`
 )
+
+// replacing is the SQL that replaces rows of one table.
+type replacing struct{ remove, insert string }
+
+// replacings has the SQL of each derived table, by its name.
+var replacings = func() map[string]replacing {
+	out := map[string]replacing{}
+	for _, of := range derivedTables {
+		remove := deleteChangedQuery
+		if of.name == "loops" {
+			remove = deleteToldQuery
+		}
+		columns, returning := jsonKeys(reflect.TypeOf(of.row)), of.returning()
+		out[of.name] = replacing{
+			remove: fmt.Sprintf(remove, of.name, of.key, returning, "n."+strings.Join(columns, ", n."), "t."+strings.Join(columns, ", t.")),
+			insert: fmt.Sprintf(insertMissingQuery, of.name, strings.Join(columns, ", "), returning),
+		}
+	}
+	return out
+}()
+
+// jsonKeys gives the keys that a struct, with those that it embeds, has in JSON.
+func jsonKeys(t reflect.Type) []string {
+	var out []string
+	for _, f := range reflect.VisibleFields(t) {
+		if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key != "" && key != "-" {
+			out = append(out, key)
+		}
+	}
+	return out
+}
 
 // replace queues what replaces the rows of subjects in one table.
 func (t *tables) replace(batch *pgx.Batch, d *diff, subjects []string) error {
@@ -174,16 +208,13 @@ func (t *tables) replace(batch *pgx.Batch, d *diff, subjects []string) error {
 	if err != nil {
 		return err
 	}
-	remove := deleteChangedQuery
 	if d.of.name == "loops" {
 		batch.Queue(refuteQuery, pgx.StrictNamedArgs{"cluster": t.cluster, "subjects": subjects, "rows": text, "now": t.now})
-		remove = deleteToldQuery
 	}
-	batch.Queue(fmt.Sprintf(remove, d.of.name, d.of.key, d.columns()), pgx.StrictNamedArgs{
-		"cluster": t.cluster, "subjects": subjects, "rows": text,
-	}).Query(d.went)
+	by := replacings[d.of.name]
+	batch.Queue(by.remove, pgx.StrictNamedArgs{"cluster": t.cluster, "subjects": subjects, "rows": text}).Query(d.went)
 	if len(rows) > 0 {
-		batch.Queue(fmt.Sprintf(insertMissingQuery, d.of.name, d.of.key, d.columns()), pgx.StrictNamedArgs{"rows": text}).Query(d.came)
+		batch.Queue(by.insert, pgx.StrictNamedArgs{"rows": text}).Query(d.came)
 	}
 	return nil
 }

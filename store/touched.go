@@ -63,20 +63,19 @@ type changedRow struct {
 
 func newDiff(of table) *diff { return &diff{of: of, rows: map[string][]changedRow{}} }
 
-// columns gives what a change of the table is to return.
-func (d *diff) columns() string {
-	node, matters, slot := "NULL::text", "NULL::text", "NULL::timestamptz AS slot_from, NULL::timestamptz AS slot_to"
-	if d.of.node != "" {
-		node, matters = d.of.node, "("+d.of.matters+")::text"
+// returning gives what a change of the table is to return.
+func (of table) returning() string {
+	node, matters, slot, ended := "NULL::text", "NULL::text", "NULL::timestamptz AS slot_from, NULL::timestamptz AS slot_to", "NULL::text"
+	if of.node != "" {
+		node, matters = of.node, "("+of.matters+")::text"
 	}
-	if d.of.name == "migrations" {
+	if of.name == "migrations" {
 		slot = "t.scheduling_at AS slot_from, t.finished_at AS slot_to"
 	}
-	ended := "NULL::text"
-	if d.of.ended != "" {
-		ended = d.of.ended
+	if of.ended != "" {
+		ended = of.ended
 	}
-	return fmt.Sprintf("t.%s::text AS key, t.subject, %s AS node, %s AS matters, %s, %s AS ended", d.of.key, node, matters, slot, ended)
+	return fmt.Sprintf("t.%s::text AS key, t.subject, %s AS node, %s AS matters, %s, %s AS ended", of.key, node, matters, slot, ended)
 }
 
 // went and came collect the rows that a statement took away, and those that it wrote.

@@ -28,14 +28,20 @@ func listQuery(v trail.View, selection string, q trail.Query) (string, pgx.Stric
 		}
 	}
 	slices.Sort(where)
-	if q.Cluster != "" {
+	switch {
+	case q.Cluster != "":
 		only("cluster = @cluster", "cluster", q.Cluster)
+	case len(where) > 0: // indexes lead with the cluster
+		where = append(where, "cluster IN (SELECT cluster FROM evictrail_v1.clusters)")
 	}
 	if !q.Since.IsZero() {
 		only(v.At+" >= @since", "since", q.Since)
 	}
 	if !q.Until.IsZero() {
 		only(v.At+" < @until", "until", q.Until)
+	}
+	if !q.ChangedSince.IsZero() && v.Changed != "" {
+		only(v.Changed+" >= @changed_since", "changed_since", q.ChangedSince)
 	}
 	if q.Open && v.End != "" {
 		where = append(where, v.End+" IS NULL")
@@ -75,17 +81,21 @@ func pageOf[Row any](rows []Row, limit int, key func(Row) (trail.Key, error)) (t
 // columns.
 func (s *Store) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
 	text, args := listQuery(v, "to_jsonb(v)::text", q)
-	rows, err := s.pool.Query(ctx, text, planned, args)
-	if err != nil {
-		return trail.Page[json.RawMessage]{}, explain("list "+v.Name, err)
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (json.RawMessage, error) {
-		var text string
-		err := row.Scan(&text)
-		return json.RawMessage(text), err
+	var out []json.RawMessage
+	err := s.read(ctx, "list "+v.Name, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, text, planned, args)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (json.RawMessage, error) {
+			var text string
+			err := row.Scan(&text)
+			return json.RawMessage(text), err
+		})
+		return err
 	})
 	if err != nil {
-		return trail.Page[json.RawMessage]{}, explain("list "+v.Name, err)
+		return trail.Page[json.RawMessage]{}, err
 	}
 	return pageOf(out, q.Limit, func(row json.RawMessage) (k trail.Key, err error) {
 		var cells map[string]json.RawMessage
@@ -103,24 +113,27 @@ const cellTime = "2006-01-02 15:04:05.999999-07"
 // ListText is ListJSON for spreadsheets and terminals: every value as Postgres writes it.
 func (s *Store) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
 	text, args := listQuery(v, "*", q)
-	rows, err := s.pool.Query(ctx, text, planned, pgx.QueryResultFormats{pgx.TextFormatCode}, args)
-	if err != nil {
-		return trail.Table{}, explain("list "+v.Name, err)
-	}
-	defer rows.Close()
 	var t trail.Table
-	for _, f := range rows.FieldDescriptions() {
-		t.Columns = append(t.Columns, f.Name)
-	}
-	for rows.Next() {
-		var cells []*string
-		for _, raw := range rows.RawValues() {
-			cells = append(cells, cellFrom(raw))
+	err := s.read(ctx, "list "+v.Name, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, text, planned, pgx.QueryResultFormats{pgx.TextFormatCode}, args)
+		if err != nil {
+			return err
 		}
-		t.Rows = append(t.Rows, cells)
-	}
-	if err := rows.Err(); err != nil {
-		return trail.Table{}, explain("list "+v.Name, err)
+		defer rows.Close()
+		for _, f := range rows.FieldDescriptions() {
+			t.Columns = append(t.Columns, f.Name)
+		}
+		for rows.Next() {
+			var cells []*string
+			for _, raw := range rows.RawValues() {
+				cells = append(cells, cellFrom(raw))
+			}
+			t.Rows = append(t.Rows, cells)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return trail.Table{}, err
 	}
 	cell := func(row []*string, column string) string { return known(row[slices.Index(t.Columns, column)]) }
 	t.Page, err = pageOf(t.Rows, q.Limit, func(row []*string) (trail.Key, error) {

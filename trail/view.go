@@ -4,15 +4,16 @@ import "slices"
 
 // View is a view of schema evictrail_v1 as readers ask for it, by command, over HTTP or through the store.
 type View struct {
-	Noun   string   // in commands and routes
-	Name   string   // in SQL
-	About  string   // what its rows are, without a stop
-	At     string   // column of time that orders the rows and that Since and Until bound
-	Key    string   // column that orders rows of one time
-	End    string   // column that is NULL while what a row tells goes on; empty where rows do not last
-	Repeat string   // column that is NULL unless a row repeats another; empty where none does
-	Where  []string // the columns that it can be asked by beside the cluster: namespace, vmi, node
-	Brief  []string // the columns that a table for people shows
+	Noun    string   // in commands and routes
+	Name    string   // in SQL
+	About   string   // what its rows are, without a stop
+	At      string   // column of time that orders the rows and that Since and Until bound
+	Key     string   // column that orders rows of one time
+	End     string   // column that is NULL while what a row tells goes on; empty where rows do not last
+	Repeat  string   // column that is NULL unless a row repeats another; empty where none does
+	Changed string   // column of the time at which a row came or last changed, which ChangedSince bounds; empty where none tells
+	Where   []string // the columns that it can be asked by beside the cluster: namespace, vmi, node
+	Brief   []string // the columns that a table for people shows
 }
 
 // HasVM tells whether rows can be asked for by namespace and VMI.
@@ -23,31 +24,33 @@ func (v View) HasNode() bool { return slices.Contains(v.Where, "node") }
 
 var byVM = []string{"namespace", "vmi", "node"}
 
+const changedAt = "changed_at"
+
 // The views that can be listed.
 var (
 	ViewRequests = View{
 		Noun: "requests", Name: "eviction_requests", About: "eviction requests: who asked, with which words, and what was answered",
-		At: "requested_at", Key: "request_id", Repeat: "repeat_of", Where: byVM,
+		At: "requested_at", Key: "request_id", Repeat: "repeat_of", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "requested_at", "namespace", "vmi", "node", "requester", "requester_class", "answer", "effect", "repeats", "last_repeat_at", "stated_reason", "source", "dry_run"},
 	}
 	ViewEvacuations = View{
 		Noun: "evacuations", Name: "evacuations", About: "evacuations: who had to leave which node, and how that went",
-		At: "marked_at", Key: "evacuation_id", End: "ended_at", Where: byVM,
+		At: "marked_at", Key: "evacuation_id", End: "ended_at", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "namespace", "vmi", "node", "marked_at", "trigger", "requester_class", "confidence", "attempts", "failed_attempts", "last_failure_class", "outcome", "ended_at"},
 	}
 	ViewMigrations = View{
 		Noun: "migrations", Name: "migrations", About: "migrations: why each was made, its phases' times, why it failed",
-		At: "created_at", Key: "migration_uid", End: "finished_at", Where: byVM,
+		At: "created_at", Key: "migration_uid", End: "finished_at", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "namespace", "vmi", "migration", "trigger", "attempt", "source_node", "target_node", "created_at", "phase", "outcome", "failure_class", "failure_reason", "duration"},
 	}
 	ViewPlacements = View{
 		Noun: "placements", Name: "placements", About: "placements: on which node each guest ran, and how it came and left",
-		At: "from_at", Key: "placement_id", End: "to_at", Where: byVM,
+		At: "from_at", Key: "placement_id", End: "to_at", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "namespace", "vmi", "node", "from_at", "to_at", "arrived_by", "left_by", "ended_by"},
 	}
 	ViewDecisions = View{
 		Noun: "cooldowns", Name: "cooldown_decisions", About: "cooldown decisions: what began to hold a VM back, what met that, and when it was over",
-		At: "decided_at", Key: "decision_id", Where: byVM,
+		At: "decided_at", Key: "decision_id", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "decided_at", "namespace", "vmi", "node", "layer", "verdict", "reason", "count", "effective", "until", "capped", "model", "origin"},
 	}
 	ViewHolds = View{
@@ -57,32 +60,32 @@ var (
 	}
 	ViewLoops = View{
 		Noun: "loops", Name: "loops", About: "loops: repetition that does not converge, with what to do",
-		At: "opened_at", Key: "loop_id", End: "closed_at", Where: byVM,
+		At: "opened_at", Key: "loop_id", End: "closed_at", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "kind", "path", "node", "namespace", "vmi", "opened_at", "closed_at", "closed_by", "summary"},
 	}
 	ViewDrains = View{
 		Noun: "drains", Name: "drains", About: "drains: who empties which node, and how far that is",
-		At: "started_at", Key: "drain_id", End: "ended_at", Where: []string{"node"},
+		At: "started_at", Key: "drain_id", End: "ended_at", Changed: changedAt, Where: []string{"node"},
 		Brief: []string{"cluster", "node", "started_at", "ended_at", "requester", "requester_class", "vmis_total", "vmis_left", "outcome", "last_asked_at"},
 	}
 	ViewBlockers = View{
 		Noun: "drains/blockers", Name: "drain_blockers", About: "each VM that drains have left, and why",
-		At: "waiting_since", Key: "vmi_uid", Where: byVM,
+		At: "waiting_since", Key: "vmi_uid", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "node", "namespace", "vmi", "blocker", "reason", "next", "waiting_since"},
 	}
 	ViewGaps = View{
 		Noun: "gaps", Name: "gaps", About: "gaps: when a source could not be seen",
-		At: "opened_at", Key: "gap_id", End: "closed_at",
+		At: "opened_at", Key: "gap_id", End: "closed_at", Changed: changedAt,
 		Brief: []string{"cluster", "source", "opened_at", "closed_at", "cause", "detail"},
 	}
 	ViewTimeline = View{
 		Noun: "timeline", Name: "timeline", About: "the timeline: the story of VMs and nodes, one sentence a line",
-		At: "at", Key: "event_id", Where: byVM,
+		At: "at", Key: "event_id", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "at", "namespace", "vmi", "node", "sentence"},
 	}
 	ViewEvents = View{
 		Noun: "events", Name: "events", About: "every fact as it was recorded, and every cooldown decision, in one stream",
-		At: "at", Key: "event_id", Where: byVM,
+		At: "at", Key: "event_id", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "at", "namespace", "vmi", "node", "kind", "reason", "what", "value", "evidence"},
 	}
 )

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// VMs and nodes are looked through, which takes as long as there are many; migrations, of which there are many more, are found
+// by the beginning of their names and by their UIDs. What is named exactly comes first, then what begins so, then the rest.
+const findQuery = `
+SELECT cluster, kind, namespace, name, vmi, uid
+FROM (
+  SELECT cluster, kind, namespace, name, '' AS vmi, '' AS uid,
+      CASE WHEN @text IN (name, namespace || '/' || name) THEN 0 WHEN strpos(within, @text) = 1 THEN 1 ELSE 2 END AS rank
+  FROM (
+    SELECT cluster, 'vm' AS kind, namespace, name, CASE WHEN strpos(@text, '/') > 0 THEN namespace || '/' || name ELSE name END AS within
+    FROM (
+      SELECT cluster, split_part(substr(subject, 5), '/', 1) AS namespace, split_part(subject, '/', 2) AS name
+      FROM evictrail.subjects
+      WHERE subject LIKE 'vmi:%'
+    ) AS vms
+    UNION ALL
+    SELECT cluster, 'node', '', substr(subject, 6), substr(subject, 6)
+    FROM evictrail.subjects
+    WHERE subject LIKE 'node:%'
+  ) AS named
+  WHERE strpos(within, @text) > 0
+  UNION ALL
+  SELECT DISTINCT cluster, 'vm', namespace, vmi, '', vmi_uid, 0
+  FROM evictrail.placements
+  WHERE vmi_uid = @text
+  UNION ALL
+  SELECT cluster, 'migration', namespace, migration, vmi, migration_uid, 0
+  FROM evictrail.migrations
+  WHERE migration_uid = @text
+  UNION ALL
+  (
+    SELECT cluster, 'migration', namespace, migration, vmi, migration_uid, CASE WHEN migration = @text THEN 0 ELSE 1 END
+    FROM evictrail.migrations
+    WHERE migration COLLATE "C" >= @text
+      AND migration COLLATE "C" < @text || chr(1114111)
+      AND (@cluster = '' OR cluster = @cluster)
+    ORDER BY migration COLLATE "C"
+    LIMIT @limit
+  )
+) AS found
+WHERE @cluster = '' OR cluster = @cluster
+ORDER BY rank, kind DESC, name COLLATE "C", namespace, cluster, uid
+LIMIT @limit`
+
+// Find searches a cluster, or all of them where none is named, for a text: in the names of VMs (with a slash in it, in namespace/name)
+// and of nodes, at the beginning of the names of migrations, and among the UIDs of migrations and VMIs. It gives what is named
+// exactly first, then what begins so; at most trail.MostFound, none for an empty text.
+func (s *Store) Find(ctx context.Context, cluster, text string) ([]trail.Found, error) {
+	text = strings.ToLower(strings.TrimSpace(clean(text)))
+	if text == "" {
+		return nil, nil
+	}
+	var out []trail.Found
+	err := s.read(ctx, "search", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, findQuery, planned, pgx.StrictNamedArgs{"cluster": cluster, "text": text, "limit": trail.MostFound})
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, pgx.RowToStructByName[trail.Found])
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,65 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for _, cluster := range []string{"c1", "c2"} {
+		_, err := s.Append(t.Context(), cluster, incident(cluster, 12))
+		require.NoError(t, err)
+	}
+	vm := func(cluster, name string) trail.Found {
+		return trail.Found{Cluster: cluster, Kind: trail.FoundVM, Namespace: "shop", Name: name}
+	}
+	attempt := func(cluster, name, vmi, uid string) trail.Found {
+		return trail.Found{Cluster: cluster, Kind: trail.FoundMigration, Namespace: "shop", Name: name, VMI: vmi, UID: uid}
+	}
+	byUID := vm("c1", "db-3")
+	byUID.UID = "uid-db-3"
+	for _, c := range []struct {
+		name, cluster, text string
+		want                []trail.Found
+	}{
+		{"exact comes before what begins so", "c1", "db-1", []trail.Found{vm("c1", "db-1"), vm("c1", "db-10"), vm("c1", "db-11")}},
+		{"all clusters", "", "db-10", []trail.Found{vm("c1", "db-10"), vm("c2", "db-10")}},
+		{"within a name", "c2", "b-11", []trail.Found{vm("c2", "db-11")}},
+		{"with the namespace", "c1", "shop/db-11", []trail.Found{vm("c1", "db-11")}},
+		{"with the end of the namespace", "c1", "hop/db-11", []trail.Found{vm("c1", "db-11")}},
+		{"in capitals, with blanks", "c1", " DB-11 ", []trail.Found{vm("c1", "db-11")}},
+		{"a node", "c1", "n1", []trail.Found{{Cluster: "c1", Kind: trail.FoundNode, Name: "n1"}}},
+		{"a migration by its name", "c1", "evac-3-1", []trail.Found{attempt("c1", "evac-3-1", "db-3", "m-3-1")}},
+		{"migrations by the beginning of their names", "c1", "evac-3", []trail.Found{
+			attempt("c1", "evac-3-0", "db-3", "m-3-0"), attempt("c1", "evac-3-1", "db-3", "m-3-1"),
+		}},
+		{"a migration by its UID", "c2", "m-3-0", []trail.Found{attempt("c2", "evac-3-0", "db-3", "m-3-0")}},
+		{"a VM by the UID of its VMI", "c1", "uid-db-3", []trail.Found{byUID}},
+		{"patterns mean themselves", "c1", "%", nil},
+		{"underscores as well", "c1", "db_1", nil},
+		{"nothing", "c1", " ", nil},
+		{"another cluster", "c3", "db-1", nil},
+		{"NUL", "c1", "\x00", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := s.Find(t.Context(), c.cluster, c.text)
+			require.NoError(t, err)
+			require.Len(t, got, len(c.want))
+			require.ElementsMatch(t, c.want, got)
+			if len(got) > 0 {
+				require.Equal(t, c.want, got)
+			}
+		})
+	}
+	many, err := s.Find(t.Context(), "", "e")
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(many), trail.MostFound)
+	require.Len(t, many, 48, "the migrations of two clusters, and no more: VMs and nodes have no such letter")
+}

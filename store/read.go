@@ -1,0 +1,18 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// readOnly begins a transaction for the questions of readers: all statements of it see one state of the database, and none takes
+// longer than 5 s in the server, whatever becomes of its caller. Both come in the round trip that begins it. (A timeout that a
+// connection is opened with would spare the two round trips of the transaction, but poolers refuse it; that of a context reaches the
+// server only while we live.)
+const readOnly = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '5s'`
+
+// read runs the statements of one question.
+func (s *Store) read(ctx context.Context, doing string, run func(pgx.Tx) error) error {
+	return explain(doing, pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: readOnly}, run))
+}

@@ -1,0 +1,115 @@
+package store_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// TestDerivedColumns compares the columns that are written and compared with those that the tables have.
+func TestDerivedColumns(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for table, columns := range store.DerivedColumns() {
+		rows, err := s.Pool().Query(t.Context(), `
+SELECT column_name::text
+FROM information_schema.columns
+WHERE table_schema = 'evictrail'
+  AND table_name = $1
+  AND column_name <> 'changed_at'`, table)
+		require.NoError(t, err)
+		want, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		require.ElementsMatch(t, want, columns, table)
+	}
+}
+
+// changes gives when each row of the views that tell it came or changed, by view and what it says.
+func changes(t *testing.T, s *store.Store) map[string]time.Time {
+	t.Helper()
+	out := map[string]time.Time{}
+	for _, v := range trail.Views() {
+		if v.Changed == "" {
+			continue
+		}
+		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - $1 - 'stored_at')::text, %s FROM evictrail_v1.%s v", v.Changed, v.Name), v.Changed)
+		require.NoError(t, err)
+		var row string
+		var at time.Time
+		_, err = pgx.ForEachRow(rows, []any{&row, &at}, func() error { out[v.Name+" "+row] = at; return nil })
+		require.NoError(t, err)
+	}
+	return out
+}
+
+// TestChangedAt stores facts in two steps: rows that the second leaves as they were keep their times, the others have the
+// second's, and a list asked for what changed since then has those alone.
+func TestChangedAt(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	facts := incident("c1", 3)
+	half := len(facts) / 2
+	_, err := s.Append(t.Context(), "c1", facts[:half])
+	require.NoError(t, err)
+	before := changes(t, s)
+	last := slices.MaxFunc(slices.Collect(maps.Values(before)), time.Time.Compare)
+	_, err = s.Append(t.Context(), "c1", facts[half:])
+	require.NoError(t, err)
+	after := changes(t, s)
+	stayed, changed := 0, 0
+	for row, at := range after {
+		if was, same := before[row]; same {
+			require.Equal(t, was, at, row)
+			stayed++
+			continue
+		}
+		require.True(t, at.After(last), row)
+		changed++
+	}
+	require.Greater(t, stayed, 20)
+	require.Greater(t, changed, 20)
+
+	listed := 0
+	for _, v := range trail.Views() {
+		page, err := s.ListJSON(t.Context(), v, trail.Query{ChangedSince: last.Add(time.Microsecond)})
+		require.NoError(t, err)
+		if v.Changed != "" {
+			listed += len(page.Rows)
+		}
+	}
+	require.Equal(t, changed, listed)
+
+	_, err = s.Rederive(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Equal(t, after, changes(t, s), "everything is derived anew, and nothing changes")
+}
+
+// TestChangedAtOfOlderPrograms: rows whose time a program left out that does not know it get one when they are derived next.
+func TestChangedAtOfOlderPrograms(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	_, err := s.Append(t.Context(), "c1", incident("c1", 1))
+	require.NoError(t, err)
+	want := dump(t, s)
+	for table := range store.DerivedColumns() {
+		_, err := s.Pool().Exec(t.Context(), fmt.Sprintf("UPDATE evictrail.%s SET changed_at = NULL", table))
+		require.NoError(t, err)
+	}
+	_, err = s.Rederive(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Equal(t, want, dump(t, s))
+	for table := range store.DerivedColumns() {
+		var n int
+		require.NoError(t, s.Pool().QueryRow(t.Context(), fmt.Sprintf("SELECT count(*) FROM evictrail.%s WHERE changed_at IS NULL", table)).Scan(&n))
+		require.Zero(t, n, table)
+	}
+}

@@ -1,0 +1,27 @@
+package trail
+
+// FoundKind says what was found by a search.
+type FoundKind string
+
+// What can be found.
+const (
+	FoundVM        FoundKind = "vm"
+	FoundNode      FoundKind = "node"
+	FoundMigration FoundKind = "migration"
+)
+
+// FoundKinds lists what can be found.
+func FoundKinds() []FoundKind { return []FoundKind{FoundVM, FoundNode, FoundMigration} }
+
+// MostFound bounds what a search gives.
+const MostFound = 50
+
+// Found is something that answers a search.
+type Found struct {
+	Cluster   string    `json:"cluster" db:"cluster"`
+	Kind      FoundKind `json:"kind" db:"kind"`
+	Namespace string    `json:"namespace,omitempty" db:"namespace"` // empty for a node
+	Name      string    `json:"name" db:"name"`
+	VMI       string    `json:"vmi,omitempty" db:"vmi"` // the VM that a migration moves, in its namespace; else empty
+	UID       string    `json:"uid,omitempty" db:"uid"` // of a migration; of a VMI only where the search named it
+}
