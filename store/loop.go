@@ -1,9 +1,49 @@
 package store
 
-import "github.com/evictrail/evictrail/trail"
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
 
 // loopRow is one row of evictrail.loops.
 type loopRow struct {
 	owned
 	trail.Loop
+}
+
+const loopQuery = `
+SELECT cluster, to_jsonb(t)
+FROM evictrail.loops AS t
+WHERE loop_id = @id
+  AND (@cluster = '' OR cluster = @cluster)`
+
+// Loop gives one loop, and the cluster that it is in. Errors: ErrNotFound where there is none, *trail.AmbiguousError where
+// several clusters have it, as when a recording is played into two.
+func (s *Store) Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error) {
+	rows, err := s.pool.Query(ctx, loopQuery, pgx.StrictNamedArgs{"cluster": cluster, "id": id.String()})
+	if err != nil {
+		return "", trail.Loop{}, explain("look for a loop", err)
+	}
+	type found struct {
+		Cluster string
+		Loop    trail.Loop
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[found])
+	switch {
+	case err != nil:
+		return "", trail.Loop{}, explain("look for a loop", err)
+	case len(all) == 0:
+		return "", trail.Loop{}, fmt.Errorf("loop %s: %w: `evictrail loops` lists those that are known", id, ErrNotFound)
+	case len(all) > 1:
+		several := &trail.AmbiguousError{Name: "loop " + id.String()}
+		for _, f := range all {
+			several.Clusters = append(several.Clusters, f.Cluster)
+		}
+		return "", trail.Loop{}, several
+	}
+	return all[0].Cluster, all[0].Loop, nil
 }

@@ -166,9 +166,9 @@ func TestBackoffIsOver(t *testing.T) {
 	h.mark(time.Minute, "db", "descheduler")
 	h.creates(61*time.Second, "a", "db", nil)
 	h.fails(2*time.Minute, "a")
-	next := func(at time.Duration) string { return short(h.at(at).vm("shop", "db").Evacuations[0].NextRetryAt) }
+	next := func(at time.Duration) string { return short(h.at(at).VM("shop", "db").Evacuations[0].NextRetryAt) }
 	require.Equal(t, "02:20", next(2*time.Minute))
-	require.Equal(t, day.Add(2*time.Minute+20*time.Second), h.at(2*time.Minute).vm("shop", "db").NextAt)
+	require.Equal(t, day.Add(2*time.Minute+20*time.Second), h.at(2*time.Minute).VM("shop", "db").NextAt)
 	require.Len(t, h.decisions(2*time.Minute+19*time.Second, "db", LayerBackoff), 1)
 	d := h.decisions(2*time.Minute+20*time.Second, "db", LayerBackoff)
 	require.Equal(t, DecidedExpired, d[1].Reason)
@@ -186,7 +186,7 @@ func TestBackoffIsOver(t *testing.T) {
 	require.Equal(t, day.Add(190*time.Second), d[len(d)-1].DecidedAt)
 	h.mark(3*time.Minute+20*time.Second, "db", "descheduler")
 	h.creates(3*time.Minute+21*time.Second, "c", "db", nil)
-	e := h.at(3*time.Minute+30*time.Second).vm("shop", "db")
+	e := h.at(3*time.Minute+30*time.Second).VM("shop", "db")
 	require.Equal(t, WaitBackoff, e.Migrations[2].WaitReason, "the failure before the cancellation holds back the next evacuation, too")
 	require.Equal(t, "03:40", short(e.Evacuations[1].NextRetryAt))
 	h.reaches(3*time.Minute+41*time.Second, "c", PhaseScheduling)
@@ -194,7 +194,7 @@ func TestBackoffIsOver(t *testing.T) {
 	h.fails(4*time.Minute+10*time.Second, "c")
 	h.mark(4*time.Minute+20*time.Second, "db", "descheduler")
 	h.creates(4*time.Minute+21*time.Second, "d", "db", nil)
-	e = h.at(4*time.Minute+30*time.Second).vm("shop", "db")
+	e = h.at(4*time.Minute+30*time.Second).VM("shop", "db")
 	require.Equal(t, WaitBackoff, e.Migrations[3].WaitReason, "so does one that failed between two evacuations")
 	require.Equal(t, "05:30", short(e.Evacuations[2].NextRetryAt))
 	require.Zero(t, e.Evacuations[2].FailedAttempts)
@@ -222,6 +222,6 @@ func TestBackoffOfTheDeleted(t *testing.T) {
 		h.goes(c.goes+time.Second, "a")
 		h.creates(2*time.Minute+8*time.Second, "b", "db", nil)
 		h.reaches(2*time.Minute+20*time.Second, "b", PhaseScheduling)
-		require.Equal(t, c.want, h.at(2*time.Hour).vm("shop", "db").Migrations[1].WaitReason, c.name)
+		require.Equal(t, c.want, h.at(2*time.Hour).VM("shop", "db").Migrations[1].WaitReason, c.name)
 	}
 }

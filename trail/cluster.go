@@ -11,14 +11,16 @@ type Cluster struct {
 	Rows map[Subject]Derived
 	Now  time.Time // UTC
 	Seen Coverage
-	env  *Env
+
+	env   *Env
+	facts map[Subject][]Fact // each in the order of their times
 }
 
 // DeriveAll derives facts in memory as they stand at a time: every VM, then the nodes and the cluster as a whole. It does
 // what a store does piece by piece.
 func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 	of := map[Subject][]Fact{}
-	for _, f := range facts {
+	for _, f := range sortedByTime(facts) {
 		of[f.Subject] = append(of[f.Subject], f)
 	}
 	env := NewEnv(distinct(facts))
@@ -50,14 +52,14 @@ func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 			out[s] = Derive(s, its, env, now)
 		}
 	}
-	return &Cluster{Rows: out, Now: now, env: env}
+	return &Cluster{Rows: out, Now: now, env: env, facts: of}
 }
 
-// vm gives what was derived of a VM.
-func (c *Cluster) vm(namespace, name string) Derived { return c.Rows[VMISubject(namespace, name)] }
+// VM gives what was derived of a VM.
+func (c *Cluster) VM(namespace, name string) Derived { return c.Rows[VMISubject(namespace, name)] }
 
-// node gives what was derived of a node.
-func (c *Cluster) node(name string) Derived { return c.Rows[Subject{SubjectNode, name}] }
+// Node gives what was derived of a node.
+func (c *Cluster) Node(name string) Derived { return c.Rows[Subject{SubjectNode, name}] }
 
 // loopsOf gives the loops that are about a VM, in the order of their openings.
 func (c *Cluster) loopsOf(namespace, name string) []Loop {

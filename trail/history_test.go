@@ -212,7 +212,7 @@ func (h *history) at(at time.Duration) *Cluster {
 // decisions gives the decisions of a layer about a VM, as they stand at a time.
 func (h *history) decisions(at time.Duration, vm string, layer Layer) []Decision {
 	var out []Decision
-	for _, d := range h.at(at).vm("shop", vm).Decisions {
+	for _, d := range h.at(at).VM("shop", vm).Decisions {
 		if d.Layer == layer {
 			out = append(out, d)
 		}

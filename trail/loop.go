@@ -90,8 +90,8 @@ func (l *Loop) prove(all []Exhibit) {
 	l.Evidence = all
 }
 
-// open tells whether the loop goes on.
-func (l Loop) open() bool { return l.ClosedBy == "" }
+// Open tells whether the loop goes on.
+func (l Loop) Open() bool { return l.ClosedBy == "" }
 
 // ofEvacuation begins a loop about an evacuation; ordinal tells those of one kind apart.
 func (e *Evacuation) loop(kind LoopKind, ordinal int, openedAt time.Time) Loop {
@@ -128,8 +128,8 @@ var loopNames = map[LoopKind]string{
 	LoopUnansweredExternal: "unanswered eviction",
 }
 
-// name gives the loop's name with its path.
-func (l Loop) name() string {
+// Name gives the loop's name with its path.
+func (l Loop) Name() string {
 	if l.Path == "" || l.Path == PathUnclassified {
 		return loopNames[l.Kind]
 	}
@@ -142,26 +142,26 @@ func (l Loop) opening() string {
 	if l.VMI != "" {
 		about = " around " + l.Namespace + "/" + l.VMI
 	}
-	return fmt.Sprintf("From here on this is a %s%s%s.", l.name(), about, on(l.Node))
+	return fmt.Sprintf("From here on this is a %s%s%s.", l.Name(), about, on(l.Node))
 }
 
 func (l Loop) closing() string {
 	if l.Kind == LoopBudgetPinned && l.ClosedBy == LoopQuiet {
-		return fmt.Sprintf("The %s is over: its policy leaves it more slots.", l.name())
+		return fmt.Sprintf("The %s is over: its policy leaves it more slots.", l.Name())
 	}
 	switch l.ClosedBy {
 	case LoopMigrated:
-		return fmt.Sprintf("The %s is over: the VM has moved.", l.name())
+		return fmt.Sprintf("The %s is over: the VM has moved.", l.Name())
 	case LoopCancelled:
-		return fmt.Sprintf("The %s is over: the evacuation was cancelled.", l.name())
+		return fmt.Sprintf("The %s is over: the evacuation was cancelled.", l.Name())
 	case LoopVMIGone:
-		return fmt.Sprintf("The %s is over: the VMI ended.", l.name())
+		return fmt.Sprintf("The %s is over: the VMI ended.", l.Name())
 	case LoopQuiet:
-		return fmt.Sprintf("The %s is over: nothing that belongs to it has happened for a while.", l.name())
+		return fmt.Sprintf("The %s is over: nothing that belongs to it has happened for a while.", l.Name())
 	case LoopBecameDualRetry:
-		return fmt.Sprintf("The %s became a dual retry loop: the descheduler acts on the node, too.", l.name())
+		return fmt.Sprintf("The %s became a dual retry loop: the descheduler acts on the node, too.", l.Name())
 	case LoopRefuted:
-		return fmt.Sprintf("The %s never was: later facts refute it.", l.name())
+		return fmt.Sprintf("The %s never was: later facts refute it.", l.Name())
 	}
 	return ""
 }

@@ -329,7 +329,7 @@ func lastingOf(t *testing.T, c *Cluster, name string) map[FactID]lasting {
 	t.Helper()
 	out := map[FactID]lasting{}
 	ending := func(l Loop) string {
-		if l.open() {
+		if l.Open() {
 			return ""
 		}
 		return fmt.Sprint(" ", l.Summary, l.Counts)

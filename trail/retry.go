@@ -95,7 +95,7 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 	}
 	failed, latest := 0, failures[0]
 	for _, f := range failures {
-		if l.open() || f.EndSeenAt.Before(l.ClosedAt) {
+		if l.Open() || f.EndSeenAt.Before(l.ClosedAt) {
 			failed, latest = failed+1, f
 			proof = append(proof, f.exhibit())
 		}
@@ -204,7 +204,7 @@ func (n *node) endlessRetry(e *Evacuation, duals []Loop) []Loop {
 		}
 		var proof []Exhibit
 		for _, f := range failures {
-			if l.open() || !f.EndSeenAt.After(l.ClosedAt) {
+			if l.Open() || !f.EndSeenAt.After(l.ClosedAt) {
 				proof = append(proof, f.exhibit())
 			}
 		}
@@ -219,7 +219,7 @@ func (n *node) endlessRetry(e *Evacuation, duals []Loop) []Loop {
 		if d.OpenedAt.After(begin) {
 			add(d)
 		}
-		if d.open() {
+		if d.Open() {
 			return loops
 		}
 		begin = later(begin, d.ClosedAt)

@@ -27,7 +27,7 @@ type Coverage struct {
 // latest: an evacuation, a migration that belongs to none, a shutdown by Kubernetes, a request that was refused; of what
 // holds the VM now; and of the loops that it is part of.
 func (c *Cluster) Why(namespace, vmi string) Answer {
-	a, d, now := Answer{Namespace: namespace, VMI: vmi, AsOf: c.Now}, c.vm(namespace, vmi), c.Now
+	a, d, now := Answer{Namespace: namespace, VMI: vmi, AsOf: c.Now}, c.VM(namespace, vmi), c.Now
 	tell := []episode{latestEvacuation(d, c.Seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
 	last := slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
 	text, from := []string{"Nothing was seen that would move it: no eviction and no migration."}, time.Time{}
@@ -147,7 +147,7 @@ func (c *Cluster) takenInstead(namespace, vmi string, since time.Time) []string 
 		for _, x := range l.Evidence {
 			if l.Kind == LoopDualRetry && x.VMI == namespace+"/"+vmi && l.Namespace+"/"+l.VMI != x.VMI && !x.At.Before(since) {
 				text = append(text, fmt.Sprintf("The descheduler took it from %s while KubeVirt kept failing to move %s/%s: part of a %s since %s.",
-					l.Node, l.Namespace, l.VMI, l.name(), clock(l.OpenedAt)))
+					l.Node, l.Namespace, l.VMI, l.Name(), clock(l.OpenedAt)))
 				break
 			}
 		}
@@ -356,15 +356,15 @@ func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []stri
 	text = c.takenInstead(namespace, vmi, since)
 	for _, l := range c.loopsOf(namespace, vmi) {
 		switch {
-		case !l.open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
+		case !l.Open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
 			continue
-		case l.open():
-			text = append(text, fmt.Sprintf("This is a %s since %s: %s", l.name(), clock(l.OpenedAt), l.Summary))
+		case l.Open():
+			text = append(text, fmt.Sprintf("This is a %s since %s: %s", l.Name(), clock(l.OpenedAt), l.Summary))
 			if advice == "" {
 				advice = l.Advice
 			}
 		default:
-			text = append(text, fmt.Sprintf("From %s to %s that was a %s: %s", clock(l.OpenedAt), clock(l.ClosedAt), l.name(), l.Summary))
+			text = append(text, fmt.Sprintf("From %s to %s that was a %s: %s", clock(l.OpenedAt), clock(l.ClosedAt), l.Name(), l.Summary))
 		}
 	}
 	return text, advice

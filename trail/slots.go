@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,4 +128,60 @@ func allSlots(n int) string {
 		return "the only slot"
 	}
 	return fmt.Sprintf("all %d slots", n)
+}
+
+// Stretch is a time in which the source pod of an evacuation bore the annotation eviction-in-progress, by which the descheduler
+// counts evictions that are under way.
+type Stretch struct {
+	Namespace string
+	VMI       string
+	From      time.Time
+	To        time.Time // zero while it goes on
+	EventID   FactID    // of the fact that began it
+}
+
+// Annotated gives the stretches of the VMs that are to leave a node, or were, in the order of their beginnings.
+func (c *Cluster) Annotated(node string) []Stretch {
+	var out []Stretch
+	for s, d := range c.Rows {
+		for i := range d.Evacuations {
+			if e := &d.Evacuations[i]; e.Node == node {
+				out = append(out, e.stretches(c.facts[s])...)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Stretch) int {
+		return cmp.Or(a.From.Compare(b.From), slices.Compare(a.EventID[:], b.EventID[:]))
+	})
+	return out
+}
+
+// stretches finds when the evacuation's pod bore the annotation, in facts in the order of their times. The watch of pods may show it
+// a little before the one of VMIs shows the mark.
+func (e *Evacuation) stretches(facts []Fact) []Stretch {
+	var out []Stretch
+	open := false
+	for _, f := range facts {
+		if f.Reason != ReasonEvictionInProgress || f.VMIUID != e.VMIUID || f.Node != e.Node ||
+			f.OccurredAt.Before(e.MarkedAt.Add(-markSlack)) || !e.EndedAt.IsZero() && !f.OccurredAt.Before(e.EndedAt) {
+			continue
+		}
+		switch set := f.Kind == KindAnnotationSet; {
+		case set && !open:
+			out = append(out, Stretch{Namespace: e.Namespace, VMI: e.VMI, From: f.OccurredAt, To: e.EndedAt, EventID: f.ID})
+		case !set && open:
+			out[len(out)-1].To = f.OccurredAt
+		}
+		open = f.Kind == KindAnnotationSet
+	}
+	return out
+}
+
+// SlotLimit gives how many VMs the descheduler may evict from one node at a time, by the policy in force then; 0 where there is no
+// limit, or no policy is known.
+func (c *Cluster) SlotLimit(at time.Time) int {
+	if p := c.env.policy(at); p != nil && p.LimitPerNode != nil {
+		return int(*p.LimitPerNode)
+	}
+	return 0
 }

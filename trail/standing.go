@@ -273,11 +273,11 @@ func (s *standing) free() string {
 // drains says whether a drain waits for the VM.
 func (s *standing) drains() []string {
 	var text []string
-	for _, b := range s.node(s.where()).Blockers {
+	for _, b := range s.Node(s.where()).Blockers {
 		if b.Namespace != s.namespace || b.VMI != s.vmi {
 			continue
 		}
-		for _, d := range s.node(s.where()).Drains {
+		for _, d := range s.Node(s.where()).Drains {
 			if d.ID == b.DrainID && d.Outcome == "" {
 				text = append(text, fmt.Sprintf("The drain of %s waits for it since %s (%s); KubeVirt will %s.", d.Node, clock(b.WaitingSince), b.Blocker, b.Next))
 			}

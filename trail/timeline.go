@@ -66,7 +66,7 @@ func loopLines(loops []Loop) []Line {
 			Node: l.Node, Sentence: l.opening(),
 		}
 		out = append(out, line)
-		if l.open() {
+		if l.Open() {
 			continue
 		}
 		line.EventID, line.At, line.Kind, line.Reason = hashID("closed", l.ID.String()), l.ClosedAt, KindLoopClosed, Reason(l.ClosedBy)

@@ -67,7 +67,7 @@ type NotAnswer struct {
 
 // WhyNot answers what keeps a VM from moving: each thing that is in its way, the most telling first.
 func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
-	s := standing{Cluster: c, d: c.vm(namespace, vmi), namespace: namespace, vmi: vmi}
+	s := standing{Cluster: c, d: c.VM(namespace, vmi), namespace: namespace, vmi: vmi}
 	a := NotAnswer{Namespace: namespace, VMI: vmi, Node: s.where(), AsOf: c.Now, Obstacles: s.obstacles()}
 	text := make([]string, 0, len(a.Obstacles)+2)
 	for _, o := range a.Obstacles {
@@ -85,9 +85,9 @@ func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	a := NotAnswer{Node: name, AsOf: c.Now}
 	var text []string
-	for _, d := range c.node(name).Drains {
+	for _, d := range c.Node(name).Drains {
 		if d.Outcome == "" {
-			text = append(text, d.standing(c.Now))
+			text = append(text, d.Standing(c.Now))
 		}
 	}
 	count := map[ObstacleKind]int{}
@@ -115,9 +115,9 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	for i := range text {
 		text[i] = upperFirst(text[i]) + "."
 	}
-	for _, l := range c.node(name).Loops {
-		if l.open() {
-			text = append(text, fmt.Sprintf("There is a %s since %s: %s", l.name(), clock(l.OpenedAt), l.Summary))
+	for _, l := range c.Node(name).Loops {
+		if l.Open() {
+			text = append(text, fmt.Sprintf("There is a %s since %s: %s", l.Name(), clock(l.OpenedAt), l.Summary))
 			a.Advice = cmp.Or(a.Advice, l.Advice)
 		}
 	}
@@ -132,8 +132,8 @@ func on(node string) string {
 	return " on " + node
 }
 
-// standing says how far a drain is.
-func (d Drain) standing(now time.Time) string {
+// Standing says how far a drain is, as a sentence without its stop.
+func (d Drain) Standing(now time.Time) string {
 	return fmt.Sprintf("it is being drained since %s (%s ago) by %s, %d of %s left", clock(d.StartedAt), span(now.Sub(d.StartedAt)),
 		actor(d.Requester, d.RequesterClass), d.VMIsLeft, plural(d.VMIsTotal, "VM"))
 }

@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+const summariesQuery = `
+SELECT
+    c.cluster,
+    c.alive_at,
+    (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at IS NULL),
+    (SELECT count(*) FROM evictrail.evacuations AS e WHERE e.cluster = c.cluster AND e.ended_at IS NULL AND e.failed_attempts > 0),
+    (SELECT count(*) FROM evictrail.drains AS d WHERE d.cluster = c.cluster AND d.ended_at IS NULL)
+FROM evictrail.clusters AS c
+ORDER BY c.cluster`
+
+// Summaries tells of each cluster that is recorded, in the order of their names.
+func (s *Store) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) {
+	rows, err := s.pool.Query(ctx, summariesQuery)
+	if err != nil {
+		return nil, explain("list clusters", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c trail.ClusterSummary, err error) {
+		err = row.Scan(&c.Name, &c.LastSeenAt, &c.Loops, &c.Stuck, &c.Drains)
+		if c.LastSeenAt.Unix() == 0 { // only its thresholds are known
+			c.LastSeenAt = time.Time{}
+		}
+		return c, err
+	})
+	return out, explain("list clusters", err)
+}
+
+// What the overview of a cluster tells, beside what its State reads.
+const (
+	loopsNowQuery = `
+SELECT to_jsonb(t)
+FROM evictrail.loops AS t
+WHERE cluster = @cluster
+  AND closed_at IS NULL
+ORDER BY opened_at
+LIMIT 100`
+	loopsClosedQuery = `
+SELECT to_jsonb(t)
+FROM evictrail.loops AS t
+WHERE cluster = @cluster
+  AND opened_at > @from::timestamptz - interval '7 days'
+  AND closed_at > @from
+  AND closed_by <> 'refuted'
+ORDER BY closed_at DESC
+LIMIT 50`
+	stuckNowQuery = `
+SELECT to_jsonb(t)
+FROM evictrail.evacuations AS t
+WHERE cluster = @cluster
+  AND ended_at IS NULL
+  AND failed_attempts > 0
+ORDER BY marked_at
+LIMIT 100`
+	drainsNowQuery = `
+SELECT to_jsonb(t)
+FROM evictrail.drains AS t
+WHERE cluster = @cluster
+  AND ended_at IS NULL
+ORDER BY started_at
+LIMIT 50`
+	blockersNowQuery = `
+SELECT to_jsonb(b)
+FROM evictrail.drains AS d
+JOIN evictrail.drain_blockers AS b ON b.cluster = d.cluster AND b.subject = d.subject AND b.drain_id = d.drain_id
+WHERE d.cluster = @cluster
+  AND d.ended_at IS NULL
+ORDER BY b.waiting_since
+LIMIT 200`
+	heldNowQuery = `
+SELECT namespace, vmi, coalesce(node, ''), layer, coalesce(extract(epoch FROM effective), 0)::float8, until, count(*) OVER ()
+FROM evictrail_v1.cooldowns_now
+WHERE cluster = @cluster
+ORDER BY until DESC
+LIMIT @most`
+	gapsNowQuery = `
+SELECT to_jsonb(t)
+FROM evictrail.gaps AS t
+WHERE cluster = @cluster
+  AND (closed_at IS NULL OR opened_at > @from)
+ORDER BY opened_at DESC
+LIMIT 20`
+	movesSinceQuery = `
+SELECT date_bin(make_interval(secs => @step), finished_at, @from), trigger, outcome, count(*)
+FROM evictrail.migrations
+WHERE cluster = @cluster
+  AND finished_at > @from
+  AND finished_at <= @at
+  AND outcome IS NOT NULL
+GROUP BY 1, 2, 3
+ORDER BY 1, 2, 3`
+)
+
+// heldShown bounds how many VMs that are held back an overview names.
+const heldShown = 50
+
+// Overview reads how it stands with a cluster as of when it was last seen, and what happened in a time before, counted in
+// steps. It is ErrNotFound where the cluster is not recorded.
+func (s *Store) Overview(ctx context.Context, cluster string, back, step time.Duration) (trail.Overview, error) {
+	o := trail.Overview{Cluster: cluster, Step: step}
+	var err error
+	if o.At, err = s.LastSeen(ctx, cluster, time.Now().UTC()); err != nil {
+		return o, err
+	}
+	o.From = o.At.Add(-back)
+	if o.Seen, err = s.coverage(ctx, cluster); err != nil {
+		return o, err
+	}
+	args := pgx.StrictNamedArgs{"cluster": cluster}
+	since := pgx.StrictNamedArgs{"cluster": cluster, "from": o.From}
+	var batch pgx.Batch
+	batch.Queue(loopsNowQuery, args).Query(collectJSON(&o.Loops))
+	batch.Queue(loopsClosedQuery, since).Query(collectJSON(&o.Closed))
+	batch.Queue(stuckNowQuery, args).Query(collectJSON(&o.Stuck))
+	batch.Queue(drainsNowQuery, args).Query(collectJSON(&o.Drains))
+	batch.Queue(blockersNowQuery, args).Query(collectJSON(&o.Blockers))
+	batch.Queue(gapsNowQuery, since).Query(collectJSON(&o.Gaps))
+	batch.Queue(heldNowQuery, pgx.StrictNamedArgs{"cluster": cluster, "most": heldShown}).Query(each(func(row pgx.CollectableRow) error {
+		var h trail.Hold
+		var effective float64
+		var all int
+		err := row.Scan(&h.Namespace, &h.VMI, &h.Node, &h.Layer, &effective, &h.Until, &all)
+		h.Effective = seconds(effective)
+		o.Held, o.HeldMore = append(o.Held, h), max(all-heldShown, 0)
+		return err
+	}))
+	batch.Queue(movesSinceQuery, pgx.StrictNamedArgs{
+		"cluster": cluster, "from": o.From, "at": o.At, "step": step.Seconds(),
+	}).Query(each(func(row pgx.CollectableRow) error {
+		var m trail.MoveCount
+		err := row.Scan(&m.At, &m.Trigger, &m.Outcome, &m.Count)
+		o.Moves = append(o.Moves, m)
+		return err
+	}))
+	return o, explain("read the overview of the cluster", s.pool.SendBatch(ctx, &batch).Close())
+}

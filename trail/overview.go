@@ -1,0 +1,48 @@
+package trail
+
+import "time"
+
+// Overview is how it stands with one cluster: what the front page tells.
+type Overview struct {
+	Cluster  string
+	At       time.Time      // as of when, UTC
+	Seen     Coverage       // by which sources requests are known
+	Loops    []Loop         // that are open, in the order of their openings
+	Closed   []Loop         // that were closed since From, in the order of their ends
+	Stuck    []Evacuation   // that are open and have failed attempts, the oldest first
+	Drains   []Drain        // that go on, the oldest first
+	Blockers []DrainBlocker // what they wait for, the longest first
+	Held     []Hold         // what holds VMs back, the longest first
+	HeldMore int            // how many more are held back
+	Gaps     []Gap          // that are open, or were opened since From, the newest first
+	Moves    []MoveCount    // since From, in the order of their times
+	From     time.Time
+	Step     time.Duration // of Moves
+}
+
+// Hold is what holds one VM back.
+type Hold struct {
+	Namespace string
+	VMI       string
+	Node      string
+	Layer     Layer
+	Effective time.Duration // how long in all
+	Until     time.Time
+}
+
+// MoveCount counts migrations that ended within a step of time.
+type MoveCount struct {
+	At      time.Time // the beginning of the step
+	Trigger Trigger
+	Outcome Outcome
+	Count   int
+}
+
+// ClusterSummary says in numbers how it stands with a cluster.
+type ClusterSummary struct {
+	Name       string
+	LastSeenAt time.Time // until when it was watched; zero where it never was
+	Loops      int       // that are open
+	Stuck      int       // evacuations that are open and have failed attempts
+	Drains     int       // that go on
+}
