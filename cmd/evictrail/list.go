@@ -85,11 +85,8 @@ func (q *queryFlags) parse(now time.Time) error {
 	if q.query.Limit < 0 {
 		return usagef("limit %d: must not be negative", q.query.Limit)
 	}
-	if namespace, name, ok := strings.Cut(q.query.VMI, "/"); ok {
-		if q.query.Namespace != "" && q.query.Namespace != namespace {
-			return usagef("vm %s is not in namespace %s", q.query.VMI, q.query.Namespace)
-		}
-		q.query.Namespace, q.query.VMI = namespace, name
+	if err := q.query.NameVM(q.query.VMI); err != nil {
+		return usagef("%w", err)
 	}
 	var err error
 	if q.query.Since, err = parseTime("since", q.since, now); err != nil {
@@ -99,27 +96,13 @@ func (q *queryFlags) parse(now time.Time) error {
 	return err
 }
 
-// parseTime reads a time, a date, or an age before now; empty gives zero.
+// parseTime reads the time that a flag says; empty gives zero.
 func parseTime(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
+	t, err := trail.ParseTime(text, now)
+	if err != nil {
+		return t, usagef("%s %w", flag, err)
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	age := text
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n int
-		if _, err := fmt.Sscanf(days+"$", "%d$", &n); err == nil {
-			age = fmt.Sprintf("%dh", 24*n)
-		}
-	}
-	if d, err := time.ParseDuration(age); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	return time.Time{}, usagef("%s %q: expected a time such as 2026-11-21T00:30:00Z, a date, or an age such as 90m or 7d", flag, text)
+	return t, nil
 }
 
 func newList(l list) *cobra.Command {
