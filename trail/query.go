@@ -97,7 +97,7 @@ func (q *Query) NameVM(text string) error {
 	case !ok:
 		q.VMI = text
 		return nil
-	case namespace == "" || name == "":
+	case namespace == "" || name == "" || strings.Contains(name, "/"):
 		return fmt.Errorf("vm %q: expected a name or namespace/name", text)
 	case q.Namespace != "" && q.Namespace != namespace:
 		return fmt.Errorf("vm %s is not in namespace %s", text, q.Namespace)

@@ -54,6 +54,7 @@ func TestNameVM(t *testing.T) {
 		{"both, twice", "shop", "shop/db", trail.Query{Namespace: "shop", VMI: "db"}, ""},
 		{"two namespaces", "web", "shop/db", trail.Query{}, "vm shop/db is not in namespace web"},
 		{"no name", "", "shop/", trail.Query{}, `vm "shop/": expected a name or namespace/name`},
+		{"too much", "", "shop/db/1", trail.Query{}, "expected a name or namespace/name"},
 		{"no namespace", "", "/db", trail.Query{}, "expected a name or namespace/name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
