@@ -122,7 +122,7 @@ func fits(rows, size int) error {
 	}
 	n := max(1, int(int64(rows)*readBody/int64(size)))
 	p := newProblem(http.StatusBadRequest, fmt.Sprintf("%d rows are more than %d MiB: lower the limit to %d", rows, readBody>>20, n))
-	p.FittingLimit = n
+	p.Type, p.FittingLimit = ProblemTooLarge, n
 	return p
 }
 

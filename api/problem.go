@@ -9,6 +9,7 @@ import (
 // Problem is a problem document (RFC 9457): the status in words, and what is wrong and what to do. It is the error of a
 // request that cannot be answered as it is.
 type Problem struct {
+	Type   string `json:"type,omitempty"` // one of those below; empty, which means about:blank: the status says it all
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
@@ -19,6 +20,13 @@ type Problem struct {
 
 	retry time.Duration // after which the same request may be answered; 0: nothing is said
 }
+
+// The types of problems that programs may want to tell from others of their status.
+const (
+	ProblemUnknown  = "urn:evictrail:problem:unknown"          // 404: the VM or node was never seen
+	ProblemSeveral  = "urn:evictrail:problem:several-clusters" // 409: it was seen in several clusters
+	ProblemTooLarge = "urn:evictrail:problem:too-large"        // 400: fewer rows would fit
+)
 
 func (p *Problem) Error() string { return p.Detail }
 

@@ -103,10 +103,12 @@ func (s *reads) problemOf(err error) *Problem {
 		return known
 	case errors.As(err, &ambiguous):
 		p := newProblem(http.StatusConflict, ambiguous.Name+" is known in several clusters: choose one with ?cluster=")
-		p.Name, p.Clusters = ambiguous.Name, ambiguous.Clusters
+		p.Type, p.Name, p.Clusters = ProblemSeveral, ambiguous.Name, ambiguous.Clusters
 		return p
 	case errors.Is(err, trail.ErrNotFound):
-		return newProblem(http.StatusNotFound, err.Error())
+		p := newProblem(http.StatusNotFound, err.Error())
+		p.Type = ProblemUnknown
+		return p
 	case errors.Is(err, trail.ErrRefused):
 		return newProblem(http.StatusBadRequest, "the database cannot compare with what was sent: take page from the header Link of the page before")
 	}

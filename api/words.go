@@ -144,6 +144,7 @@ func notAnswerSchema() schema {
 
 func problemSchema() schema {
 	return described(record([]string{"title", "status", "detail"}, fields{
+		{"type", described(schema{Type: types{"string"}, Format: "uri"}, "What sort of problem it is, where programs may want to know: "+ProblemUnknown+", "+ProblemSeveral+", "+ProblemTooLarge+". Missing, which means about:blank, where the status says it all.")},
 		{"title", described(text(), "The status in words.")},
 		{"status", count("The status.")},
 		{"detail", described(text(), "What is wrong, and what to do.")},

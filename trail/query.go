@@ -61,6 +61,9 @@ type Table struct {
 	Page[[]*string]
 }
 
+// CellTime is how a Table holds a time: as Postgres writes it in UTC.
+const CellTime = "2006-01-02 15:04:05.999999-07"
+
 // Question asks about one VM or one node.
 type Question struct {
 	Cluster string    // empty: the one in which it is known
