@@ -51,7 +51,8 @@ What decides an eviction beforehand, and what was held back, only the deschedule
 from --descheduler-configmap, which needs get, list and watch on that ConfigMap, or from --migration-cooldown and its like;
 --descheduler-metrics-url reads its metrics, at port 10258 of its pod.
 
-/metrics, /livez and /readyz are served on --listen; /readyz says which watch is not working.`,
+/metrics, /livez and /readyz are served on --listen; /readyz says which watch is not working. So is the API: 'evictrail why' and the lists ask
+it with --server, programs at /api/v1; /docs describes it.`,
 		Example: `  evictrail run
   evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail
   evictrail run --audit-file /var/log/kubernetes/audit/audit.log   # on a control-plane node
@@ -155,7 +156,9 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 		}
 		return c.Run(ctx)
 	})
-	g.Go(func() error { return web.serve(ctx, readiness(db, watching), f.served(watching, web.metrics.Refused)) })
+	g.Go(func() error {
+		return web.serve(ctx, readiness(db, watching), f.served(db.Store, watching, web.metrics.Refused))
+	})
 	g.Go(func() error { return keepMonths(ctx, db.Store, log) })
 	g.Go(func() error {
 		select {
@@ -175,9 +178,9 @@ func ignoreCancel(ctx context.Context, err error) error {
 	return err
 }
 
-// served is what can be sent to us.
-func (f *runFlags) served(watching *watcher, denied func(cause string)) api.Server {
-	s := api.Server{Audit: &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen, denied)}}
+// served is what can be asked of us and sent to us.
+func (f *runFlags) served(reader api.Reader, watching *watcher, denied func(cause string)) api.Server {
+	s := api.Server{Reader: reader, Audit: &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen, denied)}}
 	if f.intake.observer {
 		s.Admission = &api.Admission{Review: watching.review}
 	}
