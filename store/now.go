@@ -131,6 +131,24 @@ WHERE t.cluster = @cluster
   AND t.subject = ANY(@subjects)
   AND (t.finished_at IS NULL OR t.finished_at >= @since OR t.created_at = last.at)
 ORDER BY t.created_at, t.migration_uid`
+	decisionsNearQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.cooldown_decisions AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND (
+    decided_at >= @since
+    OR decision_id IN (
+      SELECT DISTINCT ON (subject, layer) decision_id
+      FROM evictrail.cooldown_decisions
+      WHERE cluster = @cluster
+        AND subject = ANY(@subjects)
+        AND decided_at < @since
+        AND verdict <> 'blocked'
+      ORDER BY subject, layer, decided_at DESC, decision_id DESC
+    )
+  )
+ORDER BY decided_at, decision_id`
 	loopsOfVMQuery = `
 SELECT subject, to_jsonb(t)
 FROM evictrail.loops AS t
@@ -201,15 +219,15 @@ func (q *inquiry) rowsOf(batch *pgx.Batch, rows map[trail.Subject]trail.Derived)
 	ask("timeline", "at", "event_id", collectOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }
 
-// rowsNear queues the questions for the rows of VMs as far as they bear on their node since a time: without their timelines, of older
-// requests those that are not repeated, and of migrations that ended before the last.
+// rowsNear queues the questions for the rows of VMs as far as they bear on their node since a time: without their timelines; what is
+// older only where it still tells how a VM stands: requests that repeat none, the last migration, the last decision of each layer.
 func (q *inquiry) rowsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, vms []trail.Subject, since time.Time) {
 	ask := q.asking(batch, vms)
-	ask("cooldown_decisions", "decided_at", "decision_id", collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
 	ask("loops", "opened_at", "loop_id", collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	ask("evacuations", "marked_at", "evacuation_id", collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
 	ask("placements", "from_at", "placement_id", collectOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
 	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(vms), "since": since}
+	batch.Queue(decisionsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
 	batch.Queue(requestsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
 	batch.Queue(migrationsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
 }
