@@ -19,6 +19,7 @@ var (
 	dir   = flag.String("load.dir", "", "where an own Postgres keeps the database for the next time; empty: it is thrown away")
 	rate  = flag.Int("load.rate", 100, "requests a second")
 	lasts = flag.Duration("load.for", 20*time.Millisecond, "how long each route is asked")
+	best  = flag.Int("load.best", 1, "how often the same is asked through the store; the fastest counts")
 	slow  = flag.Duration("load.slow", 20*time.Millisecond, "from when on an own Postgres that is kept logs the plan of a statement")
 )
 

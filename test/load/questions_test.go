@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"testing"
 	"text/tabwriter"
@@ -21,20 +22,24 @@ type question struct {
 }
 
 // TestQuestions asks the store each kind of question that the API, the pages and the command line ask, again and again, one after the
-// other, and prints how long that takes.
+// other, and prints how long that takes. Where others use the machine, the fastest of several times that the same is asked tells more.
 func TestQuestions(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	s := open(t)
 	of, before := take(t, s), logSize(t)
 	var table []timing
 	for _, q := range questions(s, of) {
 		took := timing{name: q.name}
-		for began := time.Now(); time.Since(began) < *lasts; {
-			at := time.Now()
-			if err := q.ask(t.Context()); err != nil {
-				t.Errorf("%s: %v", q.name, err)
-				break
+		for began, about := time.Now(), uint64(0); time.Since(began) < *lasts; about++ {
+			fastest := time.Duration(math.MaxInt64)
+			for range *best {
+				of.chance.Seed(about, 0)
+				at := time.Now()
+				if err := q.ask(t.Context()); err != nil {
+					t.Fatalf("%s: %v", q.name, err)
+				}
+				fastest = min(fastest, time.Since(at))
 			}
-			took.all = append(took.all, time.Since(at))
+			took.all = append(took.all, fastest)
 		}
 		table = append(table, took)
 	}

@@ -21,6 +21,7 @@ type sample struct {
 	migrations []migrationName
 	pages      map[string][]trail.Key // keys with which pages of each view begin, by its noun
 	dice       *rand.Rand
+	chance     *rand.PCG // behind the dice
 }
 
 type migrationName struct {
@@ -36,7 +37,8 @@ const (
 
 func take(tb testing.TB, s *store.Store) sample {
 	tb.Helper()
-	out := sample{pages: map[string][]trail.Key{}, dice: rand.New(rand.NewPCG(1, 2))}
+	out := sample{pages: map[string][]trail.Key{}, chance: rand.NewPCG(1, 2)}
+	out.dice = rand.New(out.chance)
 	var err error
 	out.seen, err = s.LastAlive(tb.Context(), large)
 	require.NoError(tb, err)
@@ -97,5 +99,5 @@ func rowsOf[R any](tb testing.TB, s *store.Store, v trail.View, q trail.Query) [
 	return out
 }
 
-// any gives one of some things.
+// one gives one of some things.
 func one[T any](s sample, of []T) T { return of[s.dice.IntN(len(of))] }
