@@ -140,11 +140,6 @@ CREATE INDEX cooldown_decisions_by_node ON evictrail.cooldown_decisions (cluster
 COMMENT ON INDEX evictrail.cooldown_decisions_by_node IS 'Derive a node: which VMs a counter of the descheduler can be about. The decisions about the guests of one node: views cooldown_decisions and events.';
 CREATE INDEX timeline_by_node ON evictrail.timeline (cluster, node, at);
 COMMENT ON INDEX evictrail.timeline_by_node IS 'The story of one node: view timeline.';
-CREATE INDEX cooldown_decisions_by_namespace ON evictrail.cooldown_decisions (cluster, namespace, decided_at);
-COMMENT ON INDEX evictrail.cooldown_decisions_by_namespace IS 'The decisions about the VMs of one namespace: views cooldown_decisions and events.';
-DROP INDEX evictrail.events_by_new_migration;
-CREATE INDEX events_by_namespace ON evictrail.events (cluster, namespace, occurred_at);
-COMMENT ON INDEX evictrail.events_by_namespace IS 'The facts of one namespace: view events. Which migrations a request in their namespace made: derive their VMs again.';
 CREATE INDEX events_by_node ON evictrail.events (cluster, node, occurred_at) WHERE node IS NOT NULL;
 COMMENT ON INDEX evictrail.events_by_node IS 'The facts about one node: view events.';
 CREATE INDEX migrations_held_long ON evictrail.migrations (cluster, scheduling_at)
@@ -220,10 +215,7 @@ DROP VIEW evictrail_v1.clusters;
 DROP INDEX evictrail.events_by_change, evictrail.migrations_by_name, evictrail.migrations_by_uid, evictrail.placements_by_uid,
     evictrail.eviction_requests_by_vmi, evictrail.evacuations_by_vmi, evictrail.migrations_by_vmi, evictrail.placements_by_vmi,
     evictrail.placements_by_time, evictrail.cooldown_decisions_by_vmi, evictrail.timeline_by_node, evictrail.events_by_node,
-    evictrail.eviction_requests_by_source, evictrail.migrations_held_long, evictrail.subjects_named, evictrail.cooldown_decisions_by_node,
-    evictrail.events_by_namespace, evictrail.cooldown_decisions_by_namespace;
-CREATE INDEX events_by_new_migration ON evictrail.events (cluster, namespace, occurred_at) WHERE kind = 'migration_seen';
-COMMENT ON INDEX evictrail.events_by_new_migration IS 'Which migrations a request in their namespace made: derive their VMs again.';
+    evictrail.eviction_requests_by_source, evictrail.migrations_held_long, evictrail.subjects_named, evictrail.cooldown_decisions_by_node;
 CREATE INDEX cooldown_decisions_by_node ON evictrail.cooldown_decisions (cluster, node);
 COMMENT ON INDEX evictrail.cooldown_decisions_by_node IS 'Derive a node: which VMs a counter of the descheduler can be about.';
 CREATE OR REPLACE VIEW evictrail_v1.cooldowns_now AS
