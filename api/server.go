@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/gorilla/mux"
+
+	"github.com/evictrail/evictrail/api/web"
 )
 
 // Server is what is served. What is nil is not.
@@ -12,6 +14,8 @@ type Server struct {
 	Health    *Health
 	Audit     *Audit
 	Admission *Admission
+	Site      *web.Site // the web page
+	Stream    *Stream
 	// Observe is told of each request that a route took; nil: nobody is. Route is its template.
 	Observe func(route, method string, status int, took time.Duration)
 }
@@ -30,6 +34,12 @@ func (s Server) Handler() http.Handler {
 	}
 	if s.Admission != nil {
 		r.Path("/admission").Methods(http.MethodPost).Handler(s.Admission.handler())
+	}
+	if s.Stream != nil {
+		r.Path("/api/v1/stream").Methods(http.MethodGet).Handler(s.Stream.handler())
+	}
+	if s.Site != nil {
+		s.Site.Route(r)
 	}
 	return r
 }

@@ -61,8 +61,8 @@ func (c *Cluster) VM(namespace, name string) Derived { return c.Rows[VMISubject(
 // Node gives what was derived of a node.
 func (c *Cluster) Node(name string) Derived { return c.Rows[Subject{SubjectNode, name}] }
 
-// loopsOf gives the loops that are about a VM, in the order of their openings.
-func (c *Cluster) loopsOf(namespace, name string) []Loop {
+// LoopsOf gives the loops that are about a VM, in the order of their openings.
+func (c *Cluster) LoopsOf(namespace, name string) []Loop {
 	return slices.DeleteFunc(c.allLoops(), func(l Loop) bool { return l.Namespace != namespace || l.VMI != name })
 }
 

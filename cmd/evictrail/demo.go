@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail"
-	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/store"
@@ -84,7 +83,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 				return []string{err.Error()}
 			}
 			return nil
-		}, api.Server{})
+		}, answering(serving, db.Store, log))
 	})
 	g.Go(func() error {
 		defer stop()

@@ -155,7 +155,9 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 		}
 		return c.Run(ctx)
 	})
-	g.Go(func() error { return web.serve(ctx, readiness(db, watching), f.served(watching, web.metrics.Refused)) })
+	g.Go(func() error {
+		return web.serve(ctx, readiness(db, watching), f.served(ctx, db.Store, watching, web.metrics.Refused, log))
+	})
 	g.Go(func() error { return keepMonths(ctx, db.Store, log) })
 	g.Go(func() error {
 		select {
@@ -175,9 +177,10 @@ func ignoreCancel(ctx context.Context, err error) error {
 	return err
 }
 
-// served is what can be sent to us.
-func (f *runFlags) served(watching *watcher, denied func(cause string)) api.Server {
-	s := api.Server{Audit: &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen, denied)}}
+// served is what can be asked of us and sent to us.
+func (f *runFlags) served(ctx context.Context, db *store.Store, watching *watcher, denied func(cause string), log *slog.Logger) api.Server {
+	s := answering(ctx, db, log)
+	s.Audit = &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen, denied)}
 	if f.intake.observer {
 		s.Admission = &api.Admission{Review: watching.review}
 	}
