@@ -51,3 +51,14 @@ func (a Admission) review(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).Flush() // a writer that cannot sends it when we return
 	then()
 }
+
+func (a Admission) route() route {
+	return route{
+		method: http.MethodPost, path: "/admission", tag: tagIn, id: "postAdmission", short: "Have an eviction observed",
+		about:    "An API server sends an AdmissionReview (admission.k8s.io/v1); it is always allowed. Served with --eviction-observer.",
+		body:     &requestBody{"An AdmissionReview with its request.", true, fields{{mediaTypes["json"], content{Schema: schema{Type: types{"object"}}}}}},
+		answers:  []answer{{http.StatusOK, "An AdmissionReview with its response: allowed.", nil, jsonContent(schema{Type: types{"object"}}, nil)}},
+		problems: []int{http.StatusBadRequest, http.StatusServiceUnavailable},
+		handler:  a.handler(),
+	}
+}

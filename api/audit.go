@@ -84,3 +84,18 @@ func (a Audit) answer(w http.ResponseWriter, report any, refused bool, err error
 func retryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(d.Seconds())))
 }
+
+func (a Audit) route() route {
+	report := schema{Type: types{"object"}, Description: "How many events were taken, and why others were not."}
+	return route{
+		method: http.MethodPost, path: "/audit", tag: tagIn, id: "postAudit", short: "Send audit events of kube-apiservers",
+		about: "An API server's audit webhook, or a log forwarder, sends them, with a bearer token or a client certificate. What is answered with 200 is stored.",
+		body:  &requestBody{"An EventList (audit.k8s.io/v1), or events as JSON lines, plain or gzip.", true, fields{{mediaTypes["json"], content{Schema: schema{}}}}},
+		answers: []answer{
+			{http.StatusOK, "The events are stored.", nil, jsonContent(report, nil)},
+			{http.StatusUnprocessableEntity, "None of the body could be used.", nil, jsonContent(report, nil)},
+		},
+		problems: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusServiceUnavailable},
+		handler:  a.handler(),
+	}
+}

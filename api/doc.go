@@ -1,6 +1,10 @@
-// Package api serves evictrail over HTTP: what machines ask a service for, its health and its metrics, and what they tell
-// it, audit events and admission reviews. What it needs of the rest it takes as functions, so that it imports neither
-// the store nor the collector.
+// Package api serves evictrail over HTTP: what people and programs ask, its health and its metrics, and what machines tell
+// it, audit events and admission reviews. What it needs of the rest it takes as functions and interfaces, so that it imports
+// neither the store nor the collector.
 //
-// Read server.go for the paths, then one file for each; access.go says who may send, problem.go how errors look.
+// Read server.go and route.go for what is served, then one file for each noun. One table of parameters (query.go, why.go, names.go) is
+// read by the server, written by its client (package client) and described in openapi.yaml (document.go, schema.go, words.go); /docs
+// shows the same (docs.go). read.go has the bounds, access.go says who may send, problem.go how errors look.
 package api
+
+//go:generate go test ../cmd/evictrail -run ^TestOpenAPI$ -update

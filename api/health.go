@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/gorilla/mux"
 )
 
 // Health is what the probes ask for.
@@ -21,27 +19,35 @@ type Health struct {
 // readyTimeout bounds what a probe may wait for.
 const readyTimeout = 3 * time.Second
 
-func (h Health) route(r *mux.Router) {
-	r.Path("/livez").Methods(http.MethodGet).HandlerFunc(h.livez)
-	r.Path("/readyz").Methods(http.MethodGet).HandlerFunc(h.readyz)
-	r.Path("/metrics").Methods(http.MethodGet).Handler(h.Metrics)
+func (h Health) routes() []route {
+	plain := func(status int, about string) answer {
+		return answer{status: status, about: about, content: []mediaTypeEntry{{"text/plain", text(), nil}}}
+	}
+	return []route{
+		{method: http.MethodGet, path: "/livez", tag: tagHealth, id: "getLivez", short: "Ask whether the process lives",
+			answers: []answer{plain(http.StatusOK, "It does.")}, handler: http.HandlerFunc(h.livez)},
+		{method: http.MethodGet, path: "/readyz", tag: tagHealth, id: "getReadyz", short: "Ask whether everything is watched and stored",
+			answers: []answer{plain(http.StatusOK, "It is."), plain(http.StatusServiceUnavailable, "What is not, a line each.")}, handler: http.HandlerFunc(h.readyz)},
+		{method: http.MethodGet, path: "/metrics", tag: tagHealth, id: "getMetrics", short: "Get the metrics, for Prometheus",
+			answers: []answer{plain(http.StatusOK, "The metrics, in the format that Accept asks for.")}, handler: h.Metrics},
+	}
 }
 
 // livez answers as long as the process can.
-func (h Health) livez(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") }
+func (h Health) livez(w http.ResponseWriter, _ *http.Request) { answerText(w, http.StatusOK, "ok") }
 
 // readyz answers 200 when everything is watched and stored, else 503 with one line for each thing that is not.
 func (h Health) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	if lines := h.Unready(ctx); len(lines) > 0 {
-		answer(w, http.StatusServiceUnavailable, strings.Join(lines, "\n"))
+		answerText(w, http.StatusServiceUnavailable, strings.Join(lines, "\n"))
 		return
 	}
-	answer(w, http.StatusOK, "ok")
+	answerText(w, http.StatusOK, "ok")
 }
 
-func answer(w http.ResponseWriter, code int, text string) {
+func answerText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)

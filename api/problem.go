@@ -3,16 +3,50 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"time"
 )
 
-// problem answers with a problem document (RFC 9457): the status in words, and what is wrong and what to do.
-func problem(w http.ResponseWriter, code int, detail string) {
-	writeJSON(w, code, "application/problem+json", struct {
-		Title  string `json:"title"`
-		Status int    `json:"status"`
-		Detail string `json:"detail"`
-	}{http.StatusText(code), code, detail})
+// Problem is a problem document (RFC 9457): the status in words, and what is wrong and what to do. It is the error of a
+// request that cannot be answered as it is.
+type Problem struct {
+	Type   string `json:"type,omitempty"` // one of those below; empty, which means about:blank: the status says it all
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+
+	Name         string   `json:"name,omitempty"`          // of a 409: what is known in several clusters
+	Clusters     []string `json:"clusters,omitempty"`      // of a 409: those, sorted
+	FittingLimit int      `json:"fitting_limit,omitempty"` // of a 400: the limit with which the answer would not be too large
+
+	retry time.Duration // after which the same request may be answered; 0: nothing is said
 }
+
+// The types of problems that programs may want to tell from others of their status.
+const (
+	ProblemUnknown  = "urn:evictrail:problem:unknown"          // 404: the VM or node was never seen
+	ProblemSeveral  = "urn:evictrail:problem:several-clusters" // 409: it was seen in several clusters
+	ProblemTooLarge = "urn:evictrail:problem:too-large"        // 400: fewer rows would fit
+)
+
+func (p *Problem) Error() string { return p.Detail }
+
+// newProblem makes a problem of a status.
+func newProblem(code int, detail string) *Problem {
+	return &Problem{Title: http.StatusText(code), Status: code, Detail: detail}
+}
+
+// write sends the problem.
+func (p *Problem) write(w http.ResponseWriter) {
+	if p.retry > 0 {
+		retryAfter(w, p.retry)
+	}
+	writeJSON(w, p.Status, problemType, p)
+}
+
+const problemType = "application/problem+json"
+
+// problem answers with a problem document.
+func problem(w http.ResponseWriter, code int, detail string) { newProblem(code, detail).write(w) }
 
 func writeJSON(w http.ResponseWriter, code int, contentType string, v any) {
 	raw, err := json.Marshal(v)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gorilla/mux"
@@ -16,8 +17,12 @@ type Server struct {
 	Admission *Admission
 	Site      *web.Site // the web page
 	Stream    *Stream
+	// Reader answers the routes below /api/v1; nil: there are none.
+	Reader Reader
 	// Observe is told of each request that a route took; nil: nobody is. Route is its template.
 	Observe func(route, method string, status int, took time.Duration)
+	// Failed is told of each error of Reader of which the client learns only that there was one; nil: nobody is.
+	Failed func(error)
 }
 
 // Handler routes every path.
@@ -26,23 +31,47 @@ func (s Server) Handler() http.Handler {
 	if s.Observe != nil {
 		r.Use(s.observed)
 	}
-	if s.Health != nil {
-		s.Health.route(r)
-	}
-	if s.Audit != nil {
-		r.Path("/audit").Methods(http.MethodPost).Handler(s.Audit.handler())
-	}
-	if s.Admission != nil {
-		r.Path("/admission").Methods(http.MethodPost).Handler(s.Admission.handler())
-	}
-	if s.Stream != nil {
-		r.Path("/api/v1/stream").Methods(http.MethodGet).Handler(s.Stream.handler())
+	for _, route := range s.routes() {
+		route.register(r)
 	}
 	if s.Site != nil {
 		s.Site.Route(r)
 	}
+	r.NotFoundHandler = http.HandlerFunc(unknownPath)
+	r.MethodNotAllowedHandler = wrongMethod(r)
 	return r
 }
+
+// unknownPath answers programs with a problem.
+func unknownPath(w http.ResponseWriter, r *http.Request) {
+	if !forPrograms(r) {
+		http.NotFound(w, r)
+		return
+	}
+	problem(w, http.StatusNotFound, "there is nothing at "+r.URL.Path+": /docs lists what there is")
+}
+
+// wrongMethod names the methods that a path has.
+func wrongMethod(router *mux.Router) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var allowed []string
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+			other := r.Clone(r.Context())
+			other.Method = method
+			if match := (mux.RouteMatch{}); router.Match(other, &match) && match.MatchErr == nil {
+				allowed = append(allowed, method)
+			}
+		}
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		if !forPrograms(r) {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		problem(w, http.StatusMethodNotAllowed, r.Method+" does nothing here: use "+strings.Join(allowed, " or "))
+	})
+}
+
+func forPrograms(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
 // observed tells Observe how each request went.
 func (s Server) observed(next http.Handler) http.Handler {

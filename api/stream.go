@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -26,17 +26,35 @@ const (
 	streamsMost  = 200              // at the same time
 )
 
+// streamParams say of what is to be heard.
+func streamParams() []param[asked] {
+	return slices.Concat([]param[asked]{clusterParam()}, vmParams(), []param[asked]{nodeParam()})
+}
+
+func (s Stream) route() route {
+	return route{
+		method: http.MethodGet, path: "/api/v1/stream", tag: tagLists, id: "stream", short: "Hear of what is new",
+		about: "Server-sent events: one named changed, with the time by the database's clock, for each transaction that changed what the " +
+			"timeline tells of what is asked for. Ask a list with changes-since for the rows, or fetch a page again.",
+		params: describe(streamParams()), problems: []int{http.StatusBadRequest, http.StatusServiceUnavailable},
+		answers: []answer{{http.StatusOK, "Events, until the client goes.", nil, []mediaTypeEntry{{"text/event-stream", text(), nil}}}},
+		handler: s.handler(),
+	}
+}
+
 // handler gives each listener a look of its own: what it costs is an index scan of the last seconds.
 func (s Stream) handler() http.HandlerFunc {
 	room := make(chan struct{}, streamsMost)
 	return func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
-		about := trail.Query{Cluster: q.Get("cluster"), Node: q.Get("node")}
-		about.Namespace, about.VMI, _ = strings.Cut(q.Get("vm"), "/")
+		var about asked
+		if err := readParams(streamParams(), r.URL.RawQuery, time.Now().UTC(), &about); err != nil {
+			problem(w, http.StatusBadRequest, err.Error())
+			return
+		}
 		select {
 		case room <- struct{}{}:
 			defer func() { <-room }()
-			s.tell(w, r, about)
+			s.tell(w, r, about.Query)
 		default:
 			retryAfter(w, time.Minute)
 			problem(w, http.StatusServiceUnavailable, "too many pages follow what is new: load the page again in a minute")

@@ -107,9 +107,6 @@ func (s *Store) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trai
 	})
 }
 
-// cellTime is how Postgres writes a time in UTC.
-const cellTime = "2006-01-02 15:04:05.999999-07"
-
 // ListText is ListJSON for spreadsheets and terminals: every value as Postgres writes it.
 func (s *Store) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
 	text, args := listQuery(v, "*", q)
@@ -137,7 +134,7 @@ func (s *Store) ListText(ctx context.Context, v trail.View, q trail.Query) (trai
 	}
 	cell := func(row []*string, column string) string { return known(row[slices.Index(t.Columns, column)]) }
 	t.Page, err = pageOf(t.Rows, q.Limit, func(row []*string) (trail.Key, error) {
-		at, err := time.Parse(cellTime, cell(row, v.At))
+		at, err := time.Parse(trail.CellTime, cell(row, v.At))
 		return trail.Key{At: at, ID: cell(row, v.Key), Cluster: cell(row, "cluster")}, err
 	})
 	return t, err

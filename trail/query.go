@@ -3,6 +3,7 @@ package trail
 import (
 	"encoding/base64"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -60,9 +61,50 @@ type Table struct {
 	Page[[]*string]
 }
 
+// CellTime is how a Table holds a time: as Postgres writes it in UTC.
+const CellTime = "2006-01-02 15:04:05.999999-07"
+
 // Question asks about one VM or one node.
 type Question struct {
 	Cluster string    // empty: the one in which it is known
 	Of      Subject   // a VM or a node
 	At      time.Time // as of when; zero: now or, where the cluster is not watched any more, when it was last seen
+}
+
+// ParseTime reads a time, a date, or an age before now such as 90m or 7d, in UTC; empty gives zero.
+func ParseTime(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil && t.UTC().Year() > 0 && t.UTC().Year() < 10000 {
+			return t.UTC(), nil
+		}
+	}
+	age := text
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			age = fmt.Sprintf("%dh", 24*n)
+		}
+	}
+	if d, err := time.ParseDuration(age); err == nil && d >= 0 {
+		return now.UTC().Add(-d), nil
+	}
+	return time.Time{}, fmt.Errorf("%q: expected a time such as 2026-11-21T00:30:00Z, a date, or an age such as 90m or 7d", text)
+}
+
+// NameVM takes a VM as people write it: its name, or namespace/name where that agrees with the namespace asked for.
+func (q *Query) NameVM(text string) error {
+	namespace, name, ok := strings.Cut(text, "/")
+	switch {
+	case !ok:
+		q.VMI = text
+		return nil
+	case namespace == "" || name == "" || strings.Contains(name, "/"):
+		return fmt.Errorf("vm %q: expected a name or namespace/name", text)
+	case q.Namespace != "" && q.Namespace != namespace:
+		return fmt.Errorf("vm %s is not in namespace %s", text, q.Namespace)
+	}
+	q.Namespace, q.VMI = namespace, name
+	return nil
 }

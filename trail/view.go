@@ -22,6 +22,14 @@ func (v View) HasVM() bool { return slices.Contains(v.Where, "vmi") }
 // HasNode tells whether rows can be asked for by node.
 func (v View) HasNode() bool { return slices.Contains(v.Where, "node") }
 
+// Column is a column of a view of evictrail_v1, as the database describes it.
+type Column struct {
+	View  string `json:"view"`
+	Name  string `json:"name"`
+	Type  string `json:"type"`  // as Postgres writes it: text, uuid, timestamp with time zone, interval, ...
+	About string `json:"about"` // its COMMENT
+}
+
 var byVM = []string{"namespace", "vmi", "node"}
 
 const changedAt = "changed_at"

@@ -37,7 +37,8 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Play recorded incidents of real clusters, no cluster needed", GroupID: "record", Args: asUsage(cobra.NoArgs),
 		Long: `Start a Postgres of our own, play recorded incidents of real KubeVirt clusters through the collector into it, show what
-to ask, and stay until you press Ctrl-C. Each recording is a cluster of its own: --cluster tells them apart.`,
+to ask, and stay until you press Ctrl-C. Each recording is a cluster of its own: --cluster tells them apart. The API is served on --listen:
+/docs describes it.`,
 		Example: `  evictrail demo
   evictrail demo --once   # leave when everything is played`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -183,6 +184,8 @@ func whatToTry(url, addr string) string {
   %[2]s cooldowns --cluster g-churn-cooldown
   %[2]s why-not demo/nbr-1 --cluster k-blocked-slot
   psql "$EVICTRAIL_DATABASE_URL" -c 'SELECT vmi, failure_class, count(*) FROM evictrail_v1.migrations GROUP BY 1, 2 ORDER BY 3 DESC'
+  %[2]s why demo/vm-d --cluster %[3]s --server http://%[4]s
+  curl 'http://%[4]s/api/v1/loops?open=true'
   curl http://%[4]s/metrics
 `, url, os.Args[0], demoFirst, addr)
 }

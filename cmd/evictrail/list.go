@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -53,10 +52,10 @@ var (
 
 // queryFlags are the filters that all lists share.
 type queryFlags struct {
-	query         trail.Query
-	since, until  string
-	output        string
-	databaseFlags databaseFlags
+	query        trail.Query
+	since, until string
+	output       string
+	from         readerFlags
 }
 
 func (q *queryFlags) add(cmd *cobra.Command, withVM, withNode bool) {
@@ -74,7 +73,8 @@ func (q *queryFlags) add(cmd *cobra.Command, withVM, withNode bool) {
 	f.IntVar(&q.query.Limit, "limit", 200, "the newest `N` rows; 0: all")
 	f.StringVarP(&q.output, "output", "o", "table", "`format`: table, json or csv")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "csv"}, cobra.ShellCompDirectiveNoFileComp))
-	q.databaseFlags.add(cmd)
+	q.from.add(cmd)
+	completeNames(cmd, &q.from, &q.query.Cluster)
 }
 
 // parse reads what the flags say, now being the moment from which ages count.
@@ -85,11 +85,8 @@ func (q *queryFlags) parse(now time.Time) error {
 	if q.query.Limit < 0 {
 		return usagef("limit %d: must not be negative", q.query.Limit)
 	}
-	if namespace, name, ok := strings.Cut(q.query.VMI, "/"); ok {
-		if q.query.Namespace != "" && q.query.Namespace != namespace {
-			return usagef("vm %s is not in namespace %s", q.query.VMI, q.query.Namespace)
-		}
-		q.query.Namespace, q.query.VMI = namespace, name
+	if err := q.query.NameVM(q.query.VMI); err != nil {
+		return usagef("%w", err)
 	}
 	var err error
 	if q.query.Since, err = parseTime("since", q.since, now); err != nil {
@@ -99,27 +96,13 @@ func (q *queryFlags) parse(now time.Time) error {
 	return err
 }
 
-// parseTime reads a time, a date, or an age before now; empty gives zero.
+// parseTime reads the time that a flag says; empty gives zero.
 func parseTime(flag, text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
+	t, err := trail.ParseTime(text, now)
+	if err != nil {
+		return t, usagef("%s %w", flag, err)
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, text, time.UTC); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	age := text
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n int
-		if _, err := fmt.Sscanf(days+"$", "%d$", &n); err == nil {
-			age = fmt.Sprintf("%dh", 24*n)
-		}
-	}
-	if d, err := time.ParseDuration(age); err == nil && d >= 0 {
-		return now.Add(-d), nil
-	}
-	return time.Time{}, usagef("%s %q: expected a time such as 2026-11-21T00:30:00Z, a date, or an age such as 90m or 7d", flag, text)
+	return t, nil
 }
 
 func newList(l list) *cobra.Command {
@@ -130,12 +113,13 @@ func newList(l list) *cobra.Command {
 		Long: short + `.
 
 The newest rows are shown, oldest first. The columns are those of the view evictrail_v1.` + l.view.Name + `; a table shows the
-most telling ones, -o json and -o csv all. Exit status 3 when there is nothing to show.`,
+most telling ones, -o json and -o csv all. They come from the database, or with --server from an evictrail that serves it: the answer is
+the same. Exit status 3 when there is nothing to show.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := q.parse(time.Now()); err != nil {
 				return err
 			}
-			s, err := q.databaseFlags.open(cmd.Context())
+			s, err := q.from.open(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -154,7 +138,7 @@ most telling ones, -o json and -o csv all. Exit status 3 when there is nothing t
 }
 
 // print writes the rows in the format asked for, the oldest first; nothing found is trail.ErrNotFound.
-func (l list) print(ctx context.Context, s *store.Store, q *queryFlags, out io.Writer) error {
+func (l list) print(ctx context.Context, s reader, q *queryFlags, out io.Writer) error {
 	if q.output == "json" {
 		page, err := s.ListJSON(ctx, l.view, q.query)
 		if err != nil {
@@ -164,7 +148,7 @@ func (l list) print(ctx context.Context, s *store.Store, q *queryFlags, out io.W
 		if page.Rows == nil {
 			page.Rows = []json.RawMessage{} // an empty array, not null
 		}
-		if err := writeJSON(out, page.Rows); err != nil {
+		if err := api.WriteJSON(out, page.Rows); err != nil {
 			return err
 		}
 		return l.found(len(page.Rows))
@@ -177,7 +161,7 @@ func (l list) print(ctx context.Context, s *store.Store, q *queryFlags, out io.W
 	}
 	slices.Reverse(t.Rows)
 	if q.output == "csv" {
-		err = writeCSV(out, t)
+		err = api.WriteCSV(out, t)
 	} else if len(t.Rows) > 0 {
 		err = writeTable(out, t, l.view.Brief)
 	}
@@ -192,33 +176,6 @@ func (l list) found(n int) error {
 		return fmt.Errorf("%s: %w: try without filters, or `evictrail timeline` to see what is there", l.view.Name, trail.ErrNotFound)
 	}
 	return nil
-}
-
-func writeJSON(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false) // it is read by people and programs, not put into a page
-	return e.Encode(v)
-}
-
-func writeCSV(out io.Writer, t trail.Table) error {
-	w := csv.NewWriter(out)
-	if err := w.Write(t.Columns); err != nil {
-		return err
-	}
-	for _, row := range t.Rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			if cell != nil {
-				cells[i] = *cell
-			}
-		}
-		if err := w.Write(cells); err != nil {
-			return err
-		}
-	}
-	w.Flush()
-	return w.Error()
 }
 
 // writeTable writes the brief columns for people. The cluster is left out where all rows are of one.
@@ -246,17 +203,17 @@ func writeTable(out io.Writer, t trail.Table, brief []string) error {
 
 func sameCells(t trail.Table, column int) bool {
 	for _, row := range t.Rows {
-		if *row[column] != *t.Rows[0][column] {
+		if tableCell(row[column]) != tableCell(t.Rows[0][column]) {
 			return false
 		}
 	}
 	return true
 }
 
-// tableCell shortens a value for people: a dash for NULL, times without a zone (all are UTC) and to the second, no
+// tableCell shortens a value for people: a dash for NULL and for nothing, times without a zone (all are UTC) and to the second, no
 // control characters, which a VM's texts may hold.
 func tableCell(cell *string) string {
-	if cell == nil {
+	if cell == nil || *cell == "" {
 		return "-"
 	}
 	text := strings.Map(func(r rune) rune {
@@ -265,7 +222,7 @@ func tableCell(cell *string) string {
 		}
 		return r
 	}, *cell)
-	if t, err := time.Parse("2006-01-02 15:04:05.999999-07", text); err == nil {
+	if t, err := time.Parse(trail.CellTime, text); err == nil {
 		return t.UTC().Format("2006-01-02 15:04:05")
 	}
 	return text

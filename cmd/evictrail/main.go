@@ -28,9 +28,17 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := execute(ctx, arguments(os.Args), os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// arguments gives those of the command line. Under the name that kubectl calls to complete a plugin's we are asked to complete.
+func arguments(command []string) []string {
+	if filepath.Base(command[0]) == "kubectl_complete-evictrail" {
+		return append([]string{cobra.ShellCompRequestCmd}, command[1:]...)
+	}
+	return command[1:]
 }
 
 // execute runs one command line and gives its exit status.

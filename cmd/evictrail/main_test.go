@@ -25,7 +25,7 @@ const asCommand = "EVICTRAIL_TEST_AS_COMMAND"
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		code := execute(ctx, os.Args[1:], os.Stdout, os.Stderr)
+		code := execute(ctx, arguments(os.Args), os.Stdout, os.Stderr)
 		stop()
 		os.Exit(code)
 	}

@@ -73,11 +73,11 @@ type service struct {
 	log      *slog.Logger
 }
 
-// listenFlags say where metrics and health are served, and to whom.
+// listenFlags say where the API, metrics and health are served, and to whom.
 type listenFlags struct{ listen, auth string }
 
 func (l *listenFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.listen, "listen", "127.0.0.1:8080", "`address` of metrics, health and what is sent to us")
+	cmd.Flags().StringVar(&l.listen, "listen", "127.0.0.1:8080", "`address` of the API, metrics, health and what is sent to us")
 	cmd.Flags().StringVar(&l.auth, "auth", "", "`none`: serve other hosts without authentication")
 }
 
@@ -118,12 +118,13 @@ func (l listenFlags) loopback() bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// serve answers until ctx ends: health, metrics, and what else the server has.
+// serve answers until ctx ends: health, metrics, the API, and what else the server has.
 func (s *service) serve(ctx context.Context, unready func(context.Context) []string, more api.Server) error {
 	more.Health = &api.Health{Unready: unready, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	})}
 	more.Observe = s.metrics.Answered
+	more.Failed = func(err error) { s.log.Warn("question not answered", "err", err) }
 	server := &http.Server{
 		Handler: more.Handler(), TLSConfig: s.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), // such as a sender that does not trust our certificate
@@ -172,6 +173,7 @@ func now() time.Time { return time.Now().UTC() }
 // answering is what answers from a database until ctx ends: the web page, and the stream that keeps it up to date.
 func answering(ctx context.Context, s *store.Store, log *slog.Logger) api.Server {
 	return api.Server{
+		Reader: s,
 		Site: &web.Site{Reader: s, Failed: func(path string, err error) {
 			log.Warn("page not shown", "path", path, "err", err)
 		}},

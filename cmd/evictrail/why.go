@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/trail"
 )
 
 // question is what why and why-not have in common: about whom, where, as of when, and how the answer is written.
 type question struct {
-	db                  databaseFlags
+	from                readerFlags
 	cluster, at, output string
 }
 
@@ -26,11 +27,12 @@ func (q *question) add(cmd *cobra.Command) {
 	f.StringVar(&q.at, "at", "", "answer as of this `time` (2026-11-21T00:40:00Z) or this long ago (90m, 7d); by default as of now, or of when the cluster was last seen")
 	f.StringVarP(&q.output, "output", "o", "text", "`format`: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	q.db.add(cmd)
+	q.from.add(cmd)
+	completeNames(cmd, &q.from, &q.cluster)
 }
 
 // ask reads what the flags say of a VM or a node, and hands the question on to where answers come from.
-func (q *question) ask(ctx context.Context, of trail.Subject, answer func(*store.Store, trail.Question) error) error {
+func (q *question) ask(ctx context.Context, of trail.Subject, answer func(reader, trail.Question) error) error {
 	if q.output != "text" && q.output != "json" {
 		return usagef("output %q: expected text or json", q.output)
 	}
@@ -38,7 +40,7 @@ func (q *question) ask(ctx context.Context, of trail.Subject, answer func(*store
 	if err != nil {
 		return err
 	}
-	s, err := q.db.open(ctx)
+	s, err := q.from.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,24 +61,26 @@ func newWhy() *cobra.Command {
 	var q question
 	cmd := &cobra.Command{
 		Use: "why NAMESPACE/VM", Short: "Say why a VM moved, and on what that rests", GroupID: "ask", Args: asUsage(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeVM(&q),
 		Long: `Say in one paragraph why a VM moved, is to move, or was shut down instead: who asked, with which words and who asked again, as
 far as the audit log or the observer saw it; what KubeVirt tried, why that failed, what holds the VM now, which loop it is part of, where the guest is; and what to do.
 Below stand the facts that the answer rests on. With --at the answer is the one that the facts up to that moment give. Exit status 3 when the VM is not known.`,
 		Example: `  evictrail why shop/db-1
   evictrail why shop/db-1 --at 2026-11-21T00:40:00Z
-  evictrail why shop/db-1 -o json`,
+  evictrail why shop/db-1 -o json
+  evictrail why shop/db-1 --server https://evictrail.example   # ask an evictrail that serves, instead of its database`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			namespace, vm, err := parseVM(args[0])
 			if err != nil {
 				return err
 			}
-			return q.ask(cmd.Context(), trail.VMISubject(namespace, vm), func(s *store.Store, asked trail.Question) error {
+			return q.ask(cmd.Context(), trail.VMISubject(namespace, vm), func(s reader, asked trail.Question) error {
 				answer, err := s.Why(cmd.Context(), asked)
 				if err != nil {
 					return err
 				}
 				if q.output == "json" {
-					return writeJSON(cmd.OutOrStdout(), answer)
+					return api.WriteJSON(cmd.OutOrStdout(), answer)
 				}
 				return writeAnswer(cmd.OutOrStdout(), answer)
 			})
@@ -90,25 +94,26 @@ func newWhyNot() *cobra.Command {
 	var q question
 	cmd := &cobra.Command{
 		Use: "why-not {NAMESPACE/VM | node NODE}", Short: "Say what keeps a VM, or the VMs of a node, from moving", GroupID: "ask",
-		Args: asUsage(cobra.RangeArgs(1, 2)),
+		Args: asUsage(cobra.RangeArgs(1, 2)), ValidArgsFunction: completeWhyNot(&q),
 		Long: `Say what keeps a VM where it is: that it cannot be live-migrated, that its migrations fail and when KubeVirt tries again, for what
 a migration waits, the descheduler's cooldown, the slots that others hold, its eviction strategy, a drain that waits for it; or that nothing does.
 For a node: how far its drain is, and the same for each of its VMs. Exit status 3 when the VM or the node is not known.`,
 		Example: `  evictrail why-not shop/db-1
   evictrail why-not node worker-2
-  evictrail why-not shop/db-1 --at 2026-11-21T00:40:00Z -o json`,
+  evictrail why-not shop/db-1 --at 2026-11-21T00:40:00Z -o json
+  evictrail why-not shop/db-1 --server https://evictrail.example`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			of, err := parseWhyNot(args)
 			if err != nil {
 				return err
 			}
-			return q.ask(cmd.Context(), of, func(s *store.Store, asked trail.Question) error {
+			return q.ask(cmd.Context(), of, func(s reader, asked trail.Question) error {
 				answer, err := s.WhyNot(cmd.Context(), asked)
 				if err != nil {
 					return err
 				}
 				if q.output == "json" {
-					return writeJSON(cmd.OutOrStdout(), answer)
+					return api.WriteJSON(cmd.OutOrStdout(), answer)
 				}
 				return writeNotAnswer(cmd.OutOrStdout(), answer)
 			})
@@ -118,10 +123,13 @@ For a node: how far its drain is, and the same for each of its VMs. Exit status 
 	return cmd
 }
 
+// nodeWord says that why-not is asked about a node.
+const nodeWord = "node"
+
 // parseWhyNot reads about whom why-not is asked.
 func parseWhyNot(args []string) (trail.Subject, error) {
 	if len(args) == 2 {
-		if args[0] != "node" || args[1] == "" {
+		if args[0] != nodeWord || !isName(args[1]) {
 			return trail.Subject{}, usagef("%q: expected NAMESPACE/VM or node NODE", strings.Join(args, " "))
 		}
 		return trail.Subject{Kind: trail.SubjectNode, Name: args[1]}, nil
@@ -133,10 +141,17 @@ func parseWhyNot(args []string) (trail.Subject, error) {
 // parseVM reads NAMESPACE/VM.
 func parseVM(text string) (namespace, vm string, err error) {
 	namespace, vm, ok := strings.Cut(text, "/")
-	if !ok || namespace == "" || vm == "" {
+	if !ok || !isName(namespace) || !isName(vm) {
 		return "", "", usagef("%q: expected NAMESPACE/VM, such as shop/db-1", text)
 	}
 	return namespace, vm, nil
+}
+
+// isName tells whether a text can be the name of an object.
+//
+// Source: IsValidPathSegmentName, api/validate/content (k8s.io/apimachinery).
+func isName(text string) bool {
+	return text != "" && text != "." && text != ".." && !strings.ContainsAny(text, "/%")
 }
 
 func writeAnswer(out io.Writer, a trail.Answer) error {

@@ -1,0 +1,145 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Options say where an evictrail is, whom to trust and what to show.
+type Options struct {
+	URL       string // http or https; a path is where it is below a proxy
+	CAFile    string // PEM; empty: the system's
+	TokenFile string // whose first line is a bearer token; empty: none is sent
+}
+
+// The bounds of a conversation. A server answers within 5 s with at most 10 MiB.
+const (
+	timeout   = 30 * time.Second // of one answer
+	maxAnswer = 32 << 20         // bytes
+)
+
+// Client is an evictrail elsewhere. It is safe for concurrent use.
+type Client struct {
+	base  *url.URL
+	http  *http.Client
+	token string
+}
+
+var _ api.Reader = (*Client)(nil)
+
+// New makes a client; nothing is asked yet.
+func New(o Options) (*Client, error) {
+	base, err := url.Parse(o.URL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" {
+		return nil, errors.New("server URL: expected http://HOST:PORT or https://HOST")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read CA of the server: %w", err)
+		}
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("read CA of the server: %s: expected certificates in PEM", o.CAFile)
+		}
+	}
+	c := &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout}}
+	if o.TokenFile != "" {
+		raw, err := os.ReadFile(o.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("read token for the server: %w", err)
+		}
+		line, _, _ := strings.Cut(string(raw), "\n")
+		if c.token = strings.TrimSpace(line); c.token == "" {
+			return nil, fmt.Errorf("read token for the server: %s: the first line is empty", o.TokenFile)
+		}
+	}
+	return c, nil
+}
+
+// Close gives back the connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// remoteError is what the server said, and what that means to a caller.
+type remoteError struct {
+	text     string
+	sentinel error
+}
+
+func (e *remoteError) Error() string { return e.text }
+
+func (e *remoteError) Unwrap() error { return e.sentinel }
+
+// get asks for a path below the server's URL, and gives the body and the headers of an answer of a media type. A problem becomes
+// the error that it tells of; *api.Problem where that is none of the sentinels.
+func (c *Client) get(ctx context.Context, at *url.URL, mediaType string) ([]byte, http.Header, error) {
+	target := c.base.JoinPath(at.EscapedPath())
+	target.RawQuery = at.RawQuery
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	r.Header.Set("Accept", mediaType+", application/problem+json")
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // without the whole URL
+		}
+		return nil, nil, fmt.Errorf("ask %s: %w: is evictrail serving there?", c.base, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		return nil, nil, fmt.Errorf("ask %s: %w", c.base, err)
+	}
+	got, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	switch {
+	case answer.StatusCode == http.StatusOK && got == mediaType:
+		return body, answer.Header, nil
+	case got == "application/problem+json":
+		return nil, nil, c.problem(body)
+	}
+	return nil, nil, fmt.Errorf("ask %s: it does not answer as evictrail does (%s, %s): is the URL right?", c.base, answer.Status, got)
+}
+
+// problem gives the error that a problem tells of.
+func (c *Client) problem(body []byte) error {
+	var p api.Problem
+	if err := json.Unmarshal(body, &p); err != nil {
+		return fmt.Errorf("ask %s: read problem: %w", c.base, err)
+	}
+	switch p.Type {
+	case api.ProblemUnknown:
+		return &remoteError{p.Detail, trail.ErrNotFound}
+	case api.ProblemSeveral:
+		return &trail.AmbiguousError{Name: p.Name, Clusters: p.Clusters}
+	}
+	return fmt.Errorf("ask %s: %w", c.base, &p)
+}
+
+// decode reads JSON.
+func (c *Client) decode(body []byte, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("read answer of %s: %w", c.base, err)
+	}
+	return nil
+}

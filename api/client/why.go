@@ -1,0 +1,41 @@
+package client
+
+import (
+	"context"
+
+	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Why is Store.Why.
+func (c *Client) Why(ctx context.Context, q trail.Question) (trail.Answer, error) {
+	var a trail.Answer
+	body, _, err := c.get(ctx, api.QuestionURL(q, false), "application/json")
+	if err != nil {
+		return a, err
+	}
+	err = c.decode(body, &a)
+	return a, err
+}
+
+// WhyNot is Store.WhyNot.
+func (c *Client) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error) {
+	var a trail.NotAnswer
+	body, _, err := c.get(ctx, api.QuestionURL(q, true), "application/json")
+	if err != nil {
+		return a, err
+	}
+	err = c.decode(body, &a)
+	return a, err
+}
+
+// Names is Store.Names.
+func (c *Client) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
+	var names []string
+	body, _, err := c.get(ctx, api.NamesURL(q), "application/json")
+	if err != nil {
+		return nil, err
+	}
+	err = c.decode(body, &names)
+	return names, err
+}

@@ -1,0 +1,138 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// changesHeader names the time to go on with in changes-since: ours when the list was asked for, less changesSlack. Rows
+// that others were writing meanwhile bear a time from before they could be seen, and the database's clock is not ours: so a
+// row may come twice, and none is missed as long as a transaction and the difference of the clocks are shorter together.
+const (
+	changesHeader = "Evictrail-Changes-Since"
+	changesSlack  = time.Minute
+)
+
+// list answers with rows of a view, the newest first.
+func (s *reads) list(v trail.View) asking {
+	return func(ctx context.Context, r *http.Request) (reply, error) {
+		now := time.Now().UTC()
+		a, err := readQuery(v, r.URL.RawQuery, now)
+		if err != nil {
+			return reply{}, err
+		}
+		if a.format == "" {
+			if a.format, err = acceptedFormat(r.Header.Values("Accept")); err != nil {
+				return reply{}, err
+			}
+		}
+		body, next, err := s.rows(ctx, v, a)
+		if err != nil {
+			return reply{}, err
+		}
+		header := http.Header{"Vary": {"Accept"}}
+		header.Set(changesHeader, now.Add(-changesSlack).Format(time.RFC3339))
+		if next != nil {
+			header.Set("Link", link(r.URL.Query(), next))
+		}
+		return reply{contentTypes[a.format], header, body}, nil
+	}
+}
+
+var contentTypes = map[string]string{"json": "application/json", "csv": "text/csv; charset=utf-8; header=present"}
+
+// link names the next page, relative to this one, so that it holds behind whatever leads to us.
+func link(query url.Values, next *trail.Key) string {
+	query.Set("page", writePage(asked{Query: trail.Query{Before: next}}))
+	return "<?" + query.Encode() + `>; rel="next"`
+}
+
+// rows asks for a page and writes it in the format asked for.
+func (s *reads) rows(ctx context.Context, v trail.View, a asked) ([]byte, *trail.Key, error) {
+	if a.format == "csv" {
+		t, err := s.reader.ListText(ctx, v, a.Query)
+		if err != nil {
+			return nil, nil, err
+		}
+		var b bytes.Buffer
+		err = WriteCSV(&b, t)
+		return b.Bytes(), t.Next, cmp.Or(err, fits(len(t.Rows), b.Len()))
+	}
+	page, err := s.reader.ListJSON(ctx, v, a.Query)
+	if err != nil {
+		return nil, nil, err
+	}
+	body := jsonRows(page.Rows)
+	return body, page.Next, fits(len(page.Rows), len(body))
+}
+
+// jsonRows writes rows as an array, a row a line.
+func jsonRows(rows []json.RawMessage) []byte {
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, row := range rows {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte('\n')
+		b.Write(row)
+	}
+	if len(rows) > 0 {
+		b.WriteByte('\n')
+	}
+	b.WriteString("]\n")
+	return b.Bytes()
+}
+
+// WriteCSV writes a table with its head; NULL as nothing.
+func WriteCSV(out io.Writer, t trail.Table) error {
+	w := csv.NewWriter(out)
+	if err := w.Write(t.Columns); err != nil {
+		return err
+	}
+	for _, row := range t.Rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			if cell != nil {
+				cells[i] = *cell
+			}
+		}
+		if err := w.Write(cells); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// fits refuses an answer that is too large, and says about how many rows would do. Their number is below that of the rows.
+func fits(rows, size int) error {
+	if size <= readBody {
+		return nil
+	}
+	n := max(1, int(int64(rows)*readBody/int64(size)))
+	p := newProblem(http.StatusBadRequest, fmt.Sprintf("%d rows are more than %d MiB: lower the limit to %d", rows, readBody>>20, n))
+	p.Type, p.FittingLimit = ProblemTooLarge, n
+	return p
+}
+
+func (s *reads) listRoute(v trail.View) route {
+	rows := mediaTypeEntry{mediaTypes["json"], listOf(ref(rowName(v))), nil}
+	table := mediaTypeEntry{mediaTypes["csv"], text(), nil}
+	return route{
+		method: http.MethodGet, path: listsPath + v.Noun, tag: tagLists, id: "list_" + v.Name, short: "List " + v.About,
+		about: "The columns are those of the view evictrail_v1." + v.Name + ", ordered by " + v.At + ", the newest first.", params: describe(listParams(v)),
+		answers:  []answer{{http.StatusOK, "Rows. CSV has a head, and nothing where a value is null.", listHeaders, []mediaTypeEntry{rows, table}}, unchanged},
+		problems: listProblems, handler: s.handler(s.list(v)),
+	}
+}

@@ -1,0 +1,171 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// asked is what a list is asked for.
+type asked struct {
+	trail.Query
+	format string // json or csv; empty: Accept says
+}
+
+// timeAbout describes how times are written.
+const timeAbout = "a time (RFC 3339), a date, or an age such as 90m or 7d"
+
+// listParams are the parameters of a view: those that it has columns for, named as on the command line.
+func listParams(v trail.View) []param[asked] {
+	all := []param[asked]{clusterParam()}
+	if v.HasVM() {
+		all = append(all, vmParams()...)
+	}
+	if v.HasNode() {
+		all = append(all, nodeParam())
+	}
+	all = append(all, timeParams()...)
+	if v.Changed != "" {
+		all = append(all, changesParam())
+	}
+	if v.End != "" {
+		all = append(all, param[asked]{name: "open", about: "Only rows of what is not over: " + v.End + " is null.", schema: boolean(false), example: "true",
+			read: readBool("open", func(a *asked, yes bool) { a.Open = yes }), write: func(a asked) string { return onlyIf(a.Open, "true") }})
+	}
+	if v.Repeat != "" {
+		all = append(all, param[asked]{name: "repeats", about: "Whether rows that only repeat another come too: " + v.Repeat + " is not null.", schema: boolean(true), example: "false",
+			read: readBool("repeats", func(a *asked, yes bool) { a.First = !yes }), write: func(a asked) string { return onlyIf(a.First, "false") }})
+	}
+	return append(all, pageParams()...)
+}
+
+func onlyIf(yes bool, text string) string {
+	if yes {
+		return text
+	}
+	return ""
+}
+
+func clusterParam() param[asked] {
+	return param[asked]{name: "cluster", about: "Only this cluster.", schema: text(), example: "prod",
+		read: readText("cluster", func(a *asked) *string { return &a.Cluster }), write: func(a asked) string { return a.Cluster }}
+}
+
+func nodeParam() param[asked] {
+	return param[asked]{name: "node", about: "Only this node.", schema: text(), example: "worker-1",
+		read: readText("node", func(a *asked) *string { return &a.Node }), write: func(a asked) string { return a.Node }}
+}
+
+func vmParams() []param[asked] {
+	return []param[asked]{
+		{name: "namespace", about: "Only this namespace.", schema: text(), example: "shop",
+			read: readText("namespace", func(a *asked) *string { return &a.Namespace }), write: func(a asked) string { return a.Namespace }},
+		{name: "vm", about: "Only this VM: its name, or namespace/name.", schema: text(), example: "shop/db-1",
+			read: func(text string, _ time.Time, a *asked) error {
+				if !isText(text) {
+					return errors.New("vm: expected text in UTF-8")
+				}
+				return a.NameVM(text)
+			}, write: func(a asked) string { return a.VMI }},
+	}
+}
+
+func timeParams() []param[asked] {
+	return []param[asked]{
+		{name: "since", about: "Not before: " + timeAbout + ". From since to until (by default now) may be 31 days at most; without since the newest rows are given, however old.", schema: text(), example: "24h",
+			read: readTime("since", func(a *asked) *time.Time { return &a.Since }), write: func(a asked) string { return writeTime(a.Since) }},
+		{name: "until", about: "Before: " + timeAbout + ".", schema: text(), example: "2026-11-22",
+			read: readTime("until", func(a *asked) *time.Time { return &a.Until }), write: func(a asked) string { return writeTime(a.Until) }},
+	}
+}
+
+func changesParam() param[asked] {
+	return param[asked]{name: "changes-since", about: "Only rows that came or changed then or later, whenever it was that they tell of: " + timeAbout + ". Go on with the header " + changesHeader + " of the answer before.", schema: text(), example: "2026-11-21T00:45:00Z",
+		read: readTime("changes-since", func(a *asked) *time.Time { return &a.ChangedSince }), write: func(a asked) string { return writeTime(a.ChangedSince) }}
+}
+
+func pageParams() []param[asked] {
+	return []param[asked]{
+		{name: "limit", about: "The newest so many rows.", schema: whole(1, MaxLimit, DefaultLimit), example: "50", read: readLimit,
+			write: func(a asked) string { return onlyIf(a.Limit > 0, strconv.Itoa(a.Limit)) }},
+		{name: "page", about: "The rows that are older than a page: what the header Link of that one names.", schema: text(), read: readPage, write: writePage},
+		{name: "format", about: "The format of the answer; it has precedence over Accept.", schema: oneOf(formats...), example: "csv", read: readFormat,
+			write: func(a asked) string { return a.format }},
+	}
+}
+
+func readLimit(text string, _ time.Time, a *asked) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > MaxLimit {
+		return fmt.Errorf("limit %q: expected a number from 1 to %d; more rows come by pages", text, MaxLimit)
+	}
+	a.Limit = n
+	return nil
+}
+
+func readPage(text string, _ time.Time, a *asked) error {
+	var key trail.Key
+	if err := key.UnmarshalText([]byte(text)); err != nil || !isText(key.ID) || !isText(key.Cluster) {
+		return fmt.Errorf("page %q: expected what the header Link of the page before named", text)
+	}
+	a.Before = &key
+	return nil
+}
+
+func writePage(a asked) string {
+	if a.Before == nil {
+		return ""
+	}
+	text, err := a.Before.MarshalText()
+	if err != nil {
+		panic("write a key: " + err.Error()) // cannot fail
+	}
+	return string(text)
+}
+
+func readFormat(text string, _ time.Time, a *asked) error {
+	if !slices.Contains(formats, text) {
+		return fmt.Errorf("format %q: expected json or csv", text)
+	}
+	a.format = text
+	return nil
+}
+
+// readQuery reads what a list is asked for. An error is a *Problem.
+func readQuery(v trail.View, raw string, now time.Time) (asked, error) {
+	a := asked{Query: trail.Query{Limit: DefaultLimit}}
+	if err := readParams(listParams(v), raw, now, &a); err != nil {
+		return asked{}, err
+	}
+	if !a.Since.IsZero() && a.end(now).Sub(a.Since) > MaxRange {
+		return asked{}, newProblem(http.StatusBadRequest, "from since to until are more than 31 days: ask for less at once, or leave out since and go back page by page")
+	}
+	return a, nil
+}
+
+// end is before when the rows are: a page ends where the one before did.
+func (a asked) end(now time.Time) time.Time {
+	end := now
+	if !a.Until.IsZero() {
+		end = a.Until
+	}
+	if a.Before != nil && a.Before.At.Before(end) {
+		end = a.Before.At
+	}
+	return end
+}
+
+// listsPath is followed by a view's noun.
+const listsPath = "/api/v1/"
+
+// ListURL gives the path, relative to that of evictrail, and the query string of a list, in a format: json or csv. What the view has
+// no parameter for is left out.
+func ListURL(v trail.View, q trail.Query, format string) *url.URL {
+	return &url.URL{Path: listsPath + v.Noun, RawQuery: writeParams(listParams(v), asked{q, format}).Encode()}
+}

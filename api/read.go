@@ -1,0 +1,159 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// The bounds of what is asked of the database. Its pool has four connections at least: one is left for the collector.
+const (
+	readTimeout = 5 * time.Second
+	readAtOnce  = 3        // questions that the database is asked at the same time
+	readQueue   = 64       // those that wait for that
+	readBody    = 10 << 20 // bytes of an answer
+	gzipFrom    = 1 << 10  // bytes from which on an answer is compressed
+)
+
+// reads answers the routes that ask a Reader.
+type reads struct {
+	reader Reader
+	failed func(error)
+	queue  chan struct{}
+	room   chan struct{}
+	gzip   func(http.Handler) http.HandlerFunc
+}
+
+// reply is an answer that is not sent yet.
+type reply struct {
+	contentType string
+	header      http.Header // what is to be sent beside; nil: nothing
+	body        []byte
+}
+
+// asking answers one request. Its errors are for reads.problemOf.
+type asking func(context.Context, *http.Request) (reply, error)
+
+func newReads(reader Reader, failed func(error)) *reads {
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(gzipFrom), gzhttp.CompressionLevel(gzip.BestSpeed))
+	if err != nil {
+		panic("compress: " + err.Error()) // our options are fixed
+	}
+	return &reads{reader: reader, failed: failed, queue: make(chan struct{}, readQueue), room: make(chan struct{}, readAtOnce), gzip: wrap}
+}
+
+func (s *reads) routes() []route {
+	var all []route
+	for _, v := range trail.Views() {
+		all = append(all, s.listRoute(v))
+	}
+	return append(append(all, s.whyRoutes()...), s.namesRoute())
+}
+
+// handler answers within bounds, compressed where the client likes that.
+func (s *reads) handler(ask asking) http.Handler {
+	return s.gzip(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache")
+		ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+		defer cancel()
+		answer, err := s.inRoom(ctx, func() (reply, error) { return ask(ctx, r) })
+		if err != nil {
+			s.problemOf(err).write(w)
+			return
+		}
+		answer.write(w, r)
+	}))
+}
+
+// errCrowded says that there are more questions than can wait.
+var errCrowded = errors.New("too many questions at once")
+
+// inRoom asks when it is our turn.
+func (s *reads) inRoom(ctx context.Context, ask func() (reply, error)) (reply, error) {
+	select {
+	case s.queue <- struct{}{}:
+		defer func() { <-s.queue }()
+	default:
+		return reply{}, errCrowded
+	}
+	select {
+	case s.room <- struct{}{}:
+		defer func() { <-s.room }()
+		return ask()
+	case <-ctx.Done():
+		return reply{}, errCrowded
+	}
+}
+
+// problemOf says what is wrong and what to do. What the database says is ours to know, not the client's.
+func (s *reads) problemOf(err error) *Problem {
+	var known *Problem
+	var ambiguous *trail.AmbiguousError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &ambiguous):
+		p := newProblem(http.StatusConflict, ambiguous.Name+" is known in several clusters: choose one with ?cluster=")
+		p.Type, p.Name, p.Clusters = ProblemSeveral, ambiguous.Name, ambiguous.Clusters
+		return p
+	case errors.Is(err, trail.ErrNotFound):
+		p := newProblem(http.StatusNotFound, err.Error())
+		p.Type = ProblemUnknown
+		return p
+	case errors.Is(err, trail.ErrRefused):
+		return newProblem(http.StatusBadRequest, "the database cannot compare with what was sent: take page from the header Link of the page before")
+	}
+	p := newProblem(http.StatusServiceUnavailable, "the database cannot answer now: /readyz and the log of evictrail say more")
+	p.retry = retryBusy
+	switch {
+	case errors.Is(err, errCrowded):
+		p.Detail, p.retry = err.Error()+": come again", time.Second
+		return p
+	case errors.Is(err, context.DeadlineExceeded):
+		p.Detail = "the answer took longer than " + readTimeout.String() + ": ask for less, with a namespace, a VM, since, or a lower limit"
+	}
+	if s.failed != nil && !errors.Is(err, context.Canceled) {
+		s.failed(err)
+	}
+	return p
+}
+
+// write sends the answer, or only that it is the one that the client has. The tag is weak: compressed or not, it is the same.
+func (a reply) write(w http.ResponseWriter, r *http.Request) {
+	sum := sha256.Sum256(a.body)
+	tag := `W/"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
+	for name, values := range a.header {
+		for _, value := range values {
+			w.Header().Add(name, value) // not Set: Vary is others' too
+		}
+	}
+	w.Header().Set("ETag", tag)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if matches(r.Header.Values("If-None-Match"), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("Content-Type", a.contentType)
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(a.body)
+}
+
+// matches compares tags weakly (RFC 9110, 8.8.3.2). Ours hold no comma.
+func matches(sent []string, tag string) bool {
+	for _, one := range strings.Split(strings.Join(sent, ","), ",") {
+		one = strings.TrimSpace(one)
+		if one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+			return true
+		}
+	}
+	return false
+}

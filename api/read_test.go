@@ -1,0 +1,206 @@
+package api_test
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// fakeReader answers as it is told, and nothing that it is not.
+type fakeReader struct {
+	listJSON func(context.Context, trail.View, trail.Query) (trail.Page[json.RawMessage], error)
+	listText func(context.Context, trail.View, trail.Query) (trail.Table, error)
+	why      func(context.Context, trail.Question) (trail.Answer, error)
+	whyNot   func(context.Context, trail.Question) (trail.NotAnswer, error)
+	names    func(context.Context, trail.NameQuery) ([]string, error)
+}
+
+func (f *fakeReader) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
+	return f.listJSON(ctx, v, q)
+}
+
+func (f *fakeReader) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
+	return f.listText(ctx, v, q)
+}
+
+func (f *fakeReader) Why(ctx context.Context, q trail.Question) (trail.Answer, error) {
+	return f.why(ctx, q)
+}
+
+func (f *fakeReader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error) {
+	return f.whyNot(ctx, q)
+}
+
+func (f *fakeReader) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
+	return f.names(ctx, q)
+}
+
+// failing answers everything with an error.
+func failing(err error) *fakeReader {
+	return &fakeReader{
+		listJSON: func(context.Context, trail.View, trail.Query) (trail.Page[json.RawMessage], error) {
+			return trail.Page[json.RawMessage]{}, err
+		},
+		why: func(context.Context, trail.Question) (trail.Answer, error) { return trail.Answer{}, err },
+	}
+}
+
+// ask sends a GET and gives what came.
+func ask(t *testing.T, h http.Handler, target string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"), target)
+	return w
+}
+
+// problemIn reads a problem document.
+func problemIn(t *testing.T, w *httptest.ResponseRecorder) api.Problem {
+	t.Helper()
+	require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"), w.Body)
+	var p api.Problem
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &p))
+	require.Equal(t, w.Code, p.Status)
+	require.Equal(t, http.StatusText(w.Code), p.Title)
+	return p
+}
+
+// TestErrorsBecomeProblems tells clients the class of an error, and ourselves what it was.
+func TestErrorsBecomeProblems(t *testing.T) {
+	t.Parallel()
+	secret := errors.New("ERROR: relation secrets (SQLSTATE 42P01)")
+	for _, c := range []struct {
+		name   string
+		err    error
+		code   int
+		says   string
+		failed bool
+	}{
+		{"unknown", fmt.Errorf("VM a/b: %w: look elsewhere", trail.ErrNotFound), http.StatusNotFound, "VM a/b: nothing found: look elsewhere", false},
+		{"in several clusters", &trail.AmbiguousError{Name: "a/b", Clusters: []string{"c1", "c2"}}, http.StatusConflict, "choose one with ?cluster=", false},
+		{"refused", fmt.Errorf("x: %w: %w", trail.ErrRefused, secret), http.StatusBadRequest, "take page from the header Link", false},
+		{"slow", fmt.Errorf("x: %w", context.DeadlineExceeded), http.StatusServiceUnavailable, "longer than 5s: ask for less", true},
+		{"away", secret, http.StatusServiceUnavailable, "the database cannot answer now", true},
+		{"gone", context.Canceled, http.StatusServiceUnavailable, "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var failed []error
+			h := api.Server{Reader: failing(c.err), Failed: func(err error) { failed = append(failed, err) }}.Handler()
+			w := ask(t, h, "/api/v1/vms/a/b/why")
+			p := problemIn(t, w)
+			require.Equal(t, c.code, p.Status)
+			require.Contains(t, p.Detail, c.says)
+			require.NotContains(t, w.Body.String(), "SQLSTATE")
+			require.Equal(t, "no-cache", w.Header().Get("Cache-Control"))
+			require.Equal(t, c.failed, len(failed) == 1, failed)
+			require.Equal(t, c.code == http.StatusServiceUnavailable, w.Header().Get("Retry-After") != "")
+			if c.code == http.StatusConflict {
+				require.Equal(t, []string{"c1", "c2"}, p.Clusters)
+				require.Equal(t, "a/b", p.Name)
+			}
+		})
+	}
+}
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	t.Parallel()
+	h := api.Server{Reader: failing(errors.New("not to be asked"))}.Handler()
+	require.Contains(t, problemIn(t, ask(t, h, "/api/v1/evictions")).Detail, "/docs lists what there is")
+	code, body, header := send(t, h, "/api/v1/requests", "")
+	require.Equal(t, http.StatusMethodNotAllowed, code)
+	require.Equal(t, "GET, HEAD", header.Get("Allow"))
+	require.Contains(t, body, "POST does nothing here: use GET or HEAD")
+	require.Equal(t, "application/problem+json", header.Get("Content-Type"))
+}
+
+// TestSlowQuestionsEnd gives up after five seconds, also when the reader does not.
+func TestSlowQuestionsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		h := api.Server{Reader: &fakeReader{why: func(ctx context.Context, _ trail.Question) (trail.Answer, error) {
+			<-ctx.Done()
+			return trail.Answer{}, ctx.Err()
+		}}}.Handler()
+		require.Equal(t, http.StatusServiceUnavailable, ask(t, h, "/api/v1/vms/a/b/why").Code)
+		require.Equal(t, 5*time.Second, time.Since(began))
+	})
+}
+
+// TestQuestionsAtOnceAreBounded asks three at a time, has others wait for their turn, and refuses what cannot wait.
+func TestQuestionsAtOnceAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked, finish := 0, make(chan struct{})
+		h := api.Server{Reader: &fakeReader{why: func(context.Context, trail.Question) (trail.Answer, error) {
+			asked++
+			<-finish
+			return trail.Answer{}, nil
+		}}}.Handler()
+		codes := make(chan int, 100)
+		question := func() { codes <- ask(t, h, "/api/v1/vms/a/b/why").Code }
+		for range 64 {
+			go question()
+		}
+		synctest.Wait()
+		require.Equal(t, 3, asked)
+		w := ask(t, h, "/api/v1/vms/a/b/why")
+		require.Contains(t, problemIn(t, w).Detail, "too many questions at once: come again")
+		require.Equal(t, "1", w.Header().Get("Retry-After"))
+		close(finish)
+		for range 64 {
+			require.Equal(t, http.StatusOK, <-codes)
+		}
+	})
+}
+
+// TestTagsAndCompression sends an answer once, and then only that it still holds.
+func TestTagsAndCompression(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("word ", 1000)
+	h := api.Server{Reader: &fakeReader{why: func(_ context.Context, q trail.Question) (trail.Answer, error) {
+		return trail.Answer{Paragraph: long + q.Cluster}, nil
+	}}}.Handler()
+	plain := ask(t, h, "/api/v1/vms/a/b/why")
+	require.Equal(t, http.StatusOK, plain.Code)
+	require.Empty(t, plain.Header().Get("Content-Encoding"))
+	tag := plain.Header().Get("ETag")
+	require.True(t, strings.HasPrefix(tag, `W/"`), tag)
+
+	packed := ask(t, h, "/api/v1/vms/a/b/why", "Accept-Encoding", "gzip")
+	require.Equal(t, "gzip", packed.Header().Get("Content-Encoding"))
+	require.Equal(t, tag, packed.Header().Get("ETag"))
+	require.Contains(t, packed.Header().Values("Vary"), "Accept-Encoding")
+	unpack, err := gzip.NewReader(packed.Body)
+	require.NoError(t, err)
+	text, err := io.ReadAll(unpack)
+	require.NoError(t, err)
+	require.Equal(t, plain.Body.String(), string(text))
+
+	for sent, code := range map[string]int{tag: 304, `"x", ` + tag: 304, strings.TrimPrefix(tag, "W/"): 304, "*": 304, `W/"x"`: 200, "": 200} {
+		w := ask(t, h, "/api/v1/vms/a/b/why", "If-None-Match", sent, "Accept-Encoding", "gzip")
+		require.Equal(t, code, w.Code, sent)
+		require.Equal(t, tag, w.Header().Get("ETag"))
+		require.Equal(t, code == http.StatusNotModified, w.Body.Len() == 0)
+	}
+	require.Equal(t, 200, ask(t, h, "/api/v1/vms/a/b/why?cluster=c", "If-None-Match", tag).Code)
+}

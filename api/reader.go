@@ -1,0 +1,19 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Reader answers what people and programs ask: the store does, and so does the client of another evictrail. It must be safe
+// for concurrent use. Why and WhyNot give trail.ErrNotFound where the VM or node is not known, and *trail.AmbiguousError
+// where it is in several clusters.
+type Reader interface {
+	ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error)
+	ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error)
+	Why(ctx context.Context, q trail.Question) (trail.Answer, error)
+	WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error)
+	Names(ctx context.Context, q trail.NameQuery) ([]string, error)
+}

@@ -1,0 +1,69 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/gorilla/mux"
+)
+
+// route is one path and method: what serves it, and what the OpenAPI document says of it.
+type route struct {
+	method, path string // the path as mux and OpenAPI write it: {name} stands for one segment
+	tag          string // of those of the document
+	id           string // of the operation; unique
+	short, about string // the latter may be empty
+	params       []parameter
+	body         *requestBody // nil: none is read
+	answers      []answer     // what it answers, problems aside
+	problems     []int        // the statuses of problems
+	handler      http.Handler
+}
+
+// answer is one status that a route answers with.
+type answer struct {
+	status  int
+	about   string
+	headers []string         // of those of the document
+	content []mediaTypeEntry // none: no body
+}
+
+// mediaTypeEntry says what a body of a media type holds.
+type mediaTypeEntry struct {
+	mediaType string
+	schema    schema
+	example   any
+}
+
+// routes gives what the server serves, in the order in which it is documented.
+func (s Server) routes() []route {
+	var all []route
+	if s.Reader != nil {
+		all = append(all, newReads(s.Reader, s.Failed).routes()...)
+		all = append(all, documentRoutes()...)
+	}
+	if s.Stream != nil {
+		all = append(all, s.Stream.route())
+	}
+	if s.Audit != nil {
+		all = append(all, s.Audit.route())
+	}
+	if s.Admission != nil {
+		all = append(all, s.Admission.route())
+	}
+	if s.Health != nil {
+		all = append(all, s.Health.routes()...)
+	}
+	return all
+}
+
+// methods gives the methods of a route: who may GET may ask for the head alone.
+func (r route) methods() []string {
+	if r.method == http.MethodGet {
+		return []string{http.MethodGet, http.MethodHead}
+	}
+	return []string{r.method}
+}
+
+func (r route) register(router *mux.Router) {
+	router.Path(r.path).Methods(r.methods()...).Handler(r.handler)
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// The tags of the document.
+const (
+	tagLists    = "lists"
+	tagWhy      = "answers"
+	tagNames    = "names"
+	tagIn       = "intake"
+	tagHealth   = "health"
+	tagDocument = "document"
+)
+
+var about = info{
+	Title: "evictrail", Version: "1", License: license{"Apache License 2.0", "Apache-2.0"},
+	Description: "Why VMs of KubeVirt clusters move, and why they do not. The lists are the views of schema evictrail_v1; the answers are those of " +
+		"`evictrail why` and `why-not`. Within version 1 routes, parameters, columns and headers are only added, and so are values of those that " +
+		"are enumerated: ignore what you do not know. All times are UTC. Errors are problem documents (RFC 9457).",
+}
+
+var tags = []tag{
+	{tagLists, "Rows of the views, the newest first, by pages: the header Link names the next. A filter that a view has no column for is refused, and so is what is not known."},
+	{tagWhy, "Answers in words, with what they rest on."},
+	{tagNames, "Names, for completion."},
+	{tagIn, "What clusters send."},
+	{tagHealth, "How evictrail does."},
+	{tagDocument, "This document."},
+}
+
+// The headers of answers.
+const (
+	headerETag   = "ETag"
+	headerLink   = "Link"
+	headerVary   = "Vary"
+	headerCached = "Cache-Control"
+)
+
+// readHeaders are those of every answer of a reader; listHeaders of lists.
+var (
+	readHeaders = []string{headerETag, headerCached, headerVary}
+	listHeaders = append([]string{headerLink, changesHeader}, readHeaders...)
+)
+
+func headers() fields {
+	header := func(about string, s schema) any {
+		return struct {
+			Description string `json:"description"`
+			Schema      schema `json:"schema"`
+		}{about, s}
+	}
+	return fields{
+		{headerETag, header("Tag of the body: send it in If-None-Match to get 304 where nothing is new.", text())},
+		{headerLink, header(`The next page, relative to this one: <?page=...>; rel="next". Missing where there are no older rows.`, text())},
+		{headerVary, header("What the answer depends on.", text())},
+		{headerCached, header("no-cache: ask again each time, with If-None-Match.", text())},
+		{changesHeader, header("The time to go on with in changes-since. It is a minute before the answer, as rows may still be written that bear an earlier time: a row may come twice, none is missed.",
+			schema{Type: types{"string"}, Format: "date-time"})},
+	}
+}
+
+// unchanged is the answer to a tag that still holds.
+var unchanged = answer{http.StatusNotModified, "What the client has is still right.", readHeaders, nil}
+
+var (
+	readProblems = []int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusServiceUnavailable}
+	listProblems = []int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusServiceUnavailable}
+	whyProblems  = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusServiceUnavailable}
+)
+
+// problemAbout says what a problem means, by its status.
+var problemAbout = map[int]string{
+	http.StatusBadRequest:            "What was sent cannot be understood, or asks for too much at once.",
+	http.StatusUnauthorized:          "The sender is not known.",
+	http.StatusForbidden:             "No sender is known.",
+	http.StatusNotFound:              "Nothing is known of what was asked for.",
+	http.StatusMethodNotAllowed:      "The method does nothing here.",
+	http.StatusNotAcceptable:         "It does not come in the formats that Accept names.",
+	http.StatusConflict:              "The name is known in several clusters: choose one.",
+	http.StatusRequestEntityTooLarge: "The body is too large.",
+	http.StatusTooManyRequests:       "Too many requests: send larger batches.",
+	http.StatusServiceUnavailable:    "It cannot be answered now: come again, after the seconds of Retry-After.",
+}
+
+// schemas are the named schemas: a row of each view, the answers, the problem.
+func schemas(columns []trail.Column) fields {
+	var all fields
+	for _, v := range trail.Views() {
+		all = append(all, field{rowName(v), described(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
+	}
+	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"Problem", problemSchema()})
+}
+
+// rowName names the schema of a view's rows.
+func rowName(v trail.View) string { return "row_" + v.Name }
+
+func count(about string) schema { return schema{Type: types{"integer"}, Description: about} }
+
+func moment(about string) schema {
+	return schema{Type: types{"string"}, Format: "date-time", Description: about}
+}
+
+func answerSchema() schema {
+	line := record([]string{"event_id", "at", "kind", "reason", "sentence", "seen_late"}, fields{
+		{"event_id", schema{Type: types{"string"}, Format: "uuid", Description: "The fact, in the list events."}},
+		{"at", moment("When it happened.")},
+		{"kind", described(text(), "Kind of the fact.")},
+		{"reason", described(text(), "Reason of the fact.")},
+		{"namespace", text()}, {"vmi", text()}, {"vmi_uid", text()}, {"node", text()},
+		{"sentence", described(text(), "The line.")},
+		{"seen_late", schema{Type: types{"boolean"}, Description: "It was read from a list, not seen when it happened."}},
+	})
+	return described(record([]string{"namespace", "vmi", "paragraph", "as_of", "evidence"}, fields{
+		{"namespace", text()}, {"vmi", text()},
+		{"paragraph", described(text(), "The answer.")},
+		{"advice", described(text(), "What to do: indented lines can be pasted. Missing where there is nothing to do.")},
+		{"as_of", moment("The moment for which it speaks.")},
+		{"evidence", described(orNull(listOf(line)), "What it rests on, in the order of time.")},
+	}), "Why a VM moved.")
+}
+
+func notAnswerSchema() schema {
+	obstacle := record([]string{"kind", "namespace", "vmi", "text"}, fields{
+		{"kind", described(text(), "What sort of thing is in the way.")},
+		{"namespace", text()}, {"vmi", text()},
+		{"text", described(text(), "A sentence without a stop.")},
+		{"until", moment("When it is over by itself. Missing where it is not, or nobody knows.")},
+		{"reason", described(text(), "Finer: a wait_reason or a failure class.")},
+	})
+	return described(record([]string{"node", "paragraph", "as_of", "obstacles"}, fields{
+		{"node", described(text(), "The node, or that of the VM.")},
+		{"namespace", described(text(), "Missing where the question is about a node.")}, {"vmi", text()},
+		{"paragraph", described(text(), "The answer.")},
+		{"advice", described(text(), "What to do. Missing where there is nothing to do.")},
+		{"as_of", moment("The moment for which it speaks.")},
+		{"obstacles", described(orNull(listOf(obstacle)), "What is in the way, the most telling first.")},
+	}), "What keeps a VM, or the VMs of a node, from moving.")
+}
+
+func problemSchema() schema {
+	return described(record([]string{"title", "status", "detail"}, fields{
+		{"type", described(schema{Type: types{"string"}, Format: "uri"}, "What sort of problem it is, where programs may want to know: "+ProblemUnknown+", "+ProblemSeveral+", "+ProblemTooLarge+". Missing, which means about:blank, where the status says it all.")},
+		{"title", described(text(), "The status in words.")},
+		{"status", count("The status.")},
+		{"detail", described(text(), "What is wrong, and what to do.")},
+		{"name", described(text(), "Of a 409: what is known in several clusters.")},
+		{"clusters", described(listOf(text()), "Of a 409: those clusters.")},
+		{"fitting_limit", count("Of a 400: a limit with which the answer would not be too large, about " + strconv.Itoa(readBody>>20) + " MiB.")},
+	}), "A problem document (RFC 9457).")
+}

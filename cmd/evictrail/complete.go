@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// completeTimeout is how long a shell waits for names. Without an answer it offers none.
+const completeTimeout = time.Second
+
+// completer offers what a person who types may mean.
+type completer = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective)
+
+// completeNames completes the flags that take names, where the command has them, with those that are known in the cluster chosen.
+func completeNames(cmd *cobra.Command, from *readerFlags, cluster *string) {
+	for flag, kind := range map[string]trail.NameKind{"cluster": trail.NameCluster, "namespace": trail.NameNamespace, "node": trail.NameNode, "vm": trail.NameVM} {
+		if cmd.Flags().Lookup(flag) == nil {
+			continue
+		}
+		_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			within := ""
+			if kind == trail.NameVM {
+				within = namespaceOf(cmd)
+			}
+			q := trail.NameQuery{Kind: kind, Prefix: within + typed}
+			if kind != trail.NameCluster {
+				q.Cluster = *cluster
+			}
+			return names(cmd, from, q, within)
+		})
+	}
+}
+
+// namespaceOf gives the namespace chosen, with a slash; nothing where none is.
+func namespaceOf(cmd *cobra.Command) string {
+	if namespace, err := cmd.Flags().GetString("namespace"); err == nil && namespace != "" {
+		return namespace + "/"
+	}
+	return ""
+}
+
+// names looks names up, and says nothing of what goes wrong: that would stand in the middle of what is typed. What they begin
+// with is cut off.
+func names(cmd *cobra.Command, from *readerFlags, q trail.NameQuery, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
+	defer cancel()
+	r, err := from.open(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer r.Close()
+	found, err := r.Names(ctx, q)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for i := range found {
+		found[i] = strings.TrimPrefix(found[i], begin)
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeVM completes NAMESPACE/VM.
+func completeVM(q *question) completer {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(cmd, &q.from, trail.NameQuery{Kind: trail.NameVM, Cluster: q.cluster, Prefix: typed}, "")
+	}
+}
+
+// completeWhyNot completes NAMESPACE/VM and node NODE.
+func completeWhyNot(q *question) completer {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) == 1 && args[0] == nodeWord {
+			return names(cmd, &q.from, trail.NameQuery{Kind: trail.NameNode, Cluster: q.cluster, Prefix: typed}, "")
+		}
+		found, directive := completeVM(q)(cmd, args, typed)
+		if len(args) == 0 && strings.HasPrefix(nodeWord, typed) {
+			found = append(found, cobra.CompletionWithDesc(nodeWord, "a node, not a VM"))
+		}
+		return found, directive
+	}
+}

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+const clusterNamesQuery = `
+SELECT cluster
+FROM evictrail.clusters
+WHERE starts_with(cluster, @prefix)
+  AND (@cluster = '' OR cluster = @cluster)
+ORDER BY cluster COLLATE "C"
+LIMIT @limit`
+
+const subjectNamesQuery = `
+SELECT DISTINCT substr(subject, length(@kind::text) + 1) COLLATE "C" AS name
+FROM evictrail.subjects
+WHERE starts_with(subject, @kind || @prefix)
+  AND (@cluster = '' OR cluster = @cluster)
+ORDER BY name
+LIMIT @limit`
+
+const namespaceNamesQuery = `
+SELECT DISTINCT split_part(substr(subject, length(@kind::text) + 1), '/', 1) COLLATE "C" AS name
+FROM evictrail.subjects
+WHERE starts_with(subject, @kind || @prefix)
+  AND (@cluster = '' OR cluster = @cluster)
+ORDER BY name
+LIMIT @limit`
+
+// Names gives the names that a query asks for, each once, sorted by bytes, at most trail.MaxNames. A prefix of a namespace that
+// has a slash finds none.
+func (s *Store) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
+	args := pgx.StrictNamedArgs{"prefix": clean(q.Prefix), "cluster": clean(q.Cluster), "limit": trail.MaxNames}
+	var query string
+	switch q.Kind {
+	case trail.NameCluster:
+		query = clusterNamesQuery
+	case trail.NameNamespace:
+		query, args["kind"] = namespaceNamesQuery, trail.Subject{Kind: trail.SubjectVMI}.String()
+	case trail.NameVM:
+		query, args["kind"] = subjectNamesQuery, trail.Subject{Kind: trail.SubjectVMI}.String()
+	case trail.NameNode:
+		query, args["kind"] = subjectNamesQuery, trail.Subject{Kind: trail.SubjectNode}.String()
+	}
+	rows, err := s.pool.Query(ctx, query, args)
+	if err != nil {
+		return nil, explain("look for names", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return names, explain("look for names", err)
+}
