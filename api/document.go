@@ -138,7 +138,7 @@ func everything() Server {
 // newDocument describes every route, with the columns of the views as they are.
 func newDocument(columns []trail.Column) document {
 	d := document{OpenAPI: "3.1.0", Info: about, Tags: tags, Components: components{headers(), schemas(columns)}}
-	for _, r := range everything().routes() {
+	for _, r := range everything().routes(newCrowd()) {
 		d.Paths = append(d.Paths, field{r.path, fields{{strings.ToLower(r.method), r.operation()}}})
 	}
 	return d

@@ -31,19 +31,19 @@ func streamParams() []param[asked] {
 	return slices.Concat([]param[asked]{clusterParam()}, vmParams(), []param[asked]{nodeParam()})
 }
 
-func (s Stream) route() route {
+func (s Stream) route(c crowd) route {
 	return route{
 		method: http.MethodGet, path: "/api/v1/stream", tag: tagLists, id: "stream", short: "Hear of what is new",
 		about: "Server-sent events: one named changed, with the time by the database's clock, for each transaction that changed what the " +
 			"timeline tells of what is asked for. Ask a list with changes-since for the rows, or fetch a page again.",
 		params: describe(streamParams()), problems: []int{http.StatusBadRequest, http.StatusServiceUnavailable},
 		answers: []answer{{http.StatusOK, "Events, until the client goes.", nil, []mediaTypeEntry{{"text/event-stream", text(), nil}}}},
-		handler: s.handler(),
+		handler: s.handler(c),
 	}
 }
 
 // handler gives each listener a look of its own: what it costs is an index scan of the last seconds.
-func (s Stream) handler() http.HandlerFunc {
+func (s Stream) handler(c crowd) http.HandlerFunc {
 	room := make(chan struct{}, streamsMost)
 	return func(w http.ResponseWriter, r *http.Request) {
 		var about asked
@@ -54,7 +54,14 @@ func (s Stream) handler() http.HandlerFunc {
 		select {
 		case room <- struct{}{}:
 			defer func() { <-room }()
-			s.tell(w, r, about.Query)
+			s.tell(w, r, func(ctx context.Context) ([]time.Time, error) {
+				leave, err := c.turn(ctx)
+				if err != nil {
+					return nil, err
+				}
+				defer leave()
+				return s.Changes(ctx, about.Query, streamWithin)
+			})
 		default:
 			retryAfter(w, time.Minute)
 			problem(w, http.StatusServiceUnavailable, "too many pages follow what is new: load the page again in a minute")
@@ -63,7 +70,7 @@ func (s Stream) handler() http.HandlerFunc {
 }
 
 // tell writes an event for each change, and a comment where there is none so that a broken connection is noticed.
-func (s Stream) tell(w http.ResponseWriter, r *http.Request, about trail.Query) {
+func (s Stream) tell(w http.ResponseWriter, r *http.Request, look func(context.Context) ([]time.Time, error)) {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -71,11 +78,11 @@ func (s Stream) tell(w http.ResponseWriter, r *http.Request, about trail.Query) 
 	if out.Flush() != nil {
 		return
 	}
-	look := time.NewTicker(streamEvery)
-	defer look.Stop()
+	next := time.NewTicker(streamEvery)
+	defer next.Stop()
 	var told map[time.Time]bool // what was changed in the time that is looked back; nil before the first look
 	for {
-		changed, err := s.Changes(r.Context(), about, streamWithin)
+		changed, err := look(r.Context())
 		if err == nil {
 			now := make(map[time.Time]bool, len(changed))
 			var latest time.Time
@@ -95,7 +102,7 @@ func (s Stream) tell(w http.ResponseWriter, r *http.Request, about trail.Query) 
 			}
 		}
 		select {
-		case <-look.C:
+		case <-next.C:
 		case <-r.Context().Done():
 			return
 		case <-s.Done:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
@@ -30,6 +31,8 @@ type Reader interface {
 // Site serves the pages.
 type Site struct {
 	Reader Reader
+	// Turn waits until a page may ask its Reader, and gives what is to be called after; nil: at once.
+	Turn func(context.Context) (leave func(), err error)
 	// Failed is told of an error that a visitor cannot mend; nil: nobody is.
 	Failed func(path string, err error)
 }
@@ -82,14 +85,36 @@ func (s *Site) page(show func(*visit) error) http.HandlerFunc {
 		w.Header().Set("Referrer-Policy", "same-origin")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-cache")
-		err := v.summaries()
-		if err == nil {
-			err = show(v)
-		}
-		if err != nil {
+		if err := v.inTurn(show); err != nil {
 			v.fail(err)
 		}
 	}
+}
+
+// pageTimeout bounds what a page may wait for.
+const pageTimeout = 10 * time.Second
+
+// inTurn shows the page when it is its turn.
+func (v *visit) inTurn(show func(*visit) error) error {
+	ctx, cancel := context.WithTimeout(v.Context(), pageTimeout)
+	defer cancel()
+	v.Request = v.WithContext(ctx)
+	if v.site.Turn != nil {
+		leave, err := v.site.Turn(ctx)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	if err := v.summaries(); err != nil {
+		return err
+	}
+	return show(v)
+}
+
+// Unknown answers that there is no such page.
+func (s *Site) Unknown(w http.ResponseWriter, r *http.Request) {
+	s.page(func(v *visit) error { return fmt.Errorf("page %s: %w", v.URL.Path, trail.ErrNotFound) })(w, r)
 }
 
 // policy lets a page load nothing but our own style, script and pictures.
