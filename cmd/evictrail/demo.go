@@ -138,7 +138,7 @@ func (f *demoFlags) show(ctx context.Context, db *database, web *service, recs [
 		if err := firstAnswer(ctx, db.Store, rec, out); err != nil {
 			return ignoreCancel(ctx, err)
 		}
-		say(out, "\n(The first answer took %s.) Try, in another shell:\n\n%s\n", time.Since(started).Round(100*time.Millisecond), whatToTry(db.url, web.listener.Addr().String()))
+		say(out, "\n(The first answer took %s.) In a browser: http://%s/\nOr try, in another shell:\n\n%s\n", time.Since(started).Round(100*time.Millisecond), web.listener.Addr(), whatToTry(db.url, web.listener.Addr().String()))
 	}
 	say(out, "\nAll %d recordings are in, %s after the start.", len(recs), time.Since(started).Round(100*time.Millisecond))
 	if f.once {

@@ -51,7 +51,7 @@ What decides an eviction beforehand, and what was held back, only the deschedule
 from --descheduler-configmap, which needs get, list and watch on that ConfigMap, or from --migration-cooldown and its like;
 --descheduler-metrics-url reads its metrics, at port 10258 of its pod.
 
-/metrics, /livez and /readyz are served on --listen; /readyz says which watch is not working. So is the API: 'evictrail why' and the lists ask
+--listen serves the web page, the API below /api/v1, /metrics, /livez and /readyz, which says which watch is not working. So is the API: 'evictrail why' and the lists ask
 it with --server, programs at /api/v1; /docs describes it.`,
 		Example: `  evictrail run
   evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail
