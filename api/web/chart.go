@@ -52,6 +52,7 @@ type mark struct {
 	Label string // drawn on it
 	Title string // said of it
 	Href  string // to what it rests on
+	Quiet bool   // the keyboard passes over it: another mark beside it leads to the same
 }
 
 type tick struct{ X, Text string }
@@ -102,7 +103,7 @@ func (l *lane) add(w window, shape, class string, from, to time.Time, label, tit
 	if !point {
 		m = w.lasting(shape, class, from, to)
 	}
-	m.Label, m.Title, m.Href = label, title, href
+	m.Label, m.Title, m.Href, m.Quiet = label, title, href, shape == shapeStrip || shape == shapeTick && label == ""
 	l.Marks = append(l.Marks, m)
 }
 

@@ -42,7 +42,7 @@ func TestWindowPlacesMarks(t *testing.T) {
 				require.Empty(t, l.Marks)
 				return
 			}
-			require.Equal(t, []mark{{shapeBar, "good", c.x, c.width, "label", "title", "/facts"}}, l.Marks)
+			require.Equal(t, []mark{{shapeBar, "good", c.x, c.width, "label", "title", "/facts", false}}, l.Marks)
 		})
 	}
 	var flags lane

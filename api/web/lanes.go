@@ -136,7 +136,7 @@ func (d draft) tried(l *lane, m trail.Migration) {
 		if i+1 < len(m.Phases) {
 			until = m.Phases[i+1].At
 		}
-		l.add(d.window, shapeStrip, phaseClass(p.Phase), p.At, until, "", p.Phase+" from "+clock(p.At), "")
+		l.add(d.window, shapeStrip, phaseClass(p.Phase), p.At, until, "", p.Phase+" from "+clock(p.At), d.facts(m.Namespace, m.VMI, p.At, p.At, nil, m.UID))
 	}
 }
 

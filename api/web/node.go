@@ -176,14 +176,15 @@ func (d draft) slotLane(node string) lane {
 		l.Note = fmt.Sprintf("of the descheduler; limit %d", limit)
 	}
 	type edge struct {
-		at time.Time
-		by int
+		at   time.Time
+		by   int
+		href string
 	}
 	var edges []edge
 	for _, s := range d.cluster.Annotated(node) {
-		edges = append(edges, edge{s.From, 1})
+		edges = append(edges, edge{s.From, 1, d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, "")})
 		if !s.To.IsZero() {
-			edges = append(edges, edge{s.To, -1})
+			edges = append(edges, edge{s.To, -1, d.facts(s.Namespace, s.VMI, s.To, s.To, nil, "")})
 		}
 	}
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
@@ -204,7 +205,7 @@ func (d draft) slotLane(node string) lane {
 				class = "slots full"
 			}
 		}
-		l.add(d.window, shapeBar, class, e.at, until, fmt.Sprint(used), title, "")
+		l.add(d.window, shapeBar, class, e.at, until, fmt.Sprint(used), title, e.href)
 	}
 	return l
 }
@@ -279,10 +280,10 @@ func (d draft) vmLane(node string, vm vmOn) lane {
 	}
 	for _, m := range vm.rows.Migrations {
 		if m.SourceNode == node {
-			l.add(d.window, shapeStrip, outcomeClass(m.Outcome), m.CreatedAt, m.FinishedAt, "", migrationTitle(m), "")
+			href := d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID)
+			l.add(d.window, shapeStrip, outcomeClass(m.Outcome), m.CreatedAt, m.FinishedAt, "", migrationTitle(m), href)
 			if !m.FinishedAt.IsZero() {
-				l.add(d.window, shapeTick, outcomeClass(m.Outcome), m.FinishedAt, m.FinishedAt, outcomeSign(m.Outcome), migrationTitle(m),
-					d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID))
+				l.add(d.window, shapeTick, outcomeClass(m.Outcome), m.FinishedAt, m.FinishedAt, outcomeSign(m.Outcome), migrationTitle(m), href)
 			}
 		}
 	}
