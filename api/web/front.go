@@ -188,7 +188,8 @@ func movesOf(o trail.Overview) movesChart {
 	for _, m := range moved {
 		class, done := causeClass(m.Trigger), "moved"
 		if m.Outcome != trail.OutcomeSucceeded {
-			class, done = outcomeClass(m.Outcome), string(m.Outcome)
+			class, _ = look(m.Outcome)
+			done = string(m.Outcome)
 		}
 		below := height[m.At]
 		height[m.At] += m.Count

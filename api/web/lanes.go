@@ -68,29 +68,17 @@ func requesterClass(c trail.RequesterClass) string {
 	return "drain"
 }
 
-// outcomeClass says in which colour a migration is drawn, and outcomeSign what it bears so that colour is not all.
-func outcomeClass(o trail.Outcome) string {
+// look is how an outcome is drawn: in which colour, and what it bears so that colour is not all.
+func look(o trail.Outcome) (class, sign string) {
 	switch o {
 	case trail.OutcomeSucceeded, trail.OutcomeMigrated:
-		return "good"
+		return "good", "✓"
 	case trail.OutcomeFailed:
-		return "bad"
+		return "bad", "✗"
 	case trail.OutcomeAborted, trail.OutcomeCancelled, trail.OutcomeVMIGone:
-		return "blocked"
+		return "blocked", "–"
 	}
-	return "running"
-}
-
-func outcomeSign(o trail.Outcome) string {
-	switch o {
-	case trail.OutcomeSucceeded, trail.OutcomeMigrated:
-		return "✓"
-	case trail.OutcomeFailed:
-		return "✗"
-	case trail.OutcomeAborted, trail.OutcomeCancelled, trail.OutcomeVMIGone:
-		return "–"
-	}
-	return "…"
+	return "running", "…"
 }
 
 // placed draws where a guest ran.
@@ -122,12 +110,12 @@ func (d draft) evacuated(l *lane, e trail.Evacuation) {
 
 // tried draws a migration from its creation to its end, and its phases below.
 func (d draft) tried(l *lane, m trail.Migration) {
-	label := outcomeSign(m.Outcome)
+	class, label := look(m.Outcome)
 	if m.Attempt > 0 {
 		label = fmt.Sprintf("%d %s", m.Attempt, label)
 	}
 	href := d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID)
-	l.add(d.window, shapeBar, outcomeClass(m.Outcome), m.CreatedAt, m.FinishedAt, label, migrationTitle(m), href)
+	l.add(d.window, shapeBar, class, m.CreatedAt, m.FinishedAt, label, migrationTitle(m), href)
 	for i, p := range m.Phases {
 		if p.Phase == trail.PhaseSucceeded || p.Phase == trail.PhaseFailed {
 			continue

@@ -280,10 +280,11 @@ func (d draft) vmLane(node string, vm vmOn) lane {
 	}
 	for _, m := range vm.rows.Migrations {
 		if m.SourceNode == node {
+			class, sign := look(m.Outcome)
 			href := d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID)
-			l.add(d.window, shapeStrip, outcomeClass(m.Outcome), m.CreatedAt, m.FinishedAt, "", migrationTitle(m), href)
+			l.add(d.window, shapeStrip, class, m.CreatedAt, m.FinishedAt, "", migrationTitle(m), href)
 			if !m.FinishedAt.IsZero() {
-				l.add(d.window, shapeTick, outcomeClass(m.Outcome), m.FinishedAt, m.FinishedAt, outcomeSign(m.Outcome), migrationTitle(m), href)
+				l.add(d.window, shapeTick, class, m.FinishedAt, m.FinishedAt, sign, migrationTitle(m), href)
 			}
 		}
 	}
