@@ -69,7 +69,7 @@ lint-install:
 	  GOBIN=$(BIN) GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION); }
 
 .PHONY: generate
-generate: ## Write the generated files
+generate: postgres ## Write the generated files (some are made of a database with the current schema)
 	$(GO) generate ./...
 
 .PHONY: verify

@@ -167,7 +167,7 @@ func documentRoutes() []route {
 	return []route{
 		{
 			method: http.MethodGet, path: "/api/v1/openapi.yaml", tag: tagDocument, id: "getOpenAPI", short: "Get this document",
-			answers: []answer{{status: http.StatusOK, about: "The document.", content: []mediaTypeEntry{{yamlType, text(), nil}}}},
+			answers: []answer{{status: http.StatusOK, about: "The document.", content: []mediaTypeEntry{{yamlType, schema{Type: types{"object"}}, nil}}}},
 			handler: http.HandlerFunc(serveOpenAPI),
 		},
 		{
