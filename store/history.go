@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,90 +10,92 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// lookBack is how far back the VMs that touched a node may bear on what is said of it, beyond evacuations that are open.
-const lookBack = 24 * time.Hour
-
-// The VMs that have to do with nodes at a time, and those whose migrations or evacuations take slots of the cluster then.
-// What is stored says which they are; what they were like at the time is derived.
-const (
-	lookSinceQuery = `
-SELECT least(@since::timestamptz, min(marked_at))
-FROM evictrail.evacuations
-WHERE cluster = @cluster
-  AND node = ANY(@nodes)
-  AND marked_at <= @at
-  AND (ended_at IS NULL OR ended_at >= @since)`
-	neighboursQuery = `
-SELECT subject
-FROM evictrail.placements
-WHERE cluster = @cluster
-  AND node = ANY(@nodes)
-  AND from_at <= @at
-  AND (to_at IS NULL OR to_at >= @since)
-UNION
-SELECT subject
-FROM evictrail.evacuations
-WHERE cluster = @cluster
-  AND marked_at <= @at
-  AND (ended_at IS NULL OR ended_at >= @at OR node = ANY(@nodes) AND ended_at >= @since)
-UNION
-SELECT subject
-FROM evictrail.migrations
-WHERE cluster = @cluster
-  AND created_at <= @at
-  AND (finished_at IS NULL OR finished_at >= @at)
-ORDER BY subject`
-)
-
 // History derives what was known at a moment of a VM or a node, and of the VMs around it: from the facts whose time is not
-// after it. It is ErrNotFound when there are none.
+// after it. It is ErrNotFound when there are none. As of when the cluster was last seen, or later, what is around is what
+// is stored of it: the same rows, as they were derived of the same facts.
 func (s *Store) History(ctx context.Context, cluster string, of trail.Subject, at time.Time) (*trail.Cluster, error) {
-	own, err := factsOf(ctx, s.pool, cluster, []trail.Subject{of})
-	if err != nil {
-		return nil, err
-	}
-	own = upToTime(own, at)
-	if len(own) == 0 && of.Kind == trail.SubjectVMI {
-		return nil, fmt.Errorf("history of %s in cluster %s: %w", of.Name, cluster, ErrNotFound)
-	}
-	nodes := []string{of.Name}
-	if of.Kind == trail.SubjectVMI {
-		nodes = nodesNamed(own)
-	}
-	vms, err := s.neighbours(ctx, cluster, nodes, at)
-	if err != nil {
-		return nil, err
-	}
-	if of.Kind == trail.SubjectVMI && !slices.Contains(vms, of) {
-		vms = append(vms, of)
-	}
-	facts, err := factsOf(ctx, s.pool, cluster, vms)
-	if err != nil {
-		return nil, err
-	}
-	around := trail.EnvSubjects(facts)
-	for _, n := range nodes {
-		if node := (trail.Subject{Kind: trail.SubjectNode, Name: n}); !slices.Contains(around, node) {
-			around = append(around, node)
+	var h *trail.Cluster
+	err := s.read(ctx, "read the history of "+of.Name, func(tx pgx.Tx) error {
+		q := &inquiry{tx: tx, cluster: cluster, of: of, at: at}
+		err := q.begin(ctx)
+		switch {
+		case err != nil:
+			return err
+		case at.Before(q.alive):
+			h, err = q.past(ctx)
+		case of.Kind == trail.SubjectNode:
+			h, err = q.node(ctx)
+		default:
+			h, err = q.vm(ctx)
 		}
-	}
-	more, err := factsOf(ctx, s.pool, cluster, around)
-	if err != nil {
-		return nil, err
-	}
-	thresholds, err := s.Thresholds(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	h := trail.DeriveAll(upToTime(append(facts, more...), at), thresholds, at)
-	h.Name = cluster
-	h.Seen, err = s.coverage(ctx, cluster)
+		if err == nil && h == nil { // rows that are behind
+			h, err = q.past(ctx)
+		}
+		if err == nil {
+			h.Name, h.Seen = cluster, q.seen
+		}
+		return err
+	})
 	return h, err
 }
 
-// upToTime drops the facts that happened after a moment.
-func upToTime(facts []trail.Fact, at time.Time) []trail.Fact {
-	return slices.DeleteFunc(facts, func(f trail.Fact) bool { return f.OccurredAt.After(at) })
+// inquiry is one question about a VM or a node as of a time, and what all its answers need.
+type inquiry struct {
+	tx      pgx.Tx
+	cluster string
+	of      trail.Subject
+	at      time.Time
+
+	alive      time.Time        // when the cluster was last seen
+	thresholds trail.Thresholds // in force
+	seen       trail.Coverage
+	own        []trail.Fact // of the subject itself, up to the time
+	common     []trail.Fact // of the rules in force and of gaps, up to the time
+}
+
+const factsUntilQuery = `
+SELECT ` + factColumns + `
+FROM evictrail.events
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND occurred_at <= @at`
+
+// begin reads what each answer needs.
+func (q *inquiry) begin(ctx context.Context) error {
+	q.thresholds = trail.DefaultThresholds()
+	args := pgx.StrictNamedArgs{"cluster": q.cluster}
+	var batch pgx.Batch
+	batch.Queue(clusterQuery, args).Query(each(func(row pgx.CollectableRow) error {
+		var stated *trail.Thresholds
+		err := row.Scan(&q.alive, &stated)
+		if stated != nil {
+			q.thresholds = *stated
+		}
+		return err
+	}))
+	batch.Queue(coverageQuery, args).QueryRow(func(row pgx.Row) error { return row.Scan(&q.seen.Audit, &q.seen.Observer) })
+	q.facts(&batch, &q.own, []trail.Subject{q.of})
+	q.facts(&batch, &q.common, trail.EnvSubjects(nil))
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return err
+	}
+	if len(q.own) == 0 && q.of.Kind == trail.SubjectVMI {
+		return fmt.Errorf("history of %s in cluster %s: %w", q.of.Name, q.cluster, ErrNotFound)
+	}
+	return nil
+}
+
+// facts queues a question for the facts of subjects up to the time, in no order.
+func (q *inquiry) facts(batch *pgx.Batch, into *[]trail.Fact, subjects []trail.Subject) {
+	q.factsBy(batch, into, factsUntilQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(subjects), "at": q.at})
+}
+
+func (q *inquiry) factsBy(batch *pgx.Batch, into *[]trail.Fact, query string, args pgx.StrictNamedArgs) {
+	batch.Queue(query, args).Query(func(rows pgx.Rows) error {
+		facts, err := collectFacts(rows, q.cluster)
+		*into = append(*into, facts...)
+		return err
+	})
 }
 
 // nodesNamed gives the nodes that a VM was to leave, and those that it ran on.
@@ -108,21 +109,6 @@ func nodesNamed(facts []trail.Fact) []string {
 		}
 	}
 	return out
-}
-
-// neighbours finds the VMs that have to do with nodes at a time.
-func (s *Store) neighbours(ctx context.Context, cluster string, nodes []string, at time.Time) ([]trail.Subject, error) {
-	args := pgx.StrictNamedArgs{"cluster": cluster, "nodes": nodes, "at": at, "since": at.Add(-lookBack)}
-	var since time.Time
-	if err := s.pool.QueryRow(ctx, lookSinceQuery, args).Scan(&since); err != nil {
-		return nil, explain("look for VMs around", err)
-	}
-	args["since"] = since
-	rows, err := s.pool.Query(ctx, neighboursQuery, args)
-	if err != nil {
-		return nil, explain("look for VMs around", err)
-	}
-	return collectVMs(rows)
 }
 
 const thresholdsQuery = `

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -12,7 +13,11 @@ import (
 // server only while we live.)
 const readOnly = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '5s'`
 
-// read runs the statements of one question.
+// read runs the statements of one question. ErrNotFound stays as it is.
 func (s *Store) read(ctx context.Context, doing string, run func(pgx.Tx) error) error {
-	return explain(doing, pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: readOnly}, run))
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: readOnly}, run)
+	if errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return explain(doing, err)
 }

@@ -180,19 +180,7 @@ func (d *derivation) explainQueue(ctx context.Context, subjects []trail.Subject,
 	if len(from) == 0 {
 		return nil
 	}
-	rows, err := d.tx.Query(ctx, slotsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "from": from, "to": to, "but": names(subjects)})
-	if err != nil {
-		return explain("read who held the slots", err)
-	}
-	others, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Slot, error) {
-		var s trail.Slot
-		var end *time.Time
-		err := row.Scan(&s.MigrationUID, &s.Node, &s.From, &end)
-		if end != nil {
-			s.To = *end
-		}
-		return s, err
-	})
+	others, err := slotsWithin(ctx, d.tx, d.cluster, from, to, subjects)
 	if err != nil {
 		return explain("read who held the slots", err)
 	}
@@ -201,6 +189,23 @@ func (d *derivation) explainQueue(ctx context.Context, subjects []trail.Subject,
 		derived[i].ExplainQueue(slots, env)
 	}
 	return nil
+}
+
+// slotsWithin gives who held the slots of migrations at some moment of some times, but for some VMs.
+func slotsWithin(ctx context.Context, tx pgx.Tx, cluster string, from, to []time.Time, but []trail.Subject) ([]trail.Slot, error) {
+	rows, err := tx.Query(ctx, slotsQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": from, "to": to, "but": names(but)})
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Slot, error) {
+		var s trail.Slot
+		var end *time.Time
+		err := row.Scan(&s.MigrationUID, &s.Node, &s.From, &end)
+		if end != nil {
+			s.To = *end
+		}
+		return s, err
+	})
 }
 
 // The rows of VMs that touch nodes, each as JSON with the columns of its table as keys.

@@ -55,6 +55,21 @@ func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 	return &Cluster{Rows: out, Now: now, env: env, facts: of}
 }
 
+// NewCluster puts together what is known of a part of a cluster at a moment: rows that were derived before, which may have been
+// stored meanwhile, and facts, in any order, of the rules in force and of annotations.
+func NewCluster(rows map[Subject]Derived, facts []Fact, now time.Time) *Cluster {
+	for _, d := range rows {
+		for i := range d.Migrations {
+			d.Migrations[i].restorePhases()
+		}
+	}
+	of := map[Subject][]Fact{}
+	for _, f := range sortedByTime(facts) {
+		of[f.Subject] = append(of[f.Subject], f)
+	}
+	return &Cluster{Rows: rows, Now: now, env: NewEnv(facts), facts: of}
+}
+
 // VM gives what was derived of a VM.
 func (c *Cluster) VM(namespace, name string) Derived { return c.Rows[VMISubject(namespace, name)] }
 

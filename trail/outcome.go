@@ -181,6 +181,23 @@ func (m *migration) addPhase(f Fact) {
 	}
 }
 
+// restorePhases tells the phases of a migration that was read from its row from their times. Those of halves that wait for each other
+// (WaitingForSync, Synchronizing) have no time there.
+func (m *Migration) restorePhases() {
+	if m.Phases != nil {
+		return
+	}
+	times := []PhaseTime{
+		{PhasePending, m.PendingAt}, {PhaseScheduling, m.SchedulingAt}, {PhaseScheduled, m.ScheduledAt},
+		{PhasePreparingTarget, m.PreparingTargetAt}, {PhaseTargetReady, m.TargetReadyAt}, {PhaseRunning, m.RunningAt},
+	}
+	if m.Phase == PhaseSucceeded || m.Phase == PhaseFailed {
+		times = append(times, PhaseTime{m.Phase, m.FinishedAt})
+	}
+	m.Phases = slices.DeleteFunc(times, func(p PhaseTime) bool { return p.At.IsZero() })
+	lastPhase(m.Phases)
+}
+
 // complete fills in what follows from the gathered facts: nodes, VMI, last phase, outcome.
 func (m *migration) complete(lives []*life) {
 	l := lifeOf(lives, m.VMIUID)

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// vm answers about a VM as of now: the VM is derived of its facts, in which order and wording what is told of it needs; of what is
+// around it the loops that tell of it, its node's drain and the evacuations that are open are read. Nil where those are behind.
+func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
+	rows, err := q.derive(ctx, map[trail.Subject][]trail.Fact{q.of: q.own})
+	if err != nil {
+		return nil, err
+	}
+	var nodes []trail.Subject
+	for _, n := range nodesNamed(q.own) {
+		nodes = append(nodes, trail.Subject{Kind: trail.SubjectNode, Name: n})
+	}
+	namespace, vmi := q.of.VM()
+	var batch pgx.Batch
+	behind := q.behind(&batch, append(nodes, trail.ClusterSubject))
+	args := pgx.StrictNamedArgs{"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "subjects": names(append(nodes, trail.ClusterSubject))}
+	batch.Queue(loopsOfVMQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+	where := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": []string{}}
+	if p := rows[q.of].Placements; len(p) > 0 {
+		where["subjects"] = names([]trail.Subject{{Kind: trail.SubjectNode, Name: p[len(p)-1].Node}})
+	}
+	batch.Queue(fmt.Sprintf(rowsOfQuery, "drains", "started_at", "drain_id"), where).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
+	batch.Queue(fmt.Sprintf(rowsOfQuery, "drain_blockers", "waiting_since", "vmi_uid"), where).Query(collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
+	q.openEvacuations(&batch, rows, []string{q.of.String()})
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, err
+	}
+	if *behind > 0 {
+		return nil, nil
+	}
+	return trail.NewCluster(rows, append(q.own, q.common...), q.at), nil
+}
+
+// node answers about a node as of now: its own rows are read, and those of the VMs that it holds or that had to do with it lately.
+// VMs whose rows are behind are derived. Nil where those of the node are.
+func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
+	args := pgx.StrictNamedArgs{"cluster": q.cluster, "nodes": []string{q.of.Name}, "at": q.at, "since": q.at.Add(-lookBack)}
+	var since time.Time
+	var vms, late []trail.Subject
+	rows := map[trail.Subject]trail.Derived{}
+	var batch pgx.Batch
+	behind := q.behind(&batch, []trail.Subject{q.of})
+	batch.Queue(lookSinceQuery, args).QueryRow(func(row pgx.Row) error { return row.Scan(&since) })
+	q.rowsOf(&batch, rows, []trail.Subject{q.of})
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, err
+	}
+	if *behind > 0 {
+		return nil, nil
+	}
+	args["since"] = since
+	batch = pgx.Batch{}
+	batch.Queue(onNodeQuery, args).Query(each(func(row pgx.CollectableRow) error {
+		var text string
+		var isLate bool
+		if err := row.Scan(&text, &isLate); err != nil {
+			return err
+		}
+		vm, err := trail.ParseSubject(text)
+		if isLate {
+			late = append(late, vm)
+		} else {
+			vms = append(vms, vm)
+		}
+		return err
+	}))
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, err
+	}
+	facts := q.common
+	batch = pgx.Batch{}
+	q.rowsOf(&batch, rows, vms)
+	q.openEvacuations(&batch, rows, names(append(vms, late...)))
+	q.factsBy(&batch, &facts, annotationsQuery, pgx.StrictNamedArgs{
+		"cluster": q.cluster, "subjects": names(append(vms, late...)), "since": since.Add(-time.Minute), "at": q.at,
+	})
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, err
+	}
+	if len(late) > 0 {
+		if err := q.deriveInto(ctx, rows, late); err != nil {
+			return nil, err
+		}
+	}
+	return trail.NewCluster(rows, append(facts, q.own...), q.at), nil
+}
+
+const (
+	rowsOfQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.%[1]s AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+ORDER BY %[2]s, %[3]s`
+	loopsOfVMQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.loops AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND (namespace = @namespace AND vmi = @vmi OR evidence @> jsonb_build_array(jsonb_build_object('vmi', @name::text)))
+ORDER BY opened_at, loop_id`
+	openEvacuationsOfQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.evacuations AS t
+WHERE cluster = @cluster
+  AND ended_at IS NULL
+  AND NOT subject = ANY(@but)`
+	behindQuery = `
+SELECT count(*)
+FROM evictrail.subjects
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND (stale_since IS NOT NULL OR next_at <= @at)`
+	onNodeQuery = `
+SELECT s.subject, s.stale_since IS NOT NULL OR coalesce(s.next_at <= @at, false)
+FROM (
+  SELECT subject
+  FROM evictrail.placements
+  WHERE cluster = @cluster
+    AND node = ANY(@nodes)
+    AND from_at <= @at
+    AND (to_at IS NULL OR to_at >= @since)
+  UNION
+  SELECT subject
+  FROM evictrail.evacuations
+  WHERE cluster = @cluster
+    AND node = ANY(@nodes)
+    AND marked_at <= @at
+    AND (ended_at IS NULL OR ended_at >= @since)
+) AS n
+JOIN evictrail.subjects AS s ON s.cluster = @cluster AND s.subject = n.subject
+ORDER BY s.subject`
+	annotationsQuery = `
+SELECT ` + factColumns + `
+FROM evictrail.events
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND kind IN ('annotation_set', 'annotation_cleared')
+  AND occurred_at BETWEEN @since AND @at`
+)
+
+// behind queues the question how many of some subjects are to be derived again.
+func (q *inquiry) behind(batch *pgx.Batch, subjects []trail.Subject) *int {
+	var n int
+	batch.Queue(behindQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(subjects), "at": q.at}).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	return &n
+}
+
+// openEvacuations queues the question for the evacuations that are open in the cluster, but for those of some VMs.
+func (q *inquiry) openEvacuations(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, but []string) {
+	batch.Queue(openEvacuationsOfQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "but": but}).
+		Query(collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
+}
+
+// rowsOf queues the questions for what is stored of subjects; of VMs without their timelines.
+func (q *inquiry) rowsOf(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject) {
+	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(subjects)}
+	ask := func(table, at, key string, collect func(pgx.Rows) error) {
+		batch.Queue(fmt.Sprintf(rowsOfQuery, table, at, key), args).Query(collect)
+	}
+	ask("cooldown_decisions", "decided_at", "decision_id", collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
+	ask("loops", "opened_at", "loop_id", collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+	if len(subjects) == 1 && subjects[0].Kind == trail.SubjectNode {
+		ask("drains", "started_at", "drain_id", collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
+		ask("drain_blockers", "waiting_since", "vmi_uid", collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
+		ask("timeline", "at", "event_id", collectOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+		return
+	}
+	ask("eviction_requests", "requested_at", "request_id", collectOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
+	ask("evacuations", "marked_at", "evacuation_id", collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
+	ask("migrations", "created_at", "migration_uid", collectOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
+	ask("placements", "from_at", "placement_id", collectOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
+}
+
+// collectOf reads rows of a subject and a JSON object each into what is derived of the subjects, after what is there.
+func collectOf[R any](rows map[trail.Subject]trail.Derived, into func(*trail.Derived) *[]R) func(pgx.Rows) error {
+	return each(func(row pgx.CollectableRow) error {
+		var text string
+		var r R
+		if err := row.Scan(&text, &r); err != nil {
+			return err
+		}
+		s, err := trail.ParseSubject(text)
+		d := rows[s]
+		list := into(&d)
+		*list = append(*list, r)
+		rows[s] = d
+		return err
+	})
+}
