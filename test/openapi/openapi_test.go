@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,6 +119,9 @@ func TestProblemsAreAsDocumented(t *testing.T) {
 	}
 }
 
+// emptyLists have no rows once the recordings are over: they are seen whole, and their drains are done.
+var emptyLists = []string{"/api/v1/gaps", "/api/v1/drains/blockers"}
+
 // TestPagesHoldEachRowOnce goes through all rows of each list by pages, as JSON and as CSV, and compares with the list as one.
 func TestPagesHoldEachRowOnce(t *testing.T) {
 	t.Parallel()
@@ -129,6 +133,7 @@ func TestPagesHoldEachRowOnce(t *testing.T) {
 		t.Run(item.Get.OperationId, func(t *testing.T) {
 			var whole []json.RawMessage
 			require.NoError(t, json.Unmarshal([]byte(s.ask(t, path+"?limit=10000").body), &whole))
+			require.Equal(t, slices.Contains(emptyLists, path), len(whole) == 0)
 			rows := []json.RawMessage{}
 			for _, body := range s.pages(t, path+"?limit=13") {
 				var page []json.RawMessage
