@@ -44,7 +44,7 @@ type reply struct {
 type asking func(context.Context, *http.Request) (reply, error)
 
 func newReads(reader Reader, failed func(error)) *reads {
-	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(gzipFrom), gzhttp.CompressionLevel(gzip.BestSpeed))
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(gzipFrom), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false))
 	if err != nil {
 		panic("compress: " + err.Error()) // our options are fixed
 	}
