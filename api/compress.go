@@ -12,7 +12,7 @@ const gzipFrom = 1 << 10
 
 // compress compresses what is worth it, where the client likes that.
 var compress = func() func(http.Handler) http.HandlerFunc {
-	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(gzipFrom), gzhttp.CompressionLevel(gzip.BestSpeed))
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(gzipFrom), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false)) // encoders of zstd cost megabytes each
 	if err != nil {
 		panic("compress: " + err.Error()) // our options are fixed
 	}

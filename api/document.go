@@ -132,7 +132,7 @@ func (r route) operation() operation {
 
 // everything is a server with all parts, of which only the routes are asked for.
 func everything() Server {
-	return Server{Health: &Health{}, Audit: &Audit{}, Admission: &Admission{}, Reader: struct{ Reader }{}}
+	return Server{Health: &Health{}, Audit: &Audit{}, Admission: &Admission{}, Reader: struct{ Reader }{}, Stream: &Stream{}}
 }
 
 // newDocument describes every route, with the columns of the views as they are.

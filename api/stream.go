@@ -33,11 +33,11 @@ func streamParams() []param[asked] {
 
 func (s Stream) route(c crowd) route {
 	return route{
-		method: http.MethodGet, path: "/api/v1/stream", tag: tagLists, id: "stream", short: "Hear of what is new",
+		method: http.MethodGet, path: "/api/v1/stream", tag: tagStream, id: "stream", short: "Hear of what is new",
 		about: "Server-sent events: one named changed, with the time by the database's clock, for each transaction that changed what the " +
 			"timeline tells of what is asked for. Ask a list with changes-since for the rows, or fetch a page again.",
-		params: describe(streamParams()), problems: []int{http.StatusBadRequest, http.StatusServiceUnavailable},
-		answers: []answer{{http.StatusOK, "Events, until the client goes.", nil, []mediaTypeEntry{{"text/event-stream", text(), nil}}}},
+		params: describe(streamParams()), problems: readProblems,
+		answers: []answer{{http.StatusOK, "Events, until the client goes.", []string{headerCached}, []mediaTypeEntry{{"text/event-stream", text(), nil}}}},
 		handler: s.handler(c),
 	}
 }

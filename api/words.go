@@ -12,6 +12,7 @@ const (
 	tagLists    = "lists"
 	tagWhy      = "answers"
 	tagNames    = "names"
+	tagStream   = "stream"
 	tagIn       = "intake"
 	tagHealth   = "health"
 	tagDocument = "document"
@@ -28,6 +29,7 @@ var tags = []tag{
 	{tagLists, "Rows of the views, the newest first, by pages: the header Link names the next. A filter that a view has no column for is refused, and so is what is not known."},
 	{tagWhy, "Answers in words, with what they rest on."},
 	{tagNames, "Names, for completion."},
+	{tagStream, "What is new, as it comes."},
 	{tagIn, "What clusters send."},
 	{tagHealth, "How evictrail does."},
 	{tagDocument, "This document."},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,9 @@ func (s service) refuses(t *testing.T, target string, base url.Values, o *v3.Ope
 	if o.Responses.Codes.GetOrZero("406") != nil {
 		require.Equal(t, http.StatusNotAcceptable, s.ask(t, with(target, base), "Accept", "text/html").status)
 	}
+	if o.Responses.Codes.GetOrZero("304") == nil {
+		return
+	}
 	fixed := clone(base)
 	if o.Tags[0] == "answers" {
 		fixed.Set("at", "2026-11-21T01:10:00Z")
@@ -118,6 +122,9 @@ func TestProblemsAreAsDocumented(t *testing.T) {
 	}
 }
 
+// emptyLists have no rows once the recordings are over: they are seen whole, and their drains are done.
+var emptyLists = []string{"/api/v1/gaps", "/api/v1/drains/blockers"}
+
 // TestPagesHoldEachRowOnce goes through all rows of each list by pages, as JSON and as CSV, and compares with the list as one.
 func TestPagesHoldEachRowOnce(t *testing.T) {
 	t.Parallel()
@@ -129,6 +136,7 @@ func TestPagesHoldEachRowOnce(t *testing.T) {
 		t.Run(item.Get.OperationId, func(t *testing.T) {
 			var whole []json.RawMessage
 			require.NoError(t, json.Unmarshal([]byte(s.ask(t, path+"?limit=10000").body), &whole))
+			require.Equal(t, slices.Contains(emptyLists, path), len(whole) == 0)
 			rows := []json.RawMessage{}
 			for _, body := range s.pages(t, path+"?limit=13") {
 				var page []json.RawMessage

@@ -54,7 +54,9 @@ type service struct {
 // serve serves a store and reads the document from the server.
 func serve(t *testing.T, s *store.Store) service {
 	t.Helper()
-	server := httptest.NewServer(api.Server{Reader: s, Health: &api.Health{
+	over := make(chan struct{})
+	close(over) // a stream that would not end could not be read
+	server := httptest.NewServer(api.Server{Reader: s, Stream: &api.Stream{Changes: s.Changes, Done: over}, Health: &api.Health{
 		Unready: func(context.Context) []string { return nil },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
