@@ -122,7 +122,66 @@ COMMENT ON COLUMN evictrail_v1.events.changed_at IS 'When a fact was stored, or 
 CREATE INDEX events_by_change ON evictrail.events (stored_at);
 COMMENT ON INDEX evictrail.events_by_change IS 'What was stored since a time: view events.';
 
+-- Lists by VM, node and time, each as readers of the views ask for them.
+CREATE INDEX eviction_requests_by_vmi ON evictrail.eviction_requests (cluster, namespace, vmi);
+COMMENT ON INDEX evictrail.eviction_requests_by_vmi IS 'The requests about one VM, or in one namespace: view eviction_requests.';
+CREATE INDEX evacuations_by_vmi ON evictrail.evacuations (cluster, namespace, vmi);
+COMMENT ON INDEX evictrail.evacuations_by_vmi IS 'The evacuations of one VM, or in one namespace: view evacuations.';
+CREATE INDEX migrations_by_vmi ON evictrail.migrations (cluster, namespace, vmi);
+COMMENT ON INDEX evictrail.migrations_by_vmi IS 'The migrations of one VM, or in one namespace: view migrations.';
+CREATE INDEX placements_by_vmi ON evictrail.placements (cluster, namespace, vmi);
+COMMENT ON INDEX evictrail.placements_by_vmi IS 'Where one VM ran, or those of one namespace: view placements.';
+CREATE INDEX placements_by_time ON evictrail.placements (from_at);
+COMMENT ON INDEX evictrail.placements_by_time IS 'Newest placements: view placements.';
+CREATE INDEX cooldown_decisions_by_vmi ON evictrail.cooldown_decisions (cluster, namespace, vmi);
+COMMENT ON INDEX evictrail.cooldown_decisions_by_vmi IS 'The decisions about one VM, or in one namespace: view cooldown_decisions.';
+CREATE INDEX timeline_by_node ON evictrail.timeline (cluster, node, at);
+COMMENT ON INDEX evictrail.timeline_by_node IS 'The story of one node: view timeline.';
+CREATE INDEX events_by_node ON evictrail.events (cluster, node, occurred_at) WHERE node IS NOT NULL;
+COMMENT ON INDEX evictrail.events_by_node IS 'The facts about one node: view events.';
+CREATE INDEX eviction_requests_by_source ON evictrail.eviction_requests (cluster, source);
+COMMENT ON INDEX evictrail.eviction_requests_by_source IS 'Which sources of requests a cluster has.';
+
+-- What holds VMs back now, as before, but found through cooldown_decisions_holding: OFFSET 0 has Postgres look up each cluster's few rows
+-- by themselves, where it guessed that a third of all decisions hold still.
+CREATE OR REPLACE VIEW evictrail_v1.cooldowns_now AS
+SELECT
+    c.cluster,
+    namespace,
+    vmi,
+    vmi_uid,
+    node,
+    (array_agg(layer ORDER BY until DESC))[1] AS layer,
+    (array_agg(make_interval(secs => effective_seconds) ORDER BY until DESC))[1] AS effective,
+    max(until) AS until,
+    max(until) - alive_at AS remaining,
+    max(until) FILTER (WHERE layer = 'descheduler_cooldown') AS descheduler_cooldown_until,
+    max(until) FILTER (WHERE layer = 'node_damping') AS node_damping_until,
+    max(until) FILTER (WHERE layer = 'kubevirt_backoff') AS kubevirt_backoff_until
+FROM evictrail.clusters AS c
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM evictrail.cooldown_decisions AS h
+    WHERE h.cluster = c.cluster
+      AND h.verdict = 'holds'
+      AND h.until > c.alive_at
+    OFFSET 0
+) AS d
+WHERE d.decided_at <= c.alive_at
+  AND NOT EXISTS (
+    SELECT FROM evictrail.cooldown_decisions AS later
+    WHERE later.cluster = d.cluster
+      AND later.subject = d.subject
+      AND later.layer = d.layer
+      AND later.vmi_uid = d.vmi_uid
+      AND (later.verdict = 'holds' AND later.decided_at > d.decided_at OR later.verdict = 'released' AND later.decided_at >= d.decided_at)
+    OFFSET 0
+  )
+GROUP BY c.cluster, namespace, vmi, vmi_uid, node, alive_at;
+
 -- Search.
+CREATE INDEX subjects_named ON evictrail.subjects (cluster, subject) WHERE subject LIKE 'vmi:%' OR subject LIKE 'node:%';
+COMMENT ON INDEX evictrail.subjects_named IS 'Search, and names to complete: VMs and nodes, without the many more pods.';
 CREATE INDEX migrations_by_name ON evictrail.migrations (migration COLLATE "C");
 COMMENT ON INDEX evictrail.migrations_by_name IS 'Search: migrations by the beginning of their names.';
 CREATE INDEX migrations_by_uid ON evictrail.migrations (migration_uid);
@@ -147,7 +206,38 @@ COMMENT ON COLUMN evictrail_v1.clusters.last_seen_at IS 'Up to when what happene
 
 -- +goose Down
 DROP VIEW evictrail_v1.clusters;
-DROP INDEX evictrail.events_by_change, evictrail.migrations_by_name, evictrail.migrations_by_uid, evictrail.placements_by_uid;
+DROP INDEX evictrail.events_by_change, evictrail.migrations_by_name, evictrail.migrations_by_uid, evictrail.placements_by_uid,
+    evictrail.eviction_requests_by_vmi, evictrail.evacuations_by_vmi, evictrail.migrations_by_vmi, evictrail.placements_by_vmi,
+    evictrail.placements_by_time, evictrail.cooldown_decisions_by_vmi, evictrail.timeline_by_node, evictrail.events_by_node,
+    evictrail.eviction_requests_by_source, evictrail.subjects_named;
+CREATE OR REPLACE VIEW evictrail_v1.cooldowns_now AS
+SELECT
+    cluster,
+    namespace,
+    vmi,
+    vmi_uid,
+    node,
+    (array_agg(layer ORDER BY until DESC))[1] AS layer,
+    (array_agg(make_interval(secs => effective_seconds) ORDER BY until DESC))[1] AS effective,
+    max(until) AS until,
+    max(until) - alive_at AS remaining,
+    max(until) FILTER (WHERE layer = 'descheduler_cooldown') AS descheduler_cooldown_until,
+    max(until) FILTER (WHERE layer = 'node_damping') AS node_damping_until,
+    max(until) FILTER (WHERE layer = 'kubevirt_backoff') AS kubevirt_backoff_until
+FROM evictrail.cooldown_decisions AS d
+JOIN evictrail.clusters AS c USING (cluster)
+WHERE d.verdict = 'holds'
+  AND d.until > c.alive_at
+  AND d.decided_at <= c.alive_at
+  AND NOT EXISTS (
+    SELECT FROM evictrail.cooldown_decisions AS later
+    WHERE later.cluster = d.cluster
+      AND later.subject = d.subject
+      AND later.layer = d.layer
+      AND later.vmi_uid = d.vmi_uid
+      AND (later.verdict = 'holds' AND later.decided_at > d.decided_at OR later.verdict = 'released' AND later.decided_at >= d.decided_at)
+  )
+GROUP BY cluster, namespace, vmi, vmi_uid, node, alive_at;
 DROP VIEW evictrail_v1.events;
 DROP VIEW evictrail_v1.eviction_requests;
 DROP VIEW evictrail_v1.evacuations;

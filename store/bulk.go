@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -73,12 +75,17 @@ SELECT subject, ` + countFacts + `
 FROM evictrail.subjects s
 WHERE cluster = @cluster
   AND stale_since IS NOT NULL
-ORDER BY subject
+ORDER BY CASE WHEN stale_since <= @around THEN stale_since END NULLS LAST, subject
 LIMIT @limit`
 
-// everything is the time from which on a subject is stale that is to be derived whatever its facts are, with nothing
-// around it: the others are, too.
-var everything = time.Unix(0, 0).UTC()
+// A subject that is to be derived whatever its facts are, with nothing around it because the others are, too, is stale from one of
+// these times on. They are passes: first the VMs and what stands for itself, then again those VMs whose waiting the slots of others
+// explain, once all slots are known, and last the nodes and the cluster, once all rows of VMs are.
+var (
+	everything  = time.Unix(0, 0).UTC()
+	onceSlots   = everything.Add(time.Second)
+	onceVMsDone = everything.Add(2 * time.Second)
+)
 
 // DeriveStale derives what Import left or what new rules change, a few subjects at a time, and tells how many it did.
 // done, which may be nil, is told after each of these steps how many there were so far.
@@ -88,6 +95,7 @@ func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subje
 		if err != nil || len(subjects) == 0 {
 			return count, err
 		}
+		left := 0
 		err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
 			d, err := newDerivation(ctx, tx, cluster, time.Time{})
 			if err != nil {
@@ -96,12 +104,13 @@ func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subje
 			if err := d.hold(ctx, subjects); err != nil {
 				return err
 			}
-			return d.refresh(ctx, subjects)
+			left, err = d.refresh(ctx, subjects)
+			return err
 		})
 		if err != nil {
 			return count, err
 		}
-		if count += len(subjects); done != nil {
+		if count += len(subjects) - left; done != nil {
 			done(count)
 		}
 	}
@@ -109,7 +118,7 @@ func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subje
 
 // stale gives the next subjects that are to be derived, none when all are.
 func (s *Store) stale(ctx context.Context, cluster string) ([]trail.Subject, error) {
-	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "limit": deriveBatch})
+	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "around": onceVMsDone, "limit": deriveBatch})
 	if err != nil {
 		return nil, explain("read what is to be derived", err)
 	}
@@ -117,7 +126,9 @@ func (s *Store) stale(ctx context.Context, cluster string) ([]trail.Subject, err
 	if err != nil {
 		return nil, explain("read what is to be derived", err)
 	}
-	return upTo(deriveFacts, sized)
+	subjects, err := upTo(deriveFacts, sized)
+	slices.SortFunc(subjects, func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
+	return subjects, err
 }
 
 const makeStaleQuery = `
@@ -171,41 +182,85 @@ WHERE cluster = @cluster
 )
 
 // refresh derives held subjects, and what their facts concern from the time on that they are stale since. A subject that
-// another writer derived meanwhile is not stale any more, and is left alone.
-func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) error {
+// another writer derived meanwhile is not stale any more, and is left alone. It tells how many it left to a later pass.
+func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (left int, err error) {
 	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
 	rows, err := d.tx.Query(ctx, staleSinceQuery, args)
 	if err != nil {
-		return explain("read what is stale", err)
+		return 0, explain("read what is stale", err)
 	}
 	stale, err := pgx.CollectRows(rows, pgx.RowToStructByName[staleRow])
 	if err != nil {
-		return explain("read what is stale", err)
+		return 0, explain("read what is stale", err)
 	}
 	since := map[string]time.Time{}
 	for _, r := range stale {
 		since[r.Subject] = r.StaleSince
 	}
 	var fresh []trail.Fact
-	var anew []trail.Subject
+	var vms, around, later []trail.Subject
 	for _, s := range subjects {
 		from, stale := since[clean(s.String())]
-		if stale && from.Equal(everything) {
-			anew = append(anew, s)
-			continue
-		}
-		for _, f := range d.facts[s] {
-			if stale && !f.OccurredAt.Before(from) {
-				fresh = append(fresh, f)
+		switch {
+		case !stale:
+		case from.Equal(everything) && isAround(s):
+			later = append(later, s)
+		case !from.After(onceVMsDone) && isAround(s):
+			around = append(around, s)
+		case !from.After(onceVMsDone):
+			vms = append(vms, s)
+		default:
+			for _, f := range d.facts[s] {
+				if !f.OccurredAt.Before(from) {
+					fresh = append(fresh, f)
+				}
 			}
 		}
 	}
 	if err := d.derive(ctx, fresh); err != nil {
+		return 0, err
+	}
+	if _, err = d.tx.Exec(ctx, freshQuery, args); err != nil {
+		return 0, explain("note what is derived", err)
+	}
+	if err := d.refreshVMs(ctx, vms); err != nil {
+		return 0, err
+	}
+	if err := d.replaceAround(ctx, around); err != nil {
+		return 0, err
+	}
+	return len(later), d.leave(ctx, later, onceVMsDone)
+}
+
+// refreshVMs derives VMs anew and leaves what that means beyond them to the later passes.
+func (d *derivation) refreshVMs(ctx context.Context, vms []trail.Subject) error {
+	touched, err := d.replaceVMs(ctx, vms, true)
+	if err != nil {
 		return err
 	}
-	if err := d.replace(ctx, anew, true); err != nil {
+	waiting, err := d.waiting(ctx, touched.slots, vms)
+	if err != nil {
 		return err
 	}
-	_, err = d.tx.Exec(ctx, freshQuery, args)
-	return explain("note what is derived", err)
+	if err := d.leave(ctx, waiting, onceSlots); err != nil {
+		return err
+	}
+	return d.leave(ctx, touched.subjects(), onceVMsDone)
+}
+
+const leaveQuery = `
+INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, stale_since)
+SELECT @cluster, n, '-infinity', @since
+FROM unnest(@subjects::text[]) AS n
+ORDER BY n
+ON CONFLICT (cluster, subject) DO UPDATE SET stale_since = excluded.stale_since
+WHERE s.stale_since IS NULL`
+
+// leave leaves subjects to a later pass, unless they are stale already.
+func (d *derivation) leave(ctx context.Context, subjects []trail.Subject, pass time.Time) error {
+	if len(subjects) == 0 {
+		return nil
+	}
+	_, err := d.tx.Exec(ctx, leaveQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects), "since": pass})
+	return explain("note what is to be derived", err)
 }

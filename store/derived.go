@@ -127,23 +127,22 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 			subjects[s] = true
 		}
 	}
-	return d.replace(ctx, sortedSubjects(subjects), false)
+	return d.replace(ctx, sortedSubjects(subjects))
 }
 
 // replace derives subjects and writes their rows where they changed: VMs and what stands for itself, then the VMs whose
-// waiting that explains, then the nodes that their rows touch. Where everything is derived anew, nodes are whose rows did
-// not change, too.
-func (d *derivation) replace(ctx context.Context, subjects []trail.Subject, anew bool) error {
+// waiting that explains, then the nodes that their rows touch.
+func (d *derivation) replace(ctx context.Context, subjects []trail.Subject) error {
 	var first []trail.Subject
 	around := map[trail.Subject]bool{}
 	for _, s := range subjects {
-		if s.Kind == trail.SubjectNode || s.Kind == trail.SubjectCluster {
+		if isAround(s) {
 			around[s] = true
 		} else {
 			first = append(first, s)
 		}
 	}
-	touched, err := d.replaceVMs(ctx, first, anew)
+	touched, err := d.replaceVMs(ctx, first, false)
 	if err != nil {
 		return err
 	}
@@ -164,8 +163,13 @@ func (d *derivation) replace(ctx context.Context, subjects []trail.Subject, anew
 	return d.replaceAround(ctx, sortedSubjects(around))
 }
 
+// isAround tells what is derived of the rows of VMs.
+func isAround(s trail.Subject) bool {
+	return s.Kind == trail.SubjectNode || s.Kind == trail.SubjectCluster
+}
+
 // replaceVMs derives VMs and what stands for itself. The requests about the pods of a VM are told with the VM: rows that
-// those pods had while nobody knew their VM go.
+// those pods had while nobody knew their VM go. Where everything is derived anew, it touches nodes whose rows did not change, too.
 func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, anew bool) (touched, error) {
 	if len(subjects) == 0 {
 		return touched{}, nil

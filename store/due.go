@@ -66,7 +66,7 @@ func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trai
 				return err
 			}
 		}
-		if err := d.replace(ctx, subjects, false); err != nil {
+		if err := d.replace(ctx, subjects); err != nil {
 			return err
 		}
 		news = d.news

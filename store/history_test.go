@@ -20,7 +20,7 @@ import (
 // end, as of then: the answers are those that all facts give that had happened.
 func TestHistoryIsThatOfAllFacts(t *testing.T) {
 	t.Parallel()
-	for _, seed := range []uint64{2, 4, 5, 38} {
+	for _, seed := range []uint64{2, 5, 38} {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			run := sim.New(seed)
@@ -28,7 +28,7 @@ func TestHistoryIsThatOfAllFacts(t *testing.T) {
 			tracker := trail.NewTracker("c1")
 			var facts, fresh []trail.Fact
 			var moments []time.Time
-			step := run.End.Sub(run.Start) / 7
+			step := run.End.Sub(run.Start) / 4
 			next := run.Start.Add(step)
 			told := 0
 			ask := func(at time.Time) {
@@ -52,6 +52,9 @@ func TestHistoryIsThatOfAllFacts(t *testing.T) {
 				}
 			}
 			ask(run.End)
+			for _, at := range moments[:len(moments)-1] {
+				compareAnswers(t, s, facts, at)
+			}
 			require.Positive(t, told, "VMs and nodes of which something is told")
 		})
 	}

@@ -45,13 +45,14 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 // node answers about a node as of now: its own rows are read, and those of the VMs that it holds or that had to do with it lately.
 // VMs whose rows are behind are derived. Nil where those of the node are.
 func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
-	args := pgx.StrictNamedArgs{"cluster": q.cluster, "nodes": []string{q.of.Name}, "at": q.at, "since": q.at.Add(-lookBack)}
-	var since time.Time
+	lately := stay{q.of.Name, q.at.Add(-lookBack), q.at}
+	if err := q.stretch(ctx, &lately); err != nil {
+		return nil, err
+	}
 	var vms, late []trail.Subject
 	rows := map[trail.Subject]trail.Derived{}
 	var batch pgx.Batch
 	behind := q.behind(&batch, []trail.Subject{q.of})
-	batch.Queue(lookSinceQuery, args).QueryRow(func(row pgx.Row) error { return row.Scan(&since) })
 	q.rowsOf(&batch, rows, []trail.Subject{q.of})
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
@@ -59,9 +60,8 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	if *behind > 0 {
 		return nil, nil
 	}
-	args["since"] = since
 	batch = pgx.Batch{}
-	batch.Queue(onNodeQuery, args).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(onNodeQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "at": q.at, "since": lately.from}).Query(each(func(row pgx.CollectableRow) error {
 		var text string
 		var isLate bool
 		if err := row.Scan(&text, &isLate); err != nil {
@@ -83,7 +83,7 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	q.rowsOf(&batch, rows, vms)
 	q.openEvacuations(&batch, rows, names(append(vms, late...)))
 	q.factsBy(&batch, &facts, annotationsQuery, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "subjects": names(append(vms, late...)), "since": since.Add(-time.Minute), "at": q.at,
+		"cluster": q.cluster, "subjects": names(append(vms, late...)), "since": lately.from.Add(-time.Minute), "at": q.at,
 	})
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
@@ -128,14 +128,14 @@ FROM (
   SELECT subject
   FROM evictrail.placements
   WHERE cluster = @cluster
-    AND node = ANY(@nodes)
+    AND node = @node
     AND from_at <= @at
     AND (to_at IS NULL OR to_at >= @since)
   UNION
   SELECT subject
   FROM evictrail.evacuations
   WHERE cluster = @cluster
-    AND node = ANY(@nodes)
+    AND node = @node
     AND marked_at <= @at
     AND (ended_at IS NULL OR ended_at >= @since)
 ) AS n

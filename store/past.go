@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,65 +14,125 @@ import (
 // lookBack is how far back the VMs that touched a node may bear on what is said of it, beyond evacuations that are open.
 const lookBack = 24 * time.Hour
 
-// The VMs that have to do with nodes at a time, and those whose migrations or evacuations take slots of the cluster then.
-// What is stored says which they are; what they were like at the time is derived.
+// The VMs that were on nodes, or were to leave them, within some times and, where that matters, those in the whole cluster whose
+// evacuations were open at the time. What is stored says which they are; what they were like at the time is derived.
 const (
-	lookSinceQuery = `
-SELECT least(@since::timestamptz, min(marked_at))
+	stretchQuery = `
+SELECT least(@since::timestamptz, min(marked_at)), greatest(@until::timestamptz, max(least(ended_at, @at)), CASE WHEN bool_or(ended_at IS NULL) THEN @at END)
 FROM evictrail.evacuations
 WHERE cluster = @cluster
-  AND node = ANY(@nodes)
-  AND marked_at <= @at
+  AND node = @node
+  AND marked_at <= @until
   AND (ended_at IS NULL OR ended_at >= @since)`
 	neighboursQuery = `
-SELECT subject
-FROM evictrail.placements
-WHERE cluster = @cluster
-  AND node = ANY(@nodes)
-  AND from_at <= @at
-  AND (to_at IS NULL OR to_at >= @since)
+WITH w AS (
+  SELECT *
+  FROM unnest(@nodes::text[], @from::timestamptz[], @to::timestamptz[]) AS w(node, since, until)
+)
+SELECT p.subject
+FROM w
+JOIN evictrail.placements AS p ON p.cluster = @cluster AND p.node = w.node
+WHERE p.from_at <= w.until
+  AND (p.to_at IS NULL OR p.to_at >= w.since)
+UNION
+SELECT e.subject
+FROM w
+JOIN evictrail.evacuations AS e ON e.cluster = @cluster AND e.node = w.node
+WHERE e.marked_at <= w.until
+  AND (e.ended_at IS NULL OR e.ended_at >= w.since)
 UNION
 SELECT subject
 FROM evictrail.evacuations
 WHERE cluster = @cluster
+  AND @everywhere
   AND marked_at <= @at
-  AND (ended_at IS NULL OR ended_at >= @at OR node = ANY(@nodes) AND ended_at >= @since)
-UNION
-SELECT subject
-FROM evictrail.migrations
-WHERE cluster = @cluster
-  AND created_at <= @at
-  AND (finished_at IS NULL OR finished_at >= @at)
+  AND (ended_at IS NULL OR ended_at >= @at)
 ORDER BY subject`
 )
 
 // past derives everything of facts: what is stored tells of later times.
 func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
-	nodes := []string{q.of.Name}
+	rows := map[trail.Subject]trail.Derived{}
 	if q.of.Kind == trail.SubjectVMI {
-		nodes = nodesNamed(q.own)
+		var err error
+		if rows, err = q.derive(ctx, map[trail.Subject][]trail.Fact{q.of: q.own}); err != nil {
+			return nil, err
+		}
 	}
-	vms, err := q.neighbours(ctx, nodes)
+	stays, err := q.stays(ctx, rows[q.of])
+	if err != nil {
+		return nil, err
+	}
+	vms, err := q.neighbours(ctx, stays)
 	if err != nil {
 		return nil, err
 	}
 	vms = slices.DeleteFunc(vms, func(s trail.Subject) bool { return s == q.of })
-	facts := slices.Concat(q.own, q.common)
-	if err := q.read(ctx, &facts, vms); err != nil {
-		return nil, err
-	}
-	around := trail.EnvSubjects(facts)
-	for _, n := range nodes {
-		if node := (trail.Subject{Kind: trail.SubjectNode, Name: n}); !slices.Contains(around, node) {
+	around := vms
+	for _, s := range stays {
+		if node := (trail.Subject{Kind: trail.SubjectNode, Name: s.node}); node != q.of && !slices.Contains(around, node) {
 			around = append(around, node)
 		}
 	}
-	known := append(trail.EnvSubjects(nil), q.of)
-	around = slices.DeleteFunc(around, func(s trail.Subject) bool { return slices.Contains(known, s) })
+	var facts []trail.Fact
 	if err := q.read(ctx, &facts, around); err != nil {
 		return nil, err
 	}
-	return trail.DeriveAll(facts, q.thresholds, q.at), nil
+	of := map[trail.Subject][]trail.Fact{}
+	for _, f := range facts {
+		if f.Subject.Kind == trail.SubjectVMI {
+			of[f.Subject] = append(of[f.Subject], f)
+		}
+	}
+	others, err := q.derive(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(rows, others)
+	return trail.Surround(rows, slices.Concat(q.own, q.common, facts), q.thresholds, q.at), nil
+}
+
+// stay is a time in which what happened on a node matters.
+type stay struct {
+	node     string
+	from, to time.Time
+}
+
+// stays gives those that matter to the answer: the node that is asked about or on which the VM is, lately, and that which the VM was to
+// leave last, meanwhile.
+func (q *inquiry) stays(ctx context.Context, own trail.Derived) ([]stay, error) {
+	lately := stay{q.of.Name, q.at.Add(-lookBack), q.at}
+	if q.of.Kind == trail.SubjectNode {
+		err := q.stretch(ctx, &lately)
+		return []stay{lately}, err
+	}
+	var out []stay
+	if n := len(own.Placements); n > 0 {
+		lately.node = own.Placements[n-1].Node
+		out = append(out, lately)
+	}
+	if n := len(own.Evacuations); n > 0 {
+		e := own.Evacuations[n-1]
+		last := stay{e.Node, e.MarkedAt.Add(-time.Minute), e.EndedAt}
+		if last.to.IsZero() {
+			last.to = q.at
+		}
+		out = append(out, last)
+	}
+	for i := range out {
+		if err := q.stretch(ctx, &out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// stretch makes a stay as long as the evacuations from the node that fall into it: the loops that these make may have begun before, and
+// go on after.
+func (q *inquiry) stretch(ctx context.Context, s *stay) error {
+	return q.tx.QueryRow(ctx, stretchQuery, pgx.StrictNamedArgs{
+		"cluster": q.cluster, "node": s.node, "since": s.from, "until": s.to, "at": q.at,
+	}).Scan(&s.from, &s.to)
 }
 
 // read reads facts of subjects.
@@ -81,15 +142,16 @@ func (q *inquiry) read(ctx context.Context, into *[]trail.Fact, subjects []trail
 	return q.tx.SendBatch(ctx, &batch).Close()
 }
 
-// neighbours finds the VMs that have to do with nodes at the time.
-func (q *inquiry) neighbours(ctx context.Context, nodes []string) ([]trail.Subject, error) {
-	args := pgx.StrictNamedArgs{"cluster": q.cluster, "nodes": nodes, "at": q.at, "since": q.at.Add(-lookBack)}
-	var since time.Time
-	if err := q.tx.QueryRow(ctx, lookSinceQuery, args).Scan(&since); err != nil {
-		return nil, err
+// neighbours finds the VMs that matter.
+func (q *inquiry) neighbours(ctx context.Context, stays []stay) ([]trail.Subject, error) {
+	var nodes []string
+	var from, to []time.Time
+	for _, s := range stays {
+		nodes, from, to = append(nodes, s.node), append(from, s.from), append(to, s.to)
 	}
-	args["since"] = since
-	rows, err := q.tx.Query(ctx, neighboursQuery, args)
+	rows, err := q.tx.Query(ctx, neighboursQuery, planned, pgx.StrictNamedArgs{
+		"cluster": q.cluster, "nodes": nodes, "from": from, "to": to, "at": q.at, "everywhere": trail.LimitsTotal(q.common),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -8,10 +8,14 @@ import (
 )
 
 // readOnly begins a transaction for the questions of readers: all statements of it see one state of the database, and none takes
-// longer than 5 s in the server, whatever becomes of its caller. Both come in the round trip that begins it. (A timeout that a
-// connection is opened with would spare the two round trips of the transaction, but poolers refuse it; that of a context reaches the
-// server only while we live.)
-const readOnly = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = '5s'`
+// longer than 5 s in the server, whatever becomes of its caller. It comes in one round trip. (A timeout that a connection is opened
+// with would spare the two round trips of the transaction, but poolers refuse it; that of a context reaches the server only while we
+// live.) The statements read few rows, though Postgres may guess otherwise: compiling one, or starting processes for it, takes longer
+// than they do.
+const readOnly = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+SET LOCAL statement_timeout = '5s';
+SET LOCAL jit = off;
+SET LOCAL max_parallel_workers_per_gather = 0`
 
 // read runs the statements of one question. ErrNotFound stays as it is.
 func (s *Store) read(ctx context.Context, doing string, run func(pgx.Tx) error) error {

@@ -172,8 +172,9 @@ func (s *Store) State(ctx context.Context, cluster string, now time.Time) (trail
 		rows.Blocked = append(rows.Blocked, b)
 		return err
 	}))
-	if err := s.pool.SendBatch(ctx, &batch).Close(); err != nil {
-		return trail.State{}, explain("read the state of the cluster", err)
+	err := s.read(ctx, "read the state of the cluster", func(tx pgx.Tx) error { return tx.SendBatch(ctx, &batch).Close() })
+	if err != nil {
+		return trail.State{}, err
 	}
 	env := trail.NewEnv(rules)
 	env.Judge(thresholds)

@@ -101,13 +101,14 @@ WHERE cluster = @cluster`
 	return at.UTC(), explain("read when we were last alive", err)
 }
 
-// Clusters names the clusters that are recorded, sorted.
-func (s *Store) Clusters(ctx context.Context) ([]string, error) {
-	const query = `
+const clustersQuery = `
 SELECT cluster
 FROM evictrail.clusters
 ORDER BY cluster`
-	rows, err := s.pool.Query(ctx, query)
+
+// Clusters names the clusters that are recorded, sorted.
+func (s *Store) Clusters(ctx context.Context) ([]string, error) {
+	rows, err := s.pool.Query(ctx, clustersQuery)
 	if err != nil {
 		return nil, explain("list clusters", err)
 	}

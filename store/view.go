@@ -16,7 +16,7 @@ import (
 
 // listQuery builds the question from names of ours; what the caller asks for are parameters. One row more than asked for tells
 // whether there are older ones.
-func listQuery(v trail.View, selection string, q trail.Query) (string, pgx.StrictNamedArgs) {
+func listQuery(v trail.View, selection string, q trail.Query, in scope) (string, pgx.StrictNamedArgs) {
 	var where []string
 	args := pgx.StrictNamedArgs{}
 	only := func(condition, name string, value any) {
@@ -31,8 +31,13 @@ func listQuery(v trail.View, selection string, q trail.Query) (string, pgx.Stric
 	switch {
 	case q.Cluster != "":
 		only("cluster = @cluster", "cluster", q.Cluster)
-	case len(where) > 0: // indexes lead with the cluster
-		where = append(where, "cluster IN (SELECT cluster FROM evictrail_v1.clusters)")
+	case len(in.clusters) == 1:
+		only("cluster = @cluster", "cluster", in.clusters[0])
+	case in.clusters != nil:
+		only("cluster = ANY(@clusters)", "clusters", in.clusters)
+	}
+	if in.namespaces != nil {
+		only("namespace = ANY(@namespaces)", "namespaces", in.namespaces)
 	}
 	if !q.Since.IsZero() {
 		only(v.At+" >= @since", "since", q.Since)
@@ -53,16 +58,76 @@ func listQuery(v trail.View, selection string, q trail.Query) (string, pgx.Stric
 		only(fmt.Sprintf("(%s, %s, cluster) < (@at, @key, @of)", v.At, v.Key), "at", q.Before.At)
 		args["key"], args["of"] = q.Before.ID, q.Before.Cluster
 	}
-	text := "SELECT " + selection + "\nFROM evictrail_v1." + v.Name + " AS v\n"
+	text := "SELECT *\n  FROM evictrail_v1." + v.Name + "\n"
 	if len(where) > 0 {
-		text += "WHERE " + strings.Join(where, "\n  AND ") + "\n"
+		text += "  WHERE " + strings.Join(where, "\n    AND ") + "\n"
 	}
-	text += fmt.Sprintf("ORDER BY %s DESC, %s DESC, cluster DESC", v.At, v.Key)
+	order := fmt.Sprintf("ORDER BY %s DESC, %s DESC, cluster DESC", v.At, v.Key)
+	text += "  " + order
 	if q.Limit > 0 {
 		args["limit"] = q.Limit + 1
-		text += "\nLIMIT @limit"
+		text += "\n  LIMIT @limit"
 	}
-	return text, args
+	return "SELECT " + selection + "\nFROM (\n  " + text + "\n) AS v\n" + order, args
+}
+
+// scope is where a question looks that does not say so: indexes lead with the cluster, then the namespace, and Postgres is to look up
+// each of these instead of reading whole indexes.
+type scope struct {
+	clusters   []string // all of them; nil where there is no need
+	namespaces []string // in which the VM is known; nil where there is no need
+}
+
+const namespacesOfQuery = `
+SELECT split_part(substr(subject, 5), '/', 1)
+FROM evictrail.subjects
+WHERE subject LIKE 'vmi:%'
+  AND split_part(subject, '/', 2) = @vmi
+  AND (@cluster = '' OR cluster = @cluster)
+UNION
+SELECT namespace
+FROM evictrail.eviction_requests
+WHERE vmi = @vmi
+  AND (@cluster = '' OR cluster = @cluster)`
+
+// scopeOf finds where a question looks. A VM that is named without its namespace is looked for where one of that name is known, if only
+// from a request; in the views with the most rows alone.
+func scopeOf(ctx context.Context, tx pgx.Tx, v trail.View, q trail.Query) (in scope, err error) {
+	if q.Cluster == "" && (q.Namespace != "" || q.VMI != "" || q.Node != "") {
+		if in.clusters, err = texts(ctx, tx, clustersQuery, nil); err != nil {
+			return in, err
+		}
+	}
+	if q.VMI != "" && q.Namespace == "" && (v.Name == trail.ViewEvents.Name || v.Name == trail.ViewTimeline.Name) {
+		in.namespaces, err = texts(ctx, tx, namespacesOfQuery, pgx.StrictNamedArgs{"cluster": q.Cluster, "vmi": q.VMI})
+	}
+	return in, err
+}
+
+// texts reads rows of one text; never nil.
+func texts(ctx context.Context, tx pgx.Tx, query string, args pgx.StrictNamedArgs) ([]string, error) {
+	rows, err := tx.Query(ctx, query, args)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// list asks for the rows of a view.
+func (s *Store) list(ctx context.Context, v trail.View, selection string, q trail.Query, collect func(pgx.Rows) error, options ...any) error {
+	return s.read(ctx, "list "+v.Name, func(tx pgx.Tx) error {
+		in, err := scopeOf(ctx, tx, v, q)
+		if err != nil {
+			return err
+		}
+		text, args := listQuery(v, selection, q, in)
+		rows, err := tx.Query(ctx, text, append(options, planned, args)...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		return collect(rows)
+	})
 }
 
 // planned has each statement planned for the values that are asked for: they differ much in how many rows they leave.
@@ -80,13 +145,8 @@ func pageOf[Row any](rows []Row, limit int, key func(Row) (trail.Key, error)) (t
 // ListJSON gives the rows of a view that the query asks for, the newest first, each as a JSON object with the view's
 // columns.
 func (s *Store) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
-	text, args := listQuery(v, "to_jsonb(v)::text", q)
 	var out []json.RawMessage
-	err := s.read(ctx, "list "+v.Name, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, text, planned, args)
-		if err != nil {
-			return err
-		}
+	err := s.list(ctx, v, "to_jsonb(v)::text", q, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (json.RawMessage, error) {
 			var text string
 			err := row.Scan(&text)
@@ -109,14 +169,8 @@ func (s *Store) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trai
 
 // ListText is ListJSON for spreadsheets and terminals: every value as Postgres writes it.
 func (s *Store) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
-	text, args := listQuery(v, "*", q)
 	var t trail.Table
-	err := s.read(ctx, "list "+v.Name, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, text, planned, pgx.QueryResultFormats{pgx.TextFormatCode}, args)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
+	err := s.list(ctx, v, "*", q, func(rows pgx.Rows) error {
 		for _, f := range rows.FieldDescriptions() {
 			t.Columns = append(t.Columns, f.Name)
 		}
@@ -128,7 +182,7 @@ func (s *Store) ListText(ctx context.Context, v trail.View, q trail.Query) (trai
 			t.Rows = append(t.Rows, cells)
 		}
 		return rows.Err()
-	})
+	}, pgx.QueryResultFormats{pgx.TextFormatCode})
 	if err != nil {
 		return trail.Table{}, err
 	}

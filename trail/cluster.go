@@ -19,24 +19,30 @@ type Cluster struct {
 // DeriveAll derives facts in memory as they stand at a time: every VM, then the nodes and the cluster as a whole. It does
 // what a store does piece by piece.
 func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
-	of := map[Subject][]Fact{}
-	for _, f := range sortedByTime(facts) {
-		of[f.Subject] = append(of[f.Subject], f)
-	}
 	env := NewEnv(distinct(facts))
 	env.Judge(thresholds)
-	out := map[Subject]Derived{}
+	rows := map[Subject]Derived{}
 	var slots []Slot
-	for s, its := range of {
+	for s, its := range bySubject(facts) {
 		if s.Kind == SubjectVMI {
-			out[s] = Derive(s, its, env, now)
-			slots = append(slots, out[s].Slots()...)
+			rows[s] = Derive(s, its, env, now)
+			slots = append(slots, rows[s].Slots()...)
 		}
 	}
-	around := map[Subject]Rows{}
-	for s, d := range out {
+	for s, d := range rows {
 		d.ExplainQueue(slots, env)
-		out[s] = d
+		rows[s] = d
+	}
+	return Surround(rows, facts, thresholds, now)
+}
+
+// Surround derives what is around VMs, the nodes and the cluster as a whole, of the rows of VMs and of facts as they stand at a time.
+// The rows are those of the answer, too.
+func Surround(rows map[Subject]Derived, facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
+	of, env := bySubject(facts), NewEnv(distinct(facts))
+	env.Judge(thresholds)
+	around := map[Subject]Rows{}
+	for _, d := range rows {
 		for at, rows := range d.Around() {
 			all := around[at]
 			all.Add(rows)
@@ -49,10 +55,19 @@ func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 	}
 	for s, its := range of {
 		if s.Kind != SubjectVMI {
-			out[s] = Derive(s, its, env, now)
+			rows[s] = Derive(s, its, env, now)
 		}
 	}
-	return &Cluster{Rows: out, Now: now, env: env, facts: of}
+	return &Cluster{Rows: rows, Now: now, env: env, facts: of}
+}
+
+// bySubject gives the facts of each subject, in the order of their times.
+func bySubject(facts []Fact) map[Subject][]Fact {
+	of := map[Subject][]Fact{}
+	for _, f := range sortedByTime(facts) {
+		of[f.Subject] = append(of[f.Subject], f)
+	}
+	return of
 }
 
 // NewCluster puts together what is known of a part of a cluster at a moment: rows that were derived before, which may have been
@@ -63,11 +78,7 @@ func NewCluster(rows map[Subject]Derived, facts []Fact, now time.Time) *Cluster 
 			d.Migrations[i].restorePhases()
 		}
 	}
-	of := map[Subject][]Fact{}
-	for _, f := range sortedByTime(facts) {
-		of[f.Subject] = append(of[f.Subject], f)
-	}
-	return &Cluster{Rows: rows, Now: now, env: NewEnv(facts), facts: of}
+	return &Cluster{Rows: rows, Now: now, env: NewEnv(facts), facts: bySubject(facts)}
 }
 
 // VM gives what was derived of a VM.

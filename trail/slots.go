@@ -177,6 +177,12 @@ func (e *Evacuation) stretches(facts []Fact) []Stretch {
 	return out
 }
 
+// LimitsTotal tells whether the rules in force at some time bound how many VMs the descheduler may evict from all nodes together: then
+// the evacuations of the whole cluster matter to each VM.
+func LimitsTotal(rules []Fact) bool {
+	return slices.ContainsFunc(NewEnv(rules).slotLimits(limitTotal), func(l slotLimit) bool { return l.n > 0 })
+}
+
 // SlotLimit gives how many VMs the descheduler may evict from one node at a time, by the policy in force then; 0 where there is no
 // limit, or no policy is known.
 func (c *Cluster) SlotLimit(at time.Time) int {
