@@ -42,7 +42,7 @@ postgres: ## Make sure that a PostgreSQL server, 15 or newer, is installed; the 
 .PHONY: test
 test: postgres ## Run all tests (RACE=1: with the race detector, which needs a C compiler; PKG=./store: one package)
 	$(GO) test $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
-	$(if $(filter ./...,$(PKG)),hack/ensure-promtool.sh && cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...)
+	$(if $(filter ./...,$(PKG)),hack/ensure-promtool.sh && hack/ensure-chromium.sh && hack/ensure-axe.sh && cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...)
 
 .PHONY: bench
 bench: postgres ## Run the benchmarks (PKG=./store: of one package)

@@ -135,7 +135,8 @@ func (d draft) drainLane(drains []trail.Drain) lane {
 		moments := append(d.departures(x.Node, x.StartedAt, until), until)
 		for i, from := range slices.Concat([]time.Time{x.StartedAt}, moments[:len(moments)-1]) {
 			if from.Before(moments[i]) {
-				l.add(d.window, shapeBar, "drain", from, moments[i], fmt.Sprint(d.guests(x.Node, from)), title, href)
+				left := d.guests(x.Node, from)
+				l.add(d.window, shapeBar, "drain", from, moments[i], fmt.Sprint(left), fmt.Sprintf("%d left from %s on. %s", left, clock(from), title), href)
 			}
 		}
 	}

@@ -83,10 +83,8 @@
 
   const follow = (address) => {
     const told = document.getElementById("live");
-    let waiting = null;
-    const source = new EventSource(address);
-    source.addEventListener("open", () => { told.textContent = "Live: what is new shows by itself."; });
-    source.addEventListener("changed", () => {
+    let waiting = null, away = false, source = null;
+    const changed = () => {
       waiting ??= setTimeout(async () => {
         waiting = null;
         try {
@@ -95,13 +93,25 @@
           told.textContent = "There is news that could not be fetched: load the page again.";
         }
       }, 300);
-    });
-    source.addEventListener("error", () => { told.textContent = "Not live at the moment: trying again."; });
+    };
+    const connect = () => {
+      source = new EventSource(address);
+      source.addEventListener("open", () => {
+        told.textContent = "Live: what is new shows by itself.";
+        if (away) changed(); // what happened meanwhile is not told again
+        away = false;
+      });
+      source.addEventListener("changed", changed);
+      source.addEventListener("error", () => {
+        away = true;
+        told.textContent = "Not live at the moment: trying again.";
+        if (source.readyState === EventSource.CLOSED) setTimeout(connect, 5_000); // after an answer that is no stream it does not try by itself
+      });
+    };
+    connect();
     addEventListener("pagehide", () => source.close());
   };
 
-  document.documentElement.classList.add("js");
   dress(document);
-  document.querySelector(".clusters select")?.addEventListener("change", (event) => event.target.form.submit());
   if (document.body.dataset.live) follow(document.body.dataset.live);
 })();
