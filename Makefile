@@ -10,6 +10,8 @@ LINT_VERSION := v2.15.0
 TEST_TIMEOUT ?= 15m
 RACE         ?=
 PKG          ?= ./...
+LOAD_DIR     ?= $(BIN)/load
+LOAD_ARGS    ?=
 SIM_RUNS     ?= 1000
 SIM_SEED     ?= 0
 
@@ -47,6 +49,10 @@ test: postgres ## Run all tests (RACE=1: with the race detector, which needs a C
 .PHONY: bench
 bench: postgres ## Run the benchmarks (PKG=./store: of one package)
 	$(GO) test -run '^$$' -bench . -benchmem -timeout $(TEST_TIMEOUT) $(PKG)
+
+.PHONY: load
+load: postgres ## Fill a Postgres of our own with a million events, keep it in LOAD_DIR, and measure every kind of question (LOAD_ARGS='-run TestHTTP')
+	cd test && $(GO) test ./load -v -count=1 -timeout 2h -load.days 20 -load.dir $(LOAD_DIR) -load.for 2s $(LOAD_ARGS)
 
 .PHONY: sim
 sim: ## Compare the detector of retry loops with SIM_RUNS simulated histories, from the seed SIM_SEED on

@@ -139,6 +139,9 @@ CREATE INDEX timeline_by_node ON evictrail.timeline (cluster, node, at);
 COMMENT ON INDEX evictrail.timeline_by_node IS 'The story of one node: view timeline.';
 CREATE INDEX events_by_node ON evictrail.events (cluster, node, occurred_at) WHERE node IS NOT NULL;
 COMMENT ON INDEX evictrail.events_by_node IS 'The facts about one node: view events.';
+CREATE INDEX migrations_held_long ON evictrail.migrations (cluster, scheduling_at)
+    WHERE scheduling_at IS NOT NULL AND (finished_at IS NULL OR finished_at - scheduling_at > interval '1 hour');
+COMMENT ON INDEX evictrail.migrations_held_long IS 'Who held the slots while a migration waited, and took them long before.';
 CREATE INDEX eviction_requests_by_source ON evictrail.eviction_requests (cluster, source);
 COMMENT ON INDEX evictrail.eviction_requests_by_source IS 'Which sources of requests a cluster has.';
 
@@ -209,7 +212,7 @@ DROP VIEW evictrail_v1.clusters;
 DROP INDEX evictrail.events_by_change, evictrail.migrations_by_name, evictrail.migrations_by_uid, evictrail.placements_by_uid,
     evictrail.eviction_requests_by_vmi, evictrail.evacuations_by_vmi, evictrail.migrations_by_vmi, evictrail.placements_by_vmi,
     evictrail.placements_by_time, evictrail.cooldown_decisions_by_vmi, evictrail.timeline_by_node, evictrail.events_by_node,
-    evictrail.eviction_requests_by_source, evictrail.subjects_named;
+    evictrail.eviction_requests_by_source, evictrail.migrations_held_long, evictrail.subjects_named;
 CREATE OR REPLACE VIEW evictrail_v1.cooldowns_now AS
 SELECT
     cluster,

@@ -10,21 +10,19 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// Of the requests about migrations in a namespace only those can be about a VM that name one of its migrations, or that were made
-// when one was created whose name the API server had yet to generate.
+// Of the requests about migrations in a namespace only those can be about a VM that came while a migration of it was there, and that name
+// it or, as the API server had yet to generate its name, none.
 const requestsAboutMigrationsQuery = `
 SELECT ` + factColumns + `
-FROM evictrail.events
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
-  AND occurred_at <= @at
-  AND (
-    migration = ANY(@names)
-    OR migration IS NULL AND EXISTS (
-      SELECT FROM unnest(@times::timestamptz[]) AS t(created)
-      WHERE occurred_at BETWEEN created - interval '1 minute' AND created + interval '1 minute'
-    )
-  )`
+FROM unnest(@namespaces::text[], @names::text[], @from::timestamptz[], @to::timestamptz[]) AS w(of, name, since, until)
+CROSS JOIN LATERAL (
+  SELECT *
+  FROM evictrail.events AS e
+  WHERE e.cluster = @cluster
+    AND e.subject = w.of
+    AND e.occurred_at BETWEEN w.since AND least(w.until, @at)
+    AND (e.migration = w.name OR e.migration IS NULL AND e.occurred_at <= w.since + interval '2 minutes')
+) AS f`
 
 // derive derives VMs of their facts and of what surrounds them.
 func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact) (map[trail.Subject]trail.Derived, error) {
@@ -91,19 +89,16 @@ func (q *inquiry) env(ctx context.Context, own []trail.Fact) (*trail.Env, error)
 			around = append(around, s)
 		}
 	}
-	facts := slices.Concat(own, q.common)
+	facts := slices.Clone(q.common)
+	for _, f := range own {
+		if f.Object.Kind == trail.ObjectPod { // whose pods they are is all that VMs tell of each other
+			facts = append(facts, f)
+		}
+	}
 	var batch pgx.Batch
 	q.facts(&batch, &facts, around)
 	if len(namespaces) > 0 {
-		var migrations objectNames
-		for _, f := range own {
-			if f.Kind == trail.KindMigrationSeen {
-				migrations.add(f.Namespace, f.Migration, f.OccurredAt)
-			}
-		}
-		q.factsBy(&batch, &facts, requestsAboutMigrationsQuery, pgx.StrictNamedArgs{
-			"cluster": q.cluster, "subjects": names(namespaces), "at": q.at, "names": migrations.names, "times": migrations.times,
-		})
+		q.factsBy(&batch, &facts, requestsAboutMigrationsQuery, q.migrationsIn(namespaces, own))
 	}
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
@@ -111,4 +106,38 @@ func (q *inquiry) env(ctx context.Context, own []trail.Fact) (*trail.Env, error)
 	env := trail.NewEnv(facts)
 	env.Judge(q.thresholds)
 	return env, nil
+}
+
+// slackOfRequests is how long before a migration was created or deleted, and after, requests for that are looked for.
+const slackOfRequests = time.Minute
+
+// migrationsIn gives the times from the creation of the migrations of VMs in namespaces, by name, to their deletion if somebody may have
+// asked for that.
+func (q *inquiry) migrationsIn(namespaces []trail.Subject, own []trail.Fact) pgx.StrictNamedArgs {
+	type life struct{ from, to time.Time }
+	lives := map[[2]string]*life{}
+	for _, f := range own {
+		in := trail.Subject{Kind: trail.SubjectNamespace, Name: f.Namespace}
+		end, ended := f.Detail.(*trail.EndDetail)
+		if f.Kind != trail.KindMigrationSeen && (!ended || end.Final) || !slices.Contains(namespaces, in) {
+			continue
+		}
+		key := [2]string{clean(in.String()), clean(f.Migration)}
+		if lives[key] == nil {
+			lives[key] = &life{f.OccurredAt, f.OccurredAt}
+		}
+		if f.OccurredAt.Before(lives[key].from) {
+			lives[key].from = f.OccurredAt
+		}
+		if f.OccurredAt.After(lives[key].to) {
+			lives[key].to = f.OccurredAt
+		}
+	}
+	var of, name []string
+	var from, to []time.Time
+	for key, l := range lives {
+		of, name = append(of, key[0]), append(name, key[1])
+		from, to = append(from, l.from.Add(-slackOfRequests)), append(to, l.to.Add(slackOfRequests))
+	}
+	return pgx.StrictNamedArgs{"cluster": q.cluster, "at": q.at, "namespaces": of, "names": name, "from": from, "to": to}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,12 +27,11 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	behind := q.behind(&batch, append(nodes, trail.ClusterSubject))
 	args := pgx.StrictNamedArgs{"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "subjects": names(append(nodes, trail.ClusterSubject))}
 	batch.Queue(loopsOfVMQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
-	where := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": []string{}}
 	if p := rows[q.of].Placements; len(p) > 0 {
-		where["subjects"] = names([]trail.Subject{{Kind: trail.SubjectNode, Name: p[len(p)-1].Node}})
+		ask := q.asking(&batch, []trail.Subject{{Kind: trail.SubjectNode, Name: p[len(p)-1].Node}})
+		ask("drains", "started_at", "drain_id", collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
+		ask("drain_blockers", "waiting_since", "vmi_uid", collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
 	}
-	batch.Queue(fmt.Sprintf(rowsOfQuery, "drains", "started_at", "drain_id"), where).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
-	batch.Queue(fmt.Sprintf(rowsOfQuery, "drain_blockers", "waiting_since", "vmi_uid"), where).Query(collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
 	q.openEvacuations(&batch, rows, []string{q.of.String()})
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	if *behind > 0 {
 		return nil, nil
 	}
-	return trail.NewCluster(rows, append(q.own, q.common...), q.at), nil
+	return trail.NewCluster(rows, append(annotations(q.own), q.common...), q.at), nil
 }
 
 // node answers about a node as of now: its own rows are read, and those of the VMs that it holds or that had to do with it lately.
@@ -53,7 +53,7 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	rows := map[trail.Subject]trail.Derived{}
 	var batch pgx.Batch
 	behind := q.behind(&batch, []trail.Subject{q.of})
-	q.rowsOf(&batch, rows, []trail.Subject{q.of})
+	q.rowsOf(&batch, rows)
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	}
 	facts := q.common
 	batch = pgx.Batch{}
-	q.rowsOf(&batch, rows, vms)
+	q.rowsNear(&batch, rows, vms, lately.from)
 	q.openEvacuations(&batch, rows, names(append(vms, late...)))
 	q.factsBy(&batch, &facts, annotationsQuery, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "subjects": names(append(vms, late...)), "since": lately.from.Add(-time.Minute), "at": q.at,
@@ -93,7 +93,14 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 			return nil, err
 		}
 	}
-	return trail.NewCluster(rows, append(facts, q.own...), q.at), nil
+	return trail.NewCluster(rows, facts, q.at), nil
+}
+
+// annotations gives those among facts that tell of annotations.
+func annotations(facts []trail.Fact) []trail.Fact {
+	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool {
+		return f.Kind != trail.KindAnnotationSet && f.Kind != trail.KindAnnotationCleared
+	})
 }
 
 const (
@@ -103,6 +110,45 @@ FROM evictrail.%[1]s AS t
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)
 ORDER BY %[2]s, %[3]s`
+	requestsNearQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.eviction_requests AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND (repeat_of IS NULL OR salient AND requested_at >= @since)
+ORDER BY requested_at, request_id`
+	migrationsNearQuery = `
+SELECT t.subject, to_jsonb(t)
+FROM evictrail.migrations AS t
+JOIN (
+  SELECT subject, max(created_at) AS at
+  FROM evictrail.migrations
+  WHERE cluster = @cluster
+    AND subject = ANY(@subjects)
+  GROUP BY subject
+) AS last ON last.subject = t.subject
+WHERE t.cluster = @cluster
+  AND t.subject = ANY(@subjects)
+  AND (t.finished_at IS NULL OR t.finished_at >= @since OR t.created_at = last.at)
+ORDER BY t.created_at, t.migration_uid`
+	decisionsNearQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.cooldown_decisions AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND (
+    decided_at >= @since
+    OR decision_id IN (
+      SELECT DISTINCT ON (subject, layer) decision_id
+      FROM evictrail.cooldown_decisions
+      WHERE cluster = @cluster
+        AND subject = ANY(@subjects)
+        AND decided_at < @since
+        AND verdict <> 'blocked'
+      ORDER BY subject, layer, decided_at DESC, decision_id DESC
+    )
+  )
+ORDER BY decided_at, decision_id`
 	loopsOfVMQuery = `
 SELECT subject, to_jsonb(t)
 FROM evictrail.loops AS t
@@ -163,24 +209,35 @@ func (q *inquiry) openEvacuations(batch *pgx.Batch, rows map[trail.Subject]trail
 		Query(collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
 }
 
-// rowsOf queues the questions for what is stored of subjects; of VMs without their timelines.
-func (q *inquiry) rowsOf(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject) {
-	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(subjects)}
-	ask := func(table, at, key string, collect func(pgx.Rows) error) {
-		batch.Queue(fmt.Sprintf(rowsOfQuery, table, at, key), args).Query(collect)
-	}
+// rowsOf queues the questions for the rows of the node.
+func (q *inquiry) rowsOf(batch *pgx.Batch, rows map[trail.Subject]trail.Derived) {
+	ask := q.asking(batch, []trail.Subject{q.of})
 	ask("cooldown_decisions", "decided_at", "decision_id", collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
 	ask("loops", "opened_at", "loop_id", collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
-	if len(subjects) == 1 && subjects[0].Kind == trail.SubjectNode {
-		ask("drains", "started_at", "drain_id", collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
-		ask("drain_blockers", "waiting_since", "vmi_uid", collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
-		ask("timeline", "at", "event_id", collectOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
-		return
-	}
-	ask("eviction_requests", "requested_at", "request_id", collectOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
+	ask("drains", "started_at", "drain_id", collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
+	ask("drain_blockers", "waiting_since", "vmi_uid", collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
+	ask("timeline", "at", "event_id", collectOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+}
+
+// rowsNear queues the questions for the rows of VMs as far as they bear on their node since a time: without their timelines; what is
+// older only where it still tells how a VM stands: requests that repeat none, the last migration, the last decision of each layer.
+func (q *inquiry) rowsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, vms []trail.Subject, since time.Time) {
+	ask := q.asking(batch, vms)
+	ask("loops", "opened_at", "loop_id", collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	ask("evacuations", "marked_at", "evacuation_id", collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
-	ask("migrations", "created_at", "migration_uid", collectOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
 	ask("placements", "from_at", "placement_id", collectOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
+	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(vms), "since": since}
+	batch.Queue(decisionsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
+	batch.Queue(requestsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
+	batch.Queue(migrationsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
+}
+
+// asking gives what queues the question for the rows of subjects in a table, in the order of a time and of their keys.
+func (q *inquiry) asking(batch *pgx.Batch, subjects []trail.Subject) func(table, at, key string, collect func(pgx.Rows) error) {
+	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(subjects)}
+	return func(table, at, key string, collect func(pgx.Rows) error) {
+		batch.Queue(fmt.Sprintf(rowsOfQuery, table, at, key), args).Query(collect)
+	}
 }
 
 // collectOf reads rows of a subject and a JSON object each into what is derived of the subjects, after what is there.

@@ -79,9 +79,13 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 		return nil, err
 	}
 	of := map[trail.Subject][]trail.Fact{}
-	for _, f := range facts {
-		if f.Subject.Kind == trail.SubjectVMI {
+	beside := slices.Clone(q.common)
+	for _, f := range slices.Concat(q.own, facts) {
+		if f.Subject.Kind == trail.SubjectVMI && f.Subject != q.of {
 			of[f.Subject] = append(of[f.Subject], f)
+		}
+		if f.Subject.Kind != trail.SubjectVMI || f.Object.Kind == trail.ObjectPod { // of VMs what is around them needs their pods
+			beside = append(beside, f)
 		}
 	}
 	others, err := q.derive(ctx, of)
@@ -89,7 +93,7 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 		return nil, err
 	}
 	maps.Copy(rows, others)
-	return trail.Surround(rows, slices.Concat(q.own, q.common, facts), q.thresholds, q.at), nil
+	return trail.Surround(rows, beside, q.thresholds, q.at), nil
 }
 
 // stay is a time in which what happened on a node matters.

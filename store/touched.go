@@ -156,16 +156,26 @@ func (d *derivation) waiting(ctx context.Context, slots []slotTimes, but []trail
 	return collectVMs(rows)
 }
 
+// A slot is looked for among those that were taken within a time or up to an hour before, and among those that were held for longer
+// than that, which are few.
 const slotsQuery = `
-SELECT migration_uid, coalesce(source_node, ''), scheduling_at, finished_at
-FROM evictrail.migrations
-WHERE cluster = @cluster
-  AND scheduling_at IS NOT NULL
-  AND NOT subject = ANY(@but)
-  AND EXISTS (
-    SELECT FROM unnest(@from::timestamptz[], @to::timestamptz[]) AS w(since, until)
-    WHERE scheduling_at <= w.until AND (finished_at IS NULL OR finished_at >= w.since)
-  )`
+SELECT DISTINCT m.migration_uid, m.source_node, m.scheduling_at, m.finished_at
+FROM unnest(@from::timestamptz[], @to::timestamptz[]) AS w(since, until)
+CROSS JOIN LATERAL (
+  SELECT subject, migration_uid, coalesce(source_node, '') AS source_node, scheduling_at, finished_at
+  FROM evictrail.migrations
+  WHERE cluster = @cluster
+    AND scheduling_at BETWEEN w.since - interval '1 hour' AND w.until
+    AND (finished_at IS NULL OR finished_at >= w.since)
+  UNION ALL
+  SELECT subject, migration_uid, coalesce(source_node, ''), scheduling_at, finished_at
+  FROM evictrail.migrations
+  WHERE cluster = @cluster
+    AND scheduling_at < w.since - interval '1 hour'
+    AND (finished_at IS NULL OR finished_at - scheduling_at > interval '1 hour')
+    AND (finished_at IS NULL OR finished_at >= w.since)
+) AS m
+WHERE NOT m.subject = ANY(@but)`
 
 // explainQueue says of the migrations that waited for nothing of their own who held the slots meanwhile: those that are
 // derived with them, and the others.

@@ -1,0 +1,91 @@
+package load_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/sim"
+)
+
+// The clusters of the database: a large one, and one beside it that questions without a cluster meet as well.
+const (
+	large = "large"
+	small = "small"
+)
+
+// fill makes the database what so many days of the large cluster and some hours of the small one leave: the facts by the bulk way,
+// then everything that is derived of them. Without days the large cluster is one like the small. What is there already stays.
+func fill(tb testing.TB, s *store.Store, days int) {
+	tb.Helper()
+	_, err := s.Up(tb.Context())
+	require.NoError(tb, err)
+	seen, err := s.LastAlive(tb.Context(), large)
+	require.NoError(tb, err)
+	if !seen.IsZero() { // it may have been interrupted while it was derived
+		finish(tb, s, large)
+		return
+	}
+	began := time.Now()
+	for cluster, play := range map[string]func(see func([]trail.Observation)){
+		small: func(see func([]trail.Observation)) { see(sim.New(2).Observations) },
+		large: func(see func([]trail.Observation)) {
+			if days == 0 {
+				see(sim.New(4).Observations)
+			} else {
+				sim.Long(1, days, see)
+			}
+		},
+	} {
+		i := importer{tb, s, cluster, trail.NewTracker(cluster), time.Time{}}
+		play(i.see)
+		require.NoError(tb, s.Alive(tb.Context(), cluster, i.last))
+		_, err := s.Rederive(tb.Context(), cluster)
+		require.NoError(tb, err)
+		finish(tb, s, cluster)
+	}
+	tb.Logf("filled in %s", time.Since(began).Round(time.Second))
+}
+
+// importer turns observations of one cluster into facts and stores them.
+type importer struct {
+	tb      testing.TB
+	store   *store.Store
+	cluster string
+	tracker *trail.Tracker
+	last    time.Time // of the sights so far
+}
+
+// atOnce is how many facts go into one transaction.
+const atOnce = 5000
+
+// see stores what observations tell.
+func (i *importer) see(all []trail.Observation) {
+	i.tb.Helper()
+	var facts []trail.Fact
+	for n, o := range all {
+		facts = append(facts, i.tracker.Observe(o)...)
+		if len(facts) > 0 {
+			i.last = facts[len(facts)-1].ObservedAt
+		}
+		if len(facts) >= atOnce || n == len(all)-1 {
+			_, err := i.store.Import(i.tb.Context(), i.cluster, facts)
+			require.NoError(i.tb, err)
+			facts = facts[:0]
+		}
+	}
+}
+
+// finish derives what is still to be derived of a cluster, and what time has changed.
+func finish(tb testing.TB, s *store.Store, cluster string) {
+	tb.Helper()
+	_, err := s.DeriveStale(tb.Context(), cluster, nil)
+	require.NoError(tb, err)
+	seen, err := s.LastAlive(tb.Context(), cluster)
+	require.NoError(tb, err)
+	_, _, err = s.DeriveDue(tb.Context(), cluster, seen)
+	require.NoError(tb, err)
+}

@@ -1,0 +1,120 @@
+package load_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	vegeta "github.com/tsenart/vegeta/v12/lib"
+
+	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// handler is what `evictrail run` serves of a database.
+func handler(tb testing.TB, s *store.Store) http.Handler {
+	return api.Server{Reader: s, Failed: func(err error) { tb.Error(err) }}.Handler()
+}
+
+// TestHTTP has a load tool ask every route at a steady rate for a while, one route after the other, each time about something else,
+// and prints how long the answers took and how the slowest statements were planned. No answer may be an error.
+func TestHTTP(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
+	s := open(t)
+	server := httptest.NewServer(handler(t, s))
+	defer server.Close()
+	of, before := take(t, s), logSize(t)
+	w := tabwriter.NewWriter(t.Output(), 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = io.WriteString(w, "route\trequests\tp50\tp95\tp99\tmost\terrors\t\n")
+	for _, r := range routes(of) {
+		var targets []vegeta.Target
+		for range 500 {
+			targets = append(targets, vegeta.Target{Method: http.MethodGet, URL: server.URL + r.about(), Header: http.Header{"Accept": {r.accept}}})
+		}
+		var m vegeta.Metrics
+		for result := range vegeta.NewAttacker().Attack(vegeta.NewStaticTargeter(targets...), vegeta.Rate{Freq: *rate, Per: time.Second}, *lasts, r.template) {
+			m.Add(result)
+		}
+		m.Close()
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t\n", r.template, m.Requests, ms(m.Latencies.P50), ms(m.Latencies.P95), ms(m.Latencies.P99), ms(m.Latencies.Max),
+			int(m.Requests)-m.StatusCodes["200"])
+		require.Empty(t, m.Errors, r.template)
+		require.InDelta(t, 1, m.Success, 0, r.template)
+	}
+	_ = w.Flush()
+	writePlans(t, t.Output(), before)
+}
+
+// target is a route, or a way to ask it, as a template of URLs.
+type target struct {
+	template string
+	accept   string
+	of       sample
+}
+
+// about fills in the template.
+func (r target) about() string {
+	vm := one(r.of, r.of.vms)
+	namespace, name := vm.VM()
+	m := one(r.of, r.of.migrations)
+	fill := []string{
+		"{cluster}", large, "{namespace}", one(r.of, r.of.namespaces), "{vm}", vm.Name, "{vm namespace}", namespace, "{vm name}", name,
+		"{node}", one(r.of, r.of.nodes).Name, "{migration}", m.Name, "{uid}", m.UID,
+		"{a day before}", stamp(r.of.seen.Add(-24 * time.Hour)), "{a week before}", stamp(r.of.seen.Add(-7 * 24 * time.Hour)), "{an hour before}", stamp(r.of.seen.Add(-time.Hour)),
+		"{lately}", stamp(time.Now().Add(-time.Minute)),
+	}
+	for i, of := range []string{"{second page}", "{tenth page}"} {
+		if keys := r.of.pages[strings.TrimPrefix(strings.Split(r.template, "?")[0], "/api/v1/")]; len(keys) > 8*i {
+			text, _ := keys[8*i].MarshalText()
+			fill = append(fill, of, string(text))
+		}
+	}
+	return strings.NewReplacer(fill...).Replace(r.template)
+}
+
+func stamp(t time.Time) string { return url.QueryEscape(t.Format(time.RFC3339)) }
+
+// routes gives the routes, each with what is typically asked of it.
+func routes(of sample) []target {
+	const asJSON, asCSV, asPage = "application/json", "text/csv", "text/html"
+	var all []target
+	for _, v := range trail.Views() {
+		route := "/api/v1/" + v.Noun
+		ways := []string{"", "?cluster={cluster}&since={a day before}&until={an hour before}"}
+		if v.Changed != "" {
+			ways = append(ways, "?changes-since={lately}")
+		}
+		if v.End != "" {
+			ways = append(ways, "?open=true")
+		}
+		if v.HasVM() {
+			ways = append(ways, "?vm={vm}", "?cluster={cluster}&vm={vm}", "?namespace={namespace}")
+		}
+		if v.HasNode() {
+			ways = append(ways, "?node={node}", "?cluster={cluster}&node={node}")
+		}
+		for i, of := range [][]trail.Key{of.pages[v.Noun], of.pages[v.Noun][min(8, len(of.pages[v.Noun])):]} {
+			if len(of) > 0 {
+				ways = append(ways, "?cluster={cluster}&page="+[]string{"{second page}", "{tenth page}"}[i])
+			}
+		}
+		for _, way := range ways {
+			all = append(all, target{route + way, asJSON, of})
+		}
+		all = append(all, target{route + "?limit=1000&format=csv", asCSV, of})
+	}
+	for _, template := range []string{
+		"/api/v1/vms/{vm}/why?cluster={cluster}", "/api/v1/vms/{vm}/why-not?cluster={cluster}", "/api/v1/nodes/{node}/why-not?cluster={cluster}",
+		"/api/v1/names?kind=vm&prefix={vm namespace}/", "/api/v1/names?kind=namespace", "/api/v1/names?kind=node&prefix=worker-1", "/api/v1/openapi.yaml",
+	} {
+		all = append(all, target{template, asJSON, of})
+	}
+	return append(all, target{"/docs", asPage, of})
+}
