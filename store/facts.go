@@ -279,11 +279,6 @@ type queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// factsOf reads all facts of some subjects, in no order.
-func factsOf(ctx context.Context, q queryer, cluster string, subjects []trail.Subject) ([]trail.Fact, error) {
-	return factsBy(ctx, q, cluster, factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(subjects)})
-}
-
 // factsBy reads the facts of one cluster that a query selects, in no order.
 func factsBy(ctx context.Context, q queryer, cluster, query string, args pgx.StrictNamedArgs) ([]trail.Fact, error) {
 	rows, err := q.Query(ctx, query, args)

@@ -33,6 +33,12 @@ WHERE table_schema = 'evictrail'
 	}
 }
 
+// changed is a row and when it came or changed.
+type changed struct {
+	Row string
+	At  time.Time
+}
+
 // changes gives when each row of the views that tell it came or changed, by view and what it says.
 func changes(t *testing.T, s *store.Store) map[string]time.Time {
 	t.Helper()
@@ -43,10 +49,11 @@ func changes(t *testing.T, s *store.Store) map[string]time.Time {
 		}
 		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - $1 - 'stored_at')::text, %s FROM evictrail_v1.%s v", v.Changed, v.Name), v.Changed)
 		require.NoError(t, err)
-		var row string
-		var at time.Time
-		_, err = pgx.ForEachRow(rows, []any{&row, &at}, func() error { out[v.Name+" "+row] = at; return nil })
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[changed])
 		require.NoError(t, err)
+		for _, c := range all {
+			out[v.Name+" "+c.Row] = c.At
+		}
 	}
 	return out
 }

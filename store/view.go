@@ -125,8 +125,10 @@ func (s *Store) list(ctx context.Context, v trail.View, selection string, q trai
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		return collect(rows)
+		if err := collect(rows); err != nil {
+			return err
+		}
+		return rows.Err()
 	})
 }
 
@@ -181,7 +183,7 @@ func (s *Store) ListText(ctx context.Context, v trail.View, q trail.Query) (trai
 			}
 			t.Rows = append(t.Rows, cells)
 		}
-		return rows.Err()
+		return nil
 	}, pgx.QueryResultFormats{pgx.TextFormatCode})
 	if err != nil {
 		return trail.Table{}, err

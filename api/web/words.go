@@ -15,6 +15,7 @@ var words = template.FuncMap{
 	"clock":    clock,
 	"rfc":      func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"input":    func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") },
+	"s":        plural,
 	"span":     span,
 	"since":    func(at, now time.Time) string { return span(now.Sub(at)) },
 	"vmHref":   vmHref,
@@ -42,6 +43,14 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
 	}
 	return fmt.Sprintf("%d s", d/time.Second)
+}
+
+// plural gives what makes a noun say that there are so many.
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
 }
 
 // block is a part of an advice: prose, or lines that can be pasted.

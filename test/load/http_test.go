@@ -21,6 +21,7 @@ import (
 
 // handler is what `evictrail run` serves of a database.
 func handler(tb testing.TB, s *store.Store) http.Handler {
+	tb.Helper()
 	return api.Server{Reader: s, Failed: func(err error) { tb.Error(err) }}.Handler()
 }
 

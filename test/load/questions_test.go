@@ -126,7 +126,7 @@ func lists(v trail.View, of sample) []list {
 		all = append(all, list{"open", func() trail.Query { return trail.Query{Open: true} }}, list{"open of a cluster", func() trail.Query { return trail.Query{Cluster: large, Open: true} }})
 	}
 	if v.HasVM() {
-		for name, cluster := range map[string]string{"": "", " and cluster": large} {
+		for cluster, name := range map[string]string{"": "", large: " and cluster"} {
 			all = append(all,
 				list{"by VM" + name, func() trail.Query {
 					namespace, vmi := one(of, of.vms).VM()
@@ -138,7 +138,7 @@ func lists(v trail.View, of sample) []list {
 		}
 	}
 	if v.HasNode() {
-		for name, cluster := range map[string]string{"": "", " and cluster": large} {
+		for cluster, name := range map[string]string{"": "", large: " and cluster"} {
 			all = append(all,
 				list{"by node" + name, func() trail.Query { return trail.Query{Cluster: cluster, Node: one(of, of.nodes).Name} }},
 				list{"by node, of a day" + name, func() trail.Query {
