@@ -55,6 +55,12 @@ func TestDocsShowEverything(t *testing.T) {
 		require.Positive(t, strings.Count(page, say), say)
 	}
 	require.NotContains(t, page, "<script")
+	require.NotContains(t, page, "data-theme")
+	dark := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/docs", nil)
+	dark.Header.Set("Cookie", "evictrail-theme=dark")
+	w = httptest.NewRecorder()
+	everything().Handler().ServeHTTP(w, dark)
+	require.Contains(t, w.Body.String(), `<html data-theme="dark" lang="en">`)
 	require.NotContains(t, page, "ZgotmplZ")
 }
 

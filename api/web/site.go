@@ -80,7 +80,7 @@ type frame struct {
 // page makes a handler of what shows a page. Answers are whole or an error page, never half of one.
 func (s *Site) page(show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{Request: r, site: s, w: w, frame: frame{Theme: themeOf(r), Here: r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
+		v := &visit{Request: r, site: s, w: w, frame: frame{Theme: Theme(r), Here: r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
 		w.Header().Set("Content-Security-Policy", policy)
 		w.Header().Set("Referrer-Policy", "same-origin")
 		w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -9,8 +9,8 @@ import (
 // themeCookie keeps the choice of a browser.
 const themeCookie = "evictrail-theme"
 
-// themeOf gives the theme that a browser has chosen; empty: none.
-func themeOf(r *http.Request) string {
+// Theme gives the theme that a visitor has chosen, dark or light; empty: none.
+func Theme(r *http.Request) string {
 	c, err := r.Cookie(themeCookie)
 	if err != nil || c.Value != "dark" && c.Value != "light" {
 		return ""

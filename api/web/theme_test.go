@@ -36,7 +36,7 @@ func TestThemeIsKeptAndLeadsBack(t *testing.T) {
 			for _, cookie := range answer.Cookies() {
 				again.AddCookie(cookie)
 			}
-			require.Equal(t, c.kept, themeOf(again))
+			require.Equal(t, c.kept, Theme(again))
 		})
 	}
 }
