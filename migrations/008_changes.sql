@@ -135,6 +135,9 @@ CREATE INDEX placements_by_time ON evictrail.placements (from_at);
 COMMENT ON INDEX evictrail.placements_by_time IS 'Newest placements: view placements.';
 CREATE INDEX cooldown_decisions_by_vmi ON evictrail.cooldown_decisions (cluster, namespace, vmi);
 COMMENT ON INDEX evictrail.cooldown_decisions_by_vmi IS 'The decisions about one VM, or in one namespace: view cooldown_decisions.';
+DROP INDEX evictrail.cooldown_decisions_by_node;
+CREATE INDEX cooldown_decisions_by_node ON evictrail.cooldown_decisions (cluster, node, decided_at);
+COMMENT ON INDEX evictrail.cooldown_decisions_by_node IS 'Derive a node: which VMs a counter of the descheduler can be about. The decisions about the guests of one node: views cooldown_decisions and events.';
 CREATE INDEX timeline_by_node ON evictrail.timeline (cluster, node, at);
 COMMENT ON INDEX evictrail.timeline_by_node IS 'The story of one node: view timeline.';
 CREATE INDEX events_by_node ON evictrail.events (cluster, node, occurred_at) WHERE node IS NOT NULL;
@@ -212,7 +215,9 @@ DROP VIEW evictrail_v1.clusters;
 DROP INDEX evictrail.events_by_change, evictrail.migrations_by_name, evictrail.migrations_by_uid, evictrail.placements_by_uid,
     evictrail.eviction_requests_by_vmi, evictrail.evacuations_by_vmi, evictrail.migrations_by_vmi, evictrail.placements_by_vmi,
     evictrail.placements_by_time, evictrail.cooldown_decisions_by_vmi, evictrail.timeline_by_node, evictrail.events_by_node,
-    evictrail.eviction_requests_by_source, evictrail.migrations_held_long, evictrail.subjects_named;
+    evictrail.eviction_requests_by_source, evictrail.migrations_held_long, evictrail.subjects_named, evictrail.cooldown_decisions_by_node;
+CREATE INDEX cooldown_decisions_by_node ON evictrail.cooldown_decisions (cluster, node);
+COMMENT ON INDEX evictrail.cooldown_decisions_by_node IS 'Derive a node: which VMs a counter of the descheduler can be about.';
 CREATE OR REPLACE VIEW evictrail_v1.cooldowns_now AS
 SELECT
     cluster,
