@@ -63,3 +63,46 @@ func TestFind(t *testing.T) {
 	require.LessOrEqual(t, len(many), trail.MostFound)
 	require.Len(t, many, 48, "the migrations of two clusters, and no more: VMs and nodes have no such letter")
 }
+
+// TestListsWithoutCluster: a question that names no cluster gives what the questions about each cluster give together.
+func TestListsWithoutCluster(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	clusters := []string{"c1", "c2", "c3"}
+	for i, cluster := range clusters {
+		_, err := s.Append(t.Context(), cluster, incident(cluster, 1+2*i))
+		require.NoError(t, err)
+	}
+	for _, v := range trail.Views() {
+		for _, q := range []trail.Query{
+			{Namespace: "shop"}, {Namespace: "none"}, {Namespace: "shop", VMI: "db-1"}, {VMI: "db-1"}, {VMI: "db-9"}, {Node: "n1"}, {Node: "n9"},
+			{Node: "n1", Namespace: "shop", Limit: 7},
+		} {
+			var want []string
+			for _, of := range clusters {
+				q.Cluster = of
+				page, err := s.ListJSON(t.Context(), v, q)
+				require.NoError(t, err)
+				for _, row := range page.Rows {
+					want = append(want, string(row))
+				}
+			}
+			q.Cluster = ""
+			page, err := s.ListJSON(t.Context(), v, q)
+			require.NoError(t, err)
+			if q.Limit > 0 {
+				require.Len(t, page.Rows, min(len(want), q.Limit), "%s %+v", v.Noun, q)
+				continue
+			}
+			var got []string
+			for _, row := range page.Rows {
+				got = append(got, string(row))
+			}
+			require.ElementsMatch(t, want, got, "%s %+v", v.Noun, q)
+			table, err := s.ListText(t.Context(), v, q)
+			require.NoError(t, err)
+			require.Len(t, table.Rows, len(want))
+			require.NotEmpty(t, table.Columns)
+		}
+	}
+}

@@ -19,7 +19,8 @@ LIMIT @limit`
 const subjectNamesQuery = `
 SELECT DISTINCT substr(subject, length(@kind::text) + 1) COLLATE "C" AS name
 FROM evictrail.subjects
-WHERE starts_with(subject, @kind || @prefix)
+WHERE (subject LIKE 'vmi:%' OR subject LIKE 'node:%')
+  AND starts_with(subject, @kind || @prefix)
   AND (@cluster = '' OR cluster = @cluster)
 ORDER BY name
 LIMIT @limit`
@@ -27,7 +28,8 @@ LIMIT @limit`
 const namespaceNamesQuery = `
 SELECT DISTINCT split_part(substr(subject, length(@kind::text) + 1), '/', 1) COLLATE "C" AS name
 FROM evictrail.subjects
-WHERE starts_with(subject, @kind || @prefix)
+WHERE (subject LIKE 'vmi:%' OR subject LIKE 'node:%')
+  AND starts_with(subject, @kind || @prefix)
   AND (@cluster = '' OR cluster = @cluster)
 ORDER BY name
 LIMIT @limit`

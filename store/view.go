@@ -31,10 +31,10 @@ func listQuery(v trail.View, selection string, q trail.Query, in scope) (string,
 	switch {
 	case q.Cluster != "":
 		only("cluster = @cluster", "cluster", q.Cluster)
-	case len(in.clusters) == 1:
-		only("cluster = @cluster", "cluster", in.clusters[0])
-	case in.clusters != nil:
-		only("cluster = ANY(@clusters)", "clusters", in.clusters)
+	case len(in.clusters) > 0:
+		where = append(where, "cluster = @%s")
+	case in.clusters != nil: // it is known nowhere
+		where = append(where, "false")
 	}
 	if in.namespaces != nil {
 		only("namespace = ANY(@namespaces)", "namespaces", in.namespaces)
@@ -58,25 +58,56 @@ func listQuery(v trail.View, selection string, q trail.Query, in scope) (string,
 		only(fmt.Sprintf("(%s, %s, cluster) < (@at, @key, @of)", v.At, v.Key), "at", q.Before.At)
 		args["key"], args["of"] = q.Before.ID, q.Before.Cluster
 	}
-	text := "SELECT *\n  FROM evictrail_v1." + v.Name + "\n"
+	from := "SELECT *\n  FROM evictrail_v1." + v.Name + "\n"
 	if len(where) > 0 {
-		text += "  WHERE " + strings.Join(where, "\n    AND ") + "\n"
+		from += "  WHERE " + strings.Join(where, "\n    AND ") + "\n"
 	}
 	order := fmt.Sprintf("ORDER BY %s DESC, %s DESC, cluster DESC", v.At, v.Key)
-	text += "  " + order
+	limit := ""
 	if q.Limit > 0 {
 		args["limit"] = q.Limit + 1
-		text += "\n  LIMIT @limit"
+		limit = "\nLIMIT @limit"
 	}
-	return "SELECT " + selection + "\nFROM (\n  " + text + "\n) AS v\n" + order, args
+	from += "  " + order + limit
+	if len(in.clusters) > 0 {
+		from = eachCluster(from, in.clusters, args)
+	}
+	return "SELECT " + selection + "\nFROM (\n  " + from + "\n) AS v\n" + order + limit, args
 }
 
-// scope is where a question looks that does not say so: indexes lead with the cluster, then the namespace, and Postgres is to look up
-// each of these instead of reading whole indexes.
+// eachCluster asks the same of each cluster.
+func eachCluster(text string, clusters []string, args pgx.StrictNamedArgs) string {
+	parts := make([]string, len(clusters))
+	for i, cluster := range clusters {
+		name := fmt.Sprintf("cluster_%d", i)
+		parts[i], args[name] = "("+strings.Replace(text, "cluster = @%s", "cluster = @"+name, 1)+")", cluster
+	}
+	return strings.Join(parts, "\n  UNION ALL\n  ")
+}
+
+// scope is where a question looks that does not say so: indexes lead with the cluster, then the namespace, and Postgres is to look into
+// each of these, in the order of time, instead of reading whole indexes.
 type scope struct {
-	clusters   []string // all of them; nil where there is no need
+	clusters   []string // that know the namespace and the node; nil where there is no need
 	namespaces []string // in which the VM is known; nil where there is no need
 }
+
+const clustersWithQuery = `
+SELECT cluster
+FROM evictrail.clusters AS c
+WHERE (@node = '' OR EXISTS (SELECT FROM evictrail.subjects AS s WHERE s.cluster = c.cluster AND s.subject = 'node:' || @node))
+  AND (
+    @namespace = ''
+    OR EXISTS (
+      SELECT FROM evictrail.subjects AS s
+      WHERE s.cluster = c.cluster
+        AND (s.subject LIKE 'vmi:%' OR s.subject LIKE 'node:%')
+        AND starts_with(s.subject, 'vmi:' || @namespace || '/')
+    )
+    OR EXISTS (SELECT FROM evictrail.subjects AS s WHERE s.cluster = c.cluster AND s.subject = 'namespace:' || @namespace)
+    OR EXISTS (SELECT FROM evictrail.eviction_requests AS r WHERE r.cluster = c.cluster AND r.namespace = @namespace)
+  )
+ORDER BY cluster`
 
 const namespacesOfQuery = `
 SELECT split_part(substr(subject, 5), '/', 1)
@@ -90,12 +121,19 @@ FROM evictrail.eviction_requests
 WHERE vmi = @vmi
   AND (@cluster = '' OR cluster = @cluster)`
 
+// mostClusters bounds how many clusters are looked into one by one.
+const mostClusters = 50
+
 // scopeOf finds where a question looks. A VM that is named without its namespace is looked for where one of that name is known, if only
 // from a request; in the views with the most rows alone.
 func scopeOf(ctx context.Context, tx pgx.Tx, v trail.View, q trail.Query) (in scope, err error) {
 	if q.Cluster == "" && (q.Namespace != "" || q.VMI != "" || q.Node != "") {
-		if in.clusters, err = texts(ctx, tx, clustersQuery, nil); err != nil {
+		in.clusters, err = texts(ctx, tx, clustersWithQuery, pgx.StrictNamedArgs{"namespace": q.Namespace, "node": q.Node})
+		if err != nil {
 			return in, err
+		}
+		if len(in.clusters) > mostClusters {
+			in.clusters = nil
 		}
 	}
 	if q.VMI != "" && q.Namespace == "" && (v.Name == trail.ViewEvents.Name || v.Name == trail.ViewTimeline.Name) {
