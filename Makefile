@@ -44,7 +44,7 @@ postgres: ## Make sure that a PostgreSQL server, 15 or newer, is installed; the 
 .PHONY: test
 test: postgres ## Run all tests (RACE=1: with the race detector, which needs a C compiler; PKG=./store: one package)
 	$(GO) test $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
-	$(if $(filter ./...,$(PKG)),hack/ensure-promtool.sh && cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...)
+	$(if $(filter ./...,$(PKG)),hack/ensure-promtool.sh && hack/ensure-chromium.sh && hack/ensure-axe.sh && cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...)
 
 .PHONY: bench
 bench: postgres ## Run the benchmarks (PKG=./store: of one package)
@@ -75,7 +75,7 @@ lint-install:
 	  GOBIN=$(BIN) GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION); }
 
 .PHONY: generate
-generate: ## Write the generated files
+generate: postgres ## Write the generated files (some are made of a database with the current schema)
 	$(GO) generate ./...
 
 .PHONY: verify

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/evictrail/evictrail/api/web"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -25,6 +26,9 @@ func newDocs() http.Handler {
 		body, err := page()
 		if err != nil {
 			panic("write docs: " + err.Error()) // of files of ours: a test writes it
+		}
+		if theme := web.Theme(r); theme != "" { // chosen on another page
+			body = bytes.Replace(body, []byte("<html "), []byte(`<html data-theme="`+theme+`" `), 1)
 		}
 		w.Header().Set("Cache-Control", "no-cache")
 		w.Header().Set("Content-Security-Policy", docsPolicy)

@@ -132,13 +132,13 @@ func (r route) operation() operation {
 
 // everything is a server with all parts, of which only the routes are asked for.
 func everything() Server {
-	return Server{Health: &Health{}, Audit: &Audit{}, Admission: &Admission{}, Reader: struct{ Reader }{}}
+	return Server{Health: &Health{}, Audit: &Audit{}, Admission: &Admission{}, Reader: struct{ Reader }{}, Stream: &Stream{}}
 }
 
 // newDocument describes every route, with the columns of the views as they are.
 func newDocument(columns []trail.Column) document {
 	d := document{OpenAPI: "3.1.0", Info: about, Tags: tags, Components: components{headers(), schemas(columns)}}
-	for _, r := range everything().routes() {
+	for _, r := range everything().routes(newCrowd()) {
 		d.Paths = append(d.Paths, field{r.path, fields{{strings.ToLower(r.method), r.operation()}}})
 	}
 	return d
@@ -167,7 +167,7 @@ func documentRoutes() []route {
 	return []route{
 		{
 			method: http.MethodGet, path: "/api/v1/openapi.yaml", tag: tagDocument, id: "getOpenAPI", short: "Get this document",
-			answers: []answer{{status: http.StatusOK, about: "The document.", content: []mediaTypeEntry{{yamlType, text(), nil}}}},
+			answers: []answer{{status: http.StatusOK, about: "The document.", content: []mediaTypeEntry{{yamlType, schema{Type: types{"object"}}, nil}}}},
 			handler: http.HandlerFunc(serveOpenAPI),
 		},
 		{

@@ -132,7 +132,7 @@ func (s *reads) listRoute(v trail.View) route {
 	return route{
 		method: http.MethodGet, path: listsPath + v.Noun, tag: tagLists, id: "list_" + v.Name, short: "List " + v.About,
 		about: "The columns are those of the view evictrail_v1." + v.Name + ", ordered by " + v.At + ", the newest first.", params: describe(listParams(v)),
-		answers:  []answer{{http.StatusOK, "Rows. CSV has a head, and nothing where a value is null.", listHeaders, []mediaTypeEntry{rows, table}}, unchanged},
+		answers:  []answer{{http.StatusOK, "Rows. CSV has a head, and nothing where a value is null.", listHeaders, []mediaTypeEntry{rows, table}}, unchanged(listHeaders)},
 		problems: listProblems, handler: s.handler(s.list(v)),
 	}
 }

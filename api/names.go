@@ -57,7 +57,7 @@ func (s *reads) namesRoute() route {
 		method: http.MethodGet, path: namesPath, tag: tagNames, id: "listNames", short: "List names that are known",
 		about:  fmt.Sprintf("For completion: the names that begin with a prefix, sorted, at most %d.", trail.MaxNames),
 		params: describe(nameParams()), problems: readProblems,
-		answers: []answer{{http.StatusOK, "The names.", readHeaders, jsonContent(listOf(text()), []string{"shop/db-1", "shop/db-2"})}, unchanged},
+		answers: []answer{{http.StatusOK, "The names.", readHeaders, jsonContent(listOf(text()), []string{"shop/db-1", "shop/db-2"})}, unchanged(readHeaders)},
 		handler: s.handler(s.names),
 	}
 }

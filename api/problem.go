@@ -40,6 +40,7 @@ func (p *Problem) write(w http.ResponseWriter) {
 	if p.retry > 0 {
 		retryAfter(w, p.retry)
 	}
+	w.Header().Set("Cache-Control", "no-cache")
 	writeJSON(w, p.Status, problemType, p)
 }
 

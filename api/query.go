@@ -23,18 +23,17 @@ const timeAbout = "a time (RFC 3339), a date, or an age such as 90m or 7d"
 
 // listParams are the parameters of a view: those that it has columns for, named as on the command line.
 func listParams(v trail.View) []param[asked] {
-	all := []param[asked]{
-		{name: "cluster", about: "Only this cluster.", schema: text(), example: "prod",
-			read: readText("cluster", func(a *asked) *string { return &a.Cluster }), write: func(a asked) string { return a.Cluster }},
-	}
+	all := []param[asked]{clusterParam()}
 	if v.HasVM() {
 		all = append(all, vmParams()...)
 	}
 	if v.HasNode() {
-		all = append(all, param[asked]{name: "node", about: "Only this node.", schema: text(), example: "worker-1",
-			read: readText("node", func(a *asked) *string { return &a.Node }), write: func(a asked) string { return a.Node }})
+		all = append(all, nodeParam())
 	}
 	all = append(all, timeParams()...)
+	if v.Changed != "" {
+		all = append(all, changesParam())
+	}
 	if v.End != "" {
 		all = append(all, param[asked]{name: "open", about: "Only rows of what is not over: " + v.End + " is null.", schema: boolean(false), example: "true",
 			read: readBool("open", func(a *asked, yes bool) { a.Open = yes }), write: func(a asked) string { return onlyIf(a.Open, "true") }})
@@ -51,6 +50,16 @@ func onlyIf(yes bool, text string) string {
 		return text
 	}
 	return ""
+}
+
+func clusterParam() param[asked] {
+	return param[asked]{name: "cluster", about: "Only this cluster.", schema: text(), example: "prod",
+		read: readText("cluster", func(a *asked) *string { return &a.Cluster }), write: func(a asked) string { return a.Cluster }}
+}
+
+func nodeParam() param[asked] {
+	return param[asked]{name: "node", about: "Only this node.", schema: text(), example: "worker-1",
+		read: readText("node", func(a *asked) *string { return &a.Node }), write: func(a asked) string { return a.Node }}
 }
 
 func vmParams() []param[asked] {
@@ -73,9 +82,12 @@ func timeParams() []param[asked] {
 			read: readTime("since", func(a *asked) *time.Time { return &a.Since }), write: func(a asked) string { return writeTime(a.Since) }},
 		{name: "until", about: "Before: " + timeAbout + ".", schema: text(), example: "2026-11-22",
 			read: readTime("until", func(a *asked) *time.Time { return &a.Until }), write: func(a asked) string { return writeTime(a.Until) }},
-		{name: "changes-since", about: "Only rows that came or changed then or later, whenever it was that they tell of: " + timeAbout + ". Go on with the header " + changesHeader + " of the answer before.", schema: text(), example: "2026-11-21T00:45:00Z",
-			read: readTime("changes-since", func(a *asked) *time.Time { return &a.ChangedSince }), write: func(a asked) string { return writeTime(a.ChangedSince) }},
 	}
+}
+
+func changesParam() param[asked] {
+	return param[asked]{name: "changes-since", about: "Only rows that came or changed then or later, whenever it was that they tell of: " + timeAbout + ". Go on with the header " + changesHeader + " of the answer before.", schema: text(), example: "2026-11-21T00:45:00Z",
+		read: readTime("changes-since", func(a *asked) *time.Time { return &a.ChangedSince }), write: func(a asked) string { return writeTime(a.ChangedSince) }}
 }
 
 func pageParams() []param[asked] {

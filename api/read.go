@@ -9,28 +9,20 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
-	"github.com/klauspost/compress/gzip"
-
 	"github.com/evictrail/evictrail/trail"
 )
 
-// The bounds of what is asked of the database. Its pool has four connections at least: one is left for the collector.
+// The bounds of one answer.
 const (
 	readTimeout = 5 * time.Second
-	readAtOnce  = 3        // questions that the database is asked at the same time
-	readQueue   = 64       // those that wait for that
 	readBody    = 10 << 20 // bytes of an answer
-	gzipFrom    = 1 << 10  // bytes from which on an answer is compressed
 )
 
 // reads answers the routes that ask a Reader.
 type reads struct {
 	reader Reader
 	failed func(error)
-	queue  chan struct{}
-	room   chan struct{}
-	gzip   func(http.Handler) http.HandlerFunc
+	crowd  crowd
 }
 
 // reply is an answer that is not sent yet.
@@ -43,14 +35,6 @@ type reply struct {
 // asking answers one request. Its errors are for reads.problemOf.
 type asking func(context.Context, *http.Request) (reply, error)
 
-func newReads(reader Reader, failed func(error)) *reads {
-	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(gzipFrom), gzhttp.CompressionLevel(gzip.BestSpeed))
-	if err != nil {
-		panic("compress: " + err.Error()) // our options are fixed
-	}
-	return &reads{reader: reader, failed: failed, queue: make(chan struct{}, readQueue), room: make(chan struct{}, readAtOnce), gzip: wrap}
-}
-
 func (s *reads) routes() []route {
 	var all []route
 	for _, v := range trail.Views() {
@@ -61,11 +45,11 @@ func (s *reads) routes() []route {
 
 // handler answers within bounds, compressed where the client likes that.
 func (s *reads) handler(ask asking) http.Handler {
-	return s.gzip(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-cache")
 		ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
 		defer cancel()
-		answer, err := s.inRoom(ctx, func() (reply, error) { return ask(ctx, r) })
+		answer, err := s.inTurn(ctx, func() (reply, error) { return ask(ctx, r) })
 		if err != nil {
 			s.problemOf(err).write(w)
 			return
@@ -74,24 +58,14 @@ func (s *reads) handler(ask asking) http.Handler {
 	}))
 }
 
-// errCrowded says that there are more questions than can wait.
-var errCrowded = errors.New("too many questions at once")
-
-// inRoom asks when it is our turn.
-func (s *reads) inRoom(ctx context.Context, ask func() (reply, error)) (reply, error) {
-	select {
-	case s.queue <- struct{}{}:
-		defer func() { <-s.queue }()
-	default:
-		return reply{}, errCrowded
+// inTurn asks when it is our turn.
+func (s *reads) inTurn(ctx context.Context, ask func() (reply, error)) (reply, error) {
+	leave, err := s.crowd.turn(ctx)
+	if err != nil {
+		return reply{}, err
 	}
-	select {
-	case s.room <- struct{}{}:
-		defer func() { <-s.room }()
-		return ask()
-	case <-ctx.Done():
-		return reply{}, errCrowded
-	}
+	defer leave()
+	return ask()
 }
 
 // problemOf says what is wrong and what to do. What the database says is ours to know, not the client's.

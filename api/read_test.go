@@ -79,6 +79,7 @@ func problemIn(t *testing.T, w *httptest.ResponseRecorder) api.Problem {
 	var p api.Problem
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &p))
 	require.Equal(t, w.Code, p.Status)
+	require.Equal(t, "no-cache", w.Header().Get("Cache-Control"))
 	require.Equal(t, http.StatusText(w.Code), p.Title)
 	return p
 }
@@ -186,7 +187,7 @@ func TestTagsAndCompression(t *testing.T) {
 	tag := plain.Header().Get("ETag")
 	require.True(t, strings.HasPrefix(tag, `W/"`), tag)
 
-	packed := ask(t, h, "/api/v1/vms/a/b/why", "Accept-Encoding", "gzip")
+	packed := ask(t, h, "/api/v1/vms/a/b/why", "Accept-Encoding", "zstd, gzip")
 	require.Equal(t, "gzip", packed.Header().Get("Content-Encoding"))
 	require.Equal(t, tag, packed.Header().Get("ETag"))
 	require.Contains(t, packed.Header().Values("Vary"), "Accept-Encoding")

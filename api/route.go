@@ -35,11 +35,14 @@ type mediaTypeEntry struct {
 }
 
 // routes gives what the server serves, in the order in which it is documented.
-func (s Server) routes() []route {
+func (s Server) routes(c crowd) []route {
 	var all []route
 	if s.Reader != nil {
-		all = append(all, newReads(s.Reader, s.Failed).routes()...)
+		all = append(all, (&reads{s.Reader, s.Failed, c}).routes()...)
 		all = append(all, documentRoutes()...)
+	}
+	if s.Stream != nil {
+		all = append(all, s.Stream.route(c))
 	}
 	if s.Audit != nil {
 		all = append(all, s.Audit.route())

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gorilla/mux"
+
+	"github.com/evictrail/evictrail/api/web"
 )
 
 // Server is what is served. What is nil is not.
@@ -13,6 +15,8 @@ type Server struct {
 	Health    *Health
 	Audit     *Audit
 	Admission *Admission
+	Site      *web.Site // the web page
+	Stream    *Stream
 	// Reader answers the routes below /api/v1; nil: there are none.
 	Reader Reader
 	// Observe is told of each request that a route took; nil: nobody is. Route is its template.
@@ -27,10 +31,19 @@ func (s Server) Handler() http.Handler {
 	if s.Observe != nil {
 		r.Use(s.observed)
 	}
-	for _, route := range s.routes() {
+	crowd := newCrowd()
+	for _, route := range s.routes(crowd) {
 		route.register(r)
 	}
 	r.NotFoundHandler = http.HandlerFunc(unknownPath)
+	if s.Site != nil {
+		site := *s.Site
+		site.Turn = crowd.turn
+		pages := r.NewRoute().Subrouter()
+		pages.Use(compressed)
+		site.Route(pages)
+		r.NotFoundHandler = orPage(&site, r.NotFoundHandler)
+	}
 	r.MethodNotAllowedHandler = wrongMethod(r)
 	return r
 }
@@ -61,6 +74,17 @@ func wrongMethod(router *mux.Router) http.Handler {
 			return
 		}
 		problem(w, http.StatusMethodNotAllowed, r.Method+" does nothing here: use "+strings.Join(allowed, " or "))
+	})
+}
+
+// orPage answers people with a page where there is nothing.
+func orPage(site *web.Site, problem http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if forPrograms(r) {
+			problem.ServeHTTP(w, r)
+			return
+		}
+		site.Unknown(w, r)
 	})
 }
 

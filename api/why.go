@@ -108,7 +108,7 @@ func (s *reads) whyRoutes() []route {
 	one := func(path, id, short, schema string, in []parameter, ask asking, example any) route {
 		return route{
 			method: http.MethodGet, path: path, tag: tagWhy, id: id, short: short, params: append(in, describe(questionParams())...), problems: whyProblems,
-			answers: []answer{{http.StatusOK, "The answer.", readHeaders, jsonContent(ref(schema), example)}, unchanged}, handler: s.handler(ask),
+			answers: []answer{{http.StatusOK, "The answer.", readHeaders, jsonContent(ref(schema), example)}, unchanged(readHeaders)}, handler: s.handler(ask),
 		}
 	}
 	return []route{

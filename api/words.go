@@ -12,6 +12,7 @@ const (
 	tagLists    = "lists"
 	tagWhy      = "answers"
 	tagNames    = "names"
+	tagStream   = "stream"
 	tagIn       = "intake"
 	tagHealth   = "health"
 	tagDocument = "document"
@@ -28,6 +29,7 @@ var tags = []tag{
 	{tagLists, "Rows of the views, the newest first, by pages: the header Link names the next. A filter that a view has no column for is refused, and so is what is not known."},
 	{tagWhy, "Answers in words, with what they rest on."},
 	{tagNames, "Names, for completion."},
+	{tagStream, "What is new, as it comes."},
 	{tagIn, "What clusters send."},
 	{tagHealth, "How evictrail does."},
 	{tagDocument, "This document."},
@@ -48,24 +50,27 @@ var (
 )
 
 func headers() fields {
-	header := func(about string, s schema) any {
+	header := func(about string, always bool, s schema) any {
 		return struct {
 			Description string `json:"description"`
+			Required    bool   `json:"required,omitempty"`
 			Schema      schema `json:"schema"`
-		}{about, s}
+		}{about, always, s}
 	}
 	return fields{
-		{headerETag, header("Tag of the body: send it in If-None-Match to get 304 where nothing is new.", text())},
-		{headerLink, header(`The next page, relative to this one: <?page=...>; rel="next". Missing where there are no older rows.`, text())},
-		{headerVary, header("What the answer depends on.", text())},
-		{headerCached, header("no-cache: ask again each time, with If-None-Match.", text())},
-		{changesHeader, header("The time to go on with in changes-since. It is a minute before the answer, as rows may still be written that bear an earlier time: a row may come twice, none is missed.",
+		{headerETag, header("Tag of the body: send it in If-None-Match to get 304 where nothing is new.", true, text())},
+		{headerLink, header(`The next page, relative to this one: <?page=...>; rel="next". Missing where there are no older rows.`, false, text())},
+		{headerVary, header("What the answer depends on.", true, text())},
+		{headerCached, header("no-cache: ask again each time, with If-None-Match.", true, text())},
+		{changesHeader, header("The time to go on with in changes-since. It is a minute before the answer, as rows may still be written that bear an earlier time: a row may come twice, none is missed.", true,
 			schema{Type: types{"string"}, Format: "date-time"})},
 	}
 }
 
 // unchanged is the answer to a tag that still holds.
-var unchanged = answer{http.StatusNotModified, "What the client has is still right.", readHeaders, nil}
+func unchanged(headers []string) answer {
+	return answer{http.StatusNotModified, "What the client has is still right.", headers, nil}
+}
 
 var (
 	readProblems = []int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusServiceUnavailable}

@@ -24,18 +24,22 @@ WHERE loop_id = @id
 // Loop gives one loop, and the cluster that it is in. Errors: ErrNotFound where there is none, *trail.AmbiguousError where
 // several clusters have it, as when a recording is played into two.
 func (s *Store) Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error) {
-	rows, err := s.pool.Query(ctx, loopQuery, pgx.StrictNamedArgs{"cluster": cluster, "id": id.String()})
-	if err != nil {
-		return "", trail.Loop{}, explain("look for a loop", err)
-	}
 	type found struct {
 		Cluster string
 		Loop    trail.Loop
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[found])
+	var all []found
+	err := s.read(ctx, "look for a loop", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, loopQuery, pgx.StrictNamedArgs{"cluster": cluster, "id": id.String()})
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[found])
+		return err
+	})
 	switch {
 	case err != nil:
-		return "", trail.Loop{}, explain("look for a loop", err)
+		return "", trail.Loop{}, err
 	case len(all) == 0:
 		return "", trail.Loop{}, fmt.Errorf("loop %s: %w: `evictrail loops` lists those that are known", id, ErrNotFound)
 	case len(all) > 1:

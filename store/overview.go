@@ -14,6 +14,7 @@ SELECT
     c.cluster,
     c.alive_at,
     (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at IS NULL),
+    (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at > c.alive_at - interval '1 day' AND l.closed_by <> 'refuted'),
     (SELECT count(*) FROM evictrail.evacuations AS e WHERE e.cluster = c.cluster AND e.ended_at IS NULL AND e.failed_attempts > 0),
     (SELECT count(*) FROM evictrail.drains AS d WHERE d.cluster = c.cluster AND d.ended_at IS NULL)
 FROM evictrail.clusters AS c
@@ -21,18 +22,22 @@ ORDER BY c.cluster`
 
 // Summaries tells of each cluster that is recorded, in the order of their names.
 func (s *Store) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) {
-	rows, err := s.pool.Query(ctx, summariesQuery)
-	if err != nil {
-		return nil, explain("list clusters", err)
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c trail.ClusterSummary, err error) {
-		err = row.Scan(&c.Name, &c.LastSeenAt, &c.Loops, &c.Stuck, &c.Drains)
-		if c.LastSeenAt.Unix() == 0 { // only its thresholds are known
-			c.LastSeenAt = time.Time{}
+	var out []trail.ClusterSummary
+	err := s.read(ctx, "list clusters", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, summariesQuery)
+		if err != nil {
+			return err
 		}
-		return c, err
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c trail.ClusterSummary, err error) {
+			err = row.Scan(&c.Name, &c.LastSeenAt, &c.Loops, &c.Closed, &c.Stuck, &c.Drains)
+			if c.LastSeenAt.Unix() == 0 { // only its thresholds are known
+				c.LastSeenAt = time.Time{}
+			}
+			return c, err
+		})
+		return err
 	})
-	return out, explain("list clusters", err)
+	return out, err
 }
 
 // What the overview of a cluster tells, beside what its State reads.
@@ -104,7 +109,7 @@ ORDER BY 1, 2, 3`
 const heldShown = 50
 
 // Overview reads how it stands with a cluster as of when it was last seen, and what happened in a time before, counted in
-// steps. It is ErrNotFound where the cluster is not recorded.
+// steps.
 func (s *Store) Overview(ctx context.Context, cluster string, back, step time.Duration) (trail.Overview, error) {
 	o := trail.Overview{Cluster: cluster, Step: step}
 	var err error
@@ -115,8 +120,14 @@ func (s *Store) Overview(ctx context.Context, cluster string, back, step time.Du
 	if o.Seen, err = s.coverage(ctx, cluster); err != nil {
 		return o, err
 	}
-	args := pgx.StrictNamedArgs{"cluster": cluster}
-	since := pgx.StrictNamedArgs{"cluster": cluster, "from": o.From}
+	err = s.read(ctx, "read the overview of the cluster", func(tx pgx.Tx) error { return tx.SendBatch(ctx, overviewBatch(&o)).Close() })
+	return o, err
+}
+
+// overviewBatch are the questions of an overview.
+func overviewBatch(o *trail.Overview) *pgx.Batch {
+	args := pgx.StrictNamedArgs{"cluster": o.Cluster}
+	since := pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From}
 	var batch pgx.Batch
 	batch.Queue(loopsNowQuery, args).Query(collectJSON(&o.Loops))
 	batch.Queue(loopsClosedQuery, since).Query(collectJSON(&o.Closed))
@@ -124,7 +135,7 @@ func (s *Store) Overview(ctx context.Context, cluster string, back, step time.Du
 	batch.Queue(drainsNowQuery, args).Query(collectJSON(&o.Drains))
 	batch.Queue(blockersNowQuery, args).Query(collectJSON(&o.Blockers))
 	batch.Queue(gapsNowQuery, since).Query(collectJSON(&o.Gaps))
-	batch.Queue(heldNowQuery, pgx.StrictNamedArgs{"cluster": cluster, "most": heldShown}).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(heldNowQuery, pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown}).Query(each(func(row pgx.CollectableRow) error {
 		var h trail.Hold
 		var effective float64
 		var all int
@@ -134,12 +145,12 @@ func (s *Store) Overview(ctx context.Context, cluster string, back, step time.Du
 		return err
 	}))
 	batch.Queue(movesSinceQuery, pgx.StrictNamedArgs{
-		"cluster": cluster, "from": o.From, "at": o.At, "step": step.Seconds(),
+		"cluster": o.Cluster, "from": o.From, "at": o.At, "step": o.Step.Seconds(),
 	}).Query(each(func(row pgx.CollectableRow) error {
 		var m trail.MoveCount
 		err := row.Scan(&m.At, &m.Trigger, &m.Outcome, &m.Count)
 		o.Moves = append(o.Moves, m)
 		return err
 	}))
-	return o, explain("read the overview of the cluster", s.pool.SendBatch(ctx, &batch).Close())
+	return &batch
 }

@@ -30,22 +30,31 @@ func (s *Store) clustersOf(ctx context.Context, cluster string, of trail.Subject
 // Ask looks up what was known of a VM or a node at the time of a question. Errors: trail.ErrNotFound where it is not known,
 // *trail.AmbiguousError where it is in several clusters.
 func (s *Store) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error) {
-	clusters, err := s.clustersOf(ctx, q.Cluster, q.Of)
-	switch {
-	case err != nil:
+	cluster, err := s.clusterOf(ctx, q.Cluster, q.Of)
+	if err != nil {
 		return nil, err
-	case len(clusters) > 1:
-		return nil, &trail.AmbiguousError{Name: q.Of.Name, Clusters: clusters}
-	case len(clusters) == 0:
-		return nil, unknown(q.Of)
 	}
 	at := q.At
 	if at.IsZero() {
-		if at, err = s.LastSeen(ctx, clusters[0], time.Now().UTC()); err != nil {
+		if at, err = s.LastSeen(ctx, cluster, time.Now().UTC()); err != nil {
 			return nil, err
 		}
 	}
-	return s.History(ctx, clusters[0], q.Of, at)
+	return s.History(ctx, cluster, q.Of, at)
+}
+
+// clusterOf finds the one cluster in which a VM or a node is known.
+func (s *Store) clusterOf(ctx context.Context, cluster string, of trail.Subject) (string, error) {
+	clusters, err := s.clustersOf(ctx, cluster, of)
+	switch {
+	case err != nil:
+		return "", err
+	case len(clusters) > 1:
+		return "", &trail.AmbiguousError{Name: of.Name, Clusters: clusters}
+	case len(clusters) == 0:
+		return "", unknown(of)
+	}
+	return clusters[0], nil
 }
 
 func unknown(of trail.Subject) error {

@@ -19,7 +19,8 @@ type Cluster struct {
 // DeriveAll derives facts in memory as they stand at a time: every VM, then the nodes and the cluster as a whole. It does
 // what a store does piece by piece.
 func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
-	env := NewEnv(distinct(facts))
+	facts = distinct(sortedByTime(facts)) // a list of our own: the caller's stays as it is
+	env := NewEnv(facts)
 	env.Judge(thresholds)
 	rows := map[Subject]Derived{}
 	var slots []Slot
@@ -39,7 +40,8 @@ func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 // Surround derives what is around VMs, the nodes and the cluster as a whole, of the rows of VMs and of facts as they stand at a time.
 // The rows are those of the answer, too.
 func Surround(rows map[Subject]Derived, facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
-	of, env := bySubject(facts), NewEnv(distinct(facts))
+	facts = distinct(sortedByTime(facts))
+	of, env := bySubject(facts), NewEnv(facts)
 	env.Judge(thresholds)
 	around := map[Subject]Rows{}
 	for _, d := range rows {
@@ -61,10 +63,10 @@ func Surround(rows map[Subject]Derived, facts []Fact, thresholds Thresholds, now
 	return &Cluster{Rows: rows, Now: now, env: env, facts: of}
 }
 
-// bySubject gives the facts of each subject, in the order of their times.
+// bySubject gives the facts of each subject, in the order in which they come.
 func bySubject(facts []Fact) map[Subject][]Fact {
 	of := map[Subject][]Fact{}
-	for _, f := range sortedByTime(facts) {
+	for _, f := range facts {
 		of[f.Subject] = append(of[f.Subject], f)
 	}
 	return of
@@ -78,7 +80,7 @@ func NewCluster(rows map[Subject]Derived, facts []Fact, now time.Time) *Cluster 
 			d.Migrations[i].restorePhases()
 		}
 	}
-	return &Cluster{Rows: rows, Now: now, env: NewEnv(facts), facts: bySubject(facts)}
+	return &Cluster{Rows: rows, Now: now, env: NewEnv(facts), facts: bySubject(sortedByTime(facts))}
 }
 
 // VM gives what was derived of a VM.
@@ -87,8 +89,8 @@ func (c *Cluster) VM(namespace, name string) Derived { return c.Rows[VMISubject(
 // Node gives what was derived of a node.
 func (c *Cluster) Node(name string) Derived { return c.Rows[Subject{SubjectNode, name}] }
 
-// loopsOf gives the loops that are about a VM, in the order of their openings.
-func (c *Cluster) loopsOf(namespace, name string) []Loop {
+// LoopsOf gives the loops that are about a VM, in the order of their openings.
+func (c *Cluster) LoopsOf(namespace, name string) []Loop {
 	return slices.DeleteFunc(c.allLoops(), func(l Loop) bool { return l.Namespace != namespace || l.VMI != name })
 }
 

@@ -242,7 +242,7 @@ func rank(k Kind) int {
 	}
 }
 
-// distinct drops the repetitions of a fact from a sorted list.
+// distinct drops the repetitions of a fact from a sorted list, which it takes over.
 func distinct(facts []Fact) []Fact {
 	seen := make(map[FactID]bool, len(facts))
 	return slices.DeleteFunc(facts, func(f Fact) bool {

@@ -225,3 +225,9 @@ type timeOf struct {
 	at    time.Time
 	clock Clock
 }
+
+// Recorded is a fact as it lies in the database.
+type Recorded struct {
+	Fact
+	StoredAt time.Time // UTC, by the database's clock
+}

@@ -128,6 +128,9 @@ var loopNames = map[LoopKind]string{
 	LoopUnansweredExternal: "unanswered eviction",
 }
 
+// Name says for people what sort of loop it is.
+func (k LoopKind) Name() string { return loopNames[k] }
+
 // Name gives the loop's name with its path.
 func (l Loop) Name() string {
 	if l.Path == "" || l.Path == PathUnclassified {

@@ -43,6 +43,7 @@ type ClusterSummary struct {
 	Name       string
 	LastSeenAt time.Time // until when it was watched; zero where it never was
 	Loops      int       // that are open
+	Closed     int       // that were closed in the last day before
 	Stuck      int       // evacuations that are open and have failed attempts
 	Drains     int       // that go on
 }

@@ -354,7 +354,7 @@ func cooldownNow(d Derived, now time.Time) string {
 // open still.
 func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []string, advice string) {
 	text = c.takenInstead(namespace, vmi, since)
-	for _, l := range c.loopsOf(namespace, vmi) {
+	for _, l := range c.LoopsOf(namespace, vmi) {
 		switch {
 		case !l.Open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
 			continue

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail"
-	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/store"
@@ -85,7 +84,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 				return []string{err.Error()}
 			}
 			return nil
-		}, api.Server{Reader: db.Store})
+		}, answering(serving, db.Store, log))
 	})
 	g.Go(func() error {
 		defer stop()
@@ -139,7 +138,7 @@ func (f *demoFlags) show(ctx context.Context, db *database, web *service, recs [
 		if err := firstAnswer(ctx, db.Store, rec, out); err != nil {
 			return ignoreCancel(ctx, err)
 		}
-		say(out, "\n(The first answer took %s.) Try, in another shell:\n\n%s\n", time.Since(started).Round(100*time.Millisecond), whatToTry(db.url, web.listener.Addr().String()))
+		say(out, "\n(The first answer took %s.) In a browser: http://%s/\nOr try, in another shell:\n\n%s\n", time.Since(started).Round(100*time.Millisecond), web.listener.Addr(), whatToTry(db.url, web.listener.Addr().String()))
 	}
 	say(out, "\nAll %d recordings are in, %s after the start.", len(recs), time.Since(started).Round(100*time.Millisecond))
 	if f.once {

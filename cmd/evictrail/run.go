@@ -51,7 +51,7 @@ What decides an eviction beforehand, and what was held back, only the deschedule
 from --descheduler-configmap, which needs get, list and watch on that ConfigMap, or from --migration-cooldown and its like;
 --descheduler-metrics-url reads its metrics, at port 10258 of its pod.
 
-/metrics, /livez and /readyz are served on --listen; /readyz says which watch is not working. So is the API: 'evictrail why' and the lists ask
+--listen serves the web page, the API below /api/v1, /metrics, /livez and /readyz, which says which watch is not working. So is the API: 'evictrail why' and the lists ask
 it with --server, programs at /api/v1; /docs describes it.`,
 		Example: `  evictrail run
   evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail
@@ -157,7 +157,7 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 		return c.Run(ctx)
 	})
 	g.Go(func() error {
-		return web.serve(ctx, readiness(db, watching), f.served(db.Store, watching, web.metrics.Refused))
+		return web.serve(ctx, readiness(db, watching), f.served(ctx, db.Store, watching, web.metrics.Refused, log))
 	})
 	g.Go(func() error { return keepMonths(ctx, db.Store, log) })
 	g.Go(func() error {
@@ -179,8 +179,9 @@ func ignoreCancel(ctx context.Context, err error) error {
 }
 
 // served is what can be asked of us and sent to us.
-func (f *runFlags) served(reader api.Reader, watching *watcher, denied func(cause string)) api.Server {
-	s := api.Server{Reader: reader, Audit: &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen, denied)}}
+func (f *runFlags) served(ctx context.Context, db *store.Store, watching *watcher, denied func(cause string), log *slog.Logger) api.Server {
+	s := answering(ctx, db, log)
+	s.Audit = &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen, denied)}
 	if f.intake.observer {
 		s.Admission = &api.Admission{Review: watching.review}
 	}

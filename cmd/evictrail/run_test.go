@@ -42,6 +42,8 @@ func TestRun(t *testing.T) {
 	first := startRun(t, args, nil)
 	require.Contains(t, first.get(t, "/metrics"), `evictrail_watch_synced{resource="virtualmachineinstances"} 1`)
 	require.Equal(t, "ok\n", first.get(t, "/livez"))
+	require.Eventually(t, func() bool { return strings.Contains(first.get(t, "/api/v1/names?kind=cluster"), `"c1"`) }, 20*time.Second, 20*time.Millisecond)
+	require.Contains(t, first.get(t, "/metrics"), `route="/api/v1/names"`)
 	problems, err := promlint.New(strings.NewReader(first.get(t, "/metrics"))).Lint()
 	require.NoError(t, err)
 	require.Empty(t, problems)

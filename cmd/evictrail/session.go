@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/api/web"
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
@@ -168,3 +169,14 @@ func await[T any](ctx context.Context, log *slog.Logger, message string, try fun
 
 // now is the clock of a live cluster.
 func now() time.Time { return time.Now().UTC() }
+
+// answering is what answers from a database until ctx ends: the web page, and the stream that keeps it up to date.
+func answering(ctx context.Context, s *store.Store, log *slog.Logger) api.Server {
+	return api.Server{
+		Reader: s,
+		Site: &web.Site{Reader: s, Failed: func(path string, err error) {
+			log.Warn("page not shown", "path", path, "err", err)
+		}},
+		Stream: &api.Stream{Changes: s.Changes, Done: ctx.Done()},
+	}
+}

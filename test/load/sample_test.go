@@ -19,6 +19,7 @@ type sample struct {
 	nodes      []trail.Subject
 	namespaces []string
 	migrations []migrationName
+	loops      []string               // the IDs of the newest
 	pages      map[string][]trail.Key // keys with which pages of each view begin, by its noun
 	dice       *rand.Rand
 	chance     *rand.PCG // behind the dice
@@ -72,6 +73,12 @@ func take(tb testing.TB, s *store.Store) sample {
 		}
 	}
 	out.migrations = rowsOf[migrationName](tb, s, trail.ViewMigrations, trail.Query{Cluster: large, Limit: 500})
+	type loop struct {
+		ID string `json:"loop_id"`
+	}
+	for _, l := range rowsOf[loop](tb, s, trail.ViewLoops, trail.Query{Cluster: large, Limit: lateVMs}) {
+		out.loops = append(out.loops, l.ID)
+	}
 	for _, v := range trail.Views() {
 		q := trail.Query{Cluster: large, Limit: 200}
 		for range 10 {

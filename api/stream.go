@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Stream is GET /api/v1/stream: server-sent events that say that something has changed, so that a page can be fetched again.
+type Stream struct {
+	// Changes gives the times of what changed for a question within a time before now.
+	Changes func(ctx context.Context, q trail.Query, within time.Duration) ([]time.Time, error)
+	// Done ends all streams when it is closed: nil never is.
+	Done <-chan struct{}
+}
+
+// Bounds of streams.
+const (
+	streamEvery  = 2 * time.Second  // between two looks at the database
+	streamWithin = 30 * time.Second // how far each looks back, so that what was slow is not missed
+	streamsMost  = 200              // at the same time
+)
+
+// streamParams say of what is to be heard.
+func streamParams() []param[asked] {
+	return slices.Concat([]param[asked]{clusterParam()}, vmParams(), []param[asked]{nodeParam()})
+}
+
+func (s Stream) route(c crowd) route {
+	return route{
+		method: http.MethodGet, path: "/api/v1/stream", tag: tagStream, id: "stream", short: "Hear of what is new",
+		about: "Server-sent events: one named changed, with the time by the database's clock, for each transaction that changed what the " +
+			"timeline tells of what is asked for. Ask a list with changes-since for the rows, or fetch a page again.",
+		params: describe(streamParams()), problems: readProblems,
+		answers: []answer{{http.StatusOK, "Events, until the client goes.", []string{headerCached}, []mediaTypeEntry{{"text/event-stream", text(), nil}}}},
+		handler: s.handler(c),
+	}
+}
+
+// handler gives each listener a look of its own: what it costs is an index scan of the last seconds.
+func (s Stream) handler(c crowd) http.HandlerFunc {
+	room := make(chan struct{}, streamsMost)
+	return func(w http.ResponseWriter, r *http.Request) {
+		var about asked
+		if err := readParams(streamParams(), r.URL.RawQuery, time.Now().UTC(), &about); err != nil {
+			problem(w, http.StatusBadRequest, err.Error())
+			return
+		}
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+			s.tell(w, r, func(ctx context.Context) ([]time.Time, error) {
+				leave, err := c.turn(ctx)
+				if err != nil {
+					return nil, err
+				}
+				defer leave()
+				return s.Changes(ctx, about.Query, streamWithin)
+			})
+		default:
+			retryAfter(w, time.Minute)
+			problem(w, http.StatusServiceUnavailable, "too many pages follow what is new: load the page again in a minute")
+		}
+	}
+}
+
+// tell writes an event for each change, and a comment where there is none so that a broken connection is noticed.
+func (s Stream) tell(w http.ResponseWriter, r *http.Request, look func(context.Context) ([]time.Time, error)) {
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = fmt.Fprintf(w, "retry: %d\n\n", (5 * time.Second).Milliseconds())
+	if out.Flush() != nil {
+		return
+	}
+	next := time.NewTicker(streamEvery)
+	defer next.Stop()
+	var told map[time.Time]bool // what was changed in the time that is looked back; nil before the first look
+	for {
+		changed, err := look(r.Context())
+		if err == nil {
+			now := make(map[time.Time]bool, len(changed))
+			var latest time.Time
+			for _, at := range changed {
+				if now[at] = true; told != nil && !told[at] && at.After(latest) {
+					latest = at
+				}
+			}
+			told = now
+			if !latest.IsZero() {
+				_, err = fmt.Fprintf(w, "event: changed\ndata: {\"changed_at\":%q}\n\n", latest.UTC().Format(time.RFC3339Nano))
+			} else {
+				_, err = io.WriteString(w, ":\n\n")
+			}
+			if err != nil || out.Flush() != nil {
+				return
+			}
+		}
+		select {
+		case <-next.C:
+		case <-r.Context().Done():
+			return
+		case <-s.Done:
+			return
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// What the pages do beyond reading: follow what is new, choose a span of time by drawing across a chart, copy what can be pasted.
+"use strict";
+
+(() => {
+  const shortest = 10_000; // milliseconds
+
+  // Charts: drag across the lanes to look closer; the time below the pointer is told.
+  const chart = (figure) => {
+    const lanes = figure.querySelector(".lanes"), plot = lanes.querySelector(".axis .plot");
+    const from = Date.parse(figure.dataset.from), to = Date.parse(figure.dataset.to);
+    const reading = lanes.appendChild(Object.assign(document.createElement("div"), { className: "reading", hidden: true }));
+    let start = null, box = null;
+    const place = (event) => {
+      const area = plot.getBoundingClientRect();
+      return { x: Math.min(Math.max(event.clientX - area.left, 0), area.width), width: area.width, left: area.left - lanes.getBoundingClientRect().left };
+    };
+    const time = (at) => from + (to - from) * at.x / at.width;
+    const clear = () => { box?.remove(); start = box = null; };
+    lanes.addEventListener("pointermove", (event) => {
+      const at = place(event);
+      reading.hidden = false;
+      reading.textContent = new Date(time(at)).toISOString().slice(11, 19);
+      reading.style.left = `${at.left + Math.min(at.x, at.width - 60)}px`;
+      if (!start) return;
+      if (!box) {
+        if (Math.abs(at.x - start.x) < 6) return; // a click
+        box = lanes.appendChild(Object.assign(document.createElement("div"), { className: "choose" }));
+      }
+      box.style.left = `${at.left + Math.min(at.x, start.x)}px`;
+      box.style.width = `${Math.abs(at.x - start.x)}px`;
+    });
+    lanes.addEventListener("pointerleave", () => { reading.hidden = true; });
+    lanes.addEventListener("pointerdown", (event) => {
+      if (event.button === 0 && event.pointerType === "mouse" && event.target.closest(".plot")) start = place(event);
+    });
+    lanes.addEventListener("dragstart", (event) => event.preventDefault());
+    addEventListener("pointerup", (event) => {
+      if (!start) return;
+      const ends = [time(start), time(place(event))].sort((a, b) => a - b), chosen = box !== null;
+      clear();
+      if (!chosen || ends[1] - ends[0] < shortest) return;
+      lanes.addEventListener("click", (click) => click.preventDefault(), { capture: true, once: true }); // the drag ends on a mark
+      const address = new URL(location.href);
+      address.searchParams.set("from", new Date(ends[0]).toISOString());
+      address.searchParams.set("to", new Date(ends[1]).toISOString());
+      location.assign(address);
+    });
+    addEventListener("keydown", (event) => { if (event.key === "Escape") clear(); });
+  };
+
+  // Advice: a button that copies what can be pasted.
+  const paste = (pre) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(pre.querySelector("code").textContent);
+      button.textContent = "Copied";
+    });
+    pre.append(button);
+  };
+
+  const dress = (root) => {
+    root.querySelectorAll("figure.chart").forEach(chart);
+    if (navigator.clipboard) root.querySelectorAll(".paste").forEach(paste);
+  };
+
+  // Live: when something that the page tells of has changed, its content is fetched again and put in place of the old one.
+  const refresh = async () => {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!answer.ok) throw new Error(`answered ${answer.status}`);
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const now = document.querySelector("main"), then = fresh.querySelector("main");
+    if (now.querySelector(".choose") || now.contains(document.activeElement) && document.activeElement !== now) return false; // somebody is at work in it
+    const open = [...now.querySelectorAll("details")].map((details) => details.open);
+    then.querySelectorAll("details").forEach((details, i) => { details.open = open[i] ?? details.open; });
+    now.replaceWith(then);
+    then.classList.add("fresh");
+    document.title = fresh.title;
+    const asOf = document.querySelector("footer time"), later = fresh.querySelector("footer time");
+    if (asOf && later) asOf.replaceWith(later);
+    dress(then);
+    return true;
+  };
+
+  const follow = (address) => {
+    const told = document.getElementById("live");
+    let waiting = null, away = false, source = null;
+    const changed = () => {
+      waiting ??= setTimeout(async () => {
+        waiting = null;
+        try {
+          told.textContent = await refresh() ? `Live: changed at ${new Date().toISOString().slice(11, 19)}.` : "There is news: leave what you are in, or load the page again.";
+        } catch {
+          told.textContent = "There is news that could not be fetched: load the page again.";
+        }
+      }, 300);
+    };
+    const connect = () => {
+      source = new EventSource(address);
+      source.addEventListener("open", () => {
+        told.textContent = "Live: what is new shows by itself.";
+        if (away) changed(); // what happened meanwhile is not told again
+        away = false;
+      });
+      source.addEventListener("changed", changed);
+      source.addEventListener("error", () => {
+        away = true;
+        told.textContent = "Not live at the moment: trying again.";
+        if (source.readyState === EventSource.CLOSED) setTimeout(connect, 5_000); // after an answer that is no stream it does not try by itself
+      });
+    };
+    connect();
+    addEventListener("pagehide", () => source.close());
+  };
+
+  dress(document);
+  if (document.body.dataset.live) follow(document.body.dataset.live);
+})();

@@ -1,0 +1,234 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// draft draws the rows of one cluster on lanes.
+type draft struct {
+	window
+	cluster *trail.Cluster
+}
+
+// around is how much time before and after a mark the facts that it leads to may lie.
+const around = 5 * time.Second
+
+// facts gives the address of the raw facts of a VM in a span of time; id is marked among them.
+func (d draft) facts(namespace, vmi string, from, to time.Time, id *trail.FactID, migration string) string {
+	if to.IsZero() {
+		to = d.Now
+	}
+	return factsHref(d.cluster.Name, namespace+"/"+vmi, "", from.Add(-around), to.Add(around), id, migration)
+}
+
+func factsHref(cluster, vm, node string, from, to time.Time, id *trail.FactID, migration string) string {
+	address := href("/facts", "cluster", cluster, "vm", vm, "node", node, "from", stamp(from), "to", stamp(to), "migration", migration)
+	if id != nil {
+		address += "#e-" + id.String()
+	}
+	return address
+}
+
+// causeClass says in which colour something is drawn that a trigger caused.
+func causeClass(t trail.Trigger) string {
+	switch t {
+	case trail.TriggerDescheduler:
+		return "descheduler"
+	case trail.TriggerDrain, trail.TriggerDrainTaint:
+		return "drain"
+	case trail.TriggerUser, trail.TriggerNamedNode:
+		return "user"
+	case trail.TriggerWorkloadUpdate, trail.TriggerHotplug, trail.TriggerStorage:
+		return "kubevirt"
+	case trail.TriggerEviction, trail.TriggerDecentralized:
+		return "other"
+	case trail.TriggerUnknown:
+	}
+	return "unknown"
+}
+
+// requesterClass says in which colour a request is drawn.
+func requesterClass(c trail.RequesterClass) string {
+	switch c {
+	case trail.RequesterDescheduler:
+		return "descheduler"
+	case trail.RequesterUnknown:
+		return "unknown"
+	case trail.RequesterKubeVirt:
+		return "kubevirt"
+	case trail.RequesterKubectl, trail.RequesterClusterAutoscaler, trail.RequesterKarpenter, trail.RequesterMachineConfig,
+		trail.RequesterClusterAPI, trail.RequesterNodeMaintenance, trail.RequesterKured, trail.RequesterOther:
+		return "drain"
+	}
+	return "drain"
+}
+
+// look is how an outcome is drawn: in which colour, and what it bears so that colour is not all.
+func look(o trail.Outcome) (class, sign string) {
+	switch o {
+	case trail.OutcomeSucceeded, trail.OutcomeMigrated:
+		return "good", "✓"
+	case trail.OutcomeFailed:
+		return "bad", "✗"
+	case trail.OutcomeAborted, trail.OutcomeCancelled, trail.OutcomeVMIGone:
+		return "blocked", "–"
+	}
+	return "running", "…"
+}
+
+// placed draws where a guest ran.
+func (d draft) placed(l *lane, p trail.Placement) {
+	title := fmt.Sprintf("%s/%s ran on %s from %s", p.Namespace, p.VMI, p.Node, clock(p.FromAt))
+	if !p.ToAt.IsZero() {
+		title += " to " + clock(p.ToAt)
+	}
+	l.add(d.window, shapeBar, "placed", p.FromAt, p.ToAt, "", title, d.facts(p.Namespace, p.VMI, p.FromAt, p.FromAt, &p.ID, ""))
+}
+
+// evacuated draws an evacuation as long as it is open.
+func (d draft) evacuated(l *lane, e trail.Evacuation) {
+	class := causeClass(e.Trigger)
+	if e.FailedAttempts > 0 {
+		class += " stuck"
+	}
+	title := fmt.Sprintf("%s/%s was to leave %s from %s", e.Namespace, e.VMI, e.Node, clock(e.MarkedAt))
+	if e.Outcome != "" {
+		title += fmt.Sprintf(" to %s: %s", clock(e.EndedAt), strings.ReplaceAll(string(e.Outcome), "_", " "))
+	}
+	title += fmt.Sprintf("; trigger %s, %d attempts, %d failed", e.Trigger, e.Attempts, e.FailedAttempts)
+	id := &e.ID
+	if e.MarkedBy != trail.MarkedByMark {
+		id = nil // no fact of its own opened it
+	}
+	l.add(d.window, shapeBar, class, e.MarkedAt, e.EndedAt, "", title, d.facts(e.Namespace, e.VMI, e.MarkedAt, e.EndedAt, id, ""))
+}
+
+// tried draws a migration from its creation to its end, and its phases below.
+func (d draft) tried(l *lane, m trail.Migration) {
+	class, label := look(m.Outcome)
+	if m.Attempt > 0 {
+		label = fmt.Sprintf("%d %s", m.Attempt, label)
+	}
+	href := d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID)
+	l.add(d.window, shapeBar, class, m.CreatedAt, m.FinishedAt, label, migrationTitle(m), href)
+	for i, p := range m.Phases {
+		if p.Phase == trail.PhaseSucceeded || p.Phase == trail.PhaseFailed {
+			continue
+		}
+		until := m.FinishedAt
+		if i+1 < len(m.Phases) {
+			until = m.Phases[i+1].At
+		}
+		l.add(d.window, shapeStrip, phaseClass(p.Phase), p.At, until, "", p.Phase+" from "+clock(p.At), d.facts(m.Namespace, m.VMI, p.At, p.At, nil, m.UID))
+	}
+}
+
+// migrationTitle tells a migration in a line.
+func migrationTitle(m trail.Migration) string {
+	title := fmt.Sprintf("%s: %s, trigger %s, created %s", m.Name, state(m), m.Trigger, clock(m.CreatedAt))
+	if m.Attempt > 0 {
+		title = fmt.Sprintf("Attempt %d, %s", m.Attempt, title)
+	}
+	if m.FailureClass != "" {
+		title += fmt.Sprintf("; %s, %s", m.FailureClass, m.FailureReason)
+	}
+	if m.WaitReason != "" {
+		title += fmt.Sprintf("; waited: %s", m.WaitReason)
+	}
+	return title
+}
+
+func state(m trail.Migration) string {
+	if m.Outcome == "" {
+		return "under way"
+	}
+	return string(m.Outcome)
+}
+
+func phaseClass(phase string) string {
+	switch phase {
+	case trail.PhasePending:
+		return "waits"
+	case trail.PhaseRunning:
+		return "moves"
+	}
+	return "prepares"
+}
+
+// asked draws requests as flags. Those that only repeat another are drawn small.
+func (d draft) asked(l *lane, r trail.EvictionRequest) {
+	shape, class := shapeFlag, requesterClass(r.RequesterClass)
+	if r.RepeatOf != nil {
+		shape = shapeTick
+	}
+	if r.Answer != trail.AnswerMarked && r.Answer != trail.AnswerAllowed {
+		class += " vain"
+	}
+	who := r.Requester
+	if who == "" {
+		who = string(r.RequesterClass)
+	}
+	title := fmt.Sprintf("%s asked to evict %s/%s from %s at %s: %s", who, r.Namespace, r.VMI, r.Node, clock(r.RequestedAt),
+		strings.ReplaceAll(string(r.Answer), "_", " "))
+	if r.StatedReason != "" {
+		title += fmt.Sprintf(", saying %q", strings.TrimSpace(r.StatedReason))
+	}
+	l.add(d.window, shape, class, r.RequestedAt, r.RequestedAt, "", title, d.facts(r.Namespace, r.VMI, r.RequestedAt, r.AnsweredAt, r.EventID, ""))
+}
+
+// held draws what held a VM back, until it was over or released.
+func (d draft) held(l *lane, decisions []trail.Decision) {
+	for i, h := range decisions {
+		if h.Verdict != trail.VerdictHolds {
+			continue
+		}
+		until := h.Until
+		for _, later := range decisions[i+1:] {
+			if later.Layer == h.Layer && later.Verdict != trail.VerdictBlocked && later.DecidedAt.Before(until) {
+				until = later.DecidedAt
+			}
+		}
+		class, name := "cooling", "The descheduler's cooldown"
+		if h.Layer == trail.LayerBackoff {
+			class, name = "backoff", "KubeVirt's backoff"
+		}
+		title := fmt.Sprintf("%s of %s holds %s/%s until %s", name, span(time.Duration(h.Effective)), h.Namespace, h.VMI, clock(h.Until))
+		l.add(d.window, shapeBar, class, h.DecidedAt, until, span(time.Duration(h.Effective)), title, d.facts(h.Namespace, h.VMI, h.DecidedAt, h.DecidedAt, h.EventID, ""))
+	}
+}
+
+// loopLanes draws loops, a lane for each kind, and bands behind all lanes in their time.
+func (d draft) loopLanes(loops []trail.Loop) (lanes []lane, bands []mark) {
+	for _, x := range loops {
+		if x.ClosedBy == trail.LoopRefuted || !d.shows(x.OpenedAt, x.ClosedAt) {
+			continue
+		}
+		title := fmt.Sprintf("%s from %s", x.Name(), clock(x.OpenedAt))
+		if !x.Open() {
+			title += fmt.Sprintf(" to %s: %s", clock(x.ClosedAt), strings.ReplaceAll(string(x.ClosedBy), "_", " "))
+		}
+		i := slices.IndexFunc(lanes, func(l lane) bool { return l.Name == x.Kind.Name() })
+		if i < 0 {
+			i = len(lanes)
+			lanes = append(lanes, lane{Name: x.Kind.Name()})
+		}
+		lanes[i].add(d.window, shapeBar, "loop", x.OpenedAt, x.ClosedAt, x.Name(), title, loopHref(d.cluster.Name, x.ID))
+		bands = append(bands, d.lasting(shapeBand, "loop", x.OpenedAt, x.ClosedAt))
+	}
+	return lanes, bands
+}
+
+// The keys of what is drawn.
+var (
+	keysOfCauses   = []key{{"descheduler", "by the descheduler"}, {"drain", "by a drain or another caller"}, {"user", "by a person"}, {"unknown", "nobody saw who"}}
+	keysOfAttempts = []key{{"good", "✓ succeeded"}, {"bad", "✗ failed"}, {"blocked", "– aborted"}, {"running", "… under way"}}
+	keysOfPhases   = []key{{"waits", "waits"}, {"prepares", "gets a target"}, {"moves", "moves"}}
+	keysOfHolds    = []key{{"backoff", "KubeVirt's backoff"}, {"cooling", "the descheduler's cooldown"}}
+	keyOfLoops     = []key{{"loop", "a loop is open"}}
+	keyOfPlacement = []key{{"placed", "runs there"}}
+)

@@ -1,0 +1,188 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// loopBody is what the page of a loop tells.
+type loopBody struct {
+	Cluster  string
+	Loop     trail.Loop
+	Name     string
+	Lasted   time.Duration
+	Chart    chart
+	Evidence []proof
+	Lanes    string // what the lanes of the chart are, in a sentence
+}
+
+// proof is a piece of evidence with the address of the fact behind it.
+type proof struct {
+	trail.Exhibit
+	VMHref, Href string
+}
+
+// loopMargin is how much time before a loop and after it is shown: what led to it, and what came of it.
+const loopMargin = 5 * time.Minute
+
+func loopPage(v *visit) error {
+	var id trail.FactID
+	if err := id.UnmarshalText([]byte(mux.Vars(v.Request)["id"])); err != nil {
+		return fmt.Errorf("%w: %w", errBadQuestion, err)
+	}
+	cluster, l, err := v.site.Reader.Loop(v.Context(), v.Cluster, id)
+	if err != nil {
+		return err
+	}
+	of := trail.Subject{Kind: trail.SubjectNode, Name: l.Node}
+	if l.Kind != trail.LoopDualRetry && l.VMI != "" || l.Node == "" {
+		of = trail.VMISubject(l.Namespace, l.VMI)
+	}
+	at := time.Time{} // as long as it is open, as of now
+	if !l.Open() {
+		at = l.ClosedAt.Add(loopMargin)
+	}
+	b := loopBody{Cluster: cluster, Loop: l, Name: l.Name()}
+	c := &trail.Cluster{Name: cluster, Now: at}
+	if of.Name != "/" { // a loop about slots of the cluster is about no one thing that could be drawn
+		if c, err = v.site.Reader.Ask(v.Context(), trail.Question{Cluster: cluster, Of: of, At: at}); err != nil {
+			return err
+		}
+		from, to := told(l, c.Now)
+		w, err := v.window(from, to, c.Now)
+		if err != nil {
+			return err
+		}
+		b.draw(draft{w, c}, of)
+		b.Chart.Range = v.rangeOf(w)
+	}
+	b.Lasted = c.Now.Sub(l.OpenedAt)
+	if !l.Open() {
+		b.Lasted = l.ClosedAt.Sub(l.OpenedAt)
+	}
+	for _, x := range l.Evidence {
+		b.Evidence = append(b.Evidence, proofOf(cluster, l, x))
+	}
+	v.Title, v.Cluster, v.AsOf, v.Content = b.Name, cluster, c.Now, b
+	if l.Open() {
+		v.live("node", l.Node)
+	}
+	return v.render("loop", http.StatusOK)
+}
+
+// told gives the span of time that a loop's evidence covers, with what was before and after.
+func told(l trail.Loop, now time.Time) (from, to time.Time) {
+	from, to = l.OpenedAt, now
+	if n := len(l.Evidence); n > 0 && l.Evidence[0].At.Before(from) {
+		from = l.Evidence[0].At
+	}
+	if !l.Open() {
+		to = l.ClosedAt
+	}
+	if after := to.Add(loopMargin); after.Before(now) {
+		to = after
+	}
+	return from, to
+}
+
+func proofOf(cluster string, l trail.Loop, x trail.Exhibit) proof {
+	p := proof{Exhibit: x}
+	vm := x.VMI
+	if vm == "" && l.VMI != "" {
+		vm = l.Namespace + "/" + l.VMI
+	}
+	node := ""
+	if vm == "" {
+		node = l.Node
+	}
+	if vm != "" {
+		p.VMHref = href("/vms/"+vm, "cluster", cluster)
+	}
+	if x.EventID != nil {
+		p.Href = factsHref(cluster, vm, node, x.At.Add(-around), x.At.Add(around), x.EventID, "")
+	}
+	return p
+}
+
+// draw lays out the picture that fits the kind of loop.
+func (b *loopBody) draw(d draft, of trail.Subject) {
+	namespace, vmi := of.VM()
+	switch {
+	case b.Loop.Kind == trail.LoopDualRetry:
+		b.Chart = twoLanes(d, b.Loop)
+		b.Lanes = "Above, what KubeVirt tries again and again for the VM that cannot leave. Below it, whom the descheduler took from the same node meanwhile: each is a move that helped nobody."
+	case of.Kind == trail.SubjectVMI:
+		b.Chart = vmChart(d, d.cluster.VM(namespace, vmi))
+		b.Lanes = "What happened to the VM while the loop was open."
+	default:
+		b.Chart = nodeChart(d, of.Name, d.cluster.Node(of.Name))
+		b.Lanes = "What happened on the node while the loop was open; those that hold the slots are above."
+	}
+	b.Chart.Title = "The picture of the loop"
+}
+
+// twoLanes draws a dual retry loop so that it is seen at once: the VM that is stuck above, those that were evicted in its place below,
+// then how many slots of the descheduler are in use, and whether it sees that the stuck one is under way.
+func twoLanes(d draft, l trail.Loop) chart {
+	c := chart{window: d.window, Ticks: d.ticks()}
+	c.Bands = []mark{d.lasting(shapeBand, "loop", l.OpenedAt, l.ClosedAt)}
+	c.Lanes = d.stuckLanes(l)
+	for _, vm := range d.vmsOf(l.Node) {
+		if vm.namespace == l.Namespace && vm.name == l.VMI || !d.takenFrom(l.Node, vm, d.From) {
+			continue
+		}
+		row := d.vmLane(l.Node, vm)
+		if row.Note = "taken before"; d.takenFrom(l.Node, vm, l.OpenedAt.Add(-time.Second)) {
+			row.Note = "taken instead"
+		}
+		c.Lanes = append(c.Lanes, row)
+	}
+	if len(c.Lanes) > vmLanesKept {
+		c.More = len(c.Lanes) - vmLanesKept
+		c.Lanes = c.Lanes[:vmLanesKept]
+	}
+	c.Lanes = append(c.Lanes, d.slotLane(l.Node), d.annotationLane(l))
+	c.Legend = slices.Concat(keysOfAttempts, keysOfHolds, keysOfCauses, keyOfLoops)
+	return c
+}
+
+// stuckLanes draws what was tried for the VM that a loop is about, and who asked that it leaves.
+func (d draft) stuckLanes(l trail.Loop) []lane {
+	rows := d.cluster.VM(l.Namespace, l.VMI)
+	name, href := l.Namespace+"/"+l.VMI, vmHref(d.cluster.Name, l.Namespace, l.VMI)
+	tried := lane{Name: name, Href: href, Class: "vm stuck", Note: "cannot leave: attempts"}
+	asked := lane{Name: name, Href: href, Class: "vm stuck", Note: "asked to leave, held back"}
+	for _, m := range rows.Migrations {
+		d.tried(&tried, m)
+	}
+	d.held(&asked, rows.Decisions)
+	for _, r := range rows.Requests {
+		d.asked(&asked, r)
+	}
+	return []lane{tried, asked}
+}
+
+// takenFrom tells whether the descheduler had a VM leave a node, from a time on and in the window.
+func (d draft) takenFrom(node string, vm vmOn, from time.Time) bool {
+	return slices.ContainsFunc(vm.rows.Evacuations, func(e trail.Evacuation) bool {
+		return e.Node == node && e.RequesterClass == trail.RequesterDescheduler && !e.MarkedAt.Before(from) && e.MarkedAt.Before(d.To)
+	})
+}
+
+// annotationLane draws when the descheduler could see that the stuck VM is on its way.
+func (d draft) annotationLane(l trail.Loop) lane {
+	out := lane{Name: "annotation", Note: "the descheduler counts it"}
+	for _, s := range d.cluster.Annotated(l.Node) {
+		if s.Namespace == l.Namespace && s.VMI == l.VMI {
+			out.add(d.window, shapeBar, "annotated", s.From, s.To, "", "The pod of "+l.Namespace+"/"+l.VMI+" bears eviction-in-progress from "+clock(s.From),
+				d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, ""))
+		}
+	}
+	return out
+}

@@ -1,0 +1,298 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// nodeBody is what the page of a node tells.
+type nodeBody struct {
+	Cluster, Node string
+	WhyNot        trail.NotAnswer
+	Loops         []trail.Loop
+	Drains        []trail.Drain
+	Blockers      []trail.DrainBlocker
+	Chart         chart
+	Lines         []line
+	Cut           int
+	Facts         string
+}
+
+// vmLanesKept bounds the VMs that the chart of a node shows.
+const vmLanesKept = 60
+
+// nodeSpan is the span of time that the page of a node shows where nothing asks for another.
+const nodeSpan = time.Hour
+
+func nodePage(v *visit) error {
+	at, err := v.moment("at")
+	if err != nil {
+		return err
+	}
+	node := mux.Vars(v.Request)["node"]
+	c, err := v.site.Reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.Subject{Kind: trail.SubjectNode, Name: node}, At: at})
+	if err != nil {
+		return err
+	}
+	rows := c.Node(node)
+	w, err := v.window(beginning(c, node), c.Now, c.Now)
+	if err != nil {
+		return err
+	}
+	b := nodeBody{Cluster: c.Name, Node: node, WhyNot: c.WhyNotNode(node), Drains: rows.Drains, Blockers: rows.Blockers}
+	for _, l := range rows.Loops {
+		if l.ClosedBy != trail.LoopRefuted && w.shows(l.OpenedAt, l.ClosedAt) {
+			b.Loops = append(b.Loops, l)
+		}
+	}
+	b.Drains = slices.DeleteFunc(slices.Clone(rows.Drains), func(x trail.Drain) bool { return !w.shows(x.StartedAt, x.EndedAt) })
+	b.Chart = nodeChart(draft{w, c}, node, rows)
+	b.Chart.Title = "Who came to " + node + ", who left, and who could not"
+	b.Chart.Range = v.rangeOf(w)
+	b.Lines, b.Cut = linesIn(w, rows.Timeline, func(l trail.Line) string {
+		id, href := behind(c, l, rows)
+		if href != "" {
+			return href
+		}
+		return factsHref(c.Name, "", node, l.At.Add(-around), l.At.Add(around), id, "")
+	})
+	b.Facts = factsHref(c.Name, "", node, w.From, w.To, nil, "")
+	v.Title, v.Cluster, v.AsOf, v.Content = node, c.Name, c.Now, b
+	if at.IsZero() {
+		v.live("node", node)
+	}
+	return v.render("node", http.StatusOK)
+}
+
+// beginning gives from when on the story of a node is told: from the first of what happened in the last hour, and of what is
+// still going on.
+func beginning(c *trail.Cluster, node string) time.Time {
+	from, recent := c.Now, c.Now.Add(-nodeSpan)
+	since := func(t time.Time, open bool) {
+		if t.Before(from) && (open || t.After(recent)) {
+			from = t
+		}
+	}
+	for _, d := range c.Node(node).Drains {
+		since(d.StartedAt, d.Outcome == "")
+	}
+	for _, l := range c.Node(node).Loops {
+		since(l.OpenedAt, l.Open())
+	}
+	for _, rows := range c.Rows {
+		for _, e := range rows.Evacuations {
+			since(e.MarkedAt, e.Node == node && e.Outcome == "")
+		}
+		for _, p := range rows.Placements {
+			since(p.FromAt, false)
+		}
+	}
+	return from
+}
+
+// nodeChart draws what holds for the node, then a lane for each VM that came or went: those that cannot leave above.
+func nodeChart(d draft, node string, rows trail.Derived) chart {
+	c := chart{window: d.window, Ticks: d.ticks()}
+	c.Lanes, c.Bands = d.loopLanes(rows.Loops)
+	for _, l := range []lane{d.drainLane(rows.Drains), d.slotLane(node)} {
+		if len(l.Marks) > 0 {
+			c.Lanes = append(c.Lanes, l)
+		}
+	}
+	vms := d.vmsOf(node)
+	c.More = max(len(vms)-vmLanesKept, 0)
+	for _, vm := range vms[:len(vms)-c.More] {
+		c.Lanes = append(c.Lanes, d.vmLane(node, vm))
+	}
+	c.Legend = slices.Concat(keyOfPlacement, keysOfCauses, []key{{"stuck", "and it fails"}}, keysOfAttempts)
+	if len(c.Bands) > 0 {
+		c.Legend = append(c.Legend, keyOfLoops...)
+	}
+	return c
+}
+
+// drainLane draws drains, with how many guests were left from each departure on.
+func (d draft) drainLane(drains []trail.Drain) lane {
+	l := lane{Name: "drain", Note: "VMs left"}
+	for _, x := range drains {
+		until := x.EndedAt
+		if until.IsZero() {
+			until = d.Now
+		}
+		title := fmt.Sprintf("Drained from %s by %s: %d of %d VMs left", clock(x.StartedAt), cmp.Or(x.Requester, string(x.RequesterClass)), x.VMIsLeft, x.VMIsTotal)
+		if x.Outcome != "" {
+			title += fmt.Sprintf(", %s at %s", strings.ReplaceAll(string(x.Outcome), "_", " "), clock(x.EndedAt))
+		}
+		href := factsHref(d.cluster.Name, "", x.Node, x.StartedAt.Add(-around), x.StartedAt.Add(time.Minute), nil, "")
+		moments := append(d.departures(x.Node, x.StartedAt, until), until)
+		for i, from := range slices.Concat([]time.Time{x.StartedAt}, moments[:len(moments)-1]) {
+			if from.Before(moments[i]) {
+				left := d.guests(x.Node, from)
+				l.add(d.window, shapeBar, "drain", from, moments[i], fmt.Sprint(left), fmt.Sprintf("%d left from %s on. %s", left, clock(from), title), href)
+			}
+		}
+	}
+	return l
+}
+
+// departures gives when guests left a node between two times, in order.
+func (d draft) departures(node string, from, to time.Time) []time.Time {
+	var out []time.Time
+	for _, rows := range d.cluster.Rows {
+		for _, p := range rows.Placements {
+			if p.Node == node && p.ToAt.After(from) && p.ToAt.Before(to) {
+				out = append(out, p.ToAt)
+			}
+		}
+	}
+	slices.SortFunc(out, time.Time.Compare)
+	return out
+}
+
+// guests counts the guests of a node at a time.
+func (d draft) guests(node string, at time.Time) int {
+	n := 0
+	for _, rows := range d.cluster.Rows {
+		for _, p := range rows.Placements {
+			if p.Node == node && !p.FromAt.After(at) && (p.ToAt.IsZero() || p.ToAt.After(at)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// slotLane draws how many VMs bear the annotation by which the descheduler counts its evictions from a node.
+func (d draft) slotLane(node string) lane {
+	l := lane{Name: "slots in use", Note: "of the descheduler"}
+	if limit := d.cluster.SlotLimit(d.Now); limit > 0 {
+		l.Note = fmt.Sprintf("of the descheduler; limit %d", limit)
+	}
+	type edge struct {
+		at   time.Time
+		by   int
+		href string
+	}
+	var edges []edge
+	for _, s := range d.cluster.Annotated(node) {
+		edges = append(edges, edge{s.From, 1, d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, "")})
+		if !s.To.IsZero() {
+			edges = append(edges, edge{s.To, -1, d.facts(s.Namespace, s.VMI, s.To, s.To, nil, "")})
+		}
+	}
+	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
+	used := 0
+	for i, e := range edges {
+		used += e.by
+		until := time.Time{}
+		if i+1 < len(edges) {
+			until = edges[i+1].at
+		}
+		if used == 0 || until.Equal(e.at) {
+			continue
+		}
+		title, class := fmt.Sprintf("The descheduler counts %d evictions from %s as under way since %s", used, node, clock(e.at)), "slots"
+		if limit := d.cluster.SlotLimit(e.at); limit > 0 {
+			title += fmt.Sprintf("; its limit is %d", limit)
+			if used >= limit {
+				class = "slots full"
+			}
+		}
+		l.add(d.window, shapeBar, class, e.at, until, fmt.Sprint(used), title, e.href)
+	}
+	return l
+}
+
+// vmOn is a VM that was on a node, or was to leave it.
+type vmOn struct {
+	namespace, name string
+	rows            trail.Derived
+	stuck           bool      // an evacuation from there has failed, or it cannot be moved
+	left            time.Time // when it left; zero: it did not
+	came            time.Time
+}
+
+// vmsOf finds the VMs that were on a node in the window: those that are stuck first, then those that left, then the rest, each in the
+// order of their times.
+func (d draft) vmsOf(node string) []vmOn {
+	var out []vmOn
+	for s, rows := range d.cluster.Rows {
+		if s.Kind != trail.SubjectVMI {
+			continue
+		}
+		vm := vmOn{rows: rows}
+		vm.namespace, vm.name = s.VM()
+		there := false
+		for _, p := range rows.Placements {
+			if p.Node == node && d.shows(p.FromAt, p.ToAt) {
+				there, vm.came, vm.left = true, p.FromAt, p.ToAt
+			}
+		}
+		for _, e := range rows.Evacuations {
+			if e.Node == node && d.shows(e.MarkedAt, e.EndedAt) {
+				there, vm.stuck = true, vm.stuck || e.FailedAttempts > 0
+			}
+		}
+		if there {
+			out = append(out, vm)
+		}
+	}
+	slices.SortFunc(out, func(a, b vmOn) int {
+		return cmp.Or(last(!a.stuck, !b.stuck), last(a.left.IsZero(), b.left.IsZero()), a.left.Compare(b.left), a.came.Compare(b.came),
+			strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name))
+	})
+	return out
+}
+
+// last orders those for which something holds after those for which it does not.
+func last(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// vmLane draws one VM on a node: where it was, that it was to leave, what was tried, who asked.
+func (d draft) vmLane(node string, vm vmOn) lane {
+	l := lane{Name: vm.namespace + "/" + vm.name, Href: vmHref(d.cluster.Name, vm.namespace, vm.name), Class: "vm"}
+	if vm.stuck {
+		l.Class, l.Note = "vm stuck", "could not leave"
+	}
+	for _, p := range vm.rows.Placements {
+		if p.Node == node {
+			d.placed(&l, p)
+		}
+	}
+	for _, e := range vm.rows.Evacuations {
+		if e.Node == node {
+			d.evacuated(&l, e)
+		}
+	}
+	for _, m := range vm.rows.Migrations {
+		if m.SourceNode == node {
+			class, sign := look(m.Outcome)
+			href := d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID)
+			l.add(d.window, shapeStrip, class, m.CreatedAt, m.FinishedAt, "", migrationTitle(m), href)
+			if !m.FinishedAt.IsZero() {
+				l.add(d.window, shapeTick, class, m.FinishedAt, m.FinishedAt, sign, migrationTitle(m), href)
+			}
+		}
+	}
+	for _, r := range vm.rows.Requests {
+		if r.Node == node {
+			d.asked(&l, r)
+		}
+	}
+	return l
+}

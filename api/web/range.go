@@ -1,0 +1,91 @@
+package web
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// timeRange lets a visitor move along the time and look closer, by links and by a form.
+type timeRange struct {
+	In, Out, Earlier, Later, Whole string // addresses
+	Hidden                         []hidden
+}
+
+// hidden is a parameter of the page that the form keeps.
+type hidden struct{ Name, Value string }
+
+// shortest is the least span of time that a chart shows.
+const shortest = 10 * time.Second
+
+// layouts are how a time may be written in the address of a page; all are UTC.
+var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02"}
+
+// moment reads a time among the parameters; zero where it is not given.
+func (v *visit) moment(name string) (time.Time, error) {
+	text := v.param(name)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, l := range layouts {
+		if t, err := time.ParseInLocation(l, text, time.UTC); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%w: %s=%q: expected a time such as 2026-11-21T00:30:00Z", errBadQuestion, name, text)
+}
+
+// window reads which span of time is to be shown; without parameters it is the one given, widened a little, and no shorter than a minute.
+func (v *visit) window(from, to, now time.Time) (window, error) {
+	asked, err := v.moment("from")
+	if err != nil {
+		return window{}, err
+	}
+	until, err := v.moment("to")
+	if err != nil {
+		return window{}, err
+	}
+	if to.IsZero() {
+		to = now
+	}
+	margin := max(to.Sub(from)/30, 2*time.Second)
+	w := window{From: from.Add(-margin), To: to.Add(margin), Now: now}
+	if w.To.Sub(w.From) < time.Minute {
+		w.From = w.To.Add(-time.Minute)
+	}
+	if !asked.IsZero() {
+		w.From = asked
+	}
+	if !until.IsZero() {
+		w.To = until
+	}
+	if w.To.Sub(w.From) < shortest {
+		return w, fmt.Errorf("%w: from %s to %s: expected at least %s", errBadQuestion, clock(w.From), clock(w.To), shortest)
+	}
+	return w, nil
+}
+
+// rangeOf gives the ways from one window to others.
+func (v *visit) rangeOf(w window) timeRange {
+	to := func(from, until time.Time) string {
+		return v.with("from", stamp(from), "to", stamp(until))
+	}
+	d := w.To.Sub(w.From)
+	r := timeRange{
+		Out: to(w.From.Add(-d/2), w.To.Add(d/2)), Earlier: to(w.From.Add(-d/2), w.To.Add(-d/2)), Later: to(w.From.Add(d/2), w.To.Add(d/2)),
+		Whole: v.with("from", "", "to", ""),
+	}
+	if d >= 2*shortest {
+		r.In = to(w.From.Add(d/4), w.To.Add(-d/4))
+	}
+	q := v.URL.Query()
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if name != "from" && name != "to" {
+			r.Hidden = append(r.Hidden, hidden{name, q.Get(name)})
+		}
+	}
+	return r
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z") }

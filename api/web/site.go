@@ -1,0 +1,215 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/gorilla/mux"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Reader is where pages get what they tell. It is safe for concurrent use. Errors: trail.ErrNotFound, *trail.AmbiguousError.
+type Reader interface {
+	Summaries(ctx context.Context) ([]trail.ClusterSummary, error)
+	Overview(ctx context.Context, cluster string, back, step time.Duration) (trail.Overview, error)
+	Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error)
+	Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error)
+	Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error)
+	Find(ctx context.Context, cluster, text string) ([]trail.Found, error)
+}
+
+// Site serves the pages.
+type Site struct {
+	Reader Reader
+	// Turn waits until a page may ask its Reader, and gives what is to be called after; nil: at once.
+	Turn func(context.Context) (leave func(), err error)
+	// Failed is told of an error that a visitor cannot mend; nil: nobody is.
+	Failed func(path string, err error)
+}
+
+//go:embed templates assets
+var files embed.FS
+
+// Route adds the pages to a router.
+func (s *Site) Route(r *mux.Router) {
+	assets, _ := fs.Sub(files, "assets")
+	get := func(path string, show func(*visit) error) {
+		r.Path(path).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.page(show))
+	}
+	get("/", front)
+	get("/vms/{namespace}/{name}", vmPage)
+	get("/nodes/{node}", nodePage)
+	get("/loops/{id}", loopPage)
+	get("/facts", factsPage)
+	get("/search", searchPage)
+	r.Path("/theme").Methods(http.MethodPost).HandlerFunc(chooseTheme)
+	r.PathPrefix("/assets/").Methods(http.MethodGet, http.MethodHead).Handler(http.StripPrefix("/assets/", cached(http.FileServerFS(assets))))
+}
+
+// visit is one request for a page: what it asks with, and what it is answered with.
+type visit struct {
+	*http.Request
+	site *Site
+	w    http.ResponseWriter
+	frame
+}
+
+// frame is what surrounds the content of every page.
+type frame struct {
+	Title    string
+	Cluster  string                 // that the page is about; empty: of all
+	Clusters []trail.ClusterSummary // that are recorded
+	Theme    string                 // dark, light, or empty: as the browser prefers
+	Here     string                 // path and query of this page
+	Live     string                 // where to hear of what is new; empty: the page tells of the past
+	AsOf     time.Time              // the moment for which it speaks; zero: it speaks for none
+	Query    string                 // what was searched for
+	Content  any                    // of the page's own template
+}
+
+// page makes a handler of what shows a page. Answers are whole or an error page, never half of one.
+func (s *Site) page(show func(*visit) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := &visit{Request: r, site: s, w: w, frame: frame{Theme: Theme(r), Here: r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
+		w.Header().Set("Content-Security-Policy", policy)
+		w.Header().Set("Referrer-Policy", "same-origin")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-cache")
+		if err := v.inTurn(show); err != nil {
+			v.fail(err)
+		}
+	}
+}
+
+// pageTimeout bounds what a page may wait for.
+const pageTimeout = 10 * time.Second
+
+// inTurn shows the page when it is its turn.
+func (v *visit) inTurn(show func(*visit) error) error {
+	ctx, cancel := context.WithTimeout(v.Context(), pageTimeout)
+	defer cancel()
+	v.Request = v.WithContext(ctx)
+	if v.site.Turn != nil {
+		leave, err := v.site.Turn(ctx)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	if err := v.summaries(); err != nil {
+		return err
+	}
+	return show(v)
+}
+
+// Unknown answers that there is no such page.
+func (s *Site) Unknown(w http.ResponseWriter, r *http.Request) {
+	s.page(func(v *visit) error { return fmt.Errorf("page %s: %w", v.URL.Path, trail.ErrNotFound) })(w, r)
+}
+
+// policy lets a page load nothing but our own style, script and pictures.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func (v *visit) summaries() (err error) {
+	v.Clusters, err = v.site.Reader.Summaries(v.Context())
+	return err
+}
+
+// param gives a parameter of the query, without space around it.
+func (v *visit) param(name string) string { return strings.TrimSpace(v.URL.Query().Get(name)) }
+
+// render answers with a template of the page's name.
+func (v *visit) render(name string, status int) error {
+	var out bytes.Buffer
+	if err := pages[name].ExecuteTemplate(&out, "layout", v.frame); err != nil {
+		return err
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(status)
+	_, _ = out.WriteTo(v.w)
+	return nil
+}
+
+// failure is the content of an error page.
+type failure struct {
+	What   string
+	Advice string
+	Choose []choice // the clusters to choose from
+}
+
+type choice struct{ Name, Href string }
+
+// errBadQuestion is wrapped by an error that says what is wrong with the parameters of a page.
+var errBadQuestion = errors.New("the address of this page cannot be read")
+
+// fail answers with an error page that says what to do.
+func (v *visit) fail(err error) {
+	var ambiguous *trail.AmbiguousError
+	var f failure
+	status := http.StatusServiceUnavailable
+	switch {
+	case errors.As(err, &ambiguous):
+		status, v.Title, f.What = http.StatusMultipleChoices, "Choose a cluster", ambiguous.Name+" is known in several clusters. Which one do you mean?"
+		for _, c := range ambiguous.Clusters {
+			f.Choose = append(f.Choose, choice{c, v.with("cluster", c)})
+		}
+	case errors.Is(err, trail.ErrNotFound):
+		status, v.Title, f.What = http.StatusNotFound, "Nothing found", "Nothing is known of what this page is about."
+		f.Advice = "Search for a part of its name. What happened before evictrail saw the cluster first is not known, and neither is a VM about which nothing was recorded."
+	case errors.Is(err, errBadQuestion):
+		status, v.Title, f.What = http.StatusBadRequest, "Not understood", err.Error()
+	default:
+		v.Title, f.What = "Not available now", "The database does not answer this at the moment."
+		f.Advice = "Load the page again in a moment. If it stays so, /readyz says what is not working, and the log of evictrail why."
+		if v.site.Failed != nil && v.Context().Err() == nil {
+			v.site.Failed(v.URL.Path, err)
+		}
+	}
+	v.Content, v.Live, v.AsOf = f, "", time.Time{}
+	if v.render("error", status) != nil {
+		http.Error(v.w, f.What, http.StatusInternalServerError)
+	}
+}
+
+// with gives the address of this page with parameters set to other values; an empty one is left out.
+func (v *visit) with(pairs ...string) string {
+	q := v.URL.Query()
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			q.Del(pairs[i])
+		} else {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	u := url.URL{Path: v.URL.Path, RawQuery: q.Encode()}
+	return u.String()
+}
+
+// cached lets browsers keep assets for an hour.
+func cached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "max-age=3600")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// pages are the templates, each with the layout around it.
+var pages = func() map[string]*template.Template {
+	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html"))
+	out := map[string]*template.Template{}
+	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "error"} {
+		out[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/"+name+".html"))
+	}
+	return out
+}()

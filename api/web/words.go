@@ -1,0 +1,98 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// words are what templates write with.
+var words = template.FuncMap{
+	"clock":    clock,
+	"rfc":      func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"input":    func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") },
+	"s":        plural,
+	"span":     span,
+	"since":    func(at, now time.Time) string { return span(now.Sub(at)) },
+	"vmHref":   vmHref,
+	"nodeHref": nodeHref,
+	"loopHref": loopHref,
+	"advice":   paragraphs,
+	"spaced":   func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+	"id":       func(id *trail.FactID) string { return id.String() },
+}
+
+// clock writes a time to the second, UTC.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+// span writes a duration as people say it: two units at most.
+func span(d time.Duration) string {
+	d = max(d, 0).Round(time.Second)
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= 10*time.Minute:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}
+
+// plural gives what makes a noun say that there are so many.
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+// block is a part of an advice: prose, or lines that can be pasted.
+type block struct {
+	Text string
+	Code bool
+}
+
+// paragraphs parts an advice: indented lines can be pasted.
+func paragraphs(advice string) []block {
+	var out []block
+	for line := range strings.SplitSeq(advice, "\n") {
+		code := strings.HasPrefix(line, " ")
+		text := strings.TrimSpace(line)
+		switch n := len(out); {
+		case text == "":
+		case n > 0 && out[n-1].Code && code:
+			out[n-1].Text += "\n" + text
+		default:
+			out = append(out, block{text, code})
+		}
+	}
+	return out
+}
+
+func href(path string, pairs ...string) string {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	u := url.URL{Path: path, RawQuery: q.Encode()}
+	return u.String()
+}
+
+func vmHref(cluster, namespace, name string) string {
+	return href("/vms/"+namespace+"/"+name, "cluster", cluster)
+}
+
+func nodeHref(cluster, node string) string { return href("/nodes/"+node, "cluster", cluster) }
+
+func loopHref(cluster string, id trail.FactID) string {
+	return href("/loops/"+id.String(), "cluster", cluster)
+}

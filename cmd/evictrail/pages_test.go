@@ -1,0 +1,198 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/html"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// document is what a test reads of a page.
+type document struct {
+	status int
+	ids    map[string]int // how often each is given
+	links  []string       // addresses on the page, in its order
+	text   string         // with single spaces
+}
+
+// visit fetches a page.
+func visit(t *testing.T, server *httptest.Server, address string) document {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+address, nil)
+	require.NoError(t, err)
+	answer, err := server.Client().Do(request)
+	require.NoError(t, err)
+	defer func() { _ = answer.Body.Close() }()
+	d := document{status: answer.StatusCode, ids: map[string]int{}}
+	if !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") {
+		_, err = io.Copy(io.Discard, answer.Body)
+		require.NoError(t, err)
+		return d
+	}
+	root, err := html.Parse(answer.Body)
+	require.NoError(t, err)
+	var text []string
+	for n := range root.Descendants() {
+		if n.Type == html.TextNode {
+			text = append(text, strings.Fields(n.Data)...)
+		}
+		for _, a := range n.Attr {
+			switch a.Key {
+			case "id":
+				d.ids[a.Val]++
+			case "href", "src":
+				d.links = append(d.links, a.Val)
+			}
+		}
+	}
+	d.text = strings.Join(text, " ")
+	return d
+}
+
+// serveSite plays recordings and serves their pages.
+func serveSite(t *testing.T, names ...string) (databaseURL string, server *httptest.Server) {
+	t.Helper()
+	databaseURL = storetest.NewURL(t)
+	for _, name := range names {
+		play(t, databaseURL, name)
+	}
+	s, err := store.Open(t.Context(), databaseURL, "")
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	log := slog.New(slog.NewTextHandler(prefixed{t, "site: "}, nil))
+	server = httptest.NewServer(answering(t.Context(), s, log).Handler())
+	t.Cleanup(server.Close)
+	return databaseURL, server
+}
+
+// TestPagesLeadToEvidence follows every link from the front page on, through all recordings: each page is there, and each fact that
+// a link points at is on the page that it leads to.
+func TestPagesLeadToEvidence(t *testing.T) {
+	t.Parallel()
+	_, server := serveSite(t, recordings(t)...)
+	seen, stepped, facts := map[string]document{}, map[string]bool{}, 0
+	var follow func(from, link string, moved bool)
+	follow = func(from, link string, moved bool) {
+		u, err := url.Parse(link)
+		require.NoError(t, err)
+		if strings.HasPrefix(u.Path, "/docs") || strings.HasPrefix(u.Path, "/api/") || u.Path == "" {
+			return // they have tests of their own
+		}
+		chosen := u.Path != "/facts" && u.Query().Has("from")
+		if chosen && (moved || stepped[u.Path]) {
+			return // one step along the time is enough
+		}
+		stepped[u.Path] = stepped[u.Path] || chosen
+		address := u.EscapedPath()
+		if u.RawQuery != "" {
+			address += "?" + u.RawQuery
+		}
+		page, known := seen[address]
+		if !known {
+			page = visit(t, server, address)
+			seen[address] = page
+			require.Equal(t, http.StatusOK, page.status, "%s, linked from %s", address, from)
+			for id, n := range page.ids {
+				require.Equal(t, 1, n, "id %s of %s", id, address)
+			}
+		}
+		if u.Fragment != "" {
+			require.Contains(t, page.ids, u.Fragment, "%s, linked from %s", link, from)
+			facts++
+		}
+		if known {
+			return
+		}
+		for _, next := range page.links {
+			follow(address, next, chosen)
+		}
+	}
+	follow("", "/", false)
+	kinds := map[string]int{}
+	for address := range seen {
+		kind, _, _ := strings.Cut(strings.TrimPrefix(address, "/"), "/")
+		kind, _, _ = strings.Cut(kind, "?")
+		kinds[kind]++
+	}
+	t.Logf("%d pages, %d links to single facts: %v", len(seen), facts, kinds)
+	require.Greater(t, kinds["vms"], 40)
+	require.Greater(t, kinds["nodes"], 20)
+	require.Greater(t, kinds["loops"], 9)
+	require.Greater(t, facts, 1000)
+}
+
+// TestPagesSayWhatTheCommandSays compares the words of why and why-not on the pages with those of the commands.
+func TestPagesSayWhatTheCommandSays(t *testing.T) {
+	t.Parallel()
+	databaseURL, server := serveSite(t, "b-dual-retry-loop-v1.8", "c-node-drain")
+	for _, vm := range []string{"demo/vm-d", "demo/vm-a", "demo/web-3", "demo/db-local"} {
+		var why trail.Answer
+		var not trail.NotAnswer
+		answerOf(t, &why, "why", vm, "--database-url", databaseURL)
+		answerOf(t, &not, "why-not", vm, "--database-url", databaseURL)
+		page := visit(t, server, "/vms/"+vm)
+		require.Contains(t, page.text, oneLine(why.Paragraph))
+		require.Contains(t, page.text, oneLine(not.Paragraph))
+		for _, l := range why.Evidence {
+			require.Contains(t, page.text, oneLine(l.Sentence))
+		}
+	}
+	var not trail.NotAnswer
+	answerOf(t, &not, "why-not", "node", "worker-2", "--cluster", "c-node-drain", "--database-url", databaseURL)
+	require.Contains(t, visit(t, server, "/nodes/worker-2?cluster=c-node-drain").text, oneLine(not.Paragraph))
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func answerOf(t *testing.T, into any, args ...string) {
+	t.Helper()
+	code, out, stderr := run(t, append(args, "-o", "json")...)
+	require.Equal(t, exitFound, code, stderr)
+	require.NoError(t, json.Unmarshal([]byte(out), into))
+}
+
+// TestPagesRefuse asks for what is not there, and wrongly.
+func TestPagesRefuse(t *testing.T) {
+	t.Parallel()
+	_, server := serveSite(t, "b-dual-retry-loop", "b-dual-retry-loop-v1.8")
+	for _, c := range []struct {
+		name, address string
+		status        int
+		says          string
+	}{
+		{"a VM that nobody knows", "/vms/demo/nobody", http.StatusNotFound, "Search for a part of its name."},
+		{"a node that nobody knows", "/nodes/nowhere", http.StatusNotFound, "Nothing is known"},
+		{"a VM in two clusters", "/vms/demo/vm-d", http.StatusMultipleChoices, "Which one do you mean?"},
+		{"facts of a VM in two clusters", "/facts?vm=demo/vm-d", http.StatusMultipleChoices, "Which one do you mean?"},
+		{"a cluster that nobody knows", "/?cluster=none", http.StatusNotFound, "Nothing is known"},
+		{"no time", "/vms/demo/vm-d?cluster=b-dual-retry-loop&from=yesterday", http.StatusBadRequest, `from="yesterday": expected a time`},
+		{"a time that ends before it begins", "/vms/demo/vm-d?cluster=b-dual-retry-loop&from=2026-11-21T01:00:00Z&to=2026-11-21T00:00:00Z", http.StatusBadRequest, "expected at least"},
+		{"no span", "/?cluster=b-dual-retry-loop&span=ever", http.StatusBadRequest, "expected 1h, 6h"},
+		{"no loop", "/loops/one", http.StatusBadRequest, "expected a UUID"},
+		{"a loop that nobody knows", "/loops/00000000-0000-8000-8000-000000000000", http.StatusNotFound, "Nothing is known"},
+		{"facts of nobody", "/facts", http.StatusBadRequest, "expected vm=NAMESPACE/NAME or node=NAME"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			page := visit(t, server, c.address)
+			require.Equal(t, c.status, page.status)
+			require.Contains(t, page.text, c.says)
+		})
+	}
+	for _, text := range []string{`"><script src=x></script>`, `<img src=x onerror=alert(1)>`, `'"></title><a href=x>`} {
+		for _, address := range []string{"/search?q=", "/?cluster=", "/vms/demo/vm-d?cluster=", "/loops/x?cluster=", "/facts?vm="} {
+			require.NotContains(t, visit(t, server, address+url.QueryEscape(text)).links, "x", "%s%s: what is asked becomes no part of the page", address, text)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package browser_test
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/api/web"
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// violation is what axe-core finds wrong with a page.
+type violation struct{ ID, Impact, Help, Where string }
+
+// audit is JavaScript that gives the violations of a page.
+const audit = `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"], resultTypes: ["violations"] }).then(result =>
+	result.violations.map(v => ({
+		ID: v.id, Impact: v.impact ?? "", Help: v.help,
+		Where: v.nodes.slice(0, 5).map(n => n.html.slice(0, 160) + " " + (n.any[0]?.message ?? "")).join("\n\t"),
+	})))`
+
+// TestAccessibility has axe-core look at every kind of page, in light and dark, on a desk and on a phone.
+func TestAccessibility(t *testing.T) {
+	t.Parallel()
+	axe, err := os.ReadFile(filepath.Join(root, "bin/axe/package/axe.min.js"))
+	require.NoError(t, err, "run hack/ensure-axe.sh")
+	s := storetest.New(t)
+	nothing := httptest.NewServer(api.Server{Reader: s, Site: &web.Site{Reader: s}, Stream: &api.Stream{Changes: s.Changes}}.Handler())
+	t.Cleanup(nothing.Close)
+	dark := func(l look) look { l.dark = true; return l }
+	for _, l := range []look{desk, dark(desk), phone, dark(phone)} {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			b := newTab(t, site, l)
+			b.expect("404")
+			addresses := []string{"/", "/docs", "/search?q=vm-", "/search?q=nobody-at-all", "/vms/demo/nobody", "/?cluster=k-blocked-slot"}
+			for _, incident := range []string{"b-dual-retry-loop-v1.8", "c-node-drain"} {
+				for _, address := range kinds(b, incident) {
+					addresses = append(addresses, address)
+				}
+			}
+			for _, address := range addresses {
+				b.open(address)
+				b.audit(string(axe))
+			}
+			b = newTab(t, nothing.URL, l)
+			b.open("/")
+			require.Contains(t, b.text("h1"), "Nothing is recorded yet")
+			b.audit(string(axe))
+		})
+	}
+}
+
+// audit fails where a violation is serious, and tells of what is not.
+func (b *tab) audit(axe string) {
+	b.Helper()
+	ask[bool](b, "%s", axe+";true")
+	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]violation](audit, chromedp.EvalAwaitPromise))
+	require.NoError(b, err)
+	for _, v := range found {
+		say := b.Logf
+		if v.Impact == "serious" || v.Impact == "critical" {
+			say = b.Errorf
+		}
+		say("%s: %s: %s: %s\n\t%s", strings.TrimPrefix(b.address().String(), b.site), v.Impact, v.ID, v.Help, v.Where)
+	}
+}

@@ -1,0 +1,143 @@
+package browser_test
+
+import (
+	"fmt"
+	"io/fs"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail"
+)
+
+// incidents lists the recordings.
+func incidents(t *testing.T) []string {
+	t.Helper()
+	folders, err := fs.ReadDir(evictrail.Recordings(), ".")
+	require.NoError(t, err)
+	var out []string
+	for _, f := range folders {
+		if f.IsDir() {
+			out = append(out, f.Name())
+		}
+	}
+	require.NotEmpty(t, out)
+	return out
+}
+
+// scripts are a visitor with JavaScript and one without.
+var scripts = map[string]look{"with JavaScript": desk, "without JavaScript": {width: desk.width, height: desk.height, noScript: true}}
+
+// TestIncidents goes by clicks from the front page of each incident to what it is about, and from there to the facts.
+func TestIncidents(t *testing.T) {
+	t.Parallel()
+	for _, name := range incidents(t) {
+		for with, l := range scripts {
+			t.Run(name+"/"+with, func(t *testing.T) {
+				t.Parallel()
+				b := newTab(t, site, l)
+				b.open("/?cluster=" + name)
+				require.Equal(t, name, b.text("h1"))
+				b.toVM()
+				require.Contains(t, b.address().Path, "/vms/")
+				b.zoom()
+				if !l.noScript {
+					b.zoomByHand()
+				}
+				b.toFact()
+				b.follow(`h1 a`)
+				b.follow(`.lane.node .name a`)
+				require.Contains(t, b.address().Path, "/nodes/")
+				b.zoom()
+				b.toFact()
+			})
+		}
+	}
+}
+
+// toVM follows a loop to its VM where the front page has one, open or closed, and otherwise what is stuck, held back or found.
+func (b *tab) toVM() {
+	b.Helper()
+	const open, closed = `.loop-card h3 a`, `[aria-labelledby=loops] details[open] li a`
+	switch {
+	case b.has(open), b.has(closed):
+		b.follow(open + "," + closed)
+		require.Contains(b, b.address().Path, "/loops/")
+		require.NotEmpty(b, b.text(".advice"))
+		here := b.address()
+		b.toFact()
+		b.open(here.RequestURI())
+		b.follow(`.lines td a[href^="/vms/"]`)
+	case b.has(`td a[href^="/vms/"]`):
+		b.follow(`td a[href^="/vms/"]`)
+	default:
+		b.search("demo/")
+		b.follow(`.hits a[href^="/vms/"]`)
+	}
+}
+
+// toFact clicks on a mark of the chart that stands for one fact, and looks for that among the raw facts.
+func (b *tab) toFact() {
+	b.Helper()
+	b.follow(`.plot a[href*="#e-"]`)
+	at := b.address()
+	require.Equal(b, "/facts", at.Path)
+	b.until(`(r => r && r.height > 0 && r.top >= 0 && r.bottom <= innerHeight)(document.querySelector(":target")?.getBoundingClientRect())`)
+	require.Equal(b, at.Fragment, ask[string](b, `document.querySelector(":target").id`))
+	const colour = `getComputedStyle(document.querySelector(%q)).backgroundColor`
+	require.NotEqual(b, ask[string](b, colour, "tbody tr:not(:target), thead tr"), ask[string](b, colour, ":target"), "%s: the fact is not marked", at)
+}
+
+// span is the time that a chart shows.
+type span struct{ From, To time.Time }
+
+func (s span) length() float64 { return s.To.Sub(s.From).Seconds() }
+
+// shown reads the time that the form of a chart says.
+func (b *tab) shown() span {
+	b.Helper()
+	return ask[span](b, `(form => ({ From: new Date(form.from.value + "Z").toISOString(), To: new Date(form.to.value + "Z").toISOString() }))(document.querySelector(".range form"))`)
+}
+
+// zoom looks closer, farther, earlier and later by links, at a span of time by the form, and at the whole story again.
+func (b *tab) zoom() {
+	b.Helper()
+	const most = 2.5 // seconds: the form has none of their parts
+	step := func(n int) string { return fmt.Sprintf(".range nav a:nth-child(%d)", n) }
+	whole := b.shown()
+	b.follow(step(2))
+	in := b.shown()
+	require.InDelta(b, whole.length()/2, in.length(), most)
+	b.follow(step(1))
+	require.InDelta(b, -in.length()/2, b.shown().From.Sub(in.From).Seconds(), most)
+	b.follow(step(4))
+	require.InDelta(b, 0, b.shown().From.Sub(in.From).Seconds(), most)
+	b.follow(step(3))
+	require.InDelta(b, whole.length(), b.shown().length(), most)
+	chosen := span{whole.From.Add(5 * time.Second), whole.From.Add(35 * time.Second)}
+	const written = "2006-01-02T15:04:05"
+	ask[string](b, `document.querySelector(".range input[name=from]").value = %q`, chosen.From.Format(written))
+	ask[string](b, `document.querySelector(".range input[name=to]").value = %q`, chosen.To.Format(written))
+	b.follow(`.range button`)
+	require.Equal(b, chosen, b.shown())
+	b.follow(`.range nav a:last-child`)
+	require.InDelta(b, whole.length(), b.shown().length(), 5)
+}
+
+// zoomByHand drags across the chart from its first quarter to its middle, and goes back to the story.
+func (b *tab) zoomByHand() {
+	b.Helper()
+	whole := b.shown()
+	at := ask[struct{ Left, Width, Y float64 }](b, `(() => {
+		const lane = document.querySelector(".lane:nth-child(2) .plot");
+		lane.scrollIntoView({ block: "center", behavior: "instant" });
+		const r = lane.getBoundingClientRect();
+		return { Left: r.left, Width: r.width, Y: r.top + r.height / 2 };
+	})()`)
+	b.leaves(func() { b.drag(point{X: at.Left + at.Width/4, Y: at.Y}, point{X: at.Left + at.Width/2, Y: at.Y + 5}) })
+	got, about := b.shown(), whole.length()/50+2
+	require.InDelta(b, whole.length()/4, got.From.Sub(whole.From).Seconds(), about)
+	require.InDelta(b, whole.length()/4, got.length(), about)
+	b.follow(`.range nav a:last-child`)
+}

@@ -1,0 +1,182 @@
+package openapi_test
+
+import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// named are the parameters of paths that mean something on the recordings.
+var named = strings.NewReplacer("{namespace}", "demo", "{name}", "nbr-1", "{node}", "worker-1")
+
+// documentPath is the document's own, which is read before anything else.
+const documentPath = "/api/v1/openapi.yaml"
+
+// TestEachRouteAnswersAsDocumented walks through the document and asks each GET route: as it is, with the example of each
+// parameter, and for what it must refuse.
+func TestEachRouteAnswersAsDocumented(t *testing.T) {
+	t.Parallel()
+	s := serve(t, openStore(t, played(t)))
+	for path, item := range s.model.Paths.PathItems.FromOldest() {
+		if item.Get == nil || path == documentPath {
+			continue
+		}
+		t.Run(item.Get.OperationId, func(t *testing.T) {
+			base := url.Values{}
+			if strings.Contains(path, "{") {
+				base.Set("cluster", map[bool]string{true: "b-dual-retry-loop-v1.8", false: "k-blocked-slot"}[strings.Contains(path, "{node}")])
+			}
+			for _, p := range item.Get.Parameters {
+				if p.In == "query" && *orFalse(p.Required) {
+					base.Set(p.Name, p.Example.Value)
+				}
+			}
+			target := named.Replace(path)
+			require.Equal(t, http.StatusOK, s.ask(t, with(target, base)).status)
+			for _, p := range item.Get.Parameters {
+				if p.In == "query" && p.Example != nil {
+					one := clone(base)
+					one.Set(p.Name, p.Example.Value)
+					got := s.ask(t, with(target, one))
+					require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, got.status, got.body)
+				}
+			}
+			if strings.HasPrefix(path, "/api/") && item.Get.Parameters != nil {
+				s.refuses(t, target, base, item.Get)
+			}
+		})
+	}
+}
+
+func orFalse(b *bool) *bool {
+	if b == nil {
+		return new(bool)
+	}
+	return b
+}
+
+func with(target string, values url.Values) string { return target + "?" + values.Encode() }
+
+func clone(values url.Values) url.Values {
+	out := url.Values{}
+	for name := range values {
+		out[name] = values[name]
+	}
+	return out
+}
+
+// refuses asks a route for what it must refuse, and again for what it has answered.
+func (s service) refuses(t *testing.T, target string, base url.Values, o *v3.Operation) {
+	t.Helper()
+	unknown := clone(base)
+	unknown.Set("colour", "red")
+	require.Equal(t, http.StatusBadRequest, s.wrong(t, http.MethodGet, with(target, unknown)).status)
+	got := s.wrong(t, http.MethodDelete, with(target, base))
+	require.Equal(t, http.StatusMethodNotAllowed, got.status)
+	require.Equal(t, "GET, HEAD", got.header.Get("Allow"))
+	if o.Responses.Codes.GetOrZero("406") != nil {
+		require.Equal(t, http.StatusNotAcceptable, s.ask(t, with(target, base), "Accept", "text/html").status)
+	}
+	if o.Responses.Codes.GetOrZero("304") == nil {
+		return
+	}
+	fixed := clone(base)
+	if o.Tags[0] == "answers" {
+		fixed.Set("at", "2026-11-21T01:10:00Z")
+	}
+	first := s.ask(t, with(target, fixed))
+	again := s.ask(t, with(target, fixed), "If-None-Match", first.header.Get("ETag"))
+	if !strings.HasSuffix(target, "/now") { // what remains gets less
+		require.Equal(t, first.body, cmp.Or(again.body, first.body))
+		require.Equal(t, http.StatusNotModified, again.status)
+		require.Empty(t, again.body)
+	}
+}
+
+func TestProblemsAreAsDocumented(t *testing.T) {
+	t.Parallel()
+	url := played(t)
+	s := serve(t, openStore(t, url))
+	require.Equal(t, http.StatusConflict, s.ask(t, "/api/v1/nodes/worker-1/why-not").status)
+	require.Equal(t, http.StatusNotFound, s.ask(t, "/api/v1/vms/demo/nobody/why").status)
+	require.Equal(t, http.StatusBadRequest, s.ask(t, "/api/v1/requests?since=2026-01-01&until=2026-11-22").status)
+
+	gone := openStore(t, storetest.NewURL(t))
+	away := serve(t, gone)
+	gone.Close()
+	for _, target := range []string{"/api/v1/requests", "/api/v1/vms/demo/nbr-1/why", "/api/v1/names?kind=vm"} {
+		got := away.ask(t, target)
+		require.Equal(t, http.StatusServiceUnavailable, got.status)
+		require.Equal(t, "5", got.header.Get("Retry-After"))
+		require.NotContains(t, got.body, "pool")
+	}
+}
+
+// emptyLists have no rows once the recordings are over: they are seen whole, and their drains are done.
+var emptyLists = []string{"/api/v1/gaps", "/api/v1/drains/blockers"}
+
+// TestPagesHoldEachRowOnce goes through all rows of each list by pages, as JSON and as CSV, and compares with the list as one.
+func TestPagesHoldEachRowOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, openStore(t, played(t)))
+	for path, item := range s.model.Paths.PathItems.FromOldest() {
+		if item.Get == nil || item.Get.Tags[0] != "lists" || strings.HasSuffix(path, "/now") {
+			continue
+		}
+		t.Run(item.Get.OperationId, func(t *testing.T) {
+			var whole []json.RawMessage
+			require.NoError(t, json.Unmarshal([]byte(s.ask(t, path+"?limit=10000").body), &whole))
+			require.Equal(t, slices.Contains(emptyLists, path), len(whole) == 0)
+			rows := []json.RawMessage{}
+			for _, body := range s.pages(t, path+"?limit=13") {
+				var page []json.RawMessage
+				require.NoError(t, json.Unmarshal([]byte(body), &page))
+				rows = append(rows, page...)
+			}
+			require.Equal(t, whole, rows)
+
+			table, err := csv.NewReader(strings.NewReader(s.ask(t, path+"?limit=10000&format=csv").body)).ReadAll()
+			require.NoError(t, err)
+			require.Len(t, table, 1+len(whole))
+			records := table[:1]
+			for _, body := range s.pages(t, path+"?limit=13&format=csv") {
+				page, err := csv.NewReader(strings.NewReader(body)).ReadAll()
+				require.NoError(t, err)
+				require.Equal(t, table[0], page[0])
+				records = append(records, page[1:]...)
+			}
+			require.Equal(t, table, records)
+		})
+	}
+}
+
+// pages follows the header Link from page to page, and gives their bodies.
+func (s service) pages(t *testing.T, target string) []string {
+	t.Helper()
+	var bodies []string
+	here, err := url.Parse(target)
+	require.NoError(t, err)
+	for {
+		got := s.ask(t, here.String())
+		require.Equal(t, http.StatusOK, got.status, got.body)
+		bodies = append(bodies, got.body)
+		link := got.header.Get("Link")
+		if link == "" {
+			return bodies
+		}
+		next, found := strings.CutSuffix(strings.TrimPrefix(link, "<"), `>; rel="next"`)
+		require.True(t, found, link)
+		here, err = here.Parse(next)
+		require.NoError(t, err)
+	}
+}
