@@ -14,14 +14,19 @@ import (
 // after it. It is ErrNotFound when there are none. As of when the cluster was last seen, or later, what is around is what
 // is stored of it: the same rows, as they were derived of the same facts.
 func (s *Store) History(ctx context.Context, cluster string, of trail.Subject, at time.Time) (*trail.Cluster, error) {
+	return s.history(ctx, cluster, of, time.Time{}, at)
+}
+
+// history is History or, from a time on, what is told now of that time until the moment.
+func (s *Store) history(ctx context.Context, cluster string, of trail.Subject, from, at time.Time) (*trail.Cluster, error) {
 	var h *trail.Cluster
 	err := s.read(ctx, "read the history of "+of.Name, func(tx pgx.Tx) error {
-		q := &inquiry{tx: tx, cluster: cluster, of: of, at: at}
+		q := &inquiry{tx: tx, cluster: cluster, of: of, from: from, at: at}
 		err := q.begin(ctx)
 		switch {
 		case err != nil:
 			return err
-		case at.Before(q.alive):
+		case from.IsZero() && at.Before(q.alive):
 			h, err = q.past(ctx)
 		case of.Kind == trail.SubjectNode:
 			h, err = q.node(ctx)
@@ -44,6 +49,7 @@ type inquiry struct {
 	tx      pgx.Tx
 	cluster string
 	of      trail.Subject
+	from    time.Time // what is told now of the time from then on is asked; else zero
 	at      time.Time
 
 	alive      time.Time        // when the cluster was last seen

@@ -56,6 +56,7 @@ func TestHistoryIsThatOfAllFacts(t *testing.T) {
 				compareAnswers(t, s, facts, at)
 			}
 			require.Positive(t, told, "VMs and nodes of which something is told")
+			compareSpans(t, s, facts, run.End)
 		})
 	}
 }
@@ -89,6 +90,55 @@ func compareAnswers(t *testing.T, s *store.Store, facts []trail.Fact, at time.Ti
 		}
 	}
 	return told
+}
+
+// compareSpans asks what is told now of the times of loops that are over, and wants the attempts, placements and annotations of those
+// times, of all VMs that the node had to do with.
+func compareSpans(t *testing.T, s *store.Store, facts []trail.Fact, at time.Time) {
+	t.Helper()
+	all := trail.DeriveAll(facts, trail.DefaultThresholds(), at)
+	for of, rows := range all.Rows {
+		for _, l := range rows.Loops {
+			if of.Kind != trail.SubjectNode || l.Open() {
+				continue
+			}
+			h, err := s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: of, From: l.OpenedAt, At: l.ClosedAt})
+			require.NoError(t, err)
+			require.Equal(t, l.ClosedAt, h.Now)
+			require.Equal(t, len(rows.Loops), len(h.Node(of.Name).Loops))
+			require.Equal(t, picture(all, of.Name, l), picture(h, of.Name, l), "%s", of)
+		}
+	}
+}
+
+// picture gives what a picture of a loop is made of.
+func picture(c *trail.Cluster, node string, l trail.Loop) []string {
+	within := func(from, to time.Time) bool { return !from.After(l.ClosedAt) && (to.IsZero() || !to.Before(l.OpenedAt)) }
+	var out []string
+	for s, rows := range c.Rows {
+		for _, m := range rows.Migrations {
+			if m.SourceNode == node && within(m.CreatedAt, m.FinishedAt) {
+				out = append(out, fmt.Sprint(s, m.UID, m.Outcome, m.FailureReason))
+			}
+		}
+		for _, p := range rows.Placements {
+			if p.Node == node && within(p.FromAt, p.ToAt) {
+				out = append(out, fmt.Sprint(s, p.ID, p.LeftBy))
+			}
+		}
+		for _, r := range rows.Requests {
+			if r.Node == node && r.Salient && within(r.RequestedAt, r.RequestedAt) {
+				out = append(out, fmt.Sprint(s, r.ID, r.Answer))
+			}
+		}
+	}
+	for _, a := range c.Annotated(node) {
+		if within(a.From, a.To) && !a.From.Before(l.OpenedAt) {
+			out = append(out, fmt.Sprint(a.Namespace, a.VMI, a.From.UTC()))
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // utc drops the locations of times, which may be written in several ways.

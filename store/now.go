@@ -32,7 +32,9 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 		ask("drains", "started_at", "drain_id", collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
 		ask("drain_blockers", "waiting_since", "vmi_uid", collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
 	}
-	q.openEvacuations(&batch, rows, []string{q.of.String()})
+	if q.from.IsZero() {
+		q.openEvacuations(&batch, rows, []string{q.of.String()})
+	}
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -46,6 +48,9 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 // VMs whose rows are behind are derived. Nil where those of the node are.
 func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	lately := stay{q.of.Name, q.at.Add(-lookBack), q.at}
+	if !q.from.IsZero() {
+		lately.from = q.from
+	}
 	if err := q.stretch(ctx, &lately); err != nil {
 		return nil, err
 	}
@@ -81,7 +86,9 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	facts := q.common
 	batch = pgx.Batch{}
 	q.rowsNear(&batch, rows, vms, lately.from)
-	q.openEvacuations(&batch, rows, names(append(vms, late...)))
+	if q.from.IsZero() {
+		q.openEvacuations(&batch, rows, names(append(vms, late...)))
+	}
 	q.factsBy(&batch, &facts, annotationsQuery, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "subjects": names(append(vms, late...)), "since": lately.from.Add(-time.Minute), "at": q.at,
 	})
@@ -116,6 +123,7 @@ FROM evictrail.eviction_requests AS t
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)
   AND (repeat_of IS NULL OR salient AND requested_at >= @since)
+  AND requested_at <= @at
 ORDER BY requested_at, request_id`
 	migrationsNearQuery = `
 SELECT t.subject, to_jsonb(t)
@@ -125,11 +133,13 @@ JOIN (
   FROM evictrail.migrations
   WHERE cluster = @cluster
     AND subject = ANY(@subjects)
+    AND created_at <= @at
   GROUP BY subject
 ) AS last ON last.subject = t.subject
 WHERE t.cluster = @cluster
   AND t.subject = ANY(@subjects)
   AND (t.finished_at IS NULL OR t.finished_at >= @since OR t.created_at = last.at)
+  AND t.created_at <= @at
 ORDER BY t.created_at, t.migration_uid`
 	decisionsNearQuery = `
 SELECT subject, to_jsonb(t)
@@ -148,6 +158,7 @@ WHERE cluster = @cluster
       ORDER BY subject, layer, decided_at DESC, decision_id DESC
     )
   )
+  AND decided_at <= @at
 ORDER BY decided_at, decision_id`
 	loopsOfVMQuery = `
 SELECT subject, to_jsonb(t)
@@ -226,7 +237,7 @@ func (q *inquiry) rowsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derive
 	ask("loops", "opened_at", "loop_id", collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	ask("evacuations", "marked_at", "evacuation_id", collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
 	ask("placements", "from_at", "placement_id", collectOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
-	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(vms), "since": since}
+	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(vms), "since": since, "at": q.at}
 	batch.Queue(decisionsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
 	batch.Queue(requestsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
 	batch.Queue(migrationsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))

@@ -40,7 +40,7 @@ func (s *Store) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, erro
 			return nil, err
 		}
 	}
-	return s.History(ctx, cluster, q.Of, at)
+	return s.history(ctx, cluster, q.Of, q.From, at)
 }
 
 // clusterOf finds the one cluster in which a VM or a node is known.

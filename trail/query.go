@@ -69,6 +69,7 @@ type Question struct {
 	Cluster string    // empty: the one in which it is known
 	Of      Subject   // a VM or a node
 	At      time.Time // as of when; zero: now or, where the cluster is not watched any more, when it was last seen
+	From    time.Time // with At: what is told now of the time from then until At, instead of what was known then; for pictures, not for answers
 }
 
 // ParseTime reads a time, a date, or an age before now such as 90m or 7d, in UTC; empty gives zero.

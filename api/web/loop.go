@@ -44,14 +44,15 @@ func loopPage(v *visit) error {
 	if l.Kind != trail.LoopDualRetry && l.VMI != "" || l.Node == "" {
 		of = trail.VMISubject(l.Namespace, l.VMI)
 	}
-	at := time.Time{} // as long as it is open, as of now
+	var begin, at time.Time // as long as it is open, as of now
 	if !l.Open() {
+		begin, _ = told(l, l.ClosedAt)
 		at = l.ClosedAt.Add(loopMargin)
 	}
 	b := loopBody{Cluster: cluster, Loop: l, Name: l.Name()}
 	c := &trail.Cluster{Name: cluster, Now: at}
 	if of.Name != "/" { // a loop about slots of the cluster is about no one thing that could be drawn
-		if c, err = v.site.Reader.Ask(v.Context(), trail.Question{Cluster: cluster, Of: of, At: at}); err != nil {
+		if c, err = v.site.Reader.Ask(v.Context(), trail.Question{Cluster: cluster, Of: of, From: begin, At: at}); err != nil {
 			return err
 		}
 		from, to := told(l, c.Now)

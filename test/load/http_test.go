@@ -36,6 +36,7 @@ func TestHTTP(t *testing.T) { //nolint:paralleltest // what runs beside it would
 	defer server.Close()
 	of, before := take(t, s), logSize(t)
 	w := tabwriter.NewWriter(t.Output(), 0, 0, 2, ' ', tabwriter.AlignRight)
+	defer func() { _ = w.Flush() }()
 	_, _ = io.WriteString(w, "route\trequests\tp50\tp95\tp99\tmost\terrors\t\n")
 	for _, r := range routes(of) {
 		var targets []vegeta.Target
