@@ -105,7 +105,7 @@ func compareSpans(t *testing.T, s *store.Store, facts []trail.Fact, at time.Time
 			h, err := s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: of, From: l.OpenedAt, At: l.ClosedAt})
 			require.NoError(t, err)
 			require.Equal(t, l.ClosedAt, h.Now)
-			require.Equal(t, len(rows.Loops), len(h.Node(of.Name).Loops))
+			require.Len(t, h.Node(of.Name).Loops, len(rows.Loops))
 			require.Equal(t, picture(all, of.Name, l), picture(h, of.Name, l), "%s", of)
 		}
 	}
@@ -113,7 +113,9 @@ func compareSpans(t *testing.T, s *store.Store, facts []trail.Fact, at time.Time
 
 // picture gives what a picture of a loop is made of.
 func picture(c *trail.Cluster, node string, l trail.Loop) []string {
-	within := func(from, to time.Time) bool { return !from.After(l.ClosedAt) && (to.IsZero() || !to.Before(l.OpenedAt)) }
+	within := func(from, to time.Time) bool {
+		return !from.After(l.ClosedAt) && (to.IsZero() || !to.Before(l.OpenedAt))
+	}
 	var out []string
 	for s, rows := range c.Rows {
 		for _, m := range rows.Migrations {
