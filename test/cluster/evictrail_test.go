@@ -1,11 +1,13 @@
 package cluster_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -40,10 +42,10 @@ metadata: {name: evictrail}
 rules:
 - apiGroups: [kubevirt.io]
   resources: [kubevirts, virtualmachineinstances, virtualmachineinstancemigrations]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [""]
   resources: [nodes, pods, events]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [""]
   resources: [namespaces]
   resourceNames: [kube-system]
@@ -62,7 +64,7 @@ rules:
 - apiGroups: [""]
   resources: [configmaps]
   resourceNames: [descheduler]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -83,14 +85,22 @@ type site struct {
 	token, cert, key string // files
 	kubeconfig       string
 	client           *http.Client
+	runs             int // of evictrail
 }
 
 // auditSoon has audit events come after a second at most.
 const auditSoon = "--audit-webhook-batch-max-wait=1s"
 
-// newSite starts a cluster with the audit policy and the audit webhook that evictrail generates. rules, which may be empty, go
-// before those of the policy.
-func newSite(t *testing.T, rules string) *site {
+// siteOptions say what a site is like.
+type siteOptions struct {
+	rules   string   // of the audit policy, before those that evictrail generates
+	deaf    bool     // nobody sends audit events to evictrail
+	version string   // of KubeVirt; empty: v1.8.4
+	flags   []string // of the kube-apiserver
+}
+
+// newSite starts a cluster with the audit policy and the audit webhook that evictrail generates, and with KubeVirt's virt-api.
+func newSite(t *testing.T, o siteOptions) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir(), address: kubetest.FreeAddress(t)}
 	var err error
@@ -105,16 +115,21 @@ func newSite(t *testing.T, rules string) *site {
 	s.client = clientTrusting(t, s.ca)
 
 	policy, webhook := s.manifest(deploy.AuditPolicy), s.manifest(deploy.AuditWebhook)
-	policy = strings.Replace(policy, "rules:\n", "rules:\n"+rules, 1)
+	policy = strings.Replace(policy, "rules:\n", "rules:\n"+o.rules, 1)
 	const tokenFile = "/etc/kubernetes/evictrail/token"
 	require.Contains(t, webhook, tokenFile)
 	webhook = strings.Replace(webhook, tokenFile, s.token, 1)
-	s.Cluster = kubetest.Start(t, kubetest.Options{AuditPolicy: policy, AuditWebhook: webhook, Flags: []string{auditSoon}})
+	options := kubetest.Options{AuditPolicy: policy, Flags: o.flags}
+	if !o.deaf {
+		options.AuditWebhook, options.Flags = webhook, append(o.flags, auditSoon)
+	}
+	s.Cluster = kubetest.Start(t, options)
 	for _, name := range []string{namespace, policyNamespace, "kubevirt"} {
 		s.Namespace(name, nil)
 	}
 	s.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: " + account + ", namespace: " + namespace + "}}")
 	s.Apply(rights)
+	startVirtAPI(t, s.Cluster, cmp.Or(o.version, "v1.8.4"))
 	s.kubeconfig = s.Kubeconfig(s.ServiceAccount(namespace, account), namespace)
 	return s
 }
@@ -144,8 +159,9 @@ func (s *site) start(url string, args ...string) *kubetest.Process {
 	s.t.Helper()
 	program, err := kubetest.Evictrail()
 	require.NoError(s.t, err)
-	return kubetest.StartProcess(s.t, filepath.Join(s.dir, "evictrail.log"), program, append([]string{
-		"run", "--kubeconfig", s.kubeconfig, "--cluster", "c1", "--database-url", url, "--listen", s.address,
+	s.runs++
+	return kubetest.StartProcess(s.t, filepath.Join(s.dir, fmt.Sprintf("evictrail-%d.log", s.runs)), program, append([]string{
+		"run", "--kubeconfig", s.kubeconfig, "--database-url", url, "--listen", s.address,
 		"--tls-cert-file", s.cert, "--tls-key-file", s.key, "--audit-token-file", s.token, "--eviction-observer",
 	}, args...)...)
 }

@@ -43,6 +43,7 @@ type player struct {
 	uids  map[string]string // of the API server, by those in the recording
 	known map[string]recorded
 	users map[string]dynamic.Interface
+	gone  map[string]bool // pods that evictions deleted: what was written to them meanwhile is not any longer
 	// authors are the users who made, changed or deleted an object, by the number of the line that recorded it.
 	authors map[int]auditUser
 }
@@ -101,7 +102,7 @@ type act struct {
 func newPlayer(t *testing.T, s *site, rec *recording.Recording) *player {
 	t.Helper()
 	p := &player{
-		t: t, site: s, rec: rec, clock: newClock(rec.Start(), time.Now()), uids: map[string]string{}, known: map[string]recorded{},
+		t: t, site: s, rec: rec, clock: newClock(rec.Start(), time.Now()), uids: map[string]string{}, known: map[string]recorded{}, gone: map[string]bool{},
 		users: map[string]dynamic.Interface{}, authors: map[int]auditUser{},
 	}
 	for _, name := range p.namespaces() {
@@ -355,7 +356,11 @@ func (p *player) write(i int) error {
 	case now.Node != before.Node:
 		return w.bind(now.Node)
 	}
-	return w.update(now.Meta != before.Meta || now.Spec != before.Spec, now.State != before.State, l.Kind == recording.KindSync)
+	err := w.update(now.Meta != before.Meta || now.Spec != before.Spec, now.State != before.State, l.Kind == recording.KindSync)
+	if p.gone[key] && apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 func (p *player) author(i int) (auditUser, dynamic.Interface) {
@@ -414,6 +419,7 @@ func (p *player) ask(e auditEvent) error {
 		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
+	p.gone[e.Object.Resource+" "+e.Object.Namespace+"/"+e.Object.Name] = answer.StatusCode == http.StatusCreated
 	text, err := io.ReadAll(answer.Body)
 	if answer.StatusCode != e.Status.Code {
 		err = errors.Join(err, fmt.Errorf("%s %s by %s: got %s, recorded was %d: %s", method, e.URI, e.User.Name, answer.Status, e.Status.Code, text))

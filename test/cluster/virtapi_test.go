@@ -154,7 +154,8 @@ func (v *virtAPI) admit(r *http.Request, request *admissionv1.AdmissionRequest) 
 	if err := json.Unmarshal(request.Object.Raw, &eviction); err != nil {
 		return fmt.Sprintf("failed to parse the eviction object: %v", err)
 	}
-	if err := v.mark(r, vmi, on, &eviction, request.DryRun != nil && *request.DryRun); err != nil {
+	dry := request.DryRun != nil && *request.DryRun || eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0
+	if err := v.mark(r, vmi, on, &eviction, dry); err != nil {
 		return fmt.Sprintf("kubevirt failed marking the vmi for eviction: %v", err)
 	}
 	return fmt.Sprintf("Eviction triggered evacuation of VMI \"%s/%s\"", request.Namespace, domain)

@@ -82,7 +82,7 @@ func (p *Process) Output() string {
 }
 
 func (p *Process) tail() string {
-	const most = 12 << 10
+	const most = 4 << 10
 	text := p.Output()
 	return text[max(0, len(text)-most):]
 }
