@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,7 +122,7 @@ func newSite(t *testing.T, o siteOptions) *site {
 	webhook = strings.Replace(webhook, tokenFile, s.token, 1)
 	options := kubetest.Options{AuditPolicy: policy, Flags: o.flags}
 	if !o.deaf {
-		options.AuditWebhook, options.Flags = webhook, append(o.flags, auditSoon)
+		options.AuditWebhook, options.Flags = webhook, slices.Concat(o.flags, []string{auditSoon})
 	}
 	s.Cluster = kubetest.Start(t, options)
 	for _, name := range []string{namespace, policyNamespace, "kubevirt"} {
