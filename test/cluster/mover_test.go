@@ -65,6 +65,7 @@ func newMover(t *testing.T, config *rest.Config, vm string, pause time.Duration)
 
 // run moves the VM again and again until ctx ends, and finishes the move that it is in.
 func (m *mover) run(ctx context.Context, t *testing.T) {
+	t.Helper()
 	for n := 1; ctx.Err() == nil; n++ {
 		phases := steps
 		if n%3 == 0 {
@@ -76,6 +77,7 @@ func (m *mover) run(ctx context.Context, t *testing.T) {
 
 // move makes one migration and has it go through phases.
 func (m *mover) move(ctx context.Context, t *testing.T, name string, phases []string) {
+	t.Helper()
 	objects, err := kubetest.Objects(fmt.Sprintf(migrationManifest, name, m.vm))
 	require.NoError(t, err)
 	all := m.client.Resource(migrations).Namespace(shop)
@@ -119,6 +121,7 @@ func (m *mover) move(ctx context.Context, t *testing.T, name string, phases []st
 
 // insist tries until the API server takes it.
 func (m *mover) insist(ctx context.Context, t *testing.T, write func() error) {
+	t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		err := write()

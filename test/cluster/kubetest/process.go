@@ -72,6 +72,16 @@ func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) 
 // Ended is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.done }
 
+// Running tells whether the program has not ended.
+func (p *Process) Running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // Output gives what the program printed so far.
 func (p *Process) Output() string {
 	text, err := os.ReadFile(p.log)
