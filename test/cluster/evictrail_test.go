@@ -72,7 +72,23 @@ kind: RoleBinding
 metadata: {name: evictrail-descheduler, namespace: openshift-kube-descheduler-operator}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: evictrail-descheduler}
 subjects: [{kind: ServiceAccount, namespace: evictrail, name: evictrail}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: evictrail, namespace: evictrail}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}
+- {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [evictrail], verbs: [get, update]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: evictrail, namespace: evictrail}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: evictrail}
+subjects: [{kind: ServiceAccount, namespace: evictrail, name: evictrail}]
 `
+
+// leaseName names evictrail's lease.
+const leaseName = namespace + "/evictrail"
 
 // site is a cluster with a place for evictrail: its address, which the API server sends audit events to, and its ServiceAccount
 // with its rights.
