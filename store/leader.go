@@ -34,7 +34,7 @@ func (s *Store) lead(ctx context.Context, cluster, holder string) (term int64, e
 }
 
 // patience is how long a new leader waits for transactions of the one before, which are short.
-const patience = 5 * time.Second
+const patience = 3 * time.Second
 
 const endBlockersQuery = `
 SELECT pg_terminate_backend(pid)
