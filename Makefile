@@ -57,7 +57,7 @@ load: postgres ## Fill a Postgres of our own with a million events, keep it in L
 
 .PHONY: e2e
 e2e: postgres ## Run evictrail on a real kube-apiserver: every recording as long as it was, ten of each outage, 100 killed leaders (E2E_ARGS='-run TestRights')
-	cd test && $(GO) test ./cluster/... -v -count=1 -timeout 3h -parallel 6 -cluster.recordings all -cluster.idle 0 -cluster.outages 10 -cluster.kills 100 $(E2E_ARGS)
+	cd test && $(GO) test ./cluster/... -v -count=1 -timeout 3h -cluster.recordings all -cluster.idle 0 -cluster.outages 10 -cluster.kills 100 $(E2E_ARGS)
 
 .PHONY: sim
 sim: ## Compare the detector of retry loops with SIM_RUNS simulated histories, from the seed SIM_SEED on
