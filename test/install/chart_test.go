@@ -32,7 +32,7 @@ func valueSets(t *testing.T) []string {
 func TestLint(t *testing.T) {
 	t.Parallel()
 	for _, values := range valueSets(t) {
-		out, err := run(t, buildHelm, "lint", "--strict", chart, "--values", values)
+		out, err := run(t, helm, "lint", "--strict", chart, "--values", values)
 		require.NoError(t, err, out)
 	}
 }
@@ -128,7 +128,7 @@ func TestNothingReachesThePodsButWhatIsNamed(t *testing.T) {
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	notes := func(args ...string) string {
-		out, err := run(t, buildHelm, append([]string{"install", "evictrail", chart, "--namespace", namespace, "--dry-run=client", "--values"}, args...)...)
+		out, err := run(t, helm, append([]string{"install", "evictrail", chart, "--namespace", namespace, "--dry-run=client", "--values"}, args...)...)
 		require.NoError(t, err, out)
 		_, notes, found := strings.Cut(out, "NOTES:\n")
 		require.True(t, found, out)

@@ -6,5 +6,6 @@
 //   - rights_test.go, pod_test.go: least privilege, in the API and in the pod.
 //   - files_test.go: the rules, dashboards and manifests in it are those that are generated.
 //   - kustomize_test.go: the overlays are the chart with other values.
-//   - upgrade_test.go: an installation of an earlier chart can be upgraded.
+//   - cluster_test.go: a real API server takes all that, strictly, in a namespace that enforces the restricted standard, and an
+//     installation of an earlier chart can be upgraded. Nothing runs there: it has no nodes.
 package install

@@ -26,7 +26,7 @@ func rendered(t *testing.T, values ...string) string {
 // kustomized is what `kubectl apply -k` would apply.
 func kustomized(t *testing.T, dir string) map[string]*unstructured.Unstructured {
 	t.Helper()
-	out, err := run(t, buildKubectl, "kustomize", dir)
+	out, err := run(t, kubectl, "kustomize", dir)
 	require.NoError(t, err, out)
 	return byKey(t, out)
 }

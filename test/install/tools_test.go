@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/evictrail/evictrail/test/cluster/kubetest"
 )
 
 const (
@@ -27,34 +29,27 @@ const (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden.yaml and what is rendered in deploy/kustomize")
 
-// built builds a program into bin, once; where it is there and nothing has changed that takes a second. It gives its path.
-func built(module, path, pkg string) func() (string, error) {
-	return sync.OnceValues(func() (string, error) {
-		out, err := filepath.Abs(filepath.Join(root, "bin", path))
-		if err != nil {
-			return "", err
-		}
-		cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", out, pkg) //nolint:gosec // constants of this file
-		cmd.Dir, cmd.Stderr, cmd.Env = filepath.Join(root, module), os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
-		return out, cmd.Run()
-	})
-}
+// helm builds helm into bin, once; where it is there and nothing has changed that takes a second. It gives its path.
+var helm = sync.OnceValues(func() (string, error) {
+	path, err := filepath.Abs(filepath.Join(root, "bin/helm"))
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", path, "helm.sh/helm/v4/cmd/helm")
+	cmd.Dir, cmd.Stderr, cmd.Env = filepath.Join(root, "test/helm"), os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
+	return path, cmd.Run()
+})
 
-var (
-	buildHelm      = built("test/helm", "helm", "helm.sh/helm/v4/cmd/helm")
-	buildKubectl   = built("test/kube", "kube/kubectl", "k8s.io/kubernetes/cmd/kubectl")
-	buildEvictrail = built(".", "kube/evictrail", "./cmd/evictrail")
-)
+func kubectl() (string, error) { return kubetest.Program("kubectl") }
 
-// run runs a program and gives what it says, errors last.
-func run(t *testing.T, build func() (string, error), args ...string) (string, error) {
+// run runs a program and gives what it says, errors last. It knows no cluster but that which its arguments name.
+func run(t *testing.T, program func() (string, error), args ...string) (string, error) {
 	t.Helper()
-	program, err := build()
+	path, err := program()
 	require.NoError(t, err)
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, args...) //nolint:gosec // a program that was built here
+	cmd := exec.CommandContext(t.Context(), path, args...) //nolint:gosec // a program that was built here
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// No cluster and no settings of whoever runs the tests.
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull, "HELM_CONFIG_HOME="+t.TempDir(), "HELM_CACHE_HOME="+t.TempDir(), "EVICTRAIL_DATABASE_URL=")
 	err = cmd.Run()
 	if err != nil {
@@ -73,7 +68,7 @@ func template(t *testing.T, chart string, args ...string) string {
 		}
 		all = append(all, arg)
 	}
-	out, err := run(t, buildHelm, all...)
+	out, err := run(t, helm, all...)
 	require.NoError(t, err, out)
 	return out
 }
