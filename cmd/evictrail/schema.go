@@ -22,7 +22,8 @@ func newSchemaUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "up", Short: "Bring the schema to what this version needs", Args: asUsage(cobra.NoArgs),
 		Long: `Apply the schema migrations that the database lacks. It is safe to run while an evictrail of the version before
-still writes, and to run again. "run" does the same at its start.`,
+still writes, and to run again. "run" does the same at its start. Where the roles of "schema roles" exist, and the schema
+belongs to the user that runs this, they are granted what is new.`,
 		Example: `  evictrail schema up --database-url postgres://evictrail@db.example:5432/evictrail`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := db.open(cmd.Context())
@@ -36,6 +37,9 @@ still writes, and to run again. "run" does the same at its start.`,
 			}
 			if err == nil {
 				err = s.EnsureMonths(cmd.Context(), now())
+			}
+			if err == nil {
+				_, err = s.Grant(cmd.Context())
 			}
 			if err == nil && len(applied) == 0 {
 				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "the schema is up to date")
