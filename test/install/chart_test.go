@@ -84,8 +84,8 @@ func TestObserverKnowsTheCA(t *testing.T) {
 		return find[admissionv1.ValidatingWebhookConfiguration](t, template(t, chart, append([]string{"testdata/small.yaml"}, args...)...),
 			"ValidatingWebhookConfiguration", "evictrail-eviction-observer")
 	}
-	require.Equal(t, "evictrail/evictrail", observer(on+"certManager").Annotations["cert-manager.io/inject-ca-from"])
-	require.Equal(t, "true", observer(on+"serviceCA").Annotations["service.beta.openshift.io/inject-cabundle"])
+	require.Equal(t, "evictrail/evictrail", observer(on + "certManager").Annotations["cert-manager.io/inject-ca-from"])
+	require.Equal(t, "true", observer(on + "serviceCA").Annotations["service.beta.openshift.io/inject-cabundle"])
 	ca := "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
 	require.Equal(t, ca, string(observer(on+"secret", "--set-string=tls.ca="+ca).Webhooks[0].ClientConfig.CABundle))
 }

@@ -160,4 +160,3 @@ func TestUpgrade(t *testing.T) {
 		require.Empty(t, i.kubectl(t, "get", kind, "--selector=app.kubernetes.io/part-of=evictrail", "--output=name"), "nothing is left in the cluster")
 	}
 }
-

@@ -89,7 +89,7 @@ func (m machine) mount(t *testing.T, volume corev1.Volume, dir string) {
 func (m machine) run(t *testing.T, pod corev1.PodTemplateSpec) (string, error) {
 	t.Helper()
 	command := m.command(t, pod)
-	out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput() //nolint:gosec // of the chart
+	out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
 	return string(out), err
 }
 

@@ -48,7 +48,7 @@ func run(t *testing.T, program func() (string, error), args ...string) (string, 
 	path, err := program()
 	require.NoError(t, err)
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), path, args...) //nolint:gosec // a program that was built here
+	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull, "HELM_CONFIG_HOME="+t.TempDir(), "HELM_CACHE_HOME="+t.TempDir(), "EVICTRAIL_DATABASE_URL=")
 	err = cmd.Run()
@@ -116,6 +116,3 @@ func find[T any](t *testing.T, text, kind, name string) T {
 	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(all[i].Object, &out, true))
 	return out
 }
-
-// hooks are rendered by the chart for helm, and are not part of what kubectl applies.
-func isHook(o *unstructured.Unstructured) bool { return o.GetAnnotations()["helm.sh/hook"] != "" }
