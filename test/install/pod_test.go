@@ -80,7 +80,7 @@ func TestPodsAreRestricted(t *testing.T) {
 // TestEveryFlagIsKnown: the arguments are those of this evictrail.
 func TestEveryFlagIsKnown(t *testing.T) {
 	t.Parallel()
-	for _, values := range valueSets(t) {
+	for _, values := range append(valueSets(t), "--set=database.url=postgres://evictrail@db.example/evictrail,database.sslmode=require") {
 		for kind, pod := range pods(t, template(t, chart, values)) {
 			args := pod.Spec.Containers[0].Args
 			flags := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
@@ -155,7 +155,7 @@ func TestImage(t *testing.T) {
 	require.Contains(t, string(text), "golang:"+version[1]+" ", "built with the Go of go.mod")
 }
 
-// coming are flags that `evictrail run` is about to have, and auth is what it can do without them.
-var coming = []string{"--leader-elect", "--leader-lease"}
+// coming are flags that `evictrail` is about to have, and auth is what `evictrail run` can do until then.
+var coming = []string{"--database-insecure"}
 
 const auth = "none"

@@ -116,6 +116,9 @@ containers:
   {{- if .database.passwordSecret.name }}
   - --database-password-file=/etc/evictrail/database/password
   {{- end }}
+  {{- if ne .database.sslmode "verify-full" }}
+  - --database-insecure
+  {{- end }}
   env:
   - name: EVICTRAIL_DATABASE_URL
     value: {{ include "evictrail.database.url" .database | quote }}
