@@ -138,7 +138,7 @@ func TestNotes(t *testing.T) {
 	require.Contains(t, small, "in the database of db.example/evictrail.")
 	require.Contains(t, small, "Who asks for evictions, and with which words, is not seen yet")
 	require.NotContains(t, small, "WARNING")
-	full := notes("testdata/full.yaml")
+	full := notes("testdata/full.yaml", "--set=cluster=prod")
 	require.Contains(t, full, `records this cluster as "prod"`)
 	require.Contains(t, full, "get configmap evictrail-audit")
 	require.NotContains(t, full, "is not seen yet")

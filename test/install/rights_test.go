@@ -70,7 +70,7 @@ func TestRights(t *testing.T) {
 		{"by default", []string{"testdata/small.yaml"}, slices.Concat(watched, reviews, []string{name})},
 		{"the cluster has a name", []string{"testdata/small.yaml", "--set=cluster=prod"}, slices.Concat(watched, reviews)},
 		{"nobody is asked who calls", []string{"testdata/small.yaml", "--set=auth=none"}, append(slices.Clone(watched), name)},
-		{"everything", []string{"testdata/full.yaml"}, slices.Concat(watched, reviews, []string{descheduler, prometheus})},
+		{"everything", []string{"testdata/full.yaml"}, slices.Concat(watched, reviews, []string{name, descheduler, prometheus})},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
