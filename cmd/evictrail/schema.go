@@ -22,8 +22,7 @@ func newSchemaUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "up", Short: "Bring the schema to what this version needs", Args: asUsage(cobra.NoArgs),
 		Long: `Apply the schema migrations that the database lacks. It is safe to run while an evictrail of the version before
-still writes, and to run again. "run" does the same at its start. Where the roles of "schema roles" exist, and the schema
-belongs to the user that runs this, they are granted what is new.`,
+still writes, and to run again. "run" does the same at its start.`,
 		Example: `  evictrail schema up --database-url postgres://evictrail@db.example:5432/evictrail`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := db.open(cmd.Context())
@@ -77,7 +76,8 @@ func newSchemaStatus() *cobra.Command {
 func newSchemaRoles() *cobra.Command {
 	return &cobra.Command{
 		Use: "roles", Short: "Print the SQL that makes the roles", Args: asUsage(cobra.NoArgs),
-		Long:    `Print the SQL that creates evictrail_reader and evictrail_writer and grants them what they need. Nothing is run.`,
+		Long:    `Print the SQL that creates evictrail_reader and evictrail_writer and grants them what they need. Nothing is run. Once they exist,
+"schema up" grants them what a new version brings, where the schema belongs to the user that runs it.`,
 		Example: `  evictrail schema roles | psql -d evictrail`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), store.Roles())
