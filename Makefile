@@ -83,6 +83,10 @@ lint-install:
 generate: postgres ## Write the generated files (some are made of a database with the current schema)
 	$(GO) generate ./...
 
+.PHONY: kustomize
+kustomize: ## Render deploy/kustomize from deploy/chart, and the goldens of its tests
+	cd test && $(GO) test ./install -run '^Test(Goldens|Kustomize)$$' -update
+
 .PHONY: verify
 verify: ## Check that modules, formatting and generated files are up to date
 	$(GO) mod verify

@@ -5,4 +5,11 @@
 // The files under manifests/ are the manifests themselves, with a few places to fill in: read those first. Which flags
 // and commands put them to use is told in docs/audit.md; that they mean what they say is tested with the API server's
 // own code in test/manifests.
+//
+// Beside it lie what an installation takes: chart, a Helm chart, which is the source of kustomize, and Dockerfile. A chart
+// holds only what is in its folder: chart/files are copies of what is generated elsewhere.
 package deploy
+
+// After alerts and dashboards, whose files are copied: go generate goes by name.
+//
+//go:generate go test . -run ^TestChartFiles$ -update

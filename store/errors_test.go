@@ -145,6 +145,38 @@ func TestWriterNeedsNoMore(t *testing.T) {
 	require.Zero(t, stray)
 }
 
+// TestGrantIsForNewTables: an upgrade needs no superuser. Whoever owns the schema grants what it brought, nobody else does.
+func TestGrantIsForNewTables(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	owner, err := store.Open(t.Context(), url, "")
+	require.NoError(t, err)
+	t.Cleanup(owner.Close)
+	makeRoles(t, owner)
+	_, err = owner.Pool().Exec(t.Context(), "REVOKE ALL ON evictrail.loops FROM evictrail_writer; REVOKE ALL ON evictrail_v1.loops FROM evictrail_reader")
+	require.NoError(t, err)
+	writer, err := store.Open(t.Context(), url+"&options=-c%20role%3Devictrail_writer", "")
+	require.NoError(t, err)
+	t.Cleanup(writer.Close)
+	const write, read = "DELETE FROM evictrail.loops", "SET ROLE evictrail_reader; SELECT FROM evictrail_v1.loops; RESET ROLE"
+	_, err = writer.Pool().Exec(t.Context(), write)
+	require.ErrorContains(t, err, "permission denied")
+
+	granted, err := writer.Grant(t.Context())
+	require.NoError(t, err)
+	require.False(t, granted, "it is not the writer's to give")
+	granted, err = owner.Grant(t.Context())
+	require.NoError(t, err)
+	require.True(t, granted)
+	_, err = writer.Pool().Exec(t.Context(), write)
+	require.NoError(t, err)
+	_, err = owner.Pool().Exec(t.Context(), read)
+	require.NoError(t, err)
+	applied, err := writer.Up(t.Context())
+	require.NoError(t, err, "the writer may find that there is nothing to do")
+	require.Empty(t, applied)
+}
+
 // TestEveryColumnIsExplained holds that users find a comment on each view and column.
 func TestEveryColumnIsExplained(t *testing.T) {
 	t.Parallel()

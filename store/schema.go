@@ -84,11 +84,29 @@ func (s *Store) Up(ctx context.Context) ([]string, error) {
 	return applied, explain("migrate schema", err)
 }
 
-// Roles gives the SQL that makes the roles of evictrail and grants each what it needs. It may be run again.
-func Roles() string { return roles }
+// Grant gives the roles of evictrail what they need of the present schema, where they exist and the schema is ours to give. It
+// tells whether they do: a schema migration may have brought something that the writer has no right to yet.
+func (s *Store) Grant(ctx context.Context) (bool, error) {
+	const query = `
+SELECT pg_has_role(n.nspowner, 'USAGE') AND (SELECT count(*) = 2 FROM pg_roles WHERE rolname IN ('evictrail_reader', 'evictrail_writer'))
+FROM pg_namespace n
+WHERE n.nspname = 'evictrail'`
+	var ours bool
+	if err := s.pool.QueryRow(ctx, query).Scan(&ours); err != nil {
+		return false, explain("look for roles", err)
+	}
+	if !ours {
+		return false, nil
+	}
+	_, err := s.pool.Exec(ctx, grants)
+	return err == nil, explain("grant to roles", err)
+}
 
-const roles = `-- Roles of evictrail. Run as a superuser or as the owner of the database, after "evictrail schema up"; it may
--- be run again, and must be after each upgrade. None of the roles can log in: grant them to your users, for example
+// Roles gives the SQL that makes the roles of evictrail and grants each what it needs. It may be run again.
+func Roles() string { return roles + grants }
+
+const roles = `-- Roles of evictrail. Run as a superuser or as the owner of the database, after "evictrail schema up", which from then
+-- on grants them what a new version brings; it may be run again. None of the roles can log in: grant them to your users, for example
 --   CREATE ROLE grafana LOGIN PASSWORD '...'; GRANT evictrail_reader TO grafana;
 DO $$
 BEGIN
@@ -105,6 +123,9 @@ $$;
 -- logs in: repeat the ALTER ROLE for each user.
 ALTER ROLE evictrail_reader SET statement_timeout = '5s';
 ALTER ROLE evictrail_reader SET default_transaction_read_only = on;
+`
+
+const grants = `
 GRANT USAGE ON SCHEMA evictrail_v1 TO evictrail_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA evictrail_v1 TO evictrail_reader;
 ALTER DEFAULT PRIVILEGES IN SCHEMA evictrail_v1 GRANT SELECT ON TABLES TO evictrail_reader;

@@ -37,6 +37,9 @@ still writes, and to run again. "run" does the same at its start.`,
 			if err == nil {
 				err = s.EnsureMonths(cmd.Context(), now())
 			}
+			if err == nil {
+				_, err = s.Grant(cmd.Context())
+			}
 			if err == nil && len(applied) == 0 {
 				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "the schema is up to date")
 			}
@@ -73,7 +76,8 @@ func newSchemaStatus() *cobra.Command {
 func newSchemaRoles() *cobra.Command {
 	return &cobra.Command{
 		Use: "roles", Short: "Print the SQL that makes the roles", Args: asUsage(cobra.NoArgs),
-		Long:    `Print the SQL that creates evictrail_reader and evictrail_writer and grants them what they need. Nothing is run.`,
+		Long:    `Print the SQL that creates evictrail_reader and evictrail_writer and grants them what they need. Nothing is run. Once they exist,
+"schema up" grants them what a new version brings, where the schema belongs to the user that runs it.`,
 		Example: `  evictrail schema roles | psql -d evictrail`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprint(cmd.OutOrStdout(), store.Roles())

@@ -25,6 +25,10 @@ var programs = map[string]struct{ module, pkg string }{
 	"helm":           {"test/helm", "helm.sh/helm/v4/cmd/helm"},
 }
 
+// stamp says which Kubernetes it is, as releases do: without it an API server calls itself v0.0.0, which is older than anything
+// that helm looks for. It is the version in test/kube/go.mod.
+const stamp = "-X k8s.io/component-base/version.gitVersion=v1.37.0 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
+
 // Program builds a program from source where it is not there yet, and gives its path: etcd, kube-apiserver, kubectl or helm.
 // Those in the folder that EVICTRAIL_KUBE_BIN names, where it is set, are taken as they are.
 func Program(name string) (string, error) {
@@ -65,7 +69,11 @@ func build(module, name, pkg string) (path string, err error) {
 		return "", fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	path = filepath.Join(dir, name)
-	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", path, pkg)
+	flags := "-s -w"
+	if module == "test/kube" {
+		flags += " " + stamp
+	}
+	cmd := exec.Command("go", "build", "-ldflags", flags, "-o", path, pkg)
 	cmd.Dir, cmd.Stderr = filepath.Join(Root(), module), os.Stderr
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if err := cmd.Run(); err != nil {

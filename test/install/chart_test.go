@@ -1,0 +1,146 @@
+package install_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+)
+
+// valueSets are the files of values in testdata.
+func valueSets(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("testdata/*.yaml")
+	require.NoError(t, err)
+	var sets []string
+	for _, path := range all {
+		if !strings.HasSuffix(path, ".golden.yaml") {
+			sets = append(sets, path)
+		}
+	}
+	require.Len(t, sets, 3)
+	return sets
+}
+
+func TestLint(t *testing.T) {
+	t.Parallel()
+	for _, values := range valueSets(t) {
+		out, err := run(t, helm, "lint", "--strict", chart, "--values", values)
+		require.NoError(t, err, out)
+	}
+}
+
+func TestGoldens(t *testing.T) {
+	t.Parallel()
+	for _, values := range valueSets(t) {
+		t.Run(values, func(t *testing.T) {
+			t.Parallel()
+			got := template(t, chart, values)
+			golden := strings.TrimSuffix(values, ".yaml") + ".golden.yaml"
+			if *update {
+				require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), got, "run go test ./install -update, and read the diff")
+		})
+	}
+}
+
+// TestGeneratedCertificate: the certificate that the chart makes is for the Service, and the observer's CA is its CA.
+func TestGeneratedCertificate(t *testing.T) {
+	t.Parallel()
+	text := template(t, chart, "testdata/small.yaml", "--set=tls.source=generated,tls.names={evictrail.example},observer.enabled=true,networkPolicy.apiServerCIDRs={0.0.0.0/0}")
+	secret := find[corev1.Secret](t, text, "Secret", "evictrail-tls")
+	require.Equal(t, corev1.SecretTypeTLS, secret.Type)
+	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+	require.NoError(t, err)
+	require.NotContains(t, string(secret.Data["ca.crt"]), "PRIVATE KEY")
+	require.Len(t, secret.Data, 3, "the CA's key is kept nowhere")
+
+	observer := find[admissionv1.ValidatingWebhookConfiguration](t, text, "ValidatingWebhookConfiguration", "evictrail-eviction-observer")
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(observer.Webhooks[0].ClientConfig.CABundle))
+	for _, name := range []string{"evictrail.evictrail.svc", "evictrail.example", "localhost", "127.0.0.1"} {
+		_, err = pair.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots})
+		require.NoError(t, err, name)
+	}
+	service := observer.Webhooks[0].ClientConfig.Service
+	require.Equal(t, "evictrail.evictrail.svc", service.Name+"."+service.Namespace+".svc")
+}
+
+// TestObserverKnowsTheCA: by whoever makes the certificate.
+func TestObserverKnowsTheCA(t *testing.T) {
+	t.Parallel()
+	const on = "--set=observer.enabled=true,networkPolicy.apiServerCIDRs={0.0.0.0/0},tls.source="
+	observer := func(args ...string) admissionv1.ValidatingWebhookConfiguration {
+		return find[admissionv1.ValidatingWebhookConfiguration](t, template(t, chart, append([]string{"testdata/small.yaml"}, args...)...),
+			"ValidatingWebhookConfiguration", "evictrail-eviction-observer")
+	}
+	require.Equal(t, "evictrail/evictrail", observer(on + "certManager").Annotations["cert-manager.io/inject-ca-from"])
+	require.Equal(t, "true", observer(on + "serviceCA").Annotations["service.beta.openshift.io/inject-cabundle"])
+	ca := "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
+	require.Equal(t, ca, string(observer(on+"secret", "--set-string=tls.ca="+ca).Webhooks[0].ClientConfig.CABundle))
+}
+
+// TestObserverCannotHoldUpEvictions whatever else is set.
+func TestObserverCannotHoldUpEvictions(t *testing.T) {
+	t.Parallel()
+	for _, o := range objects(t, template(t, chart, "testdata/full.yaml")) {
+		require.NotEqual(t, "MutatingWebhookConfiguration", o.GetKind())
+	}
+	observer := find[admissionv1.ValidatingWebhookConfiguration](t, template(t, chart, "testdata/full.yaml"), "ValidatingWebhookConfiguration", "evictrail-eviction-observer")
+	require.Len(t, observer.Webhooks, 1)
+	require.Equal(t, admissionv1.Ignore, *observer.Webhooks[0].FailurePolicy)
+	require.EqualValues(t, 1, *observer.Webhooks[0].TimeoutSeconds)
+	require.Equal(t, admissionv1.SideEffectClassNone, *observer.Webhooks[0].SideEffects)
+}
+
+// TestNothingReachesThePodsButWhatIsNamed reads the policies as a network plugin does: what selects a pod adds up.
+func TestNothingReachesThePodsButWhatIsNamed(t *testing.T) {
+	t.Parallel()
+	text := template(t, chart, "testdata/small.yaml", "--set-json=networkPolicy.prometheus=[]")
+	for _, name := range []string{"evictrail", "evictrail-recorder"} {
+		policy := find[networkingv1.NetworkPolicy](t, text, "NetworkPolicy", name)
+		require.ElementsMatch(t, []networkingv1.PolicyType{"Ingress", "Egress"}, policy.Spec.PolicyTypes)
+		require.Empty(t, policy.Spec.Ingress)
+		for _, rule := range policy.Spec.Egress {
+			require.NotEmpty(t, rule.Ports, "no rule is for every port")
+		}
+	}
+	full := find[networkingv1.NetworkPolicy](t, template(t, chart, "testdata/full.yaml"), "NetworkPolicy", "evictrail-recorder")
+	require.Len(t, full.Spec.Ingress, 3, "Prometheus, users, API servers")
+	for _, rule := range full.Spec.Ingress {
+		require.NotEmpty(t, rule.From, "no rule is for everybody")
+		require.Len(t, rule.Ports, 1)
+		require.Equal(t, "https", rule.Ports[0].Port.String())
+	}
+}
+
+// TestNotes are printed by helm install, which asks a cluster; a dry run on the client prints them as well.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	notes := func(args ...string) string {
+		out, err := run(t, helm, append([]string{"install", "evictrail", chart, "--namespace", namespace, "--dry-run=client", "--values"}, args...)...)
+		require.NoError(t, err, out)
+		_, notes, found := strings.Cut(out, "NOTES:\n")
+		require.True(t, found, out)
+		return notes
+	}
+	small := notes("testdata/small.yaml")
+	require.Contains(t, small, "in the database of db.example/evictrail.")
+	require.Contains(t, small, "Who asks for evictions, and with which words, is not seen yet")
+	require.NotContains(t, small, "WARNING")
+	full := notes("testdata/full.yaml", "--set=cluster=prod")
+	require.Contains(t, full, `records this cluster as "prod"`)
+	require.Contains(t, full, "get configmap evictrail-audit")
+	require.NotContains(t, full, "is not seen yet")
+	require.Contains(t, notes("testdata/small.yaml", "--set=auth=none"), "WARNING: auth is none")
+}

@@ -1,0 +1,109 @@
+package install_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evictrail/evictrail/alerts"
+	"github.com/evictrail/evictrail/deploy"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// object reads the one document of a text.
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var out map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &out))
+	return out
+}
+
+// TestPrometheusRule: the rules are those that are generated, for the namespace that evictrail is in.
+func TestPrometheusRule(t *testing.T) {
+	t.Parallel()
+	rule := byKey(t, template(t, chart, "testdata/small.yaml", "--set=prometheusRule.enabled=true"))["PrometheusRule/evictrail/evictrail"]
+	require.NotNil(t, rule)
+	require.Equal(t, object(t, read(t, "deploy/alerts/prometheusrule.yaml"))["spec"], rule.Object["spec"])
+
+	o := alerts.DefaultOptions()
+	o.Namespace, o.DashboardURL = "observability", "https://grafana.example"
+	want, err := alerts.PrometheusRule(alerts.Groups(o), "evictrail", o.Namespace, nil)
+	require.NoError(t, err)
+	rule = byKey(t, template(t, chart, "testdata/small.yaml", "--namespace=observability",
+		"--set=prometheusRule.enabled=true,prometheusRule.dashboardURL=https://grafana.example/"))["PrometheusRule/observability/evictrail"]
+	require.Equal(t, object(t, want)["spec"], rule.Object["spec"])
+}
+
+// TestRulesKnowTheJob: Prometheus calls the scrape what the rules call it, however the release is called.
+func TestRulesKnowTheJob(t *testing.T) {
+	t.Parallel()
+	all := byKey(t, template(t, chart, "testdata/small.yaml", "--set=serviceMonitor.enabled=true,fullnameOverride=recorder,nameOverride=recorder"))
+	monitor := all["ServiceMonitor/evictrail/recorder"]
+	label := monitor.Object["spec"].(map[string]any)["jobLabel"].(string)
+	service := all["Service/evictrail/recorder-pods"]
+	require.Equal(t, alerts.DefaultOptions().Job, service.GetLabels()[label])
+	selector := monitor.Object["spec"].(map[string]any)["selector"].(map[string]any)["matchLabels"].(map[string]any)
+	for name, value := range selector {
+		require.Equal(t, value, service.GetLabels()[name])
+	}
+	require.NotEqual(t, selector["app.kubernetes.io/component"], all["Service/evictrail/recorder"].GetLabels()["app.kubernetes.io/component"], "each pod is scraped once")
+}
+
+// TestDashboards: each is there as it is generated, for the sidecar of Grafana's chart.
+func TestDashboards(t *testing.T) {
+	t.Parallel()
+	text := template(t, chart, "testdata/small.yaml", "--set=dashboards.enabled=true,dashboards.namespace=monitoring")
+	files, err := filepath.Glob(filepath.Join(root, "deploy/dashboards/*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, path := range files {
+		name := filepath.Base(path)
+		c := find[corev1.ConfigMap](t, text, "ConfigMap", strings.TrimSuffix(name, ".json"))
+		require.Equal(t, "monitoring", c.Namespace)
+		require.Equal(t, "1", c.Labels["grafana_dashboard"])
+		require.JSONEq(t, read(t, "deploy/dashboards/"+name), c.Data[name])
+		require.True(t, json.Valid([]byte(c.Data[name])))
+	}
+}
+
+// TestManifests: what the chart makes of the manifests is what "evictrail generate manifests" does.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	text := template(t, chart, "testdata/full.yaml")
+	o := deploy.DefaultOptions()
+	generate := func(name string) string {
+		text, err := deploy.YAML(name, o)
+		require.NoError(t, err)
+		return text
+	}
+	var observer admissionv1.ValidatingWebhookConfiguration
+	require.NoError(t, yaml.UnmarshalStrict([]byte(generate(deploy.Observer)), &observer))
+	require.Equal(t, observer.Webhooks, find[admissionv1.ValidatingWebhookConfiguration](t, text, "ValidatingWebhookConfiguration", observer.Name).Webhooks)
+
+	reason := byKey(t, generate(deploy.EvictionReason))
+	for name, object := range byKey(t, text) {
+		if strings.HasPrefix(name, "ValidatingAdmissionPolicy") {
+			require.Equal(t, reason[name].Object["spec"], object.Object["spec"])
+			delete(reason, name)
+		}
+	}
+	require.Empty(t, reason)
+
+	audit := find[corev1.ConfigMap](t, text, "ConfigMap", "evictrail-audit").Data
+	for _, name := range []string{deploy.AuditPolicy, deploy.AuditWebhook} {
+		require.Equal(t, strings.TrimSpace(generate(name)), strings.TrimSpace(audit[name+".yaml"]))
+	}
+}

@@ -1,0 +1,118 @@
+package install_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/evictrail/evictrail/test/cluster/kubetest"
+)
+
+const (
+	root      = "../.."
+	chart     = root + "/deploy/chart"
+	namespace = "evictrail"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*.golden.yaml and what is rendered in deploy/kustomize")
+
+// helm builds helm into bin, once; where it is there and nothing has changed that takes a second. It gives its path.
+var helm = sync.OnceValues(func() (string, error) {
+	path, err := filepath.Abs(filepath.Join(root, "bin/helm"))
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", path, "helm.sh/helm/v4/cmd/helm")
+	cmd.Dir, cmd.Stderr, cmd.Env = filepath.Join(root, "test/helm"), os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
+	return path, cmd.Run()
+})
+
+func kubectl() (string, error) { return kubetest.Program("kubectl") }
+
+// run runs a program and gives what it says, errors last. It knows no cluster but that which its arguments name.
+func run(t *testing.T, program func() (string, error), args ...string) (string, error) {
+	t.Helper()
+	path, err := program()
+	require.NoError(t, err)
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+os.DevNull, "HELM_CONFIG_HOME="+t.TempDir(), "HELM_CACHE_HOME="+t.TempDir(), "EVICTRAIL_DATABASE_URL=")
+	err = cmd.Run()
+	if err != nil {
+		return stdout.String() + stderr.String(), err
+	}
+	return stdout.String(), nil
+}
+
+// template renders a chart in the namespace evictrail. Arguments that are no flags are files of values.
+func template(t *testing.T, chart string, args ...string) string {
+	t.Helper()
+	all := []string{"template", "evictrail", chart, "--namespace", namespace}
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			all = append(all, "--values")
+		}
+		all = append(all, arg)
+	}
+	out, err := run(t, helm, all...)
+	require.NoError(t, err, out)
+	return out
+}
+
+// objects reads the documents of a text, in its order.
+func objects(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	var out []*unstructured.Unstructured
+	for d := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
+		object := &unstructured.Unstructured{}
+		err := d.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		require.NoError(t, err, text)
+		if len(object.Object) > 0 {
+			out = append(out, object)
+		}
+	}
+}
+
+// key tells one object of a rendering from another.
+func key(o *unstructured.Unstructured) string {
+	return strings.TrimSuffix(o.GetKind()+"/"+o.GetNamespace()+"/"+o.GetName(), "/")
+}
+
+// byKey is a rendering, each object once.
+func byKey(t *testing.T, text string) map[string]*unstructured.Unstructured {
+	t.Helper()
+	out := map[string]*unstructured.Unstructured{}
+	for _, o := range objects(t, text) {
+		require.NotContains(t, out, key(o), "rendered twice")
+		out[key(o)] = o
+	}
+	return out
+}
+
+// find finds the object of that kind and name in a rendering, and reads it into a typed one.
+func find[T any](t *testing.T, text, kind, name string) T {
+	t.Helper()
+	all := objects(t, text)
+	i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
+	require.GreaterOrEqual(t, i, 0, "no %s %s", kind, name)
+	var out T
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(all[i].Object, &out, true))
+	return out
+}
