@@ -14,9 +14,9 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// Store is one database. It is safe for concurrent use.
+// Store is one database, and reads all of it. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
+	Reader
 
 	mu     sync.Mutex
 	months map[time.Time]bool // partitions known to exist, by the first instant of the month
@@ -42,7 +42,7 @@ func Open(ctx context.Context, url, passwordFile string) (*Store, error) {
 		pool.Close()
 		return nil, explain("open database", err)
 	}
-	return &Store{pool: pool, months: map[time.Time]bool{}}, nil
+	return &Store{Reader: Reader{pool, trail.Everything()}, months: map[time.Time]bool{}}, nil
 }
 
 // Close gives back the connections.
@@ -88,7 +88,7 @@ ON CONFLICT (cluster) DO UPDATE SET alive_at = greatest(clusters.alive_at, exclu
 }
 
 // LastAlive gives the time of the last Alive or Append of a cluster; zero where there was none.
-func (s *Store) LastAlive(ctx context.Context, cluster string) (time.Time, error) {
+func (s *Reader) LastAlive(ctx context.Context, cluster string) (time.Time, error) {
 	const query = `
 SELECT alive_at
 FROM evictrail.clusters
