@@ -28,7 +28,7 @@ func serveAPI(t *testing.T, url string) string {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
-	server := httptest.NewServer(http.StripPrefix("/below", api.Server{Reader: s, Failed: func(err error) { t.Error(err) }}.Handler()))
+	server := httptest.NewServer(http.StripPrefix("/below", api.Server{Readers: api.ForAll(s), Failed: func(err error) { t.Error(err) }}.Handler()))
 	t.Cleanup(func() { server.Close(); s.Close() })
 	return server.URL + "/below/"
 }
