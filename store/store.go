@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -23,17 +22,13 @@ type Store struct {
 }
 
 // Open connects to a database. url is a PostgreSQL URL or keyword string; a password comes from a pgpass file or
-// passwordFile (its first line), never from the command line.
+// passwordFile (its first line), never from the command line. That file, and those that the URL names, are read again for each connection.
 func Open(ctx context.Context, url, passwordFile string) (*Store, error) {
-	config, err := pgxpool.ParseConfig(url)
+	l := &link{url: url, passwordFile: passwordFile}
+	config, err := l.config()
 	if err != nil {
-		return nil, fmt.Errorf("open database: %w: expected postgres://user@host:port/database", hidePassword(err))
-	}
-	if err := readPassword(config, passwordFile); err != nil {
 		return nil, err
 	}
-	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	config.ConnConfig.RuntimeParams["application_name"] = "evictrail"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, explain("open database", err)

@@ -58,7 +58,7 @@ from --descheduler-configmap, which needs get, list and watch on that ConfigMap,
 --listen serves the web page, the API below /api/v1, /metrics, /livez and /readyz, which says which watch is not working. So is the API: 'evictrail why' and the lists ask
 it with --server, programs at /api/v1; /docs describes it.`,
 		Example: `  evictrail run
-  evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail
+  evictrail run --kubeconfig prod.yaml --cluster prod --database-url 'postgres://evictrail@db.example/evictrail?sslmode=verify-full'
   evictrail run --audit-file /var/log/kubernetes/audit/audit.log   # on a control-plane node
   evictrail run --descheduler-configmap openshift-kube-descheduler-operator/descheduler
   evictrail run --loop-threshold failing_for=20m --loop-threshold moves=6
