@@ -121,7 +121,7 @@ type pace struct {
 }
 
 // asksPace is how many such questions there may be in a second; twice as many at once.
-const asksPace = 200
+const asksPace = 500
 
 func (p *pace) wait(ctx context.Context) error {
 	p.once.Do(func() { p.limit = rate.NewLimiter(asksPace, 2*asksPace) })

@@ -90,11 +90,12 @@ type (
 func (r *Reviewer) Authenticate(ctx context.Context, token string) (api.User, bool, error) {
 	review := tokenReview{typeMeta: typeMeta{"authentication.k8s.io/v1", "TokenReview"}}
 	review.Spec.Token = token
-	if err := r.create(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", review, &review); err != nil {
+	var answer tokenReview
+	if err := r.create(ctx, "/apis/authentication.k8s.io/v1/tokenreviews", review, &answer); err != nil {
 		return api.User{}, false, fmt.Errorf("create tokenreview: %w", err)
 	}
-	user := review.Status.User
-	if !review.Status.Authenticated || user.Username == "" {
+	user := answer.Status.User
+	if !answer.Status.Authenticated || user.Username == "" {
 		return api.User{}, false, nil // also with an error: authenticators tell in it why a token is not theirs
 	}
 	return api.User{Name: user.Username, UID: user.UID, Groups: user.Groups, Extra: user.Extra}, true, nil
@@ -113,10 +114,11 @@ func (r *Reviewer) MayScrape(ctx context.Context, user api.User) (bool, error) {
 func (r *Reviewer) may(ctx context.Context, user api.User, spec accessSpec) (bool, error) {
 	spec.User, spec.UID, spec.Groups, spec.Extra = user.Name, user.UID, user.Groups, user.Extra
 	review := accessReview{typeMeta: typeMeta{"authorization.k8s.io/v1", "SubjectAccessReview"}, Spec: spec}
-	if err := r.create(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review, &review); err != nil {
+	var answer accessReview
+	if err := r.create(ctx, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review, &answer); err != nil {
 		return false, fmt.Errorf("create subjectaccessreview: %w", err)
 	}
-	return review.Status.Allowed && !review.Status.Denied, nil
+	return answer.Status.Allowed && !answer.Status.Denied, nil
 }
 
 // create sends an object and reads what became of it.

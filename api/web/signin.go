@@ -66,7 +66,7 @@ func (v *visit) refused(r *Refusal) error {
 	if r.Status == http.StatusUnauthorized {
 		return v.askWho(http.StatusUnauthorized, signInBody{Back: v.Here})
 	}
-	v.Title, v.Content = "Not for you", failure{What: r.Text, Advice: "To look as somebody else, sign in anew."}
+	v.Title, v.Content = "Not for you", failure{What: r.Text, Choose: []choice{{"Sign in as somebody else", href(signInPath, "back", v.Here)}}}
 	if r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests {
 		v.Title, v.Content = "Not available now", failure{What: r.Text, Advice: "Load the page again in a moment."}
 	}
