@@ -22,8 +22,8 @@ const (
 type reads struct {
 	readers func(trail.Scope) Reader
 	gate    *Gate
-	failed func(error)
-	crowd  crowd
+	failed  func(error)
+	crowd   crowd
 }
 
 // reply is an answer that is not sent yet.

@@ -74,14 +74,16 @@ func unchanged(headers []string) answer {
 }
 
 var (
-	callProblems    = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusTooManyRequests, http.StatusServiceUnavailable}
-	readProblems    = problemsWith(http.StatusBadRequest)
-	listProblems    = problemsWith(http.StatusBadRequest, http.StatusNotAcceptable)
-	whyProblems     = problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict)
+	callProblems = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusTooManyRequests, http.StatusServiceUnavailable}
+	readProblems = problemsWith(http.StatusBadRequest)
+	listProblems = problemsWith(http.StatusBadRequest, http.StatusNotAcceptable)
+	whyProblems  = problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict)
 )
 
 // problemsWith gives the statuses of problems of a route that is for callers only, in their order.
-func problemsWith(more ...int) []int { return slices.Sorted(slices.Values(append(more, callProblems...))) }
+func problemsWith(more ...int) []int {
+	return slices.Sorted(slices.Values(append(more, callProblems...)))
+}
 
 // problemAbout says what a problem means, by its status.
 var problemAbout = map[int]string{
