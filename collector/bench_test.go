@@ -82,7 +82,9 @@ func heap() uint64 {
 type discard struct{}
 
 func (discard) Append(context.Context, []trail.Fact) (trail.News, error) { return trail.News{}, nil }
-func (discard) Alive(context.Context, time.Time) (trail.News, error)     { return trail.News{}, nil }
+func (discard) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
+	return trail.News{}, nil
+}
 
 // syntheticCluster streams N copies of a recorded VMI and pod with names and UIDs of their own, never holding them.
 func syntheticCluster(b *testing.B, n int, pods bool) http.Handler {

@@ -26,8 +26,9 @@ type Sink interface {
 	// Append stores facts of one cluster and returns when they are durable, with what that brought, also beside an error.
 	// It may be given the same fact again. An error that is trail.ErrRefused will not go away by trying again; any other may.
 	Append(ctx context.Context, facts []trail.Fact) (trail.News, error)
-	// Alive notes that everything seen until at was given to Append, and tells what time alone has brought.
-	Alive(ctx context.Context, at time.Time) (trail.News, error)
+	// Alive notes that everything seen until at was given to Append, and what has been watched without a break. It tells what time alone
+	// has brought.
+	Alive(ctx context.Context, at time.Time, watching []trail.Watching) (trail.News, error)
 }
 
 // Config is what a Collector needs. All fields are required but for those that say otherwise.
@@ -39,7 +40,8 @@ type Config struct {
 	Metrics *metrics.Metrics
 	Clock   func() time.Time // must give UTC; called from the owner goroutine and the writer
 
-	LastAlive time.Time     // when the store was last told that we are alive; zero: never. The time since is a gap
+	LastAlive time.Time     // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
+	LastHere  time.Time     // when it was told so by us; zero: never. Logs of this machine are read again from then on
 	Extra     []Observation // taken when the collector is made, such as the descheduler's policy; optional
 	Policy    *PolicyMap    // the ConfigMap with the descheduler's policy, which is then watched; optional
 	Backoff   *wait.Backoff // between attempts to list and watch; nil: client-go's own, 0.8 s to 30 s
@@ -65,14 +67,16 @@ type Collector struct {
 	rejected map[string]bool      // the owner's: objects whose rejection was logged
 	problem  string               // the owner's: the last problem of the descheduler's policy, which was logged
 	lastAt   map[string]time.Time // the owner's: last notice of each resource
-	selfGap  bool                 // the owner's: the gap of our own downtime is still to be told
+	complete bool                 // the owner's: every first list was taken
+	wasAway  bool                 // time has passed since somebody watched: a gap, told once complete
 
 	refusedLogged atomic.Bool // that audit events were refused
 
 	mu        sync.Mutex
-	moved     chan struct{} // closed and replaced when a feed's version or synced changes
-	dropped   int           // reviews that found no room
-	droppedAt time.Time     // the first of them
+	since     map[string]time.Time // since when each source has been seen without a break
+	moved     chan struct{}        // closed and replaced when a feed's version or synced changes
+	dropped   int                  // reviews that found no room
+	droppedAt time.Time            // the first of them
 }
 
 // New makes a collector; it makes no request yet.
@@ -86,10 +90,10 @@ func New(config Config) (*Collector, error) {
 	c := &Collector{
 		Config: config, client: client,
 		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan trail.RequestObservation, reviewed),
-		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, selfGap: wasAway(config),
-		moved: make(chan struct{}),
+		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, wasAway: wasAway(config),
+		moved: make(chan struct{}), since: map[string]time.Time{},
 	}
-	c.out = newWriter(config)
+	c.out = newWriter(config, c.watching)
 	since := config.LastAlive
 	if since.IsZero() {
 		since = config.Clock()
@@ -215,6 +219,7 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 	c.observe(ctx, trail.ListObservation{
 		Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: present,
 	})
+	c.whole(n.feed.name, now)
 }
 
 // object observes one object, or counts it as rejected when it cannot be read.
@@ -253,14 +258,49 @@ func (c *Collector) observe(ctx context.Context, o trail.Observation) {
 
 // tellSelfGap records the time in which no evictrail watched, once every first list has told what it missed.
 func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
-	if !c.selfGap || len(c.Unready()) > 0 {
+	if c.complete || len(c.Unready()) > 0 {
 		return
 	}
-	c.selfGap = false
+	c.complete = true
+	c.whole(trail.SourceSelf, now)
+	if !c.wasAway {
+		return
+	}
 	c.observe(ctx, trail.GapObservation{
 		Seen: trail.Seen{At: now}, Source: trail.SourceSelf, Key: c.LastAlive.UTC().Format(time.RFC3339Nano),
 		OpenedAt: c.LastAlive, ClosedAt: now, Cause: trail.ReasonNotRunning,
 	})
+}
+
+// whole notes that a source has been seen without a break since now.
+func (c *Collector) whole(source string, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since[source] = now
+}
+
+// unseen notes that a source is not seen.
+func (c *Collector) unseen(source string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.since, source)
+}
+
+// watching gives what is seen now, since when without a break. What is refused, or not listed yet, is not.
+func (c *Collector) watching() []trail.Watching {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	refused := map[string]bool{}
+	for _, f := range c.feeds {
+		refused[f.name] = f.problem != ""
+	}
+	var out []trail.Watching
+	for source, since := range c.since {
+		if !refused[source] {
+			out = append(out, trail.Watching{Source: source, Since: since})
+		}
+	}
+	return out
 }
 
 // advance notes how far a feed was taken and wakes who waits for that.

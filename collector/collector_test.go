@@ -106,7 +106,9 @@ func (s *sink) Append(_ context.Context, facts []trail.Fact) (trail.News, error)
 	return trail.News{Facts: facts}, nil
 }
 
-func (s *sink) Alive(context.Context, time.Time) (trail.News, error) { return trail.News{}, nil }
+func (s *sink) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
+	return trail.News{}, nil
+}
 
 func (s *sink) kinds() map[trail.Kind]int {
 	s.mu.Lock()
@@ -257,6 +259,9 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
 	a.streams[vmis] <- notification("MODIFIED", vmiJSON("db", "101", ""))
 	require.NoError(t, r.Taken(t.Context(), vmis, "101"))
+	r.eventually(t, "everything is watched", func() bool { return len(r.watching()) == len(r.feeds)+1 })
+	before := since(r.watching())
+	require.Contains(t, before, trail.SourceSelf)
 	a.set(vmis, 0, vmiJSON("db", "150", `,"evacuationNodeName":"n1"`))
 	a.streams[vmis] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
 	r.eventually(t, "the list after the break is taken", func() bool { return r.sink.kinds()[trail.KindEvacuationMarked] == 1 })
@@ -276,6 +281,26 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	}
 	require.Equal(t, map[string]trail.Reason{vmis: trail.ReasonExpired, trail.SourceSelf: trail.ReasonNotRunning}, causes)
 	require.Equal(t, 1, r.sink.kinds()[trail.KindVMIEnded], "the VMI that the list no longer holds")
+	for source, at := range since(r.watching()) {
+		if source == vmis {
+			require.Greater(t, at, before[source], "it is watched without a break since the list after the gap")
+		} else {
+			require.Equal(t, before[source], at, source)
+		}
+	}
+	a.set(vmis, http.StatusForbidden)
+	a.streams[vmis] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+	r.eventually(t, "what is refused is not watched", func() bool { return len(r.watching()) == len(r.feeds) })
+	require.NotContains(t, since(r.watching()), vmis)
+}
+
+// since gives since when each source has been watched.
+func since(watching []trail.Watching) map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, w := range watching {
+		out[w.Source] = w.Since
+	}
+	return out
 }
 
 func TestWriterTriesUntilItIsStored(t *testing.T) {
@@ -346,7 +371,7 @@ func TestWhatIsLeftBehindIsCounted(t *testing.T) {
 	a.set(vmis, 0, vmiJSON("a", "1", ""))
 	s := &sink{fail: func(int, []trail.Fact) error { return errors.New("away") }}
 	m := metrics.New(prometheus.NewRegistry())
-	w := newWriter(Config{Sink: s, Log: slog.New(slog.DiscardHandler), Metrics: m, Clock: time.Now})
+	w := newWriter(Config{Sink: s, Log: slog.New(slog.DiscardHandler), Metrics: m, Clock: time.Now}, func() []trail.Watching { return nil })
 	w.put(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}, {Kind: trail.KindNodeCordoned, ObservedAt: time.Now()}})
 	require.InDelta(t, 2, testutil.ToFloat64(m.QueueLength), 0)
 	require.Greater(t, testutil.ToFloat64(m.SpoolBytes), 1000.)
@@ -364,7 +389,7 @@ func TestTimeGoesByWhileFactsCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		alive := &aliveSink{}
-		w := newWriter(Config{Sink: alive, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now})
+		w := newWriter(Config{Sink: alive, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}, func() []trail.Watching { return nil })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- w.run(ctx, nil) }()
@@ -387,7 +412,7 @@ func (s *aliveSink) Append(context.Context, []trail.Fact) (trail.News, error) {
 	return trail.News{}, nil
 }
 
-func (s *aliveSink) Alive(context.Context, time.Time) (trail.News, error) {
+func (s *aliveSink) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
 	s.n.Add(1)
 	return trail.News{}, nil
 }

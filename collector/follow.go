@@ -43,8 +43,8 @@ const headBytes = 1024
 
 // Follow takes the audit events of a log file until ctx ends. Its only error is that of ctx.
 func (c *Collector) Follow(ctx context.Context, path string) error {
-	f := &follower{c: c, path: path, since: c.LastAlive.Add(-followBack)}
-	if c.LastAlive.IsZero() {
+	f := &follower{c: c, path: path, since: c.LastHere.Add(-followBack)}
+	if c.LastHere.IsZero() {
 		f.since = c.Clock()
 	}
 	tick := time.NewTicker(followEvery)

@@ -25,10 +25,11 @@ const (
 
 // writer hands facts to the Sink in batches, in order, trying until they are stored.
 type writer struct {
-	sink    Sink
-	log     *slog.Logger
-	metrics *metrics.Metrics
-	clock   func() time.Time
+	sink     Sink
+	log      *slog.Logger
+	metrics  *metrics.Metrics
+	clock    func() time.Time
+	watching func() []trail.Watching
 
 	mu      sync.Mutex
 	total   uint64 // facts that were ever put
@@ -40,9 +41,9 @@ type writer struct {
 	changed chan struct{} // closed and replaced at every change of the above
 }
 
-func newWriter(c Config) *writer {
+func newWriter(c Config, watching func() []trail.Watching) *writer {
 	c.Metrics.SpoolCapacity.Set(backlog)
-	return &writer{sink: c.Sink, log: c.Log, metrics: c.Metrics, clock: c.Clock, changed: make(chan struct{})}
+	return &writer{sink: c.Sink, log: c.Log, metrics: c.Metrics, clock: c.Clock, watching: watching, changed: make(chan struct{})}
 }
 
 // put adds facts, waiting while the backlog is full. When ctx ends it adds them all the same: they were seen.
@@ -300,7 +301,7 @@ func (w *writer) known(batch, added []trail.Fact) {
 }
 
 func (w *writer) alive(ctx context.Context) {
-	news, err := w.sink.Alive(ctx, w.clock())
+	news, err := w.sink.Alive(ctx, w.clock(), w.watching())
 	w.metrics.Count(news, w.clock())
 	w.metrics.Stored(metrics.OpAlive, err)
 }

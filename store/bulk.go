@@ -40,20 +40,37 @@ func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) 
 		if _, err := tx.Exec(ctx, knowClusterQuery, pgx.StrictNamedArgs{"cluster": cluster}); err != nil {
 			return explain("note the cluster", err)
 		}
-		since := map[string]time.Time{}
-		for _, f := range fresh {
-			if at, known := since[f.Subject]; !known || f.OccurredAt.Before(at) {
-				since[f.Subject] = f.OccurredAt
-			}
-		}
-		subjects, times := make([]string, 0, len(since)), make([]time.Time, 0, len(since))
-		for subject, at := range since {
-			subjects, times = append(subjects, subject), append(times, at)
-		}
-		_, err = tx.Exec(ctx, markStaleQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": times})
-		return explain("note what is to be derived", err)
+		return noteStale(ctx, tx, cluster, fresh)
 	})
 	return added, err
+}
+
+// markStale notes that the subjects of new facts are to be derived.
+func markStale(ctx context.Context, tx pgx.Tx, cluster string, added []trail.Fact) error {
+	places := make([]insertedRow, len(added))
+	for i, f := range added {
+		places[i] = insertedRow{clean(f.Subject.String()), f.OccurredAt}
+	}
+	return noteStale(ctx, tx, cluster, places)
+}
+
+// noteStale notes that subjects are to be derived, each from its earliest place on.
+func noteStale(ctx context.Context, tx pgx.Tx, cluster string, places []insertedRow) error {
+	since := map[string]time.Time{}
+	for _, p := range places {
+		if at, known := since[p.Subject]; !known || p.OccurredAt.Before(at) {
+			since[p.Subject] = p.OccurredAt
+		}
+	}
+	if len(since) == 0 {
+		return nil
+	}
+	subjects, times := make([]string, 0, len(since)), make([]time.Time, 0, len(since))
+	for subject, at := range since {
+		subjects, times = append(subjects, subject), append(times, at)
+	}
+	_, err := tx.Exec(ctx, markStaleQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": times})
+	return explain("note what is to be derived", err)
 }
 
 // What is derived in one transaction when there is much: so many subjects, of about so many facts.
@@ -90,26 +107,35 @@ var (
 // DeriveStale derives what Import left or what new rules change, a few subjects at a time, and tells how many it did.
 // done, which may be nil, is told after each of these steps how many there were so far.
 func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subjects int)) (int, error) {
+	n, _, err := s.deriveStale(ctx, cluster, 0, done)
+	return n, err
+}
+
+// deriveStale is DeriveStale in a term, and tells what new facts brought: what is derived anew is no news.
+func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, done func(subjects int)) (int, trail.News, error) {
+	var news trail.News
 	for count := 0; ; {
 		subjects, err := s.stale(ctx, cluster)
 		if err != nil || len(subjects) == 0 {
-			return count, err
+			return count, news, err
 		}
 		left := 0
+		var more trail.News
 		err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
-			d, err := newDerivation(ctx, tx, cluster, time.Time{})
+			d, err := newDerivation(ctx, tx, cluster, time.Time{}, term)
 			if err != nil {
 				return err
 			}
 			if err := d.hold(ctx, subjects); err != nil {
 				return err
 			}
-			left, err = d.refresh(ctx, subjects)
+			left, more, err = d.refresh(ctx, subjects)
 			return err
 		})
 		if err != nil {
-			return count, err
+			return count, news, err
 		}
+		news.Add(more)
 		if count += len(subjects) - left; done != nil {
 			done(count)
 		}
@@ -182,16 +208,17 @@ WHERE cluster = @cluster
 )
 
 // refresh derives held subjects, and what their facts concern from the time on that they are stale since. A subject that
-// another writer derived meanwhile is not stale any more, and is left alone. It tells how many it left to a later pass.
-func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (left int, err error) {
+// another writer derived meanwhile is not stale any more, and is left alone. It tells how many it left to a later pass, and what new
+// facts brought.
+func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (left int, news trail.News, err error) {
 	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
 	rows, err := d.tx.Query(ctx, staleSinceQuery, args)
 	if err != nil {
-		return 0, explain("read what is stale", err)
+		return 0, news, explain("read what is stale", err)
 	}
 	stale, err := pgx.CollectRows(rows, pgx.RowToStructByName[staleRow])
 	if err != nil {
-		return 0, explain("read what is stale", err)
+		return 0, news, explain("read what is stale", err)
 	}
 	since := map[string]time.Time{}
 	for _, r := range stale {
@@ -218,18 +245,19 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (lef
 		}
 	}
 	if err := d.derive(ctx, fresh); err != nil {
-		return 0, err
+		return 0, news, err
 	}
+	news = d.news
 	if _, err = d.tx.Exec(ctx, freshQuery, args); err != nil {
-		return 0, explain("note what is derived", err)
+		return 0, news, explain("note what is derived", err)
 	}
 	if err := d.refreshVMs(ctx, vms); err != nil {
-		return 0, err
+		return 0, news, err
 	}
 	if err := d.replaceAround(ctx, around); err != nil {
-		return 0, err
+		return 0, news, err
 	}
-	return len(later), d.leave(ctx, later, onceVMsDone)
+	return len(later), news, d.leave(ctx, later, onceVMsDone)
 }
 
 // refreshVMs derives VMs anew and leaves what that means beyond them to the later passes.

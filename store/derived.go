@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -26,22 +25,31 @@ SELECT alive_at, thresholds
 FROM evictrail.clusters
 WHERE cluster = @cluster`
 
-// newDerivation begins work on a cluster as it stands at a time, or when it was last seen if that is later.
-func newDerivation(ctx context.Context, tx pgx.Tx, cluster string, now time.Time) (*derivation, error) {
+// newDerivation begins work on a cluster as it stands at a time, or when it was last seen if that is later. Its error is ErrDeposed
+// where the term has ended; term 0 has none.
+func newDerivation(ctx context.Context, tx pgx.Tx, cluster string, now time.Time, term int64) (*derivation, error) {
 	d := &derivation{tx: tx, cluster: cluster, now: now, thresholds: trail.DefaultThresholds(), facts: map[trail.Subject][]trail.Fact{}}
-	var alive time.Time
-	var thresholds *trail.Thresholds
-	err := tx.QueryRow(ctx, clusterQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&alive, &thresholds)
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	var batch pgx.Batch
+	fence(&batch, cluster, term)
+	batch.Queue(clusterQuery, pgx.StrictNamedArgs{"cluster": cluster}).Query(d.standing)
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, explain("read how far the cluster was seen", err)
 	}
+	return d, nil
+}
+
+// standing reads how far the cluster was seen, and its thresholds; nothing where it is new.
+func (d *derivation) standing(rows pgx.Rows) error {
+	var alive time.Time
+	var thresholds *trail.Thresholds
+	_, err := pgx.ForEachRow(rows, []any{&alive, &thresholds}, func() error { return nil })
 	if alive.After(d.now) {
 		d.now = alive.UTC()
 	}
 	if thresholds != nil {
 		d.thresholds = *thresholds
 	}
-	return d, nil
+	return err
 }
 
 const holdSubjectsQuery = `
@@ -86,21 +94,20 @@ func (d *derivation) lockAndRead(ctx context.Context, subjects []trail.Subject, 
 	return facts, d.tx.SendBatch(ctx, &batch).Close()
 }
 
-// missing gives the facts that are not stored yet, each once, and takes them in.
+// missing gives the facts that add something to those stored, each once, and takes them in.
 func (d *derivation) missing(facts []trail.Fact) []trail.Fact {
-	stored := map[trail.FactID]bool{}
-	for _, of := range d.facts {
-		for _, f := range of {
-			stored[f.ID] = true
+	stored := func(yield func(trail.Fact) bool) {
+		for _, of := range d.facts {
+			for _, f := range of {
+				if !yield(f) {
+					return
+				}
+			}
 		}
 	}
-	var out []trail.Fact
-	for _, f := range facts {
-		if !stored[f.ID] {
-			stored[f.ID] = true
-			out = append(out, f)
-			d.facts[f.Subject] = append(d.facts[f.Subject], f)
-		}
+	out := trail.Fresh(stored, facts)
+	for _, f := range out {
+		d.facts[f.Subject] = append(d.facts[f.Subject], f)
 	}
 	return out
 }

@@ -21,14 +21,14 @@ LIMIT @limit`
 // DeriveDue derives again what time alone has changed up to a moment: loops that open after a while, cooldowns that run
 // out. It tells how many subjects that were, and what it brought.
 func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (int, trail.News, error) {
-	return s.deriveDue(ctx, cluster, now, math.MaxInt)
+	return s.deriveDue(ctx, cluster, now, 0, math.MaxInt)
 }
 
 // dueAtOnce bounds what is derived each time that a cluster is noted as alive: facts wait meanwhile.
 const dueAtOnce = 1000
 
-// deriveDue is DeriveDue for about so many subjects.
-func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, most int) (int, trail.News, error) {
+// deriveDue is DeriveDue in a term, for about so many subjects.
+func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, term int64, most int) (int, trail.News, error) {
 	count := 0
 	var news trail.News
 	for count < most {
@@ -44,7 +44,7 @@ func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, mo
 		if err != nil || len(subjects) == 0 {
 			return count, news, err
 		}
-		more, err := s.deriveAgain(ctx, cluster, subjects, now)
+		more, err := s.deriveAgain(ctx, cluster, subjects, now, term)
 		if err != nil {
 			return count, news, err
 		}
@@ -55,9 +55,9 @@ func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, mo
 }
 
 // deriveAgain derives subjects as they stand at a time.
-func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trail.Subject, now time.Time) (news trail.News, err error) {
+func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trail.Subject, now time.Time, term int64) (news trail.News, err error) {
 	err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
-		d, err := newDerivation(ctx, tx, cluster, now)
+		d, err := newDerivation(ctx, tx, cluster, now, term)
 		if err != nil {
 			return err
 		}

@@ -21,8 +21,8 @@ var (
 
 // explain wraps an error of Postgres with what it means to a caller and, where that helps, what to do. Nil stays nil.
 func explain(doing string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, ErrDeposed) {
+		return err
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {

@@ -109,6 +109,37 @@ func factFromRow(cluster string, r factRow) (trail.Fact, error) {
 // else they say. With an error there may be news all the same: what was committed before it. See the package comment for its
 // errors.
 func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) (trail.News, error) {
+	return s.append(ctx, cluster, facts, 0)
+}
+
+// append is Append in a term.
+func (s *Store) append(ctx context.Context, cluster string, facts []trail.Fact, term int64) (trail.News, error) {
+	return s.take(ctx, cluster, facts, term, func(d *derivation) ([]trail.Fact, error) {
+		vms, err := d.concernedByRequests(ctx, facts)
+		if err != nil {
+			return nil, err
+		}
+		added, err := d.insert(ctx, facts, vms)
+		if err != nil {
+			return nil, err
+		}
+		return added, d.derive(ctx, added)
+	})
+}
+
+// keep stores facts like Append, and leaves it to the leader to derive their subjects.
+func (s *Store) keep(ctx context.Context, cluster string, facts []trail.Fact) (trail.News, error) {
+	return s.take(ctx, cluster, facts, 0, func(d *derivation) ([]trail.Fact, error) {
+		added, err := d.insert(ctx, facts, nil)
+		if err != nil {
+			return nil, err
+		}
+		return added, markStale(ctx, d.tx, cluster, added)
+	})
+}
+
+// take stores facts in one transaction, and notes that all that was seen until then is stored.
+func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, term int64, store func(*derivation) ([]trail.Fact, error)) (trail.News, error) {
 	if len(facts) == 0 {
 		return trail.News{}, nil
 	}
@@ -117,28 +148,12 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 	}
 	var news trail.News
 	err := s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
-		d, err := newDerivation(ctx, tx, cluster, lastSeen(facts))
+		d, err := newDerivation(ctx, tx, cluster, lastSeen(facts), term)
 		if err != nil {
 			return err
 		}
-		vms, err := d.concernedByRequests(ctx, facts)
+		added, err := store(d)
 		if err != nil {
-			return err
-		}
-		own := subjectsOf(facts)
-		for _, subjects := range [][]trail.Subject{onlyVMs(append(vms, own...)), own} {
-			if err = d.hold(ctx, subjects); err != nil {
-				return err
-			}
-		}
-		added := d.missing(facts)
-		if _, err = insertFacts(ctx, tx, cluster, added); err != nil {
-			return err
-		}
-		if err = keepAspects(ctx, tx, cluster, added); err != nil {
-			return err
-		}
-		if err = d.derive(ctx, added); err != nil {
 			return err
 		}
 		news = d.news
@@ -149,6 +164,21 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 		return trail.News{}, err
 	}
 	return news, s.Alive(ctx, cluster, lastSeen(facts))
+}
+
+// insert holds the subjects of facts, with more VMs that they concern, and inserts the facts that are new. It gives those.
+func (d *derivation) insert(ctx context.Context, facts []trail.Fact, more []trail.Subject) ([]trail.Fact, error) {
+	own := subjectsOf(facts)
+	for _, subjects := range [][]trail.Subject{onlyVMs(append(more, own...)), own} {
+		if err := d.hold(ctx, subjects); err != nil {
+			return nil, err
+		}
+	}
+	added := d.missing(facts)
+	if _, err := insertFacts(ctx, d.tx, d.cluster, added); err != nil {
+		return nil, err
+	}
+	return added, keepAspects(ctx, d.tx, d.cluster, added)
 }
 
 // lastSeen gives the time of the last sight among facts.

@@ -114,7 +114,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA evictrail, evictrail_v1 TO evictrail_writer
 GRANT SELECT ON public.evictrail_schema TO evictrail_writer;
 GRANT INSERT ON evictrail.events TO evictrail_writer;
 GRANT INSERT, UPDATE, DELETE ON
-    evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations,
+    evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.leaders, evictrail.watching, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations,
     evictrail.placements, evictrail.cooldown_decisions, evictrail.loops, evictrail.drains, evictrail.drain_blockers, evictrail.gaps,
     evictrail.timeline
 TO evictrail_writer;

@@ -66,7 +66,7 @@ func (s *Store) inTx(ctx context.Context, doing string, run func(pgx.Tx) error) 
 		case <-ctx.Done():
 		}
 	}
-	if errors.Is(err, trail.ErrRefused) || errors.Is(err, ErrSchema) || errors.Is(err, ErrUnavailable) {
+	if errors.Is(err, trail.ErrRefused) || errors.Is(err, ErrSchema) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrDeposed) {
 		return err
 	}
 	return explain(doing, err)
@@ -109,27 +109,4 @@ func (s *Store) Clusters(ctx context.Context) ([]string, error) {
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	return out, explain("list clusters", err)
-}
-
-// For gives the store as the Sink of one cluster.
-func (s *Store) For(cluster string) *ClusterStore { return &ClusterStore{store: s, cluster: cluster} }
-
-// ClusterStore is the store seen from one cluster's collector.
-type ClusterStore struct {
-	store   *Store
-	cluster string
-}
-
-// Append is Store.Append.
-func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) (trail.News, error) {
-	return c.store.Append(ctx, c.cluster, facts)
-}
-
-// Alive is Store.Alive, and derives again what time alone has changed; where that is much, the rest at the next times.
-func (c *ClusterStore) Alive(ctx context.Context, at time.Time) (trail.News, error) {
-	if err := c.store.Alive(ctx, c.cluster, at); err != nil {
-		return trail.News{}, err
-	}
-	_, news, err := c.store.deriveDue(ctx, c.cluster, at, dueAtOnce)
-	return news, err
 }

@@ -17,6 +17,12 @@ type GapObservation struct {
 // SourceSelf is the source of gaps in which evictrail itself was not running.
 const SourceSelf = "evictrail"
 
+// Watching says since when a source has been seen without a break.
+type Watching struct {
+	Source string
+	Since  time.Time
+}
+
 // GapDetail says why a source could not be seen.
 type GapDetail struct {
 	Key    string `json:"key"`

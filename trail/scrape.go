@@ -137,6 +137,11 @@ func BlockReason(asItCame string) Reason {
 // lastBlocks gives the process and the count that were last recorded of a counter, zero where none were.
 func (r *recorder) lastBlocks(what string) (process time.Time, count int64) {
 	value, _ := r.object.get(what)
+	return countedBlocks(value)
+}
+
+// countedBlocks reads the value of an aspect of a descheduler: the start of the process, and behind it what it counted.
+func countedBlocks(value string) (process time.Time, count int64) {
 	start, text, _ := strings.Cut(value, " ")
 	process, _ = time.Parse(time.RFC3339Nano, start)
 	count, _ = strconv.ParseInt(text, 10, 64)

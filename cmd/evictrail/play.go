@@ -139,7 +139,6 @@ type player struct {
 
 // play returns when everything of the recording is stored.
 func (p player) play(ctx context.Context, rec *recording.Recording, cluster string) error {
-	p.metrics.Leader.Set(1)
 	if len(rec.Audit) > 0 {
 		p.metrics.AuditEnabled.Set(1)
 	}
@@ -162,7 +161,11 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	if len(rec.Policy) > 0 {
 		extra = append(extra, collector.Policy(rec.Policy, ""))
 	}
-	c, err := newCollector(ctx, p.store, cluster, p.thresholds, collector.Config{
+	sink := p.store.For(cluster, "play")
+	if err := beginTerm(ctx, sink, p.thresholds, p.metrics, p.log); err != nil {
+		return err
+	}
+	c, err := newCollector(ctx, p.store, sink, cluster, collector.Config{
 		REST: &rest.Config{Host: kubernetes}, Log: p.log, Metrics: p.metrics, Clock: clock.now, Extra: extra,
 		Backoff: &wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1, Steps: 1},
 	})

@@ -27,6 +27,7 @@ type runFlags struct {
 	intake      intakeFlags
 	descheduler deschedulerFlags
 	loops       thresholdFlags
+	leader      leaderFlags
 	kubeconfig  string
 	context     string
 	cluster     string
@@ -55,6 +56,9 @@ What decides an eviction beforehand, and what was held back, only the deschedule
 from --descheduler-configmap, which needs get, list and watch on that ConfigMap, or from --migration-cooldown and its like;
 --descheduler-metrics-url reads its metrics, at port 10258 of its pod.
 
+Several replicas may record one cluster into one database: each stores what it sees, and with --leader-elect the holder of a lease, which
+needs create, get and update on leases in its namespace, derives what that means. The others take over within 20 s.
+
 --listen serves the web page, the API below /api/v1, /metrics, /livez and /readyz, which says which watch is not working. So is the API: 'evictrail why' and the lists ask
 it with --server, programs at /api/v1; /docs describes it.`,
 		Example: `  evictrail run
@@ -62,6 +66,7 @@ it with --server, programs at /api/v1; /docs describes it.`,
   evictrail run --audit-file /var/log/kubernetes/audit/audit.log   # on a control-plane node
   evictrail run --descheduler-configmap openshift-kube-descheduler-operator/descheduler
   evictrail run --loop-threshold failing_for=20m --loop-threshold moves=6
+  evictrail run --leader-elect --leader-lease evictrail/evictrail   # one of several replicas
   evictrail run --descheduler-metrics-url https://descheduler.kube-system.svc:10258/metrics --descheduler-metrics-insecure
   evictrail run --listen :8443 --auth=kubernetes --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens --eviction-observer`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -73,6 +78,7 @@ it with --server, programs at /api/v1; /docs describes it.`,
 	f.intake.add(cmd)
 	f.descheduler.add(cmd)
 	f.loops.add(cmd)
+	f.leader.add(cmd)
 	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; by default $KUBECONFIG, ~/.kube/config, or the service account of the pod")
 	cmd.Flags().StringVar(&f.context, "context", "", "`context` of the kubeconfig")
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
@@ -85,7 +91,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd)); err != nil {
+	if err := errors.Join(f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.leader.check()); err != nil {
 		return err
 	}
 	if f.maxVMSeries < 1 {
@@ -112,7 +118,6 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	web.metrics.LimitVMSeries(f.maxVMSeries)
-	web.metrics.Leader.Set(1) // there is no other that derives
 	if f.intake.expectsAudit() {
 		web.metrics.AuditEnabled.Set(1)
 	}
@@ -146,10 +151,13 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 			return ignoreCancel(ctx, err)
 		}
 		watching.name.Store(&cluster)
-		c, err := newCollector(ctx, db.Store, cluster, thresholds, config)
+		sink := db.For(cluster, f.leader.replica)
+		c, err := newCollector(ctx, db.Store, sink, cluster, config)
 		if err != nil {
 			return ignoreCancel(ctx, err)
 		}
+		deriving := leader{sink, thresholds, web.metrics, log}
+		g.Go(func() error { return deriving.run(ctx, config.REST, f.leader) })
 		log.Info("recording", "cluster", cluster, "addr", web.listener.Addr().String())
 		watching.Store(c)
 		g.Go(func() error { return keepGauges(ctx, db.Store, cluster, web.metrics, log) })

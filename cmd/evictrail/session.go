@@ -41,18 +41,7 @@ func (l *logFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
 }
 
 // newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
-// Where the thresholds of loops are others than before, what the old ones gave is derived anew.
-func newCollector(ctx context.Context, s *store.Store, cluster string, thresholds trail.Thresholds, c collector.Config) (*collector.Collector, error) {
-	if err := s.Judge(ctx, cluster, thresholds); err != nil {
-		return nil, err
-	}
-	n, err := s.DeriveStale(ctx, cluster, func(n int) { c.Log.Debug("derived anew", "count", n) })
-	if err != nil {
-		return nil, err
-	}
-	if n > 0 {
-		c.Log.Info("derived what an import, an older version or other thresholds left", "count", n)
-	}
+func newCollector(ctx context.Context, s *store.Store, sink *store.ClusterStore, cluster string, c collector.Config) (_ *collector.Collector, err error) {
 	c.Tracker = trail.NewTracker(cluster)
 	if err := s.Resume(ctx, cluster, c.Tracker); err != nil {
 		return nil, err
@@ -60,7 +49,13 @@ func newCollector(ctx context.Context, s *store.Store, cluster string, threshold
 	if c.LastAlive, err = s.LastAlive(ctx, cluster); err != nil {
 		return nil, err
 	}
-	c.Sink = s.For(cluster)
+	if c.LastHere, err = sink.LastWatched(ctx); err != nil {
+		return nil, err
+	}
+	if c.LastHere.IsZero() {
+		c.LastHere = c.LastAlive
+	}
+	c.Sink = sink
 	return collector.New(c)
 }
 

@@ -18,6 +18,7 @@ var (
 	days  = flag.Int("load.days", 0, "how many days of a cluster of 5,000 VMs to fill the database with; 20 make a million facts; 0: some hours of a small one")
 	dir   = flag.String("load.dir", "", "where an own Postgres keeps the database for the next time; empty: it is thrown away")
 	rate  = flag.Int("load.rate", 100, "requests a second")
+	only  = flag.String("load.route", "", "ask only the routes that match this regular expression")
 	lasts = flag.Duration("load.for", 20*time.Millisecond, "how long each route is asked")
 	best  = flag.Int("load.best", 1, "how often the same is asked through the store; the fastest counts")
 	slow  = flag.Duration("load.slow", 20*time.Millisecond, "from when on an own Postgres that is kept logs the plan of a statement")
@@ -42,7 +43,7 @@ func open(tb testing.TB) *store.Store {
 	s, err := store.Open(tb.Context(), url, "")
 	require.NoError(tb, err)
 	tb.Cleanup(s.Close)
-	fill(tb, s, *days)
+	fill(tb, s, url, *days)
 	return s
 }
 
@@ -50,7 +51,7 @@ func open(tb testing.TB) *store.Store {
 func kept(tb testing.TB) string {
 	tb.Helper()
 	server, err := embedded.Start(tb.Context(), embedded.Options{Dir: *dir, Settings: map[string]string{
-		"synchronous_commit": "off", "session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": slow.String(),
+		"shared_buffers": "2GB", "synchronous_commit": "off", "session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": slow.String(),
 		"auto_explain.log_analyze": "on", "auto_explain.log_buffers": "on", "auto_explain.log_timing": "off",
 	}})
 	require.NoError(tb, err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
@@ -19,7 +20,7 @@ const (
 
 // fill makes the database what so many days of the large cluster and some hours of the small one leave: the facts by the bulk way,
 // then everything that is derived of them. Without days the large cluster is one like the small. What is there already stays.
-func fill(tb testing.TB, s *store.Store, days int) {
+func fill(tb testing.TB, s *store.Store, url string, days int) {
 	tb.Helper()
 	_, err := s.Up(tb.Context())
 	require.NoError(tb, err)
@@ -47,7 +48,18 @@ func fill(tb testing.TB, s *store.Store, days int) {
 		require.NoError(tb, err)
 		finish(tb, s, cluster)
 	}
+	vacuum(tb, url)
 	tb.Logf("filled in %s", time.Since(began).Round(time.Second))
+}
+
+// vacuum does at once what autovacuum does within minutes: until then Postgres plans without knowing what it holds.
+func vacuum(tb testing.TB, url string) {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), url)
+	require.NoError(tb, err)
+	_, err = conn.Exec(tb.Context(), "VACUUM ANALYZE")
+	require.NoError(tb, err)
+	require.NoError(tb, conn.Close(tb.Context()))
 }
 
 // importer turns observations of one cluster into facts and stores them.

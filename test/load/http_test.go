@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
 	"time"
 
-	"github.com/stretchr/testify/require"
+	"github.com/stretchr/testify/assert"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"github.com/evictrail/evictrail/api"
@@ -38,7 +40,8 @@ func TestHTTP(t *testing.T) { //nolint:paralleltest // what runs beside it would
 	w := tabwriter.NewWriter(t.Output(), 0, 0, 2, ' ', tabwriter.AlignRight)
 	defer func() { _ = w.Flush() }()
 	_, _ = io.WriteString(w, "route\trequests\tp50\tp95\tp99\tmost\terrors\t\n")
-	for _, r := range routes(of) {
+	asked := regexp.MustCompile(*only)
+	for _, r := range slices.DeleteFunc(routes(of), func(r target) bool { return !asked.MatchString(r.template) }) {
 		var targets []vegeta.Target
 		for range 500 {
 			targets = append(targets, vegeta.Target{Method: http.MethodGet, URL: server.URL + r.about(), Header: http.Header{"Accept": {r.accept}}})
@@ -52,8 +55,7 @@ func TestHTTP(t *testing.T) { //nolint:paralleltest // what runs beside it would
 		m.Close()
 		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t\n", r.template, m.Requests, ms(m.Latencies.P50), ms(m.Latencies.P95), ms(m.Latencies.P99), ms(m.Latencies.Max),
 			int(m.Requests)-m.StatusCodes["200"])
-		require.Empty(t, m.Errors, r.template)
-		require.InDelta(t, 1, m.Success, 0, "%s: %v", r.template, m.StatusCodes)
+		assert.Empty(t, m.Errors, r.template)
 	}
 	_ = w.Flush()
 	writePlans(t, t.Output(), before)

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// leaderFlags say which of several replicas derives.
+type leaderFlags struct {
+	elect   bool
+	lease   string
+	replica string
+}
+
+func (f *leaderFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.elect, "leader-elect", false, "derive only while this replica holds the lease: for two replicas or more, which all store what they see")
+	flags.StringVar(&f.lease, "leader-lease", "", "`namespace/name` of the lease; by default evictrail in the namespace of the pod ($POD_NAMESPACE)")
+	flags.StringVar(&f.replica, "replica", "", "`name` of this replica, the same after a restart; by default that of the pod ($POD_NAME), or of this machine")
+}
+
+// check completes the flags.
+func (f *leaderFlags) check() error {
+	if f.replica == "" {
+		host, _ := os.Hostname()
+		f.replica = cmp.Or(os.Getenv("POD_NAME"), host, "evictrail")
+	}
+	if !f.elect {
+		if f.lease != "" {
+			return usagef("leader-lease: it is for --leader-elect")
+		}
+		return nil
+	}
+	if namespace := os.Getenv("POD_NAMESPACE"); f.lease == "" && namespace != "" {
+		f.lease = namespace + "/evictrail"
+	}
+	if namespace, name, ok := strings.Cut(f.lease, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return usagef("leader-lease %q: expected NAMESPACE/NAME, as $POD_NAMESPACE is not set", f.lease)
+	}
+	return nil
+}
+
+// The times of the lease: after a crash another replica takes over once the lease has run out and it has looked, which is within
+// 12 s + 2.2 x 2 s; after an orderly end, when it looks the next time.
+const (
+	leaseLasts  = 12 * time.Second
+	leaseRenew  = 8 * time.Second // a leader that cannot renew for so long stops
+	leaseRetry  = 2 * time.Second
+	deriveEvery = 250 * time.Millisecond // looks for what followers left
+)
+
+// leader derives while it is its turn.
+type leader struct {
+	sink       *store.ClusterStore
+	thresholds trail.Thresholds
+	metrics    *metrics.Metrics
+	log        *slog.Logger
+}
+
+// beginTerm begins a term and derives what was left to do.
+func beginTerm(ctx context.Context, sink *store.ClusterStore, thresholds trail.Thresholds, m *metrics.Metrics, log *slog.Logger) error {
+	if err := sink.Lead(ctx, thresholds); err != nil {
+		return err
+	}
+	m.Leader.Set(1)
+	n, news, err := sink.CatchUp(ctx, func(n int) { log.Debug("derived what was left", "count", n) })
+	m.Count(news, now())
+	if n > 0 {
+		log.Info("derived what followers, an import, an older version or other thresholds left", "count", n)
+	}
+	return err
+}
+
+// run derives until ctx ends: always, or when it is this replica's turn. Without turns it is an error that another one derives, too.
+func (l leader) run(ctx context.Context, config *rest.Config, f leaderFlags) error {
+	if f.elect {
+		return l.takeTurns(ctx, config, f)
+	}
+	if err := l.derive(ctx); err != nil {
+		return fmt.Errorf("%w: start all replicas with --leader-elect, or record the other cluster under another name (--cluster)", err)
+	}
+	return nil
+}
+
+// derive leads until ctx ends or another replica does, which is its only error. While the database is away it tries again.
+func (l leader) derive(ctx context.Context) error {
+	defer l.metrics.Leader.Set(0)
+	defer l.sink.Follow()
+	tick := time.NewTicker(deriveEvery)
+	defer tick.Stop()
+	begun, failed := false, false
+	for {
+		err := l.step(ctx, begun)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, store.ErrDeposed):
+			return err
+		case err != nil && !failed:
+			l.log.Warn("not derived, trying again", "err", err)
+		case err == nil && failed:
+			l.log.Info("derived again")
+		}
+		failed, begun = err != nil, begun || err == nil
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// step derives what followers left; first of all it begins the term.
+func (l leader) step(ctx context.Context, begun bool) error {
+	if !begun {
+		return beginTerm(ctx, l.sink, l.thresholds, l.metrics, l.log)
+	}
+	_, news, err := l.sink.CatchUp(ctx, nil)
+	l.metrics.Count(news, now())
+	return err
+}
+
+// takeTurns derives each time that this replica holds the lease, until ctx ends.
+func (l leader) takeTurns(ctx context.Context, config *rest.Config, f leaderFlags) error {
+	c := rest.CopyConfig(config)
+	c.Timeout = leaseRenew / 2
+	client, err := coordination.NewForConfig(c)
+	if err != nil {
+		return fmt.Errorf("make Kubernetes client: %w", err)
+	}
+	namespace, name, _ := strings.Cut(f.lease, "/")
+	lock := &lease{log: l.log, namespace: namespace, Interface: &resourcelock.LeaseLock{
+		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: f.replica + "_" + rand.Text()}, // another one after each start
+	}}
+	quiet := klog.NewContext(ctx, logr.Discard()) // we say ourselves what there is to say
+	for ctx.Err() == nil {
+		if err := l.takeTurn(quiet, lock); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeTurn waits for the lease and derives while this replica holds it.
+func (l leader) takeTurn(ctx context.Context, lock *lease) error {
+	ctx, giveBack := context.WithCancel(ctx)
+	defer giveBack()
+	turns, over := make(chan context.Context, 1), make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, LeaseDuration: leaseLasts, RenewDeadline: leaseRenew, RetryPeriod: leaseRetry, ReleaseOnCancel: true, Name: "evictrail",
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(turn context.Context) { turns <- turn },
+			OnStoppedLeading: func() {},
+			OnNewLeader: func(identity string) {
+				if identity != lock.Identity() {
+					l.log.Info("another replica derives", "lease", lock.Describe(), "leader", identity)
+				}
+			},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("elect a leader: %w", err)
+	}
+	go func() {
+		defer close(over)
+		elector.Run(ctx)
+	}()
+	select {
+	case turn := <-turns:
+		l.log.Info("lease taken, deriving", "lease", lock.Describe())
+		if err := l.derive(turn); err != nil {
+			l.log.Warn("lease given back", "lease", lock.Describe(), "err", err)
+		}
+		giveBack()
+	case <-over:
+	}
+	<-over
+	return nil
+}
+
+// lease says once what is wrong with the lease.
+type lease struct {
+	resourcelock.Interface
+	log       *slog.Logger
+	namespace string
+	problem   string
+}
+
+// Get reads the lease.
+func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if apierrors.IsNotFound(err) {
+		return record, raw, err // it is created
+	}
+	return record, raw, l.judge(ctx, err)
+}
+
+// Create creates the lease.
+func (l *lease) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.judge(ctx, l.Interface.Create(ctx, record))
+}
+
+// Update takes, renews or gives back the lease.
+func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.judge(ctx, l.Interface.Update(ctx, record))
+}
+
+// judge logs how it went when that is other than before. It gives the error back.
+func (l *lease) judge(ctx context.Context, err error) error {
+	problem := ""
+	switch {
+	case ctx.Err() != nil || apierrors.IsConflict(err): // another replica was faster
+		return err
+	case apierrors.IsForbidden(err):
+		problem = fmt.Sprintf("no right to the lease %s: grant create on leases, and get and update on this one, in namespace %s (%v)", l.Describe(), l.namespace, err)
+	case err != nil:
+		problem = err.Error()
+	}
+	switch {
+	case problem == l.problem:
+	case problem != "":
+		l.log.Warn("lease not reached, trying again", "err", problem)
+	default:
+		l.log.Info("lease reached again")
+	}
+	l.problem = problem
+	return err
+}

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// ErrDeposed says that another replica derives the cluster by now: what it wrote stays.
+var ErrDeposed = errors.New("another evictrail derives this cluster by now")
+
+const leadQuery = `
+INSERT INTO evictrail.leaders AS l (cluster, term, holder, since)
+VALUES (@cluster, 1, @holder, now())
+ON CONFLICT (cluster) DO UPDATE SET term = l.term + 1, holder = excluded.holder, since = excluded.since
+RETURNING term`
+
+// lead begins the next term of a cluster. It waits for the transactions in which the one before derives, and ends that term.
+func (s *Store) lead(ctx context.Context, cluster, holder string) (term int64, err error) {
+	err = s.inTx(ctx, "begin a term", func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, leadQuery, pgx.StrictNamedArgs{"cluster": cluster, "holder": holder}).Scan(&term)
+	})
+	return term, err
+}
+
+// A leader that stands still in the middle of a transaction, such as one that was stopped, must not hold up the next.
+const (
+	bindTermQuery = `SET LOCAL idle_in_transaction_session_timeout = '5s'`
+	termQuery     = `
+SELECT term, holder
+FROM evictrail.leaders
+WHERE cluster = @cluster
+FOR SHARE`
+)
+
+// fence makes sure for the length of a transaction that a term is the latest. Term 0 is that of tools that somebody runs by hand: they
+// derive whoever else does, one subject at a time.
+func fence(batch *pgx.Batch, cluster string, term int64) {
+	if term == 0 {
+		return
+	}
+	batch.Queue(bindTermQuery)
+	batch.Queue(termQuery, pgx.StrictNamedArgs{"cluster": cluster}).QueryRow(func(row pgx.Row) error {
+		var latest int64
+		var holder string
+		if err := row.Scan(&latest, &holder); err != nil {
+			return explain("read whose term it is", err)
+		}
+		if latest != term {
+			return fmt.Errorf("%w: %s, since term %d; ours was %d", ErrDeposed, holder, latest, term)
+		}
+		return nil
+	})
+}
+
+// Lead begins a term in which this replica derives, by these thresholds of loops. It ends with Follow, or when another replica begins
+// one: then whatever would derive gives ErrDeposed once, and Append goes on as that of a follower.
+func (c *ClusterStore) Lead(ctx context.Context, thresholds trail.Thresholds) error {
+	term, err := c.store.lead(ctx, c.cluster, c.replica)
+	if err != nil {
+		return err
+	}
+	if err := c.store.Judge(ctx, c.cluster, thresholds); err != nil {
+		return err
+	}
+	c.term.Store(term)
+	return nil
+}
+
+// Follow ends the term: this replica stores facts and leaves what they mean to the leader.
+func (c *ClusterStore) Follow() { c.term.Store(0) }
+
+// Leads tells whether this replica derives, as far as it knows.
+func (c *ClusterStore) Leads() bool { return c.term.Load() != 0 }
+
+// deposed ends a term where an error says that another has begun.
+func (c *ClusterStore) deposed(term int64, err error) bool {
+	if !errors.Is(err, ErrDeposed) {
+		return false
+	}
+	c.term.CompareAndSwap(term, 0)
+	return true
+}
+
+// CatchUp derives what followers, imports, older versions and other thresholds left. Only the leader does: the others get ErrDeposed.
+// It tells how many subjects that were, and what it brought; done, which may be nil, is told how many there were so far.
+func (c *ClusterStore) CatchUp(ctx context.Context, done func(subjects int)) (int, trail.News, error) {
+	term := c.term.Load()
+	if term == 0 {
+		return 0, trail.News{}, ErrDeposed
+	}
+	n, news, err := c.store.deriveStale(ctx, c.cluster, term, done)
+	c.deposed(term, err)
+	return n, news, err
+}

@@ -1,0 +1,188 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// TestFollowersLeaveDerivingToTheLeader has a follower see everything first.
+func TestFollowersLeaveDerivingToTheLeader(t *testing.T) {
+	t.Parallel()
+	facts := incident("c1", 3)
+	s := storetest.New(t)
+	leader, follower := s.For("c1", "r1"), s.For("c1", "r2")
+	require.NoError(t, leader.Lead(t.Context(), trail.DefaultThresholds()))
+	news, err := follower.Append(t.Context(), facts)
+	require.NoError(t, err)
+	require.Len(t, news.Facts, len(facts))
+	require.Empty(t, news.Migrations)
+	require.Empty(t, dump(t, s)["migrations"])
+	news, err = leader.Append(t.Context(), facts)
+	require.NoError(t, err)
+	require.Empty(t, news.Facts, "they are stored")
+	n, news, err := leader.CatchUp(t.Context(), nil)
+	require.NoError(t, err)
+	require.Positive(t, n)
+	require.NotEmpty(t, news.Migrations)
+	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+	_, _, err = follower.CatchUp(t.Context(), nil)
+	require.ErrorIs(t, err, store.ErrDeposed)
+}
+
+// TestADeposedLeaderDerivesNothing begins the term of another replica: what the first would derive is refused, and what it sees is stored.
+func TestADeposedLeaderDerivesNothing(t *testing.T) {
+	t.Parallel()
+	facts := incident("c1", 2)
+	s := storetest.New(t)
+	first, second := s.For("c1", "r1"), s.For("c1", "r2")
+	require.NoError(t, first.Lead(t.Context(), trail.DefaultThresholds()))
+	require.NoError(t, second.Lead(t.Context(), trail.DefaultThresholds()))
+	require.True(t, first.Leads(), "it does not know yet")
+	news, err := first.Append(t.Context(), facts)
+	require.NoError(t, err)
+	require.Len(t, news.Facts, len(facts))
+	require.False(t, first.Leads())
+	require.Empty(t, dump(t, s)["migrations"])
+	_, _, err = second.CatchUp(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+
+	require.NoError(t, first.Lead(t.Context(), trail.DefaultThresholds()))
+	_, _, err = second.CatchUp(t.Context(), nil)
+	require.NoError(t, err, "there is nothing to derive, and nothing to refuse")
+	_, err = s.Rederive(t.Context(), "c1")
+	require.NoError(t, err, "a tool that somebody runs by hand may")
+	_, err = s.Pool().Exec(t.Context(), "UPDATE evictrail.subjects SET stale_since = occurred FROM (SELECT min(occurred_at) AS occurred FROM evictrail.events) AS e")
+	require.NoError(t, err)
+	_, _, err = second.CatchUp(t.Context(), nil)
+	require.ErrorIs(t, err, store.ErrDeposed)
+	require.ErrorContains(t, err, "r1, since term 3; ours was 2")
+	require.False(t, second.Leads())
+}
+
+// TestReplicasRecordOneHistory has three replicas see the same cluster while the lead changes hands again and again, each time before the
+// one who had it knows: each fact is stored once, and the rows are those of one replica alone.
+func TestReplicasRecordOneHistory(t *testing.T) {
+	t.Parallel()
+	facts := incident("c1", 8)
+	s := storetest.New(t)
+	replicas := []*store.ClusterStore{s.For("c1", "r0"), s.For("c1", "r1"), s.For("c1", "r2")}
+	ctx := context.WithoutCancel(t.Context())
+	var recording, leading sync.WaitGroup
+	for i, r := range replicas {
+		recording.Go(func() {
+			dice, mine := rand.New(rand.NewPCG(uint64(i), 7)), slices.Clone(facts)
+			for len(mine) > 0 {
+				n := min(len(mine), 1+dice.IntN(6))
+				if _, err := r.Append(ctx, mine[:n]); err != nil {
+					t.Error(err)
+					return
+				}
+				mine = mine[n:]
+			}
+		})
+	}
+	done := make(chan struct{})
+	terms := 0
+	leading.Go(func() {
+		for dice := rand.New(rand.NewPCG(3, 7)); ; terms++ {
+			r := replicas[dice.IntN(len(replicas))]
+			if err := r.Lead(ctx, trail.DefaultThresholds()); err != nil {
+				t.Error(err)
+				return
+			}
+			if _, _, err := r.CatchUp(ctx, nil); err != nil {
+				t.Error(err)
+				return
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	recording.Wait()
+	close(done)
+	leading.Wait()
+	t.Logf("%d terms", terms)
+	require.NoError(t, replicas[0].Lead(ctx, trail.DefaultThresholds()))
+	_, _, err := replicas[0].CatchUp(ctx, nil)
+	require.NoError(t, err)
+	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+}
+
+// TestAGapOfOneReplicaIsNoneWhereAnotherWatched tells gaps of one replica while another watches, or does not.
+func TestAGapOfOneReplicaIsNoneWhereAnotherWatched(t *testing.T) {
+	t.Parallel()
+	const pods = "pods"
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	for name, c := range map[string]struct {
+		noted    time.Time // by the other, of pods since the beginning of the minute
+		from, to time.Time
+		gaps     int
+	}{
+		"it watched all the time":              {at(100), at(70), at(105), 0},
+		"it noted that half a minute ago":      {at(75), at(70), at(105), 0},
+		"it has said nothing since":            {at(74), at(70), at(105), 1},
+		"it began later than the gap":          {at(100), at(59), at(105), 1},
+		"it began when the gap did":            {at(100), at(60), at(105), 0},
+		"nobody else watches":                  {time.Time{}, at(70), at(105), 1},
+		"it watched, and the gap was long ago": {at(400), at(70), at(105), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.New(t)
+			we, other := s.For("c1", "r1"), s.For("c1", "r2")
+			for _, r := range []*store.ClusterStore{we, other} {
+				require.NoError(t, r.Lead(t.Context(), trail.DefaultThresholds()))
+			}
+			if !c.noted.IsZero() {
+				_, err := other.Alive(t.Context(), c.noted, []trail.Watching{{Source: pods, Since: at(60)}, {Source: "nodes", Since: at(0)}})
+				require.NoError(t, err)
+			}
+			_, err := we.Alive(t.Context(), at(100), []trail.Watching{{Source: pods, Since: at(0)}})
+			require.NoError(t, err, "what we watch ourselves covers nothing")
+			facts := trail.NewTracker("c1").Observe(trail.GapObservation{
+				Seen: trail.Seen{At: c.to}, Source: pods, Key: "100", OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted,
+			})
+			require.Len(t, facts, 2)
+			_, err = we.Append(t.Context(), facts)
+			require.NoError(t, err)
+			_, _, err = other.CatchUp(t.Context(), nil)
+			require.NoError(t, err)
+			require.Len(t, dump(t, s)["gaps"], c.gaps)
+		})
+	}
+}
+
+func TestLastWatched(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	r := s.For("c1", "r1")
+	last, err := r.LastWatched(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, last)
+	for i := range 3 {
+		at := start.Add(time.Duration(i) * time.Minute)
+		_, err = r.Alive(t.Context(), at, []trail.Watching{{Source: "pods", Since: start}, {Source: fmt.Sprint("nodes", i), Since: at}})
+		require.NoError(t, err)
+		last, err = s.For("c1", "r1").LastWatched(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, at, last)
+	}
+	last, err = s.For("c1", "r2").LastWatched(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, last)
+}

@@ -1,0 +1,115 @@
+package trail
+
+import (
+	"iter"
+	"slices"
+)
+
+// Fresh gives those of some facts that add something to what is stored of their subjects, each once and in their order. Several
+// replicas record the same cluster, each as it sees it:
+//
+//   - A fact that is stored already, by its ID, adds nothing.
+//   - A change that can happen again bears the resourceVersion at which it was seen. A replica that listed saw it at a later one than a
+//     replica that watched: between the two the object did not change in this respect, and it is one change.
+//   - A counter of the descheduler grew only by what no other replica has recorded.
+func Fresh(stored iter.Seq[Fact], seen []Fact) []Fact {
+	k := known{ids: map[FactID]bool{}, aspects: map[aspectKey][]Fact{}}
+	for _, f := range seen {
+		if f.mayRepeat() {
+			k.aspects[f.aspect()] = nil
+		}
+	}
+	for f := range stored {
+		k.add(f)
+	}
+	var out []Fact
+	for _, f := range slices.Backward(seen) { // a change that was undone is compared with its undoing, not with what came later
+		if k.ids[f.ID] || k.told(&f) {
+			continue
+		}
+		if k.ids[f.ID] = true; f.Object.Kind != ObjectDescheduler {
+			k.add(f)
+		}
+		out = append(out, f)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// known is what is stored, as far as it is compared.
+type known struct {
+	ids     map[FactID]bool
+	aspects map[aspectKey][]Fact // of objects that something new is told of
+}
+
+type aspectKey struct {
+	object objectKey
+	what   string
+}
+
+func (f Fact) aspect() aspectKey { return aspectKey{objectKey{f.Object.Kind, f.Object.UID}, f.What} }
+
+// mayRepeat tells whether the same can be told of an object again under another ID.
+func (f Fact) mayRepeat() bool {
+	return f.Object.Kind == ObjectDescheduler ||
+		f.ID == hashID(f.Cluster, string(f.Kind), string(f.Object.Kind), f.Object.UID, f.What, f.Value, f.Object.ResourceVersion)
+}
+
+func (k known) add(f Fact) {
+	k.ids[f.ID] = true
+	key := f.aspect()
+	if of, asked := k.aspects[key]; asked {
+		k.aspects[key] = append(of, f)
+	}
+}
+
+// told tells whether what a fact says was told under another ID. What was told of the growth of a counter is taken off it.
+func (k known) told(f *Fact) bool {
+	switch of := k.aspects[f.aspect()]; {
+	case !f.mayRepeat():
+		return false
+	case f.Object.Kind == ObjectDescheduler:
+		return toldByDescheduler(f, of)
+	default:
+		return f.unchanged(of)
+	}
+}
+
+// unchanged tells whether a change is one that was recorded at another resourceVersion: one of the two was seen in a list, and
+// nothing was recorded between them.
+func (f *Fact) unchanged(of []Fact) bool {
+	var before, after *Fact // the nearest
+	for i := range of {
+		switch at := of[i].Object.ResourceVersion; {
+		case NewerVersion(f.Object.ResourceVersion, at):
+			if before == nil || NewerVersion(at, before.Object.ResourceVersion) {
+				before = &of[i]
+			}
+		case NewerVersion(at, f.Object.ResourceVersion):
+			if after == nil || NewerVersion(after.Object.ResourceVersion, at) {
+				after = &of[i]
+			}
+		}
+	}
+	return f.Late && before != nil && before.Value == f.Value || after != nil && after.Late && after.Value == f.Value
+}
+
+// toldByDescheduler tells whether another replica recorded the same process, or has counted as much as a fact does; of what it counted
+// less, the rest stays.
+func toldByDescheduler(f *Fact, of []Fact) bool {
+	process, count := countedBlocks(f.Value)
+	counted := int64(-1)
+	for _, o := range of {
+		if p, n := countedBlocks(o.Value); sameProcess(process, p) {
+			counted = max(counted, n)
+		}
+	}
+	d, blocks := f.Detail.(*BlocksDetail)
+	if !blocks || counted < 0 {
+		return counted >= 0
+	}
+	rest := *d
+	rest.Increase = min(d.Increase, count-counted)
+	f.Detail = &rest
+	return rest.Increase <= 0
+}

@@ -1,0 +1,191 @@
+package trail
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// replica watches one VMI and gives what it has to tell.
+type replica struct {
+	tracker *Tracker
+	pending []Fact
+}
+
+func (r *replica) see(rv int, mark string, listed bool) {
+	r.pending = append(r.pending, r.tracker.Observe(VMIObservation{
+		Seen: Seen{At: time.Date(2026, 11, 21, 0, 0, rv, 0, time.UTC), Listed: listed},
+		Meta: Meta{UID: "u1", Namespace: "shop", Name: "db", ResourceVersion: strconv.Itoa(rv)}, Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
+	})...)
+}
+
+// marks gives the values of the mark in the order of their resourceVersions, with those versions.
+func marks(facts []Fact) (out []string) {
+	facts = slices.Clone(facts)
+	slices.SortStableFunc(facts, func(a, b Fact) int {
+		if NewerVersion(b.Object.ResourceVersion, a.Object.ResourceVersion) {
+			return -1
+		}
+		return 1
+	})
+	for _, f := range facts {
+		if f.What == whatMark {
+			out = append(out, f.Value)
+		}
+	}
+	return out
+}
+
+func TestFresh(t *testing.T) {
+	t.Parallel()
+	two := func() (a, b *replica) {
+		return &replica{tracker: NewTracker("c1")}, &replica{tracker: NewTracker("c1")}
+	}
+	store := func(stored []Fact, r *replica) []Fact {
+		stored = append(stored, Fresh(slices.Values(stored), r.pending)...)
+		r.pending = nil
+		return stored
+	}
+	t.Run("a list tells what a watch told before", func(t *testing.T) {
+		t.Parallel()
+		watches, lists := two()
+		for _, r := range []*replica{watches, lists} {
+			r.see(8, "", true)
+		}
+		watches.see(10, "n1", false)
+		stored := store(nil, watches)
+		lists.see(12, "n1", true)
+		require.Len(t, lists.pending, len(stored))
+		require.Equal(t, []string{"n1"}, marks(store(stored, lists)))
+	})
+	t.Run("a watch tells what a list told before", func(t *testing.T) {
+		t.Parallel()
+		watches, lists := two()
+		for _, r := range []*replica{watches, lists} {
+			r.see(8, "", true)
+		}
+		lists.see(12, "n1", true)
+		stored := store(nil, lists)
+		watches.see(10, "n1", false)
+		require.Equal(t, []string{"n1"}, marks(store(stored, watches)))
+	})
+	t.Run("a list hides that there was more between", func(t *testing.T) {
+		t.Parallel()
+		watches, lists := two()
+		for _, r := range []*replica{watches, lists} {
+			r.see(8, "", true)
+		}
+		lists.see(14, "n1", true)
+		stored := store(nil, lists)
+		watches.see(10, "n1", false)
+		watches.see(12, "", false)
+		watches.see(14, "n1", false)
+		require.Equal(t, []string{"n1", "", "n1"}, marks(store(stored, watches)))
+	})
+	t.Run("two watches tell the same, and again", func(t *testing.T) {
+		t.Parallel()
+		a, b := two()
+		var stored []Fact
+		for _, r := range []*replica{a, b} {
+			r.see(8, "", true)
+			for rv, mark := range []string{"n1", "", "n1", ""} {
+				r.see(10+rv, mark, false)
+			}
+			stored = store(stored, r)
+			require.Equal(t, []string{"n1", "", "n1", ""}, marks(stored))
+		}
+	})
+}
+
+// TestFreshOfManyReplicas has replicas watch an object whose mark comes and goes; each is cut off at times and lists anew. Stored
+// together, what they tell is what one that saw everything tells.
+func TestFreshOfManyReplicas(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		dice := rand.New(rand.NewPCG(seed, 1))
+		var history []string
+		for range 30 {
+			history = append(history, []string{"", "n1", "n2"}[dice.IntN(3)])
+		}
+		all := &replica{tracker: NewTracker("c1")}
+		all.see(9, "", true)
+		for i, mark := range history {
+			all.see(10+i, mark, false)
+		}
+		want := marks(all.pending)
+
+		replicas := []*replica{{tracker: NewTracker("c1")}, {tracker: NewTracker("c1")}}
+		away := []int{0, 0}
+		var stored []Fact
+		for _, r := range replicas {
+			r.see(9, "", true)
+		}
+		for i, mark := range history {
+			for j, r := range replicas {
+				if away[j] > 0 && away[1-j] == 0 { // one of them always watches
+					if away[j]--; away[j] == 0 {
+						r.see(10+i, mark, true)
+					}
+					continue
+				}
+				r.see(10+i, mark, false)
+				if dice.IntN(6) == 0 && away[1-j] == 0 {
+					away[j] = 1 + dice.IntN(5)
+				}
+			}
+			first := dice.IntN(2)
+			for _, r := range []*replica{replicas[first], replicas[1-first]} {
+				stored = append(stored, Fresh(slices.Values(stored), r.pending)...)
+				r.pending = nil
+			}
+		}
+		require.Equal(t, want, marks(stored), "seed %d", seed)
+	}
+}
+
+// TestFreshCounts has two replicas read the same counter, each when it likes: together they tell as much as it grew.
+func TestFreshCounts(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	for seed := range uint64(200) {
+		dice := rand.New(rand.NewPCG(seed, 2))
+		replicas := []*Tracker{NewTracker("c1"), NewTracker("c1")}
+		var stored []Fact
+		pending := [][]Fact{nil, nil}
+		count, starts := 0, 0
+		for second := range 60 {
+			count += dice.IntN(3)
+			for i, tracker := range replicas {
+				if dice.IntN(3) > 0 {
+					continue
+				}
+				pending[i] = append(pending[i], tracker.Observe(ScrapeObservation{
+					Seen: Seen{At: began.Add(time.Duration(second) * time.Second)}, Target: "descheduler",
+					StartedAt: began.Add(-time.Hour + time.Duration(dice.IntN(1000))*time.Millisecond), Plugin: true,
+					Blocks: []BlockCount{{Reason: "cooldown", Node: "n1", Namespace: "shop", Count: float64(count)}},
+				})...)
+			}
+			if i := dice.IntN(2); dice.IntN(2) == 0 || second == 59 {
+				for _, i := range []int{i, 1 - i} {
+					stored = append(stored, Fresh(slices.Values(stored), pending[i])...)
+					pending[i] = nil
+				}
+			}
+		}
+		told, most := int64(0), int64(0)
+		for _, f := range stored {
+			if d, ok := f.Detail.(*BlocksDetail); ok {
+				require.Positive(t, d.Increase)
+				told, most = told+d.Increase, max(most, d.Count)
+			} else if f.Kind == KindDeschedulerStarted {
+				starts++
+			}
+		}
+		require.Equal(t, most, told, "seed %d", seed)
+		require.Equal(t, 1, starts, "seed %d", seed)
+	}
+}
