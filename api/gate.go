@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,6 +60,7 @@ const (
 	failureHolds = 2 * time.Second
 	askTimeout   = 10 * time.Second // of all that is asked about one caller
 	askAtOnce    = 8                // namespaces of one caller
+	tokenMost    = 16 << 10         // bytes of a token
 )
 
 // Why a caller is refused, beside the causes of Access.
@@ -68,11 +70,6 @@ const (
 	DeniedTooOften = "too_often"
 	DeniedNoAnswer = "no_answer"
 )
-
-// DeniedCauses lists why senders and callers are refused.
-func DeniedCauses() []string {
-	return []string{DeniedAll, DeniedCredentials, DeniedNoToken, DeniedNoRight, DeniedTooOften, DeniedNoAnswer}
-}
 
 // caller is who asks, and what they may see.
 type caller struct {
@@ -85,19 +82,21 @@ type right int
 
 // The rights that routes need. The first is that of a route that says nothing.
 const (
-	rightToSeeVMs  right = iota // some, of the namespaces that the answer then is about
-	rightToScrape               // get /metrics
-	rightOfAnybody              // nothing is told that is not public, or the route asks for itself
+	rightToSeeVMs right = iota // some, of the namespaces that the answer then is about
+	rightToScrape              // get /metrics
 )
 
 // admit says who sends a request, and what they may see. The error is a *Problem. Where there is no gate everybody sees everything.
 func (g *Gate) admit(r *http.Request, needs right) (caller, error) {
-	if g == nil || needs == rightOfAnybody {
+	if g == nil {
 		return caller{scope: trail.Everything()}, nil
 	}
 	token := tokenOf(r)
 	if token == "" {
 		return caller{}, g.deny(DeniedNoToken, http.StatusUnauthorized, "say who you are: send a token of the cluster as a bearer token, such as one of `kubectl create token`; in a browser, sign in at /signin")
+	}
+	if len(token) > tokenMost {
+		return caller{}, g.deny(DeniedCredentials, http.StatusUnauthorized, "this is no token of a cluster: it is longer than "+strconv.Itoa(tokenMost)+" bytes")
 	}
 	peer, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
