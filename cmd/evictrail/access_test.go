@@ -82,7 +82,7 @@ func TestRunAsksTheClusterAboutCallers(t *testing.T) {
 		code, body := s.do(t, http.MethodGet, c.path, "", bearer(c.token)...)
 		require.Equal(t, c.code, code, "%s: %s", c.name, body)
 	}
-	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12}}} //nolint:gosec // too old: that is the test
+	old := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12}}}
 	_, err := old.Get(base + "/livez")
 	require.ErrorContains(t, err, "protocol version")
 	plain, err := http.Get("http" + strings.TrimPrefix(base, "https") + "/metrics")
