@@ -24,6 +24,9 @@ type Access struct {
 	Denied func(cause string)
 }
 
+// challenge says how senders and callers say who they are.
+const challenge = `Bearer realm="evictrail"`
+
 // Why a sender is refused.
 const (
 	DeniedAll         = "no_sender_known"
@@ -41,8 +44,9 @@ func (a Access) allow(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	a.deny(DeniedCredentials)
-	w.Header().Set("WWW-Authenticate", `Bearer realm="evictrail"`)
-	problem(w, http.StatusUnauthorized, "send a bearer token of --audit-token-file, or a client certificate that --tls-client-ca-file and --audit-client accept")
+	p := newProblem(http.StatusUnauthorized, "send a bearer token of --audit-token-file, or a client certificate that --tls-client-ca-file and --audit-client accept")
+	p.challenge = challenge
+	p.write(w)
 	return false
 }
 

@@ -30,7 +30,7 @@ func newDocs() http.Handler {
 		if theme := web.Theme(r); theme != "" { // chosen on another page
 			body = bytes.Replace(body, []byte("<html "), []byte(`<html data-theme="`+theme+`" `), 1)
 		}
-		w.Header().Set("Cache-Control", "no-cache")
+		w.Header().Set("Cache-Control", uncached)
 		w.Header().Set("Content-Security-Policy", docsPolicy)
 		reply{contentType: "text/html; charset=utf-8", body: body}.write(w, r)
 	})

@@ -132,7 +132,7 @@ func (r route) operation() operation {
 
 // everything is a server with all parts, of which only the routes are asked for.
 func everything() Server {
-	return Server{Health: &Health{}, Audit: &Audit{}, Admission: &Admission{}, Reader: struct{ Reader }{}, Stream: &Stream{}}
+	return Server{Health: &Health{}, Audit: &Audit{}, Admission: &Admission{}, Readers: ForAll(nil), Stream: &Stream{}}
 }
 
 // newDocument describes every route, with the columns of the views as they are.
@@ -181,6 +181,6 @@ func documentRoutes() []route {
 const yamlType = "application/yaml"
 
 func serveOpenAPI(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("Cache-Control", uncached)
 	reply{contentType: yamlType, body: openAPI}.write(w, r)
 }

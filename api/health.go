@@ -19,7 +19,7 @@ type Health struct {
 // readyTimeout bounds what a probe may wait for.
 const readyTimeout = 3 * time.Second
 
-func (h Health) routes() []route {
+func (h Health) routes(gate *Gate) []route {
 	plain := func(status int, about string) answer {
 		return answer{status: status, about: about, content: []mediaTypeEntry{{"text/plain", text(), nil}}}
 	}
@@ -29,8 +29,13 @@ func (h Health) routes() []route {
 		{method: http.MethodGet, path: "/readyz", tag: tagHealth, id: "getReadyz", short: "Ask whether everything is watched and stored",
 			answers: []answer{plain(http.StatusOK, "It is."), plain(http.StatusServiceUnavailable, "What is not, a line each.")}, handler: http.HandlerFunc(h.readyz)},
 		{method: http.MethodGet, path: "/metrics", tag: tagHealth, id: "getMetrics", short: "Get the metrics, for Prometheus",
-			answers: []answer{plain(http.StatusOK, "The metrics, in the format that Accept asks for.")}, handler: h.Metrics},
+			answers: []answer{plain(http.StatusOK, "The metrics, in the format that Accept asks for.")}, problems: callProblems, handler: h.guarded(gate)},
 	}
+}
+
+// guarded gives the metrics to who may scrape them: they name VMs.
+func (h Health) guarded(gate *Gate) http.Handler {
+	return gate.guard(rightToScrape, func(w http.ResponseWriter, r *http.Request, _ caller) { h.Metrics.ServeHTTP(w, r) })
 }
 
 // livez answers as long as the process can.

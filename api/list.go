@@ -24,8 +24,8 @@ const (
 )
 
 // list answers with rows of a view, the newest first.
-func (s *reads) list(v trail.View) asking {
-	return func(ctx context.Context, r *http.Request) (reply, error) {
+func list(v trail.View) asking {
+	return func(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
 		now := time.Now().UTC()
 		a, err := readQuery(v, r.URL.RawQuery, now)
 		if err != nil {
@@ -36,7 +36,7 @@ func (s *reads) list(v trail.View) asking {
 				return reply{}, err
 			}
 		}
-		body, next, err := s.rows(ctx, v, a)
+		body, next, err := rows(ctx, reader, v, a)
 		if err != nil {
 			return reply{}, err
 		}
@@ -58,9 +58,9 @@ func link(query url.Values, next *trail.Key) string {
 }
 
 // rows asks for a page and writes it in the format asked for.
-func (s *reads) rows(ctx context.Context, v trail.View, a asked) ([]byte, *trail.Key, error) {
+func rows(ctx context.Context, reader Reader, v trail.View, a asked) ([]byte, *trail.Key, error) {
 	if a.format == "csv" {
-		t, err := s.reader.ListText(ctx, v, a.Query)
+		t, err := reader.ListText(ctx, v, a.Query)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -68,7 +68,7 @@ func (s *reads) rows(ctx context.Context, v trail.View, a asked) ([]byte, *trail
 		err = WriteCSV(&b, t)
 		return b.Bytes(), t.Next, cmp.Or(err, fits(len(t.Rows), b.Len()))
 	}
-	page, err := s.reader.ListJSON(ctx, v, a.Query)
+	page, err := reader.ListJSON(ctx, v, a.Query)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,6 +133,6 @@ func (s *reads) listRoute(v trail.View) route {
 		method: http.MethodGet, path: listsPath + v.Noun, tag: tagLists, id: "list_" + v.Name, short: "List " + v.About,
 		about: "The columns are those of the view evictrail_v1." + v.Name + ", ordered by " + v.At + ", the newest first.", params: describe(listParams(v)),
 		answers:  []answer{{http.StatusOK, "Rows. CSV has a head, and nothing where a value is null.", listHeaders, []mediaTypeEntry{rows, table}}, unchanged(listHeaders)},
-		problems: listProblems, handler: s.handler(s.list(v)),
+		problems: listProblems, handler: s.handler(list(v)),
 	}
 }

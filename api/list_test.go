@@ -36,7 +36,7 @@ func TestListFormats(t *testing.T) {
 	t.Parallel()
 	const asJSON, asCSV = "[\n{\"a\": 1},\n{\"a\": null}\n]\n", "x,y\n,\"a,b\"\n"
 	var asked trail.Query
-	h := api.Server{Reader: listing(&asked)}.Handler()
+	h := api.Server{Readers: api.ForAll(listing(&asked))}.Handler()
 	for _, c := range []struct{ name, query, accept, body, contentType string }{
 		{"by default", "", "", asJSON, "application/json"},
 		{"asked for", "?format=csv", "", asCSV, "text/csv; charset=utf-8; header=present"},
@@ -51,7 +51,7 @@ func TestListFormats(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var asked trail.Query
-			w := ask(t, api.Server{Reader: listing(&asked)}.Handler(), "/api/v1/requests"+c.query, "Accept", c.accept)
+			w := ask(t, api.Server{Readers: api.ForAll(listing(&asked))}.Handler(), "/api/v1/requests"+c.query, "Accept", c.accept)
 			require.Equal(t, c.contentType, w.Header().Get("Content-Type"))
 			if c.body == "" {
 				require.Equal(t, http.StatusNotAcceptable, problemIn(t, w).Status)
@@ -82,13 +82,13 @@ func TestListFormats(t *testing.T) {
 func TestLargeAnswersAreRefused(t *testing.T) {
 	t.Parallel()
 	large := json.RawMessage(`"` + strings.Repeat("x", 1<<20) + `"`)
-	h := api.Server{Reader: &fakeReader{listJSON: func(_ context.Context, _ trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
+	h := api.Server{Readers: api.ForAll(&fakeReader{listJSON: func(_ context.Context, _ trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
 		rows := make([]json.RawMessage, q.Limit)
 		for i := range rows {
 			rows[i] = large
 		}
 		return trail.Page[json.RawMessage]{Rows: rows}, nil
-	}}}.Handler()
+	}})}.Handler()
 	p := problemIn(t, ask(t, h, "/api/v1/events?limit=20"))
 	require.Equal(t, http.StatusBadRequest, p.Status)
 	require.Contains(t, p.Detail, "20 rows are more than 10 MiB: lower the limit to 9")
@@ -99,10 +99,10 @@ func TestLargeAnswersAreRefused(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	var asked trail.NameQuery
-	h := api.Server{Reader: &fakeReader{names: func(_ context.Context, q trail.NameQuery) ([]string, error) {
+	h := api.Server{Readers: api.ForAll(&fakeReader{names: func(_ context.Context, q trail.NameQuery) ([]string, error) {
 		asked = q
 		return nil, nil
-	}}}.Handler()
+	}})}.Handler()
 	w := ask(t, h, "/api/v1/names?kind=vm&prefix=shop/&cluster=c1")
 	require.Equal(t, "[]\n", w.Body.String())
 	require.Equal(t, trail.NameQuery{Kind: trail.NameVM, Prefix: "shop/", Cluster: "c1"}, asked)
@@ -113,7 +113,7 @@ func TestNames(t *testing.T) {
 func TestWhyAsks(t *testing.T) {
 	t.Parallel()
 	var asked trail.Question
-	h := api.Server{Reader: &fakeReader{
+	h := api.Server{Readers: api.ForAll(&fakeReader{
 		why: func(_ context.Context, q trail.Question) (trail.Answer, error) {
 			asked = q
 			return trail.Answer{Paragraph: "a < b"}, nil
@@ -122,7 +122,7 @@ func TestWhyAsks(t *testing.T) {
 			asked = q
 			return trail.NotAnswer{}, nil
 		},
-	}}.Handler()
+	})}.Handler()
 	w := ask(t, h, "/api/v1/vms/shop/db-1/why?at=2026-11-21&cluster=c1")
 	require.Contains(t, w.Body.String(), "\n  \"paragraph\": \"a < b\",\n")
 	require.Equal(t, trail.Question{Cluster: "c1", Of: trail.VMISubject("shop", "db-1"), At: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}, asked)

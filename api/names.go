@@ -40,16 +40,16 @@ func NamesURL(q trail.NameQuery) *url.URL {
 }
 
 // names answers which names are known.
-func (s *reads) names(ctx context.Context, r *http.Request) (reply, error) {
+func names(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
 	var q trail.NameQuery
 	if err := readParams(nameParams(), r.URL.RawQuery, time.Now().UTC(), &q); err != nil {
 		return reply{}, err
 	}
-	names, err := s.reader.Names(ctx, q)
-	if names == nil {
-		names = []string{} // an empty array, not null
+	found, err := reader.Names(ctx, q)
+	if found == nil {
+		found = []string{} // an empty array, not null
 	}
-	return said(names, err)
+	return said(found, err)
 }
 
 func (s *reads) namesRoute() route {
@@ -58,6 +58,6 @@ func (s *reads) namesRoute() route {
 		about:  fmt.Sprintf("For completion: the names that begin with a prefix, sorted, at most %d.", trail.MaxNames),
 		params: describe(nameParams()), problems: readProblems,
 		answers: []answer{{http.StatusOK, "The names.", readHeaders, jsonContent(listOf(text()), []string{"shop/db-1", "shop/db-2"})}, unchanged(readHeaders)},
-		handler: s.handler(s.names),
+		handler: s.handler(names),
 	}
 }

@@ -18,7 +18,8 @@ type Problem struct {
 	Clusters     []string `json:"clusters,omitempty"`      // of a 409: those, sorted
 	FittingLimit int      `json:"fitting_limit,omitempty"` // of a 400: the limit with which the answer would not be too large
 
-	retry time.Duration // after which the same request may be answered; 0: nothing is said
+	challenge string        // how to say who one is; empty: nothing is said
+	retry     time.Duration // after which the same request may be answered; 0: nothing is said
 }
 
 // The types of problems that programs may want to tell from others of their status.
@@ -40,9 +41,15 @@ func (p *Problem) write(w http.ResponseWriter) {
 	if p.retry > 0 {
 		retryAfter(w, p.retry)
 	}
-	w.Header().Set("Cache-Control", "no-cache")
+	if p.challenge != "" {
+		w.Header().Set("WWW-Authenticate", p.challenge)
+	}
+	w.Header().Set("Cache-Control", uncached)
 	writeJSON(w, p.Status, problemType, p)
 }
+
+// uncached lets a browser keep an answer, as long as it asks each time whether it still holds; and nobody on the way, as it is the caller's.
+const uncached = "private, no-cache"
 
 const problemType = "application/problem+json"
 

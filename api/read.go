@@ -20,9 +20,10 @@ const (
 
 // reads answers the routes that ask a Reader.
 type reads struct {
-	reader Reader
-	failed func(error)
-	crowd  crowd
+	readers func(trail.Scope) Reader
+	gate    *Gate
+	failed  func(error)
+	crowd   crowd
 }
 
 // reply is an answer that is not sent yet.
@@ -32,8 +33,8 @@ type reply struct {
 	body        []byte
 }
 
-// asking answers one request. Its errors are for reads.problemOf.
-type asking func(context.Context, *http.Request) (reply, error)
+// asking answers one request, with what its caller may read. Its errors are for reads.problemOf.
+type asking func(context.Context, Reader, *http.Request) (reply, error)
 
 func (s *reads) routes() []route {
 	var all []route
@@ -45,11 +46,11 @@ func (s *reads) routes() []route {
 
 // handler answers within bounds, compressed where the client likes that.
 func (s *reads) handler(ask asking) http.Handler {
-	return compressed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-cache")
+	return compressed(s.gate.guard(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, who caller) {
+		w.Header().Set("Cache-Control", uncached)
 		ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
 		defer cancel()
-		answer, err := s.inTurn(ctx, func() (reply, error) { return ask(ctx, r) })
+		answer, err := s.inTurn(ctx, func() (reply, error) { return ask(ctx, s.readers(who.scope), r) })
 		if err != nil {
 			s.problemOf(err).write(w)
 			return

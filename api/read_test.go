@@ -79,7 +79,7 @@ func problemIn(t *testing.T, w *httptest.ResponseRecorder) api.Problem {
 	var p api.Problem
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &p))
 	require.Equal(t, w.Code, p.Status)
-	require.Equal(t, "no-cache", w.Header().Get("Cache-Control"))
+	require.Equal(t, "private, no-cache", w.Header().Get("Cache-Control"))
 	require.Equal(t, http.StatusText(w.Code), p.Title)
 	return p
 }
@@ -105,13 +105,13 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var failed []error
-			h := api.Server{Reader: failing(c.err), Failed: func(err error) { failed = append(failed, err) }}.Handler()
+			h := api.Server{Readers: api.ForAll(failing(c.err)), Failed: func(err error) { failed = append(failed, err) }}.Handler()
 			w := ask(t, h, "/api/v1/vms/a/b/why")
 			p := problemIn(t, w)
 			require.Equal(t, c.code, p.Status)
 			require.Contains(t, p.Detail, c.says)
 			require.NotContains(t, w.Body.String(), "SQLSTATE")
-			require.Equal(t, "no-cache", w.Header().Get("Cache-Control"))
+			require.Equal(t, "private, no-cache", w.Header().Get("Cache-Control"))
 			require.Equal(t, c.failed, len(failed) == 1, failed)
 			require.Equal(t, c.code == http.StatusServiceUnavailable, w.Header().Get("Retry-After") != "")
 			if c.code == http.StatusConflict {
@@ -124,7 +124,7 @@ func TestErrorsBecomeProblems(t *testing.T) {
 
 func TestUnknownPathsAndMethods(t *testing.T) {
 	t.Parallel()
-	h := api.Server{Reader: failing(errors.New("not to be asked"))}.Handler()
+	h := api.Server{Readers: api.ForAll(failing(errors.New("not to be asked")))}.Handler()
 	require.Contains(t, problemIn(t, ask(t, h, "/api/v1/evictions")).Detail, "/docs lists what there is")
 	code, body, header := send(t, h, "/api/v1/requests", "")
 	require.Equal(t, http.StatusMethodNotAllowed, code)
@@ -138,10 +138,10 @@ func TestSlowQuestionsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		h := api.Server{Reader: &fakeReader{why: func(ctx context.Context, _ trail.Question) (trail.Answer, error) {
+		h := api.Server{Readers: api.ForAll(&fakeReader{why: func(ctx context.Context, _ trail.Question) (trail.Answer, error) {
 			<-ctx.Done()
 			return trail.Answer{}, ctx.Err()
-		}}}.Handler()
+		}})}.Handler()
 		require.Equal(t, http.StatusServiceUnavailable, ask(t, h, "/api/v1/vms/a/b/why").Code)
 		require.Equal(t, 5*time.Second, time.Since(began))
 	})
@@ -152,11 +152,11 @@ func TestQuestionsAtOnceAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked, finish := 0, make(chan struct{})
-		h := api.Server{Reader: &fakeReader{why: func(context.Context, trail.Question) (trail.Answer, error) {
+		h := api.Server{Readers: api.ForAll(&fakeReader{why: func(context.Context, trail.Question) (trail.Answer, error) {
 			asked++
 			<-finish
 			return trail.Answer{}, nil
-		}}}.Handler()
+		}})}.Handler()
 		codes := make(chan int, 100)
 		question := func() { codes <- ask(t, h, "/api/v1/vms/a/b/why").Code }
 		for range 64 {
@@ -178,9 +178,9 @@ func TestQuestionsAtOnceAreBounded(t *testing.T) {
 func TestTagsAndCompression(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("word ", 1000)
-	h := api.Server{Reader: &fakeReader{why: func(_ context.Context, q trail.Question) (trail.Answer, error) {
+	h := api.Server{Readers: api.ForAll(&fakeReader{why: func(_ context.Context, q trail.Question) (trail.Answer, error) {
 		return trail.Answer{Paragraph: long + q.Cluster}, nil
-	}}}.Handler()
+	}})}.Handler()
 	plain := ask(t, h, "/api/v1/vms/a/b/why")
 	require.Equal(t, http.StatusOK, plain.Code)
 	require.Empty(t, plain.Header().Get("Content-Encoding"))

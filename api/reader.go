@@ -7,6 +7,9 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
+// ForAll gives every caller the same Reader: for who serves nobody but themselves.
+func ForAll(r Reader) func(trail.Scope) Reader { return func(trail.Scope) Reader { return r } }
+
 // Reader answers what people and programs ask: the store does, and so does the client of another evictrail. It must be safe
 // for concurrent use. Why and WhyNot give trail.ErrNotFound where the VM or node is not known, and *trail.AmbiguousError
 // where it is in several clusters.

@@ -37,12 +37,12 @@ type mediaTypeEntry struct {
 // routes gives what the server serves, in the order in which it is documented.
 func (s Server) routes(c crowd) []route {
 	var all []route
-	if s.Reader != nil {
-		all = append(all, (&reads{s.Reader, s.Failed, c}).routes()...)
+	if s.Readers != nil {
+		all = append(all, (&reads{s.Readers, s.Gate, s.Failed, c}).routes()...)
 		all = append(all, documentRoutes()...)
 	}
 	if s.Stream != nil {
-		all = append(all, s.Stream.route(c))
+		all = append(all, s.Stream.route(c, s.Gate))
 	}
 	if s.Audit != nil {
 		all = append(all, s.Audit.route())
@@ -51,7 +51,7 @@ func (s Server) routes(c crowd) []route {
 		all = append(all, s.Admission.route())
 	}
 	if s.Health != nil {
-		all = append(all, s.Health.routes()...)
+		all = append(all, s.Health.routes(s.Gate)...)
 	}
 	return all
 }

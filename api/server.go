@@ -8,6 +8,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/evictrail/evictrail/api/web"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // Server is what is served. What is nil is not.
@@ -17,8 +18,12 @@ type Server struct {
 	Admission *Admission
 	Site      *web.Site // the web page
 	Stream    *Stream
-	// Reader answers the routes below /api/v1; nil: there are none.
-	Reader Reader
+	// Readers gives what answers the routes below /api/v1 to a caller who sees so much; nil: there are none.
+	Readers func(trail.Scope) Reader
+	// Gate says who callers are, and what each may see; nil: everybody sees everything.
+	Gate *Gate
+	// Hosts are the names under which we are called; none: any.
+	Hosts []string
 	// Observe is told of each request that a route took; nil: nobody is. Route is its template.
 	Observe func(route, method string, status int, took time.Duration)
 	// Failed is told of each error of Reader of which the client learns only that there was one; nil: nobody is.
@@ -38,14 +43,14 @@ func (s Server) Handler() http.Handler {
 	r.NotFoundHandler = http.HandlerFunc(unknownPath)
 	if s.Site != nil {
 		site := *s.Site
-		site.Turn = crowd.turn
+		site.Turn, site.Admit, site.Guarded = crowd.turn, s.Gate.visitor, s.Gate != nil
 		pages := r.NewRoute().Subrouter()
 		pages.Use(compressed)
 		site.Route(pages)
 		r.NotFoundHandler = orPage(&site, r.NotFoundHandler)
 	}
 	r.MethodNotAllowedHandler = wrongMethod(r)
-	return r
+	return only(s.Hosts, r)
 }
 
 // unknownPath answers programs with a problem.

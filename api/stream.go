@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,10 +14,19 @@ import (
 
 // Stream is GET /api/v1/stream: server-sent events that say that something has changed, so that a page can be fetched again.
 type Stream struct {
-	// Changes gives the times of what changed for a question within a time before now.
-	Changes func(ctx context.Context, q trail.Query, within time.Duration) ([]time.Time, error)
+	// Changes gives the times of what changed for a question within a time before now, as far as a caller may see it.
+	Changes func(ctx context.Context, scope trail.Scope, q trail.Query, within time.Duration) ([]time.Time, error)
 	// Done ends all streams when it is closed: nil never is.
 	Done <-chan struct{}
+}
+
+// StreamForAll is the Stream of who tells every caller of all changes, until done is closed.
+func StreamForAll(from interface {
+	Changes(ctx context.Context, q trail.Query, within time.Duration) ([]time.Time, error)
+}, done <-chan struct{}) *Stream {
+	return &Stream{Done: done, Changes: func(ctx context.Context, _ trail.Scope, q trail.Query, within time.Duration) ([]time.Time, error) {
+		return from.Changes(ctx, q, within)
+	}}
 }
 
 // Bounds of streams.
@@ -31,21 +41,21 @@ func streamParams() []param[asked] {
 	return slices.Concat([]param[asked]{clusterParam()}, vmParams(), []param[asked]{nodeParam()})
 }
 
-func (s Stream) route(c crowd) route {
+func (s Stream) route(c crowd, gate *Gate) route {
 	return route{
 		method: http.MethodGet, path: "/api/v1/stream", tag: tagStream, id: "stream", short: "Hear of what is new",
 		about: "Server-sent events: one named changed, with the time by the database's clock, for each transaction that changed what the " +
 			"timeline tells of what is asked for. Ask a list with changes-since for the rows, or fetch a page again.",
 		params: describe(streamParams()), problems: readProblems,
 		answers: []answer{{http.StatusOK, "Events, until the client goes.", []string{headerCached}, []mediaTypeEntry{{"text/event-stream", text(), nil}}}},
-		handler: s.handler(c),
+		handler: s.handler(c, gate),
 	}
 }
 
 // handler gives each listener a look of its own: what it costs is an index scan of the last seconds.
-func (s Stream) handler(c crowd) http.HandlerFunc {
+func (s Stream) handler(c crowd, gate *Gate) http.Handler {
 	room := make(chan struct{}, streamsMost)
-	return func(w http.ResponseWriter, r *http.Request) {
+	return gate.guard(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, _ caller) {
 		var about asked
 		if err := readParams(streamParams(), r.URL.RawQuery, time.Now().UTC(), &about); err != nil {
 			problem(w, http.StatusBadRequest, err.Error())
@@ -55,18 +65,22 @@ func (s Stream) handler(c crowd) http.HandlerFunc {
 		case room <- struct{}{}:
 			defer func() { <-room }()
 			s.tell(w, r, func(ctx context.Context) ([]time.Time, error) {
+				who, err := gate.admit(r, rightToSeeVMs) // still
+				if err != nil {
+					return nil, err
+				}
 				leave, err := c.turn(ctx)
 				if err != nil {
 					return nil, err
 				}
 				defer leave()
-				return s.Changes(ctx, about.Query, streamWithin)
+				return s.Changes(ctx, who.scope, about.Query, streamWithin)
 			})
 		default:
 			retryAfter(w, time.Minute)
 			problem(w, http.StatusServiceUnavailable, "too many pages follow what is new: load the page again in a minute")
 		}
-	}
+	})
 }
 
 // tell writes an event for each change, and a comment where there is none so that a broken connection is noticed.
@@ -83,6 +97,10 @@ func (s Stream) tell(w http.ResponseWriter, r *http.Request, look func(context.C
 	var told map[time.Time]bool // what was changed in the time that is looked back; nil before the first look
 	for {
 		changed, err := look(r.Context())
+		var refused *Problem
+		if errors.As(err, &refused) && refused.Status < http.StatusInternalServerError {
+			return // the caller may see nothing any more
+		}
 		if err == nil {
 			now := make(map[time.Time]bool, len(changed))
 			var latest time.Time

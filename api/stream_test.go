@@ -54,7 +54,7 @@ func TestStreamTellsEachChangeOnce(t *testing.T) {
 		}
 		asked := 0
 		done := make(chan struct{})
-		s := Stream{Done: done, Changes: func(_ context.Context, q trail.Query, within time.Duration) ([]time.Time, error) {
+		s := Stream{Done: done, Changes: func(_ context.Context, _ trail.Scope, q trail.Query, within time.Duration) ([]time.Time, error) {
 			require.Equal(t, trail.Query{Cluster: "prod", Namespace: "shop", VMI: "db-1"}, q)
 			require.Greater(t, within, 2*streamEvery, "a look that is late misses nothing")
 			asked++
@@ -70,7 +70,7 @@ func TestStreamTellsEachChangeOnce(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			s.handler(newCrowd())(w, httptest.NewRequest(http.MethodGet, "/api/v1/stream?cluster=prod&vm=shop/db-1", nil))
+			s.handler(newCrowd(), nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/stream?cluster=prod&vm=shop/db-1", nil))
 		}()
 		time.Sleep(time.Duration(len(answers)+2) * streamEvery)
 		close(done)
@@ -89,9 +89,9 @@ func TestStreamTellsEachChangeOnce(t *testing.T) {
 
 func TestStreamRefusesWhatItCannotFollow(t *testing.T) {
 	t.Parallel()
-	s := Stream{Changes: func(context.Context, trail.Query, time.Duration) ([]time.Time, error) { return nil, nil }}
+	s := Stream{Changes: func(context.Context, trail.Scope, trail.Query, time.Duration) ([]time.Time, error) { return nil, nil }}
 	w := httptest.NewRecorder()
-	s.handler(newCrowd())(w, httptest.NewRequest(http.MethodGet, "/api/v1/stream?colour=red", nil))
+	s.handler(newCrowd(), nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/stream?colour=red", nil))
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), `there is no parameter \"colour\" here`)
 }

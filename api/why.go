@@ -64,23 +64,23 @@ func nodeOf(r *http.Request) trail.Subject {
 }
 
 // why answers why a VM moved.
-func (s *reads) why(ctx context.Context, r *http.Request) (reply, error) {
+func why(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
 	q, err := question(r, vmOf(r))
 	if err != nil {
 		return reply{}, err
 	}
-	answer, err := s.reader.Why(ctx, q)
+	answer, err := reader.Why(ctx, q)
 	return said(answer, err)
 }
 
 // whyNot answers what keeps a VM, or the VMs of a node, from moving.
-func (s *reads) whyNot(of func(*http.Request) trail.Subject) asking {
-	return func(ctx context.Context, r *http.Request) (reply, error) {
+func whyNot(of func(*http.Request) trail.Subject) asking {
+	return func(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
 		q, err := question(r, of(r))
 		if err != nil {
 			return reply{}, err
 		}
-		answer, err := s.reader.WhyNot(ctx, q)
+		answer, err := reader.WhyNot(ctx, q)
 		return said(answer, err)
 	}
 }
@@ -112,9 +112,9 @@ func (s *reads) whyRoutes() []route {
 		}
 	}
 	return []route{
-		one(vmPath+whyEnd, "why", "Say why a VM moved, and on what that rests", "Answer", vm, s.why, exampleAnswer),
-		one(vmPath+notEnd, "whyNot", "Say what keeps a VM from moving", "NotAnswer", vm, s.whyNot(vmOf), exampleNotAnswer),
-		one(nodePath+notEnd, "whyNotNode", "Say what keeps the VMs of a node from moving", "NotAnswer", node, s.whyNot(nodeOf), nil),
+		one(vmPath+whyEnd, "why", "Say why a VM moved, and on what that rests", "Answer", vm, why, exampleAnswer),
+		one(vmPath+notEnd, "whyNot", "Say what keeps a VM from moving", "NotAnswer", vm, whyNot(vmOf), exampleNotAnswer),
+		one(nodePath+notEnd, "whyNotNode", "Say what keeps the VMs of a node from moving", "NotAnswer", node, whyNot(nodeOf), nil),
 	}
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/evictrail/evictrail/trail"
@@ -61,7 +62,7 @@ func headers() fields {
 		{headerETag, header("Tag of the body: send it in If-None-Match to get 304 where nothing is new.", true, text())},
 		{headerLink, header(`The next page, relative to this one: <?page=...>; rel="next". Missing where there are no older rows.`, false, text())},
 		{headerVary, header("What the answer depends on.", true, text())},
-		{headerCached, header("no-cache: ask again each time, with If-None-Match.", true, text())},
+		{headerCached, header("private, no-cache: it is the answer for this caller; ask again each time, with If-None-Match.", true, text())},
 		{changesHeader, header("The time to go on with in changes-since. It is a minute before the answer, as rows may still be written that bear an earlier time: a row may come twice, none is missed.", true,
 			schema{Type: types{"string"}, Format: "date-time"})},
 	}
@@ -73,22 +74,28 @@ func unchanged(headers []string) answer {
 }
 
 var (
-	readProblems = []int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusServiceUnavailable}
-	listProblems = []int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusServiceUnavailable}
-	whyProblems  = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusServiceUnavailable}
+	callProblems = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusTooManyRequests, http.StatusServiceUnavailable}
+	readProblems = problemsWith(http.StatusBadRequest)
+	listProblems = problemsWith(http.StatusBadRequest, http.StatusNotAcceptable)
+	whyProblems  = problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict)
 )
+
+// problemsWith gives the statuses of problems of a route that is for callers only, in their order.
+func problemsWith(more ...int) []int {
+	return slices.Sorted(slices.Values(append(more, callProblems...)))
+}
 
 // problemAbout says what a problem means, by its status.
 var problemAbout = map[int]string{
 	http.StatusBadRequest:            "What was sent cannot be understood, or asks for too much at once.",
-	http.StatusUnauthorized:          "The sender is not known.",
-	http.StatusForbidden:             "No sender is known.",
+	http.StatusUnauthorized:          "The sender, or the caller, is not known.",
+	http.StatusForbidden:             "No sender is known, or the caller may see nothing.",
 	http.StatusNotFound:              "Nothing is known of what was asked for.",
 	http.StatusMethodNotAllowed:      "The method does nothing here.",
 	http.StatusNotAcceptable:         "It does not come in the formats that Accept names.",
 	http.StatusConflict:              "The name is known in several clusters: choose one.",
 	http.StatusRequestEntityTooLarge: "The body is too large.",
-	http.StatusTooManyRequests:       "Too many requests: send larger batches.",
+	http.StatusTooManyRequests:       "Too many requests: send larger batches; or too many tokens.",
 	http.StatusServiceUnavailable:    "It cannot be answered now: come again, after the seconds of Retry-After.",
 }
 

@@ -16,16 +16,21 @@ WHERE changed_at > now() - make_interval(secs => @within)
   AND (@cluster = '' OR cluster = @cluster)
   AND (@vmi = '' OR namespace = @namespace AND vmi = @vmi)
   AND (@node = '' OR node = @node)
+  AND (@everyone OR namespace = ANY(@seen))
 LIMIT 1000`
 
 // Changes gives the times of the transactions, by the database's clock, that changed what is told of a VM, a node or a whole cluster
 // within a time before now, in no order. Who asks again while that time lasts misses none, whichever began or ended first.
-func (s *Store) Changes(ctx context.Context, q trail.Query, within time.Duration) ([]time.Time, error) {
+func (s *Reader) Changes(ctx context.Context, q trail.Query, back time.Duration) ([]time.Time, error) {
+	cluster, within := s.scope.Cluster(q.Cluster)
+	if !within {
+		return nil, nil
+	}
 	var out []time.Time
 	err := s.read(ctx, "look for changes", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, changesQuery, planned, pgx.StrictNamedArgs{
-			"within": within.Seconds(), "cluster": q.Cluster, "namespace": q.Namespace, "vmi": q.VMI, "node": q.Node,
-		})
+		rows, err := tx.Query(ctx, changesQuery, planned, s.seen(pgx.StrictNamedArgs{
+			"within": back.Seconds(), "cluster": cluster, "namespace": q.Namespace, "vmi": q.VMI, "node": q.Node,
+		}))
 		if err != nil {
 			return err
 		}

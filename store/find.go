@@ -44,25 +44,28 @@ FROM (
     WHERE migration COLLATE "C" >= @text
       AND migration COLLATE "C" < @text || chr(1114111)
       AND (@cluster = '' OR cluster = @cluster)
+      AND (@everyone OR namespace = ANY(@seen))
     ORDER BY migration COLLATE "C"
     LIMIT @limit
   )
 ) AS found
-WHERE @cluster = '' OR cluster = @cluster
+WHERE (@cluster = '' OR cluster = @cluster)
+  AND (@everyone OR kind <> 'node' AND namespace = ANY(@seen) OR kind = 'node' AND name IN (` + nodesSeen + `))
 ORDER BY rank, kind DESC, name COLLATE "C", namespace, cluster, uid
 LIMIT @limit`
 
 // Find searches a cluster, or all of them where none is named, for a text: in the names of VMs (with a slash in it, in namespace/name)
 // and of nodes, at the beginning of the names of migrations, and among the UIDs of migrations and VMIs. It gives what is named
 // exactly first, then what begins so; at most trail.MostFound, none for an empty text.
-func (s *Store) Find(ctx context.Context, cluster, text string) ([]trail.Found, error) {
+func (s *Reader) Find(ctx context.Context, cluster, text string) ([]trail.Found, error) {
 	text = strings.ToLower(strings.TrimSpace(clean(text)))
-	if text == "" {
+	cluster, within := s.scope.Cluster(cluster)
+	if text == "" || !within {
 		return nil, nil
 	}
 	var out []trail.Found
 	err := s.read(ctx, "search", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, findQuery, planned, pgx.StrictNamedArgs{"cluster": cluster, "text": text, "limit": trail.MostFound})
+		rows, err := tx.Query(ctx, findQuery, planned, s.seen(pgx.StrictNamedArgs{"cluster": cluster, "text": text, "limit": trail.MostFound}))
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func (s *Store) History(ctx context.Context, cluster string, of trail.Subject, a
 }
 
 // history is History or, from a time on, what is told now of that time until the moment.
-func (s *Store) history(ctx context.Context, cluster string, of trail.Subject, from, at time.Time) (*trail.Cluster, error) {
+func (s *Reader) history(ctx context.Context, cluster string, of trail.Subject, from, at time.Time) (*trail.Cluster, error) {
 	var h *trail.Cluster
 	err := s.read(ctx, "read the history of "+of.Name, func(tx pgx.Tx) error {
 		q := &inquiry{tx: tx, cluster: cluster, of: of, from: from, at: at}

@@ -19,18 +19,23 @@ const loopQuery = `
 SELECT cluster, to_jsonb(t)
 FROM evictrail.loops AS t
 WHERE loop_id = @id
-  AND (@cluster = '' OR cluster = @cluster)`
+  AND (@cluster = '' OR cluster = @cluster)
+  AND (@everyone OR ` + loopSeen + `)`
 
 // Loop gives one loop, and the cluster that it is in. Errors: ErrNotFound where there is none, *trail.AmbiguousError where
 // several clusters have it, as when a recording is played into two.
-func (s *Store) Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error) {
+func (s *Reader) Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error) {
 	type found struct {
 		Cluster string
 		Loop    trail.Loop
 	}
 	var all []found
+	cluster, within := s.scope.Cluster(cluster)
+	if !within {
+		return "", trail.Loop{}, unknownLoop(id)
+	}
 	err := s.read(ctx, "look for a loop", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, loopQuery, pgx.StrictNamedArgs{"cluster": cluster, "id": id.String()})
+		rows, err := tx.Query(ctx, loopQuery, s.seen(pgx.StrictNamedArgs{"cluster": cluster, "id": id.String()}))
 		if err != nil {
 			return err
 		}
@@ -41,7 +46,7 @@ func (s *Store) Loop(ctx context.Context, cluster string, id trail.FactID) (stri
 	case err != nil:
 		return "", trail.Loop{}, err
 	case len(all) == 0:
-		return "", trail.Loop{}, fmt.Errorf("loop %s: %w: `evictrail loops` lists those that are known", id, ErrNotFound)
+		return "", trail.Loop{}, unknownLoop(id)
 	case len(all) > 1:
 		several := &trail.AmbiguousError{Name: "loop " + id.String()}
 		for _, f := range all {
@@ -49,5 +54,10 @@ func (s *Store) Loop(ctx context.Context, cluster string, id trail.FactID) (stri
 		}
 		return "", trail.Loop{}, several
 	}
-	return all[0].Cluster, all[0].Loop, nil
+	l, _ := s.scope.Loop(all[0].Loop)
+	return all[0].Cluster, l, nil
+}
+
+func unknownLoop(id trail.FactID) error {
+	return fmt.Errorf("loop %s: %w: `evictrail loops` lists those that are known", id, ErrNotFound)
 }

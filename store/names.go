@@ -8,6 +8,12 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
+// The names of what a reader sees.
+const (
+	vmSeen   = `@kind = 'vmi:' AND split_part(substr(subject, 5), '/', 1) = ANY(@seen)`
+	nodeSeen = `@kind = 'node:' AND substr(subject, 6) IN (` + nodesSeen + `)`
+)
+
 const clusterNamesQuery = `
 SELECT cluster
 FROM evictrail.clusters
@@ -22,6 +28,7 @@ FROM evictrail.subjects
 WHERE (subject LIKE 'vmi:%' OR subject LIKE 'node:%')
   AND starts_with(subject, @kind || @prefix)
   AND (@cluster = '' OR cluster = @cluster)
+  AND (@everyone OR ` + vmSeen + ` OR ` + nodeSeen + `)
 ORDER BY name
 LIMIT @limit`
 
@@ -31,13 +38,18 @@ FROM evictrail.subjects
 WHERE (subject LIKE 'vmi:%' OR subject LIKE 'node:%')
   AND starts_with(subject, @kind || @prefix)
   AND (@cluster = '' OR cluster = @cluster)
+  AND (@everyone OR ` + vmSeen + ` OR ` + nodeSeen + `)
 ORDER BY name
 LIMIT @limit`
 
 // Names gives the names that a query asks for, each once, sorted by bytes, at most trail.MaxNames. A prefix of a namespace that
 // has a slash finds none.
-func (s *Store) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
-	args := pgx.StrictNamedArgs{"prefix": clean(q.Prefix), "cluster": clean(q.Cluster), "limit": trail.MaxNames}
+func (s *Reader) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
+	cluster, within := s.scope.Cluster(clean(q.Cluster))
+	if !within {
+		return nil, nil
+	}
+	args := pgx.StrictNamedArgs{"prefix": clean(q.Prefix), "cluster": cluster, "limit": trail.MaxNames}
 	var query string
 	switch q.Kind {
 	case trail.NameCluster:
@@ -48,6 +60,9 @@ func (s *Store) Names(ctx context.Context, q trail.NameQuery) ([]string, error) 
 		query, args["kind"] = subjectNamesQuery, trail.Subject{Kind: trail.SubjectVMI}.String()
 	case trail.NameNode:
 		query, args["kind"] = subjectNamesQuery, trail.Subject{Kind: trail.SubjectNode}.String()
+	}
+	if q.Kind != trail.NameCluster {
+		args = s.seen(args)
 	}
 	rows, err := s.pool.Query(ctx, query, args)
 	if err != nil {

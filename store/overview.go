@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,18 +14,23 @@ const summariesQuery = `
 SELECT
     c.cluster,
     c.alive_at,
-    (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at IS NULL),
-    (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at > c.alive_at - interval '1 day' AND l.closed_by <> 'refuted'),
-    (SELECT count(*) FROM evictrail.evacuations AS e WHERE e.cluster = c.cluster AND e.ended_at IS NULL AND e.failed_attempts > 0),
-    (SELECT count(*) FROM evictrail.drains AS d WHERE d.cluster = c.cluster AND d.ended_at IS NULL)
+    (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at IS NULL AND (@everyone OR ` + loopSeen + `)),
+    (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at > c.alive_at - interval '1 day' AND l.closed_by <> 'refuted' AND (@everyone OR ` + loopSeen + `)),
+    (SELECT count(*) FROM evictrail.evacuations AS e WHERE e.cluster = c.cluster AND e.ended_at IS NULL AND e.failed_attempts > 0 AND (@everyone OR namespace = ANY(@seen))),
+    (SELECT count(*) FROM evictrail.drains WHERE drains.cluster = c.cluster AND ended_at IS NULL AND (@everyone OR ` + drainSeen + `))
 FROM evictrail.clusters AS c
+WHERE @cluster = '' OR c.cluster = @cluster
 ORDER BY c.cluster`
 
 // Summaries tells of each cluster that is recorded, in the order of their names.
-func (s *Store) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) {
+func (s *Reader) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) {
+	cluster, within := s.scope.Cluster("")
+	if !within {
+		return nil, nil
+	}
 	var out []trail.ClusterSummary
 	err := s.read(ctx, "list clusters", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, summariesQuery)
+		rows, err := tx.Query(ctx, summariesQuery, s.seen(pgx.StrictNamedArgs{"cluster": cluster}))
 		if err != nil {
 			return err
 		}
@@ -47,6 +53,7 @@ SELECT to_jsonb(t)
 FROM evictrail.loops AS t
 WHERE cluster = @cluster
   AND closed_at IS NULL
+  AND (@everyone OR ` + loopSeen + `)
 ORDER BY opened_at
 LIMIT 100`
 	loopsClosedQuery = `
@@ -56,6 +63,7 @@ WHERE cluster = @cluster
   AND opened_at > @from::timestamptz - interval '7 days'
   AND closed_at > @from
   AND closed_by <> 'refuted'
+  AND (@everyone OR ` + loopSeen + `)
 ORDER BY closed_at DESC
 LIMIT 50`
 	stuckNowQuery = `
@@ -64,13 +72,15 @@ FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND ended_at IS NULL
   AND failed_attempts > 0
+  AND (@everyone OR namespace = ANY(@seen))
 ORDER BY marked_at
 LIMIT 100`
 	drainsNowQuery = `
-SELECT to_jsonb(t)
-FROM evictrail.drains AS t
+SELECT to_jsonb(drains)
+FROM evictrail.drains
 WHERE cluster = @cluster
   AND ended_at IS NULL
+  AND (@everyone OR ` + drainSeen + `)
 ORDER BY started_at
 LIMIT 50`
 	blockersNowQuery = `
@@ -79,12 +89,14 @@ FROM evictrail.drains AS d
 JOIN evictrail.drain_blockers AS b ON b.cluster = d.cluster AND b.subject = d.subject AND b.drain_id = d.drain_id
 WHERE d.cluster = @cluster
   AND d.ended_at IS NULL
+  AND (@everyone OR b.namespace = ANY(@seen))
 ORDER BY b.waiting_since
 LIMIT 200`
 	heldNowQuery = `
 SELECT namespace, vmi, coalesce(node, ''), layer, coalesce(extract(epoch FROM effective), 0)::float8, until, count(*) OVER ()
 FROM evictrail_v1.cooldowns_now
 WHERE cluster = @cluster
+  AND (@everyone OR namespace = ANY(@seen))
 ORDER BY until DESC
 LIMIT @most`
 	gapsNowQuery = `
@@ -101,6 +113,7 @@ WHERE cluster = @cluster
   AND finished_at > @from
   AND finished_at <= @at
   AND outcome IS NOT NULL
+  AND (@everyone OR namespace = ANY(@seen))
 GROUP BY 1, 2, 3
 ORDER BY 1, 2, 3`
 )
@@ -110,9 +123,12 @@ const heldShown = 50
 
 // Overview reads how it stands with a cluster as of when it was last seen, and what happened in a time before, counted in
 // steps.
-func (s *Store) Overview(ctx context.Context, cluster string, back, step time.Duration) (trail.Overview, error) {
+func (s *Reader) Overview(ctx context.Context, cluster string, back, step time.Duration) (trail.Overview, error) {
 	o := trail.Overview{Cluster: cluster, Step: step}
 	var err error
+	if _, within := s.scope.Cluster(cluster); !within || cluster == "" {
+		return o, fmt.Errorf("cluster %s: %w", cluster, ErrNotFound)
+	}
 	if o.At, err = s.LastSeen(ctx, cluster, time.Now().UTC()); err != nil {
 		return o, err
 	}
@@ -120,22 +136,23 @@ func (s *Store) Overview(ctx context.Context, cluster string, back, step time.Du
 	if o.Seen, err = s.coverage(ctx, cluster); err != nil {
 		return o, err
 	}
-	err = s.read(ctx, "read the overview of the cluster", func(tx pgx.Tx) error { return tx.SendBatch(ctx, overviewBatch(&o)).Close() })
+	err = s.read(ctx, "read the overview of the cluster", func(tx pgx.Tx) error { return tx.SendBatch(ctx, s.overviewBatch(&o)).Close() })
+	o.Loops, o.Closed, o.Drains, o.Gaps = s.scope.Loops(o.Loops), s.scope.Loops(o.Closed), s.scope.Drains(o.Drains), s.scope.Gaps(o.Gaps)
 	return o, err
 }
 
 // overviewBatch are the questions of an overview.
-func overviewBatch(o *trail.Overview) *pgx.Batch {
-	args := pgx.StrictNamedArgs{"cluster": o.Cluster}
-	since := pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From}
+func (s *Reader) overviewBatch(o *trail.Overview) *pgx.Batch {
+	args := s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster})
+	since := s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From})
 	var batch pgx.Batch
 	batch.Queue(loopsNowQuery, args).Query(collectJSON(&o.Loops))
 	batch.Queue(loopsClosedQuery, since).Query(collectJSON(&o.Closed))
 	batch.Queue(stuckNowQuery, args).Query(collectJSON(&o.Stuck))
 	batch.Queue(drainsNowQuery, args).Query(collectJSON(&o.Drains))
 	batch.Queue(blockersNowQuery, args).Query(collectJSON(&o.Blockers))
-	batch.Queue(gapsNowQuery, since).Query(collectJSON(&o.Gaps))
-	batch.Queue(heldNowQuery, pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown}).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(gapsNowQuery, pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From}).Query(collectJSON(&o.Gaps))
+	batch.Queue(heldNowQuery, s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown})).Query(each(func(row pgx.CollectableRow) error {
 		var h trail.Hold
 		var effective float64
 		var all int
@@ -144,9 +161,9 @@ func overviewBatch(o *trail.Overview) *pgx.Batch {
 		o.Held, o.HeldMore = append(o.Held, h), max(all-heldShown, 0)
 		return err
 	}))
-	batch.Queue(movesSinceQuery, pgx.StrictNamedArgs{
+	batch.Queue(movesSinceQuery, s.seen(pgx.StrictNamedArgs{
 		"cluster": o.Cluster, "from": o.From, "at": o.At, "step": o.Step.Seconds(),
-	}).Query(each(func(row pgx.CollectableRow) error {
+	})).Query(each(func(row pgx.CollectableRow) error {
 		var m trail.MoveCount
 		err := row.Scan(&m.At, &m.Trigger, &m.Outcome, &m.Count)
 		o.Moves = append(o.Moves, m)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -18,7 +19,7 @@ WHERE subject = @subject
 ORDER BY cluster`
 
 // clustersOf names the clusters in which a VM or a node is known; with a cluster given, that one or none.
-func (s *Store) clustersOf(ctx context.Context, cluster string, of trail.Subject) ([]string, error) {
+func (s *Reader) clustersOf(ctx context.Context, cluster string, of trail.Subject) ([]string, error) {
 	rows, err := s.pool.Query(ctx, clustersOfQuery, pgx.StrictNamedArgs{"cluster": cluster, "subject": clean(of.String())})
 	if err != nil {
 		return nil, explain("look for "+of.Name, err)
@@ -29,7 +30,7 @@ func (s *Store) clustersOf(ctx context.Context, cluster string, of trail.Subject
 
 // Ask looks up what was known of a VM or a node at the time of a question. Errors: trail.ErrNotFound where it is not known,
 // *trail.AmbiguousError where it is in several clusters.
-func (s *Store) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error) {
+func (s *Reader) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error) {
 	cluster, err := s.clusterOf(ctx, q.Cluster, q.Of)
 	if err != nil {
 		return nil, err
@@ -40,11 +41,22 @@ func (s *Store) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, erro
 			return nil, err
 		}
 	}
-	return s.history(ctx, cluster, q.Of, q.From, at)
+	c, err := s.history(ctx, cluster, q.Of, q.From, at)
+	if err != nil {
+		return nil, err
+	}
+	return c.SeenBy(s.scope), nil
 }
 
 // clusterOf finds the one cluster in which a VM or a node is known.
-func (s *Store) clusterOf(ctx context.Context, cluster string, of trail.Subject) (string, error) {
+func (s *Reader) clusterOf(ctx context.Context, cluster string, of trail.Subject) (string, error) {
+	cluster, within := s.scope.Cluster(cluster)
+	if !within {
+		return "", unknown(of)
+	}
+	if seen, err := s.sees(ctx, cluster, of); err != nil || !seen {
+		return "", cmp.Or(err, unknown(of))
+	}
 	clusters, err := s.clustersOf(ctx, cluster, of)
 	switch {
 	case err != nil:
@@ -68,7 +80,7 @@ func unknown(of trail.Subject) error {
 const StillWatched = time.Minute
 
 // LastSeen gives the moment up to which a cluster is known: now while it is watched.
-func (s *Store) LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error) {
+func (s *Reader) LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error) {
 	at, err := s.LastAlive(ctx, cluster)
 	if err == nil && (at.IsZero() || now.Sub(at) < StillWatched) {
 		at = now
@@ -77,7 +89,7 @@ func (s *Store) LastSeen(ctx context.Context, cluster string, now time.Time) (ti
 }
 
 // Why answers why a VM moved. Errors are those of Ask.
-func (s *Store) Why(ctx context.Context, q trail.Question) (trail.Answer, error) {
+func (s *Reader) Why(ctx context.Context, q trail.Question) (trail.Answer, error) {
 	c, err := s.Ask(ctx, q)
 	if err != nil {
 		return trail.Answer{}, err
@@ -87,7 +99,7 @@ func (s *Store) Why(ctx context.Context, q trail.Question) (trail.Answer, error)
 }
 
 // WhyNot answers what keeps a VM, or the VMs of a node, from moving. Errors are those of Ask.
-func (s *Store) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error) {
+func (s *Reader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error) {
 	c, err := s.Ask(ctx, q)
 	if err != nil {
 		return trail.NotAnswer{}, err

@@ -18,7 +18,7 @@ SET LOCAL jit = off;
 SET LOCAL max_parallel_workers_per_gather = 0`
 
 // read runs the statements of one question. ErrNotFound stays as it is.
-func (s *Store) read(ctx context.Context, doing string, run func(pgx.Tx) error) error {
+func (s *Reader) read(ctx context.Context, doing string, run func(pgx.Tx) error) error {
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: readOnly}, run)
 	if errors.Is(err, ErrNotFound) {
 		return err

@@ -22,12 +22,14 @@ WHERE cluster = @cluster
       AND l.kind = 'launcher_pod'
   ))
   AND occurred_at BETWEEN @from AND @to
+  AND (@everyone OR namespace = ANY(@seen))
 UNION ALL
 SELECT ` + factColumns + `, stored_at
 FROM evictrail.events
 WHERE cluster = @cluster
   AND subject = @asked_in
   AND occurred_at BETWEEN @from AND @to
+  AND (@everyone OR namespace = ANY(@seen))
   AND detail ->> 'name' IN (
     SELECT m.migration
     FROM evictrail.migrations AS m
@@ -39,16 +41,16 @@ LIMIT @most`
 
 // Recorded gives the facts of a VM or a node in a span of time, both ends included, in the order of their times: at most that many, the
 // oldest first. Errors: *trail.AmbiguousError where no cluster is named and several know it, ErrNotFound where none does.
-func (s *Store) Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error) {
+func (s *Reader) Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error) {
 	cluster, err := s.clusterOf(ctx, cluster, of)
 	if err != nil {
 		return nil, err
 	}
 	namespace, _ := of.VM()
-	args := pgx.StrictNamedArgs{
+	args := s.seen(pgx.StrictNamedArgs{
 		"cluster": cluster, "subject": clean(of.String()), "asked_in": clean(trail.Subject{Kind: trail.SubjectNamespace, Name: namespace}.String()),
 		"from": from, "to": to, "most": most,
-	}
+	})
 	var out []trail.Recorded
 	err = s.read(ctx, "read facts", func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, recordedQuery, planned, args)

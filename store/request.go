@@ -33,7 +33,7 @@ SELECT
     EXISTS (SELECT FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
 
 // coverage tells which sources of requests a cluster has.
-func (s *Store) coverage(ctx context.Context, cluster string) (trail.Coverage, error) {
+func (s *Reader) coverage(ctx context.Context, cluster string) (trail.Coverage, error) {
 	var c trail.Coverage
 	err := s.pool.QueryRow(ctx, coverageQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&c.Audit, &c.Observer)
 	return c, explain("look for sources of requests", err)

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -143,16 +140,3 @@ GRANT INSERT, UPDATE, DELETE ON
     evictrail.timeline
 TO evictrail_writer;
 `
-
-// readPassword sets the password from the first line of a file, where one is named.
-func readPassword(config *pgxpool.Config, file string) error {
-	if file == "" {
-		return nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("read database password: %w", err)
-	}
-	config.ConnConfig.Password, _, _ = strings.Cut(strings.TrimRight(string(text), "\r\n"), "\n")
-	return nil
-}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -14,26 +13,22 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// Store is one database. It is safe for concurrent use.
+// Store is one database, and reads all of it. It is safe for concurrent use.
 type Store struct {
-	pool *pgxpool.Pool
+	Reader
 
 	mu     sync.Mutex
 	months map[time.Time]bool // partitions known to exist, by the first instant of the month
 }
 
 // Open connects to a database. url is a PostgreSQL URL or keyword string; a password comes from a pgpass file or
-// passwordFile (its first line), never from the command line.
+// passwordFile (its first line), never from the command line. That file, and those that the URL names, are read again for each connection.
 func Open(ctx context.Context, url, passwordFile string) (*Store, error) {
-	config, err := pgxpool.ParseConfig(url)
+	l := &link{url: url, passwordFile: passwordFile}
+	config, err := l.config()
 	if err != nil {
-		return nil, fmt.Errorf("open database: %w: expected postgres://user@host:port/database", hidePassword(err))
-	}
-	if err := readPassword(config, passwordFile); err != nil {
 		return nil, err
 	}
-	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	config.ConnConfig.RuntimeParams["application_name"] = "evictrail"
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, explain("open database", err)
@@ -42,7 +37,7 @@ func Open(ctx context.Context, url, passwordFile string) (*Store, error) {
 		pool.Close()
 		return nil, explain("open database", err)
 	}
-	return &Store{pool: pool, months: map[time.Time]bool{}}, nil
+	return &Store{Reader: Reader{pool, trail.Everything()}, months: map[time.Time]bool{}}, nil
 }
 
 // Close gives back the connections.
@@ -88,7 +83,7 @@ ON CONFLICT (cluster) DO UPDATE SET alive_at = greatest(clusters.alive_at, exclu
 }
 
 // LastAlive gives the time of the last Alive or Append of a cluster; zero where there was none.
-func (s *Store) LastAlive(ctx context.Context, cluster string) (time.Time, error) {
+func (s *Reader) LastAlive(ctx context.Context, cluster string) (time.Time, error) {
 	const query = `
 SELECT alive_at
 FROM evictrail.clusters

@@ -16,7 +16,7 @@ import (
 
 // listQuery builds the question from names of ours; what the caller asks for are parameters. One row more than asked for tells
 // whether there are older ones.
-func listQuery(v trail.View, selection string, q trail.Query, in scope) (string, pgx.StrictNamedArgs) {
+func listQuery(v trail.View, selection string, q trail.Query, in scope, reader trail.Scope) (string, pgx.StrictNamedArgs) {
 	var where []string
 	args := pgx.StrictNamedArgs{}
 	only := func(condition, name string, value any) {
@@ -35,6 +35,9 @@ func listQuery(v trail.View, selection string, q trail.Query, in scope) (string,
 		where = append(where, "cluster = @%s")
 	case in.clusters != nil: // it is known nowhere
 		where = append(where, "false")
+	}
+	if reader.Limited() {
+		only(seenRows(v), "seen", reader.Namespaces())
 	}
 	if in.namespaces != nil {
 		only("namespace = ANY(@namespaces)", "namespaces", in.namespaces)
@@ -152,13 +155,18 @@ func texts(ctx context.Context, tx pgx.Tx, query string, args pgx.StrictNamedArg
 }
 
 // list asks for the rows of a view.
-func (s *Store) list(ctx context.Context, v trail.View, selection string, q trail.Query, collect func(pgx.Rows) error, options ...any) error {
+func (s *Reader) list(ctx context.Context, v trail.View, selection string, q trail.Query, collect func(pgx.Rows) error, options ...any) error {
 	return s.read(ctx, "list "+v.Name, func(tx pgx.Tx) error {
-		in, err := scopeOf(ctx, tx, v, q)
-		if err != nil {
-			return err
+		var within bool
+		q.Cluster, within = s.scope.Cluster(q.Cluster)
+		in := scope{clusters: []string{}}
+		if within {
+			var err error
+			if in, err = scopeOf(ctx, tx, v, q); err != nil {
+				return err
+			}
 		}
-		text, args := listQuery(v, selection, q, in)
+		text, args := listQuery(v, selection, q, in, s.scope)
 		rows, err := tx.Query(ctx, text, append(options, planned, args)...)
 		if err != nil {
 			return err
@@ -184,13 +192,15 @@ func pageOf[Row any](rows []Row, limit int, key func(Row) (trail.Key, error)) (t
 
 // ListJSON gives the rows of a view that the query asks for, the newest first, each as a JSON object with the view's
 // columns.
-func (s *Store) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
+func (s *Reader) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
 	var out []json.RawMessage
 	err := s.list(ctx, v, "to_jsonb(v)::text", q, func(rows pgx.Rows) (err error) {
 		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (json.RawMessage, error) {
 			var text string
-			err := row.Scan(&text)
-			return json.RawMessage(text), err
+			if err := row.Scan(&text); err != nil {
+				return nil, err
+			}
+			return s.veilJSON(v, json.RawMessage(text))
 		})
 		return err
 	})
@@ -208,7 +218,7 @@ func (s *Store) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trai
 }
 
 // ListText is ListJSON for spreadsheets and terminals: every value as Postgres writes it.
-func (s *Store) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
+func (s *Reader) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
 	var t trail.Table
 	err := s.list(ctx, v, "*", q, func(rows pgx.Rows) error {
 		for _, f := range rows.FieldDescriptions() {
@@ -218,6 +228,9 @@ func (s *Store) ListText(ctx context.Context, v trail.View, q trail.Query) (trai
 			var cells []*string
 			for _, raw := range rows.RawValues() {
 				cells = append(cells, cellFrom(raw))
+			}
+			if err := s.veilText(v, t.Columns, cells); err != nil {
+				return err
 			}
 			t.Rows = append(t.Rows, cells)
 		}

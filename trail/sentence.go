@@ -146,8 +146,12 @@ func (c *Cluster) takenInstead(namespace, vmi string, since time.Time) []string 
 	for _, l := range c.allLoops() {
 		for _, x := range l.Evidence {
 			if l.Kind == LoopDualRetry && x.VMI == namespace+"/"+vmi && l.Namespace+"/"+l.VMI != x.VMI && !x.At.Before(since) {
-				text = append(text, fmt.Sprintf("The descheduler took it from %s while KubeVirt kept failing to move %s/%s: part of a %s since %s.",
-					l.Node, l.Namespace, l.VMI, l.Name(), clock(l.OpenedAt)))
+				about := others(1) // which may not be seen
+				if l.VMI != "" {
+					about = l.Namespace + "/" + l.VMI
+				}
+				text = append(text, fmt.Sprintf("The descheduler took it from %s while KubeVirt kept failing to move %s: part of a %s since %s.",
+					l.Node, about, l.Name(), clock(l.OpenedAt)))
 				break
 			}
 		}

@@ -23,7 +23,9 @@ func (c *Cluster) on(node string) []standing {
 			out = append(out, standing{c, d, p.Namespace, p.VMI})
 		}
 	}
-	slices.SortFunc(out, func(a, b standing) int { return strings.Compare(a.namespace+"/"+a.vmi, b.namespace+"/"+b.vmi) })
+	slices.SortFunc(out, func(a, b standing) int {
+		return cmp.Or(strings.Compare(a.namespace+"/"+a.vmi, b.namespace+"/"+b.vmi), strings.Compare(placementNow(a.d).VMIUID, placementNow(b.d).VMIUID))
+	})
 	return out
 }
 
@@ -247,13 +249,20 @@ func (c *Cluster) slotHolders(node string) (held []*Evacuation, limit int, where
 
 // holders tells which evacuations hold slots, and since when.
 func holders(held []*Evacuation, now time.Time) string {
-	out := make([]string, 0, len(held))
+	out, hidden := make([]string, 0, len(held)), 0
 	for _, e := range held {
+		if e.VMI == "" { // it may not be seen
+			hidden++
+			continue
+		}
 		text := fmt.Sprintf("%s for %s", e.vm(), span(now.Sub(e.MarkedAt)))
 		if e.FailedAttempts > 0 {
 			text += fmt.Sprintf(" (%s)", counted(e.FailedAttempts, "failed attempt"))
 		}
 		out = append(out, text)
+	}
+	if hidden > 0 {
+		out = append(out, others(hidden))
 	}
 	if len(held) == 1 {
 		return "its slot is held by " + out[0]
@@ -317,7 +326,7 @@ func (s *standing) advice(obstacles []Obstacle) string {
 // adviceSlots says how the oldest evacuation that holds a slot is ended, if it fails again and again.
 func (s *standing) adviceSlots() string {
 	held, _, _ := s.slotHolders(s.where())
-	if len(held) == 0 {
+	if len(held) == 0 || held[0].VMI == "" {
 		return ""
 	}
 	return held[0].advice(s.env.settings(s.Now))

@@ -92,22 +92,28 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	}
 	count := map[ObstacleKind]int{}
 	var order []ObstacleKind
-	for _, vm := range c.on(name) {
+	vms := c.on(name)
+	for _, vm := range vms {
 		o := vm.obstacles()[0]
 		if count[o.Kind] == 0 {
 			order = append(order, o.Kind)
 		}
 		count[o.Kind]++
-		a.Obstacles = append(a.Obstacles, o)
+		if vm.vmi != "" { // else it may not be seen, and counts
+			a.Obstacles = append(a.Obstacles, o)
+		}
 	}
-	if len(a.Obstacles) == 0 {
+	if len(vms) == 0 {
 		text = append(text, "no VM is there")
 	} else {
 		var parts []string
 		for _, k := range order {
 			parts = append(parts, fmt.Sprintf("%d %s", count[k], obstacleNames[k]))
 		}
-		text = append(text, fmt.Sprintf("of its %s: %s", plural(len(a.Obstacles), "VM"), strings.Join(parts, ", ")))
+		text = append(text, fmt.Sprintf("of its %s: %s", plural(len(vms), "VM"), strings.Join(parts, ", ")))
+	}
+	if hidden := len(vms) - len(a.Obstacles); hidden > 0 {
+		text = append(text, fmt.Sprintf("%d of them %s of other namespaces", hidden, isOrAre(hidden)))
 	}
 	if held := c.slotsHeld(name); held != "" {
 		text = append(text, held)
@@ -123,6 +129,13 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	}
 	a.Paragraph = name + ": " + strings.Join(text, " ")
 	return a
+}
+
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }
 
 func on(node string) string {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -47,6 +48,9 @@ func New(o Options) (*Client, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" {
 		return nil, errors.New("server URL: expected http://HOST:PORT or https://HOST")
 	}
+	if o.TokenFile != "" && base.Scheme == "http" && !loopback(base.Hostname()) {
+		return nil, errors.New("server URL: the token would be sent in the clear: use https, or no token")
+	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if o.CAFile != "" {
 		pem, err := os.ReadFile(o.CAFile)
@@ -58,7 +62,7 @@ func New(o Options) (*Client, error) {
 			return nil, fmt.Errorf("read CA of the server: %s: expected certificates in PEM", o.CAFile)
 		}
 	}
-	c := &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout}}
+	c := &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: stay}}
 	if o.TokenFile != "" {
 		raw, err := os.ReadFile(o.TokenFile)
 		if err != nil {
@@ -71,6 +75,15 @@ func New(o Options) (*Client, error) {
 	}
 	return c, nil
 }
+
+// loopback tells whether only this machine is between us and a host.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// stay follows no redirect: evictrail sends none, and a token is not for others.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close gives back the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -132,6 +145,12 @@ func (c *Client) problem(body []byte) error {
 		return &remoteError{p.Detail, trail.ErrNotFound}
 	case api.ProblemSeveral:
 		return &trail.AmbiguousError{Name: p.Name, Clusters: p.Clusters}
+	}
+	switch {
+	case p.Status == http.StatusUnauthorized && c.token == "":
+		return fmt.Errorf("ask %s: %w: give it with --server-token-file, such as `kubectl create token SERVICEACCOUNT > FILE`", c.base, &p)
+	case p.Status == http.StatusUnauthorized:
+		return fmt.Errorf("ask %s: %w: has that of --server-token-file expired?", c.base, &p)
 	}
 	return fmt.Errorf("ask %s: %w", c.base, &p)
 }

@@ -49,7 +49,7 @@ func factsPage(v *visit) error {
 	if b.To.IsZero() {
 		b.To = time.Now().UTC()
 	}
-	facts, err := v.site.Reader.Recorded(v.Context(), v.Cluster, of, b.From, b.To, factsKept+1)
+	facts, err := v.reader.Recorded(v.Context(), v.Cluster, of, b.From, b.To, factsKept+1)
 	if err != nil {
 		return err
 	}

@@ -72,10 +72,10 @@ func front(v *visit) error {
 	if !slices.ContainsFunc(v.Clusters, func(c trail.ClusterSummary) bool { return c.Name == cluster }) {
 		return fmt.Errorf("cluster %s: %w", cluster, trail.ErrNotFound)
 	}
-	o, err := v.site.Reader.Overview(v.Context(), cluster, spans[i].back, spans[i].step)
+	o, err := v.reader.Overview(v.Context(), cluster, spans[i].back, spans[i].step)
 	if short := spans[0]; err == nil && v.param("span") == "" && len(o.Moves) > 0 && o.Moves[0].At.After(o.At.Add(-short.back)) {
 		chosen = short.name // all that moved did so in the last hour
-		o, err = v.site.Reader.Overview(v.Context(), cluster, short.back, short.step)
+		o, err = v.reader.Overview(v.Context(), cluster, short.back, short.step)
 	}
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (v *visit) allClusters() error {
 	for _, c := range v.Clusters {
 		card := clusterCard{ClusterSummary: c, Href: href("/", "cluster", c.Name)}
 		if c.Loops > 0 {
-			o, err := v.site.Reader.Overview(v.Context(), c.Name, time.Hour, time.Hour)
+			o, err := v.reader.Overview(v.Context(), c.Name, time.Hour, time.Hour)
 			if err != nil {
 				return err
 			}

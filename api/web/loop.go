@@ -36,7 +36,7 @@ func loopPage(v *visit) error {
 	if err := id.UnmarshalText([]byte(mux.Vars(v.Request)["id"])); err != nil {
 		return fmt.Errorf("%w: %w", errBadQuestion, err)
 	}
-	cluster, l, err := v.site.Reader.Loop(v.Context(), v.Cluster, id)
+	cluster, l, err := v.reader.Loop(v.Context(), v.Cluster, id)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func loopPage(v *visit) error {
 	b := loopBody{Cluster: cluster, Loop: l, Name: l.Name()}
 	c := &trail.Cluster{Name: cluster, Now: at}
 	if of.Name != "/" { // a loop about slots of the cluster is about no one thing that could be drawn
-		if c, err = v.site.Reader.Ask(v.Context(), trail.Question{Cluster: cluster, Of: of, From: begin, At: at}); err != nil {
+		if c, err = v.reader.Ask(v.Context(), trail.Question{Cluster: cluster, Of: of, From: begin, At: at}); err != nil {
 			return err
 		}
 		from, to := told(l, c.Now)
@@ -134,8 +134,13 @@ func twoLanes(d draft, l trail.Loop) chart {
 	c := chart{window: d.window, Ticks: d.ticks()}
 	c.Bands = []mark{d.lasting(shapeBand, "loop", l.OpenedAt, l.ClosedAt)}
 	c.Lanes = d.stuckLanes(l)
+	others := 0
 	for _, vm := range d.vmsOf(l.Node) {
-		if vm.namespace == l.Namespace && vm.name == l.VMI || !d.takenFrom(l.Node, vm, d.From) {
+		switch {
+		case vm.namespace == l.Namespace && vm.name == l.VMI || !d.takenFrom(l.Node, vm, d.From):
+			continue
+		case vm.hidden():
+			others++
 			continue
 		}
 		row := d.vmLane(l.Node, vm)
@@ -148,13 +153,19 @@ func twoLanes(d draft, l trail.Loop) chart {
 		c.More = len(c.Lanes) - vmLanesKept
 		c.Lanes = c.Lanes[:vmLanesKept]
 	}
-	c.Lanes = append(c.Lanes, d.slotLane(l.Node), d.annotationLane(l))
+	c.Lanes = append(append(c.Lanes, othersLane(others)...), d.slotLane(l.Node))
+	if l.VMI != "" {
+		c.Lanes = append(c.Lanes, d.annotationLane(l))
+	}
 	c.Legend = slices.Concat(keysOfAttempts, keysOfHolds, keysOfCauses, keyOfLoops)
 	return c
 }
 
 // stuckLanes draws what was tried for the VM that a loop is about, and who asked that it leaves.
 func (d draft) stuckLanes(l trail.Loop) []lane {
+	if l.VMI == "" {
+		return []lane{{Name: "a VM of another namespace", Class: "vm stuck", Note: "cannot leave"}}
+	}
 	rows := d.cluster.VM(l.Namespace, l.VMI)
 	name, href := l.Namespace+"/"+l.VMI, vmHref(d.cluster.Name, l.Namespace, l.VMI)
 	tried := lane{Name: name, Href: href, Class: "vm stuck", Note: "cannot leave: attempts"}

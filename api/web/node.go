@@ -38,7 +38,7 @@ func nodePage(v *visit) error {
 		return err
 	}
 	node := mux.Vars(v.Request)["node"]
-	c, err := v.site.Reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.Subject{Kind: trail.SubjectNode, Name: node}, At: at})
+	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.Subject{Kind: trail.SubjectNode, Name: node}, At: at})
 	if err != nil {
 		return err
 	}
@@ -107,11 +107,13 @@ func nodeChart(d draft, node string, rows trail.Derived) chart {
 			c.Lanes = append(c.Lanes, l)
 		}
 	}
-	vms := d.vmsOf(node)
+	all := d.vmsOf(node)
+	vms := slices.DeleteFunc(slices.Clone(all), vmOn.hidden)
 	c.More = max(len(vms)-vmLanesKept, 0)
 	for _, vm := range vms[:len(vms)-c.More] {
 		c.Lanes = append(c.Lanes, d.vmLane(node, vm))
 	}
+	c.Lanes = append(c.Lanes, othersLane(len(all)-len(vms))...)
 	c.Legend = slices.Concat(keyOfPlacement, keysOfCauses, []key{{"stuck", "and it fails"}}, keysOfAttempts)
 	if len(c.Bands) > 0 {
 		c.Legend = append(c.Legend, keyOfLoops...)
@@ -183,9 +185,13 @@ func (d draft) slotLane(node string) lane {
 	}
 	var edges []edge
 	for _, s := range d.cluster.Annotated(node) {
-		edges = append(edges, edge{s.From, 1, d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, "")})
+		var from, to string
+		if s.VMI != "" { // else the visitor may not see whose it is
+			from, to = d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, ""), d.facts(s.Namespace, s.VMI, s.To, s.To, nil, "")
+		}
+		edges = append(edges, edge{s.From, 1, from})
 		if !s.To.IsZero() {
-			edges = append(edges, edge{s.To, -1, d.facts(s.Namespace, s.VMI, s.To, s.To, nil, "")})
+			edges = append(edges, edge{s.To, -1, to})
 		}
 	}
 	slices.SortStableFunc(edges, func(a, b edge) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
@@ -250,6 +256,17 @@ func (d draft) vmsOf(node string) []vmOn {
 			strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name))
 	})
 	return out
+}
+
+// hidden tells whether the visitor may not see which VM it is.
+func (vm vmOn) hidden() bool { return vm.namespace == "" }
+
+// othersLane stands for so many VMs that the visitor may not see; none for none.
+func othersLane(n int) []lane {
+	if n == 0 {
+		return nil
+	}
+	return []lane{{Name: fmt.Sprintf("and %d VM%s", n, plural(n)), Note: "of other namespaces", Class: "vm"}}
 }
 
 // last orders those for which something holds after those for which it does not.

@@ -21,7 +21,7 @@ func searchPage(v *visit) error {
 	var b searchBody
 	if v.Query != "" {
 		v.Title = "Search: " + v.Query
-		found, err := v.site.Reader.Find(v.Context(), v.Cluster, v.Query)
+		found, err := v.reader.Find(v.Context(), v.Cluster, v.Query)
 		if err != nil {
 			return err
 		}

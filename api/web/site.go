@@ -28,9 +28,17 @@ type Reader interface {
 	Find(ctx context.Context, cluster, text string) ([]trail.Found, error)
 }
 
+// ForAll gives every visitor the same Reader: for who serves nobody but themselves.
+func ForAll(r Reader) func(trail.Scope) Reader { return func(trail.Scope) Reader { return r } }
+
 // Site serves the pages.
 type Site struct {
-	Reader Reader
+	// Readers gives where the pages of a visitor who sees so much get what they tell.
+	Readers func(trail.Scope) Reader
+	// Admit says who a visitor is, and what they may see; an error may be a *Refusal. Nil: everybody sees everything.
+	Admit func(*http.Request) (Visitor, error)
+	// Guarded tells whether visitors are asked who they are: then they can sign in and out.
+	Guarded bool
 	// Turn waits until a page may ask its Reader, and gives what is to be called after; nil: at once.
 	Turn func(context.Context) (leave func(), err error)
 	// Failed is told of an error that a visitor cannot mend; nil: nobody is.
@@ -52,6 +60,12 @@ func (s *Site) Route(r *mux.Router) {
 	get("/loops/{id}", loopPage)
 	get("/facts", factsPage)
 	get("/search", searchPage)
+	if s.Guarded {
+		r.Path(signInPath).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.door)
+		r.Path(signInPath).Methods(http.MethodPost).HandlerFunc(s.signIn)
+		r.Path("/signout").Methods(http.MethodPost).HandlerFunc(signOut)
+	}
+	r.Use(http.NewCrossOriginProtection().Handler)
 	r.Path("/theme").Methods(http.MethodPost).HandlerFunc(chooseTheme)
 	r.PathPrefix("/assets/").Methods(http.MethodGet, http.MethodHead).Handler(http.StripPrefix("/assets/", cached(http.FileServerFS(assets))))
 }
@@ -59,8 +73,9 @@ func (s *Site) Route(r *mux.Router) {
 // visit is one request for a page: what it asks with, and what it is answered with.
 type visit struct {
 	*http.Request
-	site *Site
-	w    http.ResponseWriter
+	site   *Site
+	reader Reader // of what the visitor may see
+	w      http.ResponseWriter
 	frame
 }
 
@@ -69,6 +84,7 @@ type frame struct {
 	Title    string
 	Cluster  string                 // that the page is about; empty: of all
 	Clusters []trail.ClusterSummary // that are recorded
+	Visitor  string                 // who signed in; empty: nobody has to
 	Theme    string                 // dark, light, or empty: as the browser prefers
 	Here     string                 // path and query of this page
 	Live     string                 // where to hear of what is new; empty: the page tells of the past
@@ -80,14 +96,29 @@ type frame struct {
 // page makes a handler of what shows a page. Answers are whole or an error page, never half of one.
 func (s *Site) page(show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{Request: r, site: s, w: w, frame: frame{Theme: Theme(r), Here: r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
-		w.Header().Set("Content-Security-Policy", policy)
-		w.Header().Set("Referrer-Policy", "same-origin")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		w.Header().Set("Cache-Control", "no-cache")
-		if err := v.inTurn(show); err != nil {
-			v.fail(err)
-		}
+		s.open(w, r, func(v *visit) error {
+			var refusal *Refusal
+			switch err := v.admit(); {
+			case errors.As(err, &refusal):
+				return v.refused(refusal)
+			case err != nil:
+				return err
+			}
+			return v.inTurn(show)
+		})
+	}
+}
+
+// open answers with what shows a page, or else with an error page. Nobody was asked yet who they are.
+func (s *Site) open(w http.ResponseWriter, r *http.Request, show func(*visit) error) {
+	v := &visit{Request: r, site: s, w: w, frame: frame{Theme: Theme(r), Here: r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
+	w.Header().Set("Content-Security-Policy", policy)
+	w.Header().Set("Referrer-Policy", "same-origin")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "private, no-cache")
+	w.Header().Add("Vary", "Authorization, Cookie")
+	if err := show(v); err != nil {
+		v.fail(err)
 	}
 }
 
@@ -121,7 +152,7 @@ func (s *Site) Unknown(w http.ResponseWriter, r *http.Request) {
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func (v *visit) summaries() (err error) {
-	v.Clusters, err = v.site.Reader.Summaries(v.Context())
+	v.Clusters, err = v.reader.Summaries(v.Context())
 	return err
 }
 
@@ -208,7 +239,7 @@ func cached(next http.Handler) http.Handler {
 var pages = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html"))
 	out := map[string]*template.Template{}
-	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "error"} {
+	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "signin", "error"} {
 		out[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return out

@@ -37,7 +37,7 @@ func vmPage(v *visit) error {
 		return err
 	}
 	namespace, name := mux.Vars(v.Request)["namespace"], mux.Vars(v.Request)["name"]
-	c, err := v.site.Reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.VMISubject(namespace, name), At: at})
+	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.VMISubject(namespace, name), At: at})
 	if err != nil {
 		return err
 	}

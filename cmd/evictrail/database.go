@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
@@ -18,13 +20,16 @@ import (
 type databaseFlags struct {
 	url          string
 	passwordFile string
+	insecure     bool
 	dataDir      string
 }
 
 func (d *databaseFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&d.url, "database-url", os.Getenv("EVICTRAIL_DATABASE_URL"),
 		"PostgreSQL `URL`, without a password (env EVICTRAIL_DATABASE_URL)")
-	cmd.Flags().StringVar(&d.passwordFile, "database-password-file", "", "`file` whose first line is the password; a pgpass file works too")
+	cmd.Flags().Lookup("database-url").DefValue = "" // help does not tell what the environment has
+	cmd.Flags().StringVar(&d.passwordFile, "database-password-file", "", "`file` whose first line is the password; a pgpass file works too. Read again for each connection")
+	cmd.Flags().BoolVar(&d.insecure, "database-insecure", false, "also use a database on another host without sslmode=verify-full: who is between could read and change all")
 }
 
 func (d *databaseFlags) addEmbedded(cmd *cobra.Command, part string) {
@@ -37,7 +42,26 @@ func (d *databaseFlags) open(ctx context.Context) (*store.Store, error) {
 	if d.url == "" {
 		return nil, usagef("no database: give --database-url or set EVICTRAIL_DATABASE_URL; `evictrail run` and `demo` print theirs when they start")
 	}
+	if hasPassword(d.url) {
+		return nil, usagef("database-url holds a password, which who lists processes can read: put it into a file, and name that with --database-password-file")
+	}
+	if err := store.CheckLink(d.url); err != nil && !d.insecure {
+		return nil, usagef("%w; or say --database-insecure", err)
+	}
 	return store.Open(ctx, d.url, d.passwordFile)
+}
+
+// passwordIn finds a password in a keyword string.
+var passwordIn = regexp.MustCompile(`(?i)(^|\s)password\s*=`)
+
+// hasPassword tells whether a URL, or a keyword string, holds a password.
+func hasPassword(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" {
+		return passwordIn.MatchString(text)
+	}
+	_, has := u.User.Password()
+	return has || u.Query().Has("password")
 }
 
 // database is an open store, and the embedded server below it where there is one.

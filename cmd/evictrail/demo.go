@@ -63,6 +63,9 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	if f.listen.auth == authKubernetes {
+		return usagef("auth kubernetes: the demo has no cluster that could say who callers are")
+	}
 	web, err := f.listen.bind(ctx, log)
 	if err != nil {
 		return err

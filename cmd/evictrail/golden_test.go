@@ -12,7 +12,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-var update = flag.Bool("update", false, "rewrite testdata/answers, api/openapi.yaml and api/columns.json")
+var update = flag.Bool("update", false, "rewrite testdata/answers, testdata/access, api/openapi.yaml and api/columns.json")
 
 // TestAnswers asks about the recorded incidents what an operator would, and compares the answers to the letter. Each was
 // read beside the scenario.md of its recording. Evidence is left out: other tests hold it.

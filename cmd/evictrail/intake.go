@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -21,9 +19,7 @@ import (
 type intakeFlags struct {
 	auditFile string
 	tokenFile string
-	certFile  string
-	keyFile   string
-	caFile    string
+	tls       tlsFlags
 	clients   []string
 	observer  bool
 }
@@ -32,24 +28,17 @@ func (f *intakeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.auditFile, "audit-file", "", "follow the audit log of a kube-apiserver at this `path`, through its rotation")
 	flags.StringVar(&f.tokenFile, "audit-token-file", "", "`file` with the bearer tokens that may send to /audit, one a line")
-	flags.StringVar(&f.certFile, "tls-cert-file", "", "serve HTTPS with the certificate in this `file` (PEM); read again for each connection")
-	flags.StringVar(&f.keyFile, "tls-key-file", "", "`file` with its key (PEM)")
-	flags.StringVar(&f.caFile, "tls-client-ca-file", "", "`file` with the CA of the client certificates that may send to /audit (PEM)")
+	f.tls.add(cmd)
 	flags.StringArrayVar(&f.clients, "audit-client", nil, "accept only client certificates of this common or DNS `name`; may be repeated")
 	flags.BoolVar(&f.observer, "eviction-observer", false, "serve /admission: an admission webhook that sees evictions and allows them all")
 }
 
 func (f *intakeFlags) check() error {
-	switch {
-	case (f.certFile == "") != (f.keyFile == ""):
-		return usagef("tls-cert-file and tls-key-file go together")
-	case f.caFile != "" && f.certFile == "":
-		return usagef("tls-client-ca-file: client certificates need HTTPS: give --tls-cert-file and --tls-key-file")
-	case len(f.clients) > 0 && f.caFile == "":
-		return usagef("audit-client: give the CA of the certificates with --tls-client-ca-file")
-	}
-	if _, err := f.tlsConfig(); err != nil {
+	if err := f.tls.check(); err != nil {
 		return err
+	}
+	if len(f.clients) > 0 && f.tls.clientCAFile == "" {
+		return usagef("audit-client: give the CA of the certificates with --tls-client-ca-file")
 	}
 	if f.tokenFile != "" {
 		_, err := f.tokens()
@@ -60,7 +49,7 @@ func (f *intakeFlags) check() error {
 
 // expectsAudit tells whether audit events are to come: a log is followed, or senders are known.
 func (f *intakeFlags) expectsAudit() bool {
-	return f.auditFile != "" || f.tokenFile != "" || f.caFile != ""
+	return f.auditFile != "" || f.tokenFile != "" || f.tls.clientCAFile != ""
 }
 
 // tokens reads the bearer tokens that are accepted now.
@@ -76,51 +65,30 @@ func (f *intakeFlags) tokens() ([]string, error) {
 	return tokens, nil
 }
 
-// tlsConfig gives a configuration that reads its files for each connection, so that renewed ones count at once; nil
-// without a certificate.
-func (f *intakeFlags) tlsConfig() (*tls.Config, error) {
-	if f.certFile == "" {
-		return nil, nil
-	}
-	load := func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
-		if err != nil {
-			return nil, fmt.Errorf("read certificate: %w", err)
-		}
-		c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2", "http/1.1"}}
-		if f.caFile == "" {
-			return c, nil
-		}
-		pem, err := os.ReadFile(f.caFile)
-		if err != nil {
-			return nil, fmt.Errorf("read client CA: %w", err)
-		}
-		c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, x509.NewCertPool()
-		if !c.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("read client CA: no certificate in %s", f.caFile)
-		}
-		return c, nil
-	}
-	if _, err := load(nil); err != nil {
-		return nil, err
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: load}, nil
-}
-
 // access says who may send audit events: those that were named, else everybody who can reach us where that is only this
 // machine or was said aloud. Denied is told of those who may not.
 func (f *intakeFlags) access(l *listenFlags, denied func(cause string)) api.Access {
-	a := api.Access{Clients: f.clients, Certificates: f.caFile != "", Denied: denied}
+	a := api.Access{Clients: f.clients, Certificates: f.tls.clientCAFile != "", Denied: denied}
 	if f.tokenFile != "" {
 		a.Tokens = f.tokens
 	}
-	a.Open = a.Tokens == nil && !a.Certificates && (l.loopback() || l.auth == "none")
+	a.Open = a.Tokens == nil && !a.Certificates && (l.loopback() || l.auth == authNone)
 	return a
 }
 
 // watcher is the collector once there is one: the API answers before the cluster does.
 type watcher struct {
 	atomic.Pointer[collector.Collector]
+
+	name atomic.Pointer[string] // of the cluster; nil while it is not known
+}
+
+// cluster names the cluster that is watched; empty while that is not known.
+func (w *watcher) cluster() string {
+	if name := w.name.Load(); name != nil {
+		return *name
+	}
+	return ""
 }
 
 var errNoCluster = errors.New("the cluster has not answered yet")

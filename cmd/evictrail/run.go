@@ -44,6 +44,10 @@ Without --database-url it starts a Postgres of its own and prints how to reach i
 It needs get, list and watch on kubevirts, virtualmachineinstances and virtualmachineinstancemigrations (kubevirt.io), on
 nodes, pods and events, and get on the namespace kube-system; it writes nothing to the cluster.
 
+With --auth=kubernetes who reads sends a token of the cluster, or signs in with one on the web page. It then asks the cluster whose that is and
+what they may see: who may get virtualmachineinstances everywhere sees everything of this cluster, others the VMs of the namespaces in which they
+may (docs/access.md). That needs create on tokenreviews and subjectaccessreviews.
+
 Who asked for an eviction, with which words, and what was refused, only audit events or the observer tell: kube-apiservers
 send audit events to /audit, or --audit-file follows their log; --eviction-observer serves an admission webhook on
 /admission that allows everything. 'evictrail generate manifests' writes what the cluster needs for either.
@@ -58,13 +62,13 @@ needs create, get and update on leases in its namespace, derives what that means
 --listen serves the web page, the API below /api/v1, /metrics, /livez and /readyz, which says which watch is not working. So is the API: 'evictrail why' and the lists ask
 it with --server, programs at /api/v1; /docs describes it.`,
 		Example: `  evictrail run
-  evictrail run --kubeconfig prod.yaml --cluster prod --database-url postgres://evictrail@db.example/evictrail
+  evictrail run --kubeconfig prod.yaml --cluster prod --database-url 'postgres://evictrail@db.example/evictrail?sslmode=verify-full'
   evictrail run --audit-file /var/log/kubernetes/audit/audit.log   # on a control-plane node
   evictrail run --descheduler-configmap openshift-kube-descheduler-operator/descheduler
   evictrail run --loop-threshold failing_for=20m --loop-threshold moves=6
   evictrail run --leader-elect --leader-lease evictrail/evictrail   # one of several replicas
   evictrail run --descheduler-metrics-url https://descheduler.kube-system.svc:10258/metrics --descheduler-metrics-insecure
-  evictrail run --listen :8443 --auth=none --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens --eviction-observer`,
+  evictrail run --listen :8443 --auth=kubernetes --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens --eviction-observer`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.db.add(cmd)
@@ -87,7 +91,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.listen.check(), f.intake.check(), f.descheduler.check(cmd), f.leader.check()); err != nil {
+	if err := errors.Join(f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.leader.check()); err != nil {
 		return err
 	}
 	if f.maxVMSeries < 1 {
@@ -110,7 +114,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if web.tls, err = f.intake.tlsConfig(); err != nil {
+	if web.tls, err = f.intake.tls.config(log); err != nil {
 		return err
 	}
 	web.metrics.LimitVMSeries(f.maxVMSeries)
@@ -137,11 +141,16 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 func (f *runFlags) record(ctx context.Context, db *database, web *service, log *slog.Logger, thresholds trail.Thresholds, config collector.Config) error {
 	g, ctx := errgroup.WithContext(ctx)
 	watching := &watcher{}
+	gate, err := f.listen.gate(config.REST, db.Store, watching.cluster, web.metrics, log)
+	if err != nil {
+		return err
+	}
 	g.Go(func() error {
 		cluster, err := f.clusterName(ctx, config.REST, log)
 		if err != nil {
 			return ignoreCancel(ctx, err)
 		}
+		watching.name.Store(&cluster)
 		sink := db.For(cluster, f.leader.replica)
 		c, err := newCollector(ctx, db.Store, sink, cluster, config)
 		if err != nil {
@@ -165,7 +174,7 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 		return c.Run(ctx)
 	})
 	g.Go(func() error {
-		return web.serve(ctx, readiness(db, watching), f.served(ctx, db.Store, watching, web.metrics.Refused, log))
+		return web.serve(ctx, readiness(db, watching), f.served(ctx, db.Store, watching, gate, web.metrics.Refused, log))
 	})
 	g.Go(func() error { return keepMonths(ctx, db.Store, log) })
 	g.Go(func() error {
@@ -187,8 +196,9 @@ func ignoreCancel(ctx context.Context, err error) error {
 }
 
 // served is what can be asked of us and sent to us.
-func (f *runFlags) served(ctx context.Context, db *store.Store, watching *watcher, denied func(cause string), log *slog.Logger) api.Server {
+func (f *runFlags) served(ctx context.Context, db *store.Store, watching *watcher, gate *api.Gate, denied func(cause string), log *slog.Logger) api.Server {
 	s := answering(ctx, db, log)
+	s.Gate = gate
 	s.Audit = &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen, denied)}
 	if f.intake.observer {
 		s.Admission = &api.Admission{Review: watching.review}

@@ -23,7 +23,7 @@ func newSchemaUp() *cobra.Command {
 		Use: "up", Short: "Bring the schema to what this version needs", Args: asUsage(cobra.NoArgs),
 		Long: `Apply the schema migrations that the database lacks. It is safe to run while an evictrail of the version before
 still writes, and to run again. "run" does the same at its start.`,
-		Example: `  evictrail schema up --database-url postgres://evictrail@db.example:5432/evictrail`,
+		Example: `  evictrail schema up --database-url 'postgres://evictrail@db.example:5432/evictrail?sslmode=verify-full'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := db.open(cmd.Context())
 			if err != nil {

@@ -28,7 +28,7 @@ func serveAPI(t *testing.T, url string) string {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
-	server := httptest.NewServer(http.StripPrefix("/below", api.Server{Reader: s, Failed: func(err error) { t.Error(err) }}.Handler()))
+	server := httptest.NewServer(http.StripPrefix("/below", api.Server{Readers: api.ForAll(s), Failed: func(err error) { t.Error(err) }}.Handler()))
 	t.Cleanup(func() { server.Close(); s.Close() })
 	return server.URL + "/below/"
 }
@@ -154,7 +154,7 @@ func TestWhomToAsk(t *testing.T) {
 		{"away", []string{"--server", away.URL}, exitError, "connection refused: is evictrail serving there?"},
 		{"another", []string{"--server", other.URL}, exitError, "it does not answer as evictrail does (200 OK, text/html): is the URL right?"},
 		{"not trusted", []string{"--server", guarded.URL}, exitError, "certificate signed by unknown authority"},
-		{"no token", []string{"--server", guarded.URL, "--server-ca-file", ca}, exitError, "ask " + guarded.URL + ": send a bearer token\n"},
+		{"no token", []string{"--server", guarded.URL, "--server-ca-file", ca}, exitError, "ask " + guarded.URL + ": send a bearer token: give it with --server-token-file, such as"},
 		{"a token", []string{"--server", guarded.URL, "--server-ca-file", ca, "--server-token-file", token, "-o", "json"}, exitFound, ""},
 		{"an empty token", []string{"--server", guarded.URL, "--server-token-file", empty}, exitUsage, "the first line is empty"},
 		{"no CA", []string{"--server", guarded.URL, "--server-ca-file", token}, exitUsage, "expected certificates in PEM"},

@@ -64,6 +64,7 @@ type service struct {
 	listener net.Listener
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
+	hosts    []string    // under which it may be called; none: any
 	tls      *tls.Config // nil: plain HTTP
 	log      *slog.Logger
 }
@@ -73,11 +74,11 @@ type listenFlags struct{ listen, auth string }
 
 func (l *listenFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.listen, "listen", "127.0.0.1:8080", "`address` of the API, metrics, health and what is sent to us")
-	cmd.Flags().StringVar(&l.auth, "auth", "", "`none`: serve other hosts without authentication")
+	cmd.Flags().StringVar(&l.auth, "auth", "", "who may read: `kubernetes`: whom the cluster lets get VMs, those of their namespaces; none: everybody, also other hosts. Without it only this machine may")
 }
 
 // bind takes the address, so that a taken port is an error before anything is started.
-func (l listenFlags) bind(ctx context.Context, log *slog.Logger) (*service, error) {
+func (l *listenFlags) bind(ctx context.Context, log *slog.Logger) (*service, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
@@ -86,31 +87,44 @@ func (l listenFlags) bind(ctx context.Context, log *slog.Logger) (*service, erro
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: choose another address with --listen", l.listen, err)
 	}
-	s := &service{listener: listener, registry: prometheus.NewRegistry(), log: log}
+	s := &service{listener: listener, registry: prometheus.NewRegistry(), hosts: l.hosts(), log: log}
 	s.metrics = metrics.New(s.registry)
 	s.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), version.NewCollector("evictrail"))
 	return s, nil
 }
 
 // check refuses to serve a network without protection unless that is said aloud.
-func (l listenFlags) check() error {
+func (l *listenFlags) check() error {
 	if _, _, err := net.SplitHostPort(l.listen); err != nil {
 		return usagef("listen %q: expected HOST:PORT, such as 127.0.0.1:8080", l.listen)
 	}
-	if l.auth != "" && l.auth != "none" {
-		return usagef("auth %q: expected none", l.auth)
+	if l.auth != "" && l.auth != authNone && l.auth != authKubernetes {
+		return usagef("auth %q: expected kubernetes or none", l.auth)
 	}
-	if !l.loopback() && l.auth != "none" {
-		return usagef("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=none", l.listen)
+	if !l.loopback() && l.auth == "" {
+		return usagef("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=kubernetes, or --auth=none", l.listen)
 	}
 	return nil
 }
 
+// checkTLS refuses to have tokens sent over a network that anybody can read.
+func (l *listenFlags) checkTLS(f *tlsFlags) error {
+	if l.auth == authKubernetes && !l.loopback() && !f.enabled() {
+		return usagef("auth kubernetes: tokens would be sent in the clear; give --tls-cert-file and --tls-key-file")
+	}
+	return nil
+}
+
+// host gives the host that we listen on; empty: all of them.
+func (l *listenFlags) host() string {
+	host, _, _ := net.SplitHostPort(l.listen)
+	return host
+}
+
 // loopback tells whether only this machine can reach the address.
-func (l listenFlags) loopback() bool {
-	host, _, err := net.SplitHostPort(l.listen)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+func (l *listenFlags) loopback() bool {
+	ip := net.ParseIP(l.host())
+	return l.host() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // serve answers until ctx ends: health, metrics, the API, and what else the server has.
@@ -118,7 +132,7 @@ func (s *service) serve(ctx context.Context, unready func(context.Context) []str
 	more.Health = &api.Health{Unready: unready, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	})}
-	more.Observe = s.metrics.Answered
+	more.Observe, more.Hosts = s.metrics.Answered, s.hosts
 	more.Failed = func(err error) { s.log.Warn("question not answered", "err", err) }
 	server := &http.Server{
 		Handler: more.Handler(), TLSConfig: s.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
@@ -167,11 +181,14 @@ func now() time.Time { return time.Now().UTC() }
 
 // answering is what answers from a database until ctx ends: the web page, and the stream that keeps it up to date.
 func answering(ctx context.Context, s *store.Store, log *slog.Logger) api.Server {
+	forPrograms, forPages := readersOf(s)
 	return api.Server{
-		Reader: s,
-		Site: &web.Site{Reader: s, Failed: func(path string, err error) {
+		Readers: forPrograms,
+		Site: &web.Site{Readers: forPages, Failed: func(path string, err error) {
 			log.Warn("page not shown", "path", path, "err", err)
 		}},
-		Stream: &api.Stream{Changes: s.Changes, Done: ctx.Done()},
+		Stream: &api.Stream{Done: ctx.Done(), Changes: func(ctx context.Context, scope trail.Scope, q trail.Query, back time.Duration) ([]time.Time, error) {
+			return s.SeenBy(scope).Changes(ctx, q, back)
+		}},
 	}
 }

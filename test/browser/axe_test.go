@@ -31,7 +31,7 @@ func TestAccessibility(t *testing.T) {
 	axe, err := os.ReadFile(filepath.Join(root, "bin/axe/package/axe.min.js"))
 	require.NoError(t, err, "run hack/ensure-axe.sh")
 	s := storetest.New(t)
-	nothing := httptest.NewServer(api.Server{Reader: s, Site: &web.Site{Reader: s}, Stream: &api.Stream{Changes: s.Changes}}.Handler())
+	nothing := httptest.NewServer(api.Server{Readers: api.ForAll(s), Site: &web.Site{Readers: web.ForAll(s)}, Stream: api.StreamForAll(s, nil)}.Handler())
 	t.Cleanup(nothing.Close)
 	dark := func(l look) look { l.dark = true; return l }
 	for _, l := range []look{desk, dark(desk), phone, dark(phone)} {

@@ -25,8 +25,8 @@ import (
 // handler is what `evictrail run` serves of a database.
 func handler(tb testing.TB, s *store.Store) http.Handler {
 	tb.Helper()
-	return api.Server{Reader: s, Failed: func(err error) { tb.Error(err) }, Site: &web.Site{
-		Reader: s, Failed: func(path string, err error) { tb.Errorf("%s: %v", path, err) },
+	return api.Server{Readers: api.ForAll(s), Failed: func(err error) { tb.Error(err) }, Site: &web.Site{
+		Readers: web.ForAll(s), Failed: func(path string, err error) { tb.Errorf("%s: %v", path, err) },
 	}}.Handler()
 }
 

@@ -56,7 +56,7 @@ func serve(t *testing.T, s *store.Store) service {
 	t.Helper()
 	over := make(chan struct{})
 	close(over) // a stream that would not end could not be read
-	server := httptest.NewServer(api.Server{Reader: s, Stream: &api.Stream{Changes: s.Changes, Done: over}, Health: &api.Health{
+	server := httptest.NewServer(api.Server{Readers: api.ForAll(s), Stream: api.StreamForAll(s, over), Health: &api.Health{
 		Unready: func(context.Context) []string { return nil },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")

@@ -1,0 +1,292 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/evictrail/evictrail/api/web"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// User is who a token belongs to, as the cluster says.
+type User struct {
+	Name   string
+	UID    string
+	Groups []string
+	Extra  map[string][]string
+}
+
+// Reviewer asks the cluster about callers. It must be safe for concurrent use; its errors mean that there was no answer.
+type Reviewer interface {
+	// Authenticate says whose token it is; false where it is nobody's.
+	Authenticate(ctx context.Context, token string) (User, bool, error)
+	// MaySeeVMs tells whether a user may get the VMs of a namespace; of all, where it is empty.
+	MaySeeVMs(ctx context.Context, user User, namespace string) (bool, error)
+	// MayScrape tells whether a user may get /metrics.
+	MayScrape(ctx context.Context, user User) (bool, error)
+}
+
+// Gate lets in whom the cluster knows, and says what they may see: all of it, or the VMs of the namespaces in which the cluster lets
+// them get VMs. What the cluster said holds for rightsHold at most, and for refusalHolds where it refused. Without an answer nobody is let in.
+type Gate struct {
+	// Reviewer asks the cluster.
+	Reviewer Reviewer
+	// Cluster names the cluster that is asked; empty while it is not known. Of others nothing is shown.
+	Cluster func() string
+	// Namespaces names those of which anything is recorded.
+	Namespaces func(ctx context.Context, cluster string) ([]string, error)
+	// Denied is told of each request that is refused, by which of the causes; nil: nobody is.
+	Denied func(cause string)
+	// Failed is told why the cluster, or the database, could not be asked; nil: nobody is.
+	Failed func(error)
+
+	memory memory
+	peers  peers
+	pace   pace
+}
+
+// The bounds of what callers can make us ask the cluster.
+const (
+	rightsHold   = time.Minute
+	refusalHolds = 10 * time.Second
+	failureHolds = 2 * time.Second
+	askTimeout   = 10 * time.Second // of all that is asked about one caller
+	askAtOnce    = 8                // namespaces of one caller
+	tokenMost    = 16 << 10         // bytes of a token
+)
+
+// Why a caller is refused, beside the causes of Access.
+const (
+	DeniedNoToken  = "no_credentials"
+	DeniedNoRight  = "no_right"
+	DeniedTooOften = "too_often"
+	DeniedNoAnswer = "no_answer"
+)
+
+// caller is who asks, and what they may see.
+type caller struct {
+	user  string
+	scope trail.Scope
+}
+
+// right is what a route needs of a caller.
+type right int
+
+// The rights that routes need. The first is that of a route that says nothing.
+const (
+	rightToSeeVMs right = iota // some, of the namespaces that the answer then is about
+	rightToScrape              // get /metrics
+)
+
+// admit says who sends a request, and what they may see. The error is a *Problem. Where there is no gate everybody sees everything.
+func (g *Gate) admit(r *http.Request, needs right) (caller, error) {
+	if g == nil {
+		return caller{scope: trail.Everything()}, nil
+	}
+	token := tokenOf(r)
+	if token == "" {
+		return caller{}, g.deny(DeniedNoToken, http.StatusUnauthorized, "say who you are: send a token of the cluster as a bearer token, such as one of `kubectl create token`; in a browser, sign in at /signin")
+	}
+	if len(token) > tokenMost {
+		return caller{}, g.deny(DeniedCredentials, http.StatusUnauthorized, "this is no token of a cluster: it is longer than "+strconv.Itoa(tokenMost)+" bytes")
+	}
+	peer, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		peer = r.RemoteAddr
+	}
+	v := g.memory.recall(keyOf(token, needs), func() verdict {
+		if !g.peers.allow(peer) {
+			return verdict{refused: DeniedTooOften}
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askTimeout) // others may wait for the same answer
+		defer cancel()
+		return g.judge(ctx, token, needs)
+	})
+	switch v.refused {
+	case "":
+		return v.caller, nil
+	case DeniedTooOften:
+		p := g.deny(v.refused, http.StatusTooManyRequests, "too many tokens come from "+peer+": come again in a second")
+		p.retry = time.Second
+		return caller{}, p
+	case DeniedNoAnswer:
+		p := g.deny(v.refused, http.StatusServiceUnavailable, "the cluster cannot be asked now who you are and what you may see: /readyz and the log of evictrail say more")
+		p.retry = retryBusy
+		return caller{}, p
+	case DeniedNoRight:
+		return caller{}, g.deny(v.refused, http.StatusForbidden, noRight[needs](v.user))
+	}
+	return caller{}, g.deny(v.refused, http.StatusUnauthorized, "the cluster does not know this token, or not any more: send another")
+}
+
+// noRight says which right a user lacks.
+var noRight = map[right]func(user string) string{
+	rightToSeeVMs: func(user string) string {
+		return user + " may get virtualmachineinstances (kubevirt.io) in no namespace of which anything is recorded: ask for that right in yours, such as by the role kubevirt.io:view"
+	},
+	rightToScrape: func(user string) string {
+		return user + " may not get /metrics: the nonResourceURL is to be allowed by a ClusterRole"
+	},
+}
+
+func (g *Gate) deny(cause string, status int, detail string) *Problem {
+	if g.Denied != nil {
+		g.Denied(cause)
+	}
+	p := newProblem(status, detail)
+	if status == http.StatusUnauthorized {
+		p.challenge = challenge
+	}
+	return p
+}
+
+// verdict is what the cluster said of a token.
+type verdict struct {
+	caller
+	refused string // why; empty where it is not
+}
+
+// holds gives how long the verdict may be relied on.
+func (v verdict) holds() time.Duration {
+	switch v.refused {
+	case "":
+		return rightsHold
+	case DeniedNoAnswer:
+		return failureHolds
+	case DeniedTooOften:
+		return 0
+	}
+	return refusalHolds
+}
+
+// judge asks the cluster.
+func (g *Gate) judge(ctx context.Context, token string, needs right) verdict {
+	v, err := g.review(ctx, token, needs)
+	if err != nil {
+		if g.Failed != nil {
+			g.Failed(err)
+		}
+		return verdict{refused: DeniedNoAnswer}
+	}
+	return v
+}
+
+func (g *Gate) review(ctx context.Context, token string, needs right) (v verdict, err error) {
+	user, known, err := g.Reviewer.Authenticate(ctx, token)
+	switch {
+	case err != nil:
+		return v, fmt.Errorf("ask whose token it is: %w", err)
+	case !known:
+		return verdict{refused: DeniedCredentials}, nil
+	}
+	v.user = user.Name
+	if needs == rightToScrape {
+		may, err := g.Reviewer.MayScrape(ctx, user)
+		if !may {
+			v.refused = DeniedNoRight
+		}
+		return v, err
+	}
+	if v.scope, err = g.scopeOf(ctx, user); v.scope.Empty() {
+		v.refused = DeniedNoRight
+	}
+	return v, err
+}
+
+var errNoCluster = errors.New("the cluster has not told its name yet")
+
+// scopeOf asks in which of the namespaces that are known a user may get VMs.
+func (g *Gate) scopeOf(ctx context.Context, user User) (trail.Scope, error) {
+	cluster := g.Cluster()
+	if cluster == "" {
+		return trail.Scope{}, errNoCluster
+	}
+	may, err := g.maySee(ctx, user, "")
+	if err != nil {
+		return trail.Scope{}, err
+	}
+	if may {
+		return trail.Within(cluster), nil
+	}
+	namespaces, err := g.Namespaces(ctx, cluster)
+	if err != nil {
+		return trail.Scope{}, err
+	}
+	answers := make([]bool, len(namespaces))
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(askAtOnce)
+	for i, namespace := range namespaces {
+		asking.Go(func() (err error) {
+			answers[i], err = g.maySee(ctx, user, namespace)
+			return err
+		})
+	}
+	if err := asking.Wait(); err != nil {
+		return trail.Scope{}, err
+	}
+	var seen []string
+	for i, namespace := range namespaces {
+		if answers[i] && namespace != "" {
+			seen = append(seen, namespace)
+		}
+	}
+	return trail.Only(cluster, seen...), nil
+}
+
+func (g *Gate) maySee(ctx context.Context, user User, namespace string) (bool, error) {
+	if err := g.pace.wait(ctx); err != nil {
+		return false, fmt.Errorf("ask what a user may see: %w", err)
+	}
+	may, err := g.Reviewer.MaySeeVMs(ctx, user, namespace)
+	if err != nil {
+		return false, fmt.Errorf("ask what a user may see: %w", err)
+	}
+	return may, nil
+}
+
+// tokenOf gives the token of a request: of its header or, where it only reads, of the cookie that signing in left.
+func tokenOf(r *http.Request) string {
+	if header := r.Header.Get("Authorization"); header != "" {
+		if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "Bearer") {
+			return strings.TrimSpace(token)
+		}
+		return ""
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return ""
+	}
+	return web.SignedIn(r)
+}
+
+// guard lets the handler answer those who may ask, and tells it who they are.
+func (g *Gate) guard(needs right, next func(http.ResponseWriter, *http.Request, caller)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("Vary", "Authorization, Cookie")
+		who, err := g.admit(r, needs)
+		if err != nil {
+			var p *Problem
+			errors.As(err, &p)
+			p.write(w)
+			return
+		}
+		next(w, r, who)
+	})
+}
+
+// visitor is admit for the web page. The error is a *web.Refusal.
+func (g *Gate) visitor(r *http.Request) (web.Visitor, error) {
+	who, err := g.admit(r, rightToSeeVMs)
+	var p *Problem
+	if errors.As(err, &p) {
+		return web.Visitor{}, &web.Refusal{Status: p.Status, Text: p.Detail}
+	}
+	return web.Visitor{Name: who.user, Scope: who.scope}, err
+}

@@ -1,0 +1,5 @@
+// Package kube asks a Kubernetes API server about callers of evictrail: whose token they send (TokenReview), and what that user may
+// see (SubjectAccessReview). It decides nothing and remembers nothing: api.Gate does.
+//
+// evictrail needs the right to create tokenreviews (authentication.k8s.io) and subjectaccessreviews (authorization.k8s.io).
+package kube

@@ -1,0 +1,127 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Visitor is who looks at a page.
+type Visitor struct {
+	Name  string // empty where nobody is asked who they are
+	Scope trail.Scope
+}
+
+// Refusal says why somebody is not let in, and what to do. With status 401 they may sign in.
+type Refusal struct {
+	Status int
+	Text   string
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+// signInPath is where visitors say who they are. Browsers send no tokens by themselves: so one is given once, and kept in a cookie that
+// only we get, no script can read, and no other site can have sent.
+const signInPath = "/signin"
+
+// signInCookie keeps the token. Its prefix has browsers accept it only from us alone, and over HTTPS.
+const signInCookie = "__Host-evictrail"
+
+// tokenMost bounds a token: browsers drop cookies of more than 4096 bytes with their names.
+const tokenMost = 4000
+
+// SignedIn gives the token of a visitor who has signed in; empty: nobody has.
+func SignedIn(r *http.Request) string {
+	c, err := r.Cookie(signInCookie)
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// signInBody is what the page tells where one signs in.
+type signInBody struct {
+	Back    string // where to go then
+	Problem string // why the token before was not taken; empty: none was given
+}
+
+// admit says who the visitor is, and what they may see.
+func (v *visit) admit() error {
+	visitor := Visitor{Scope: trail.Everything()}
+	if v.site.Admit != nil {
+		var err error
+		if visitor, err = v.site.Admit(v.Request); err != nil {
+			return err
+		}
+	}
+	v.Visitor, v.reader = visitor.Name, v.site.Readers(visitor.Scope)
+	return nil
+}
+
+// refused answers who is not let in: with where to sign in or, where that would not help, with why.
+func (v *visit) refused(r *Refusal) error {
+	if r.Status == http.StatusUnauthorized {
+		return v.askWho(http.StatusUnauthorized, signInBody{Back: v.Here})
+	}
+	v.Title, v.Content = "Not for you", failure{What: r.Text, Choose: []choice{{"Sign in as somebody else", href(signInPath, "back", v.Here)}}}
+	if r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests {
+		v.Title, v.Content = "Not available now", failure{What: r.Text, Advice: "Load the page again in a moment."}
+	}
+	return v.render("error", r.Status)
+}
+
+func (v *visit) askWho(status int, b signInBody) error {
+	v.Title, v.Content = "Sign in", b
+	return v.render("signin", status)
+}
+
+// door is GET /signin.
+func (s *Site) door(w http.ResponseWriter, r *http.Request) {
+	s.open(w, r, func(v *visit) error { return v.askWho(http.StatusOK, signInBody{Back: ownPath(v.param("back"))}) })
+}
+
+// signIn is POST /signin: it keeps a token that the cluster knows, and goes back to the page.
+func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 32<<10)
+	token, back := strings.TrimSpace(r.PostFormValue("token")), ownPath(r.PostFormValue("back"))
+	s.open(w, r, func(v *visit) error {
+		cookie := &http.Cookie{Name: signInCookie, Value: token, Path: "/", HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode}
+		switch {
+		case token == "":
+			return v.askWho(http.StatusBadRequest, signInBody{back, "No token was given."})
+		case len(token) > tokenMost:
+			return v.askWho(http.StatusBadRequest, signInBody{back, "The token is too long for a cookie: use another, such as one of kubectl create token."})
+		case cookie.Valid() != nil || strings.ContainsAny(token, " \","):
+			return v.askWho(http.StatusBadRequest, signInBody{back, "That is no token: it has spaces, or other letters than tokens have."})
+		}
+		asked := r.Clone(r.Context())
+		asked.Header.Set("Authorization", "Bearer "+token)
+		var refusal *Refusal
+		switch _, err := s.Admit(asked); {
+		case errors.As(err, &refusal):
+			return v.askWho(refusal.Status, signInBody{back, refusal.Text})
+		case err != nil:
+			return err
+		}
+		http.SetCookie(w, cookie)
+		http.Redirect(w, r, back, http.StatusSeeOther) //nolint:gosec // a path of our own
+		return nil
+	})
+}
+
+// signOut is POST /signout: it has the browser forget the token.
+func signOut(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, &http.Cookie{Name: signInCookie, Path: "/", MaxAge: -1, Expires: time.Unix(1, 0), HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, signInPath, http.StatusSeeOther)
+}
+
+// ownPath gives a path of ours as it is, "/" for the page of somebody else.
+func ownPath(path string) string {
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n") {
+		return "/"
+	}
+	return path
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"log/slog"
+	"slices"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/api/kube"
+	"github.com/evictrail/evictrail/api/web"
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// How callers of the API, the page and the metrics are told apart.
+const (
+	authNone       = "none"       // they are not
+	authKubernetes = "kubernetes" // the cluster says who they are, and what they may see
+)
+
+// hosts gives the names under which a service may be called that asks nobody who they are, and that only this machine can reach; none
+// where that was said aloud, or callers are asked.
+func (l *listenFlags) hosts() []string {
+	if l.auth != "" {
+		return nil
+	}
+	return slices.Compact([]string{"localhost", "127.0.0.1", "::1", l.host()})
+}
+
+// gate makes the gate that callers pass; nil where nobody is asked who they are.
+func (l *listenFlags) gate(config *rest.Config, s *store.Store, cluster func() string, m *metrics.Metrics, log *slog.Logger) (*api.Gate, error) {
+	if l.auth != authKubernetes {
+		return nil, nil
+	}
+	reviewer, err := kube.New(config)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Gate{
+		Reviewer: reviewer, Cluster: cluster, Namespaces: s.Namespaces, Denied: m.Refused,
+		Failed: func(err error) { log.Warn("caller not let in", "err", err) },
+	}, nil
+}
+
+// readersOf gives what reads a database for the API, and for the web page, to callers who see so much.
+func readersOf(s *store.Store) (forPrograms func(trail.Scope) api.Reader, forPages func(trail.Scope) web.Reader) {
+	return func(scope trail.Scope) api.Reader { return s.SeenBy(scope) }, func(scope trail.Scope) web.Reader { return s.SeenBy(scope) }
+}

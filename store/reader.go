@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Reader answers questions as far as one caller may know the answer: of rows about VMs it reads those of the namespaces that its Scope
+// sees, of what VMs share it tells numbers and no names. docs/access.md says what that means for each view. It is safe for concurrent use.
+type Reader struct {
+	pool  *pgxpool.Pool
+	scope trail.Scope
+}
+
+// SeenBy gives what reads the database for a caller.
+func (s *Store) SeenBy(scope trail.Scope) *Reader { return &Reader{s.pool, scope} }
+
+// seen adds to the arguments of a question what its reader sees.
+func (s *Reader) seen(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
+	args["everyone"], args["seen"] = !s.scope.Limited(), s.scope.Namespaces()
+	return args
+}
+
+// Of rows that have no namespace, or more than one, these are seen: loops that are about a VM that is, or name one; drains of a node
+// that had one meanwhile; nodes that ever had one.
+const (
+	loopSeen  = `(namespace = ANY(@seen) OR EXISTS (SELECT FROM jsonb_path_query(evidence, '$[*].vmi') AS x WHERE split_part(x #>> '{}', '/', 1) = ANY(@seen)))`
+	drainSeen = `EXISTS (
+    SELECT FROM evictrail.placements AS p
+    WHERE p.cluster = drains.cluster
+      AND p.node = drains.node
+      AND p.namespace = ANY(@seen)
+      AND p.from_at <= coalesce(drains.ended_at, 'infinity')
+      AND (p.to_at IS NULL OR p.to_at >= drains.started_at)
+  )`
+	nodesSeen = `SELECT p.node FROM evictrail.placements AS p WHERE p.cluster = @cluster AND p.namespace = ANY(@seen)`
+)
+
+// seenRows says which rows of a view a limited reader gets.
+func seenRows(v trail.View) string {
+	switch {
+	case v.Name == trail.ViewLoops.Name:
+		return loopSeen
+	case v.HasVM():
+		return "namespace = ANY(@seen)"
+	case v.Name == trail.ViewDrains.Name:
+		return drainSeen
+	case v.Name == trail.ViewGaps.Name:
+		return "@seen::text[] IS NOT NULL" // all of them
+	}
+	return "false AND @seen::text[] IS NOT NULL"
+}
+
+// veil hides in the cells of a row what its reader may not see; cell gives one of them, nil where it is NULL.
+func (s *Reader) veil(v trail.View, cell func(column string) *string, set func(column string, value *string)) error {
+	if !s.scope.Limited() {
+		return nil
+	}
+	switch v.Name {
+	case trail.ViewDrains.Name:
+		set("requester", nil)
+	case trail.ViewGaps.Name:
+		set("detail", nil)
+	case trail.ViewLoops.Name:
+		l := trail.Loop{Namespace: known(cell("namespace")), VMI: known(cell("vmi")), VMIUID: known(cell("vmi_uid")), Summary: known(cell("summary")), Advice: known(cell("advice"))}
+		if err := json.Unmarshal([]byte(known(cell("evidence"))), &l.Evidence); err != nil {
+			return err
+		}
+		l, _ = s.scope.Loop(l)
+		evidence, err := json.Marshal(l.Evidence)
+		if err != nil {
+			return err
+		}
+		for column, value := range map[string]string{
+			"namespace": l.Namespace, "vmi": l.VMI, "vmi_uid": l.VMIUID, "summary": l.Summary, "advice": l.Advice, "evidence": string(evidence),
+		} {
+			if value == "" {
+				set(column, nil)
+			} else {
+				set(column, &value)
+			}
+		}
+	}
+	return nil
+}
+
+// veilJSON is veil for a row as a JSON object.
+func (s *Reader) veilJSON(v trail.View, row json.RawMessage) (json.RawMessage, error) {
+	if !s.scope.Limited() {
+		return row, nil
+	}
+	var cells map[string]json.RawMessage
+	if err := json.Unmarshal(row, &cells); err != nil {
+		return nil, err
+	}
+	err := s.veil(v, func(column string) *string {
+		var text *string
+		if raw := cells[column]; json.Unmarshal(raw, &text) != nil { // it is no text
+			whole := string(raw)
+			text = &whole
+		}
+		return text
+	}, func(column string, value *string) {
+		raw, _ := json.Marshal(value)             // a text: cannot fail
+		if value != nil && column == "evidence" { // which is JSON itself
+			raw = []byte(*value)
+		}
+		cells[column] = raw
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(cells)
+}
+
+// veilText is veil for a row of cells.
+func (s *Reader) veilText(v trail.View, columns []string, row []*string) error {
+	return s.veil(v, func(column string) *string { return row[slices.Index(columns, column)] },
+		func(column string, value *string) { row[slices.Index(columns, column)] = value })
+}
+
+const namespacesQuery = `
+SELECT DISTINCT split_part(substr(subject, strpos(subject, ':') + 1), '/', 1) COLLATE "C" AS namespace
+FROM evictrail.subjects
+WHERE cluster = @cluster
+  AND (subject LIKE 'vmi:%' OR subject LIKE 'pod:%' OR subject LIKE 'namespace:%')
+ORDER BY namespace`
+
+// Namespaces names those of which anything is known in a cluster, sorted: what a caller may see is some of them.
+func (s *Reader) Namespaces(ctx context.Context, cluster string) ([]string, error) {
+	rows, err := s.pool.Query(ctx, namespacesQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	if err != nil {
+		return nil, explain("list namespaces", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return names, explain("list namespaces", err)
+}
+
+const nodeSeenQuery = `
+SELECT EXISTS (` + nodesSeen + ` AND p.node = @node)`
+
+// sees tells whether the reader may be told of a VM or a node of a cluster.
+func (s *Reader) sees(ctx context.Context, cluster string, of trail.Subject) (bool, error) {
+	if !s.scope.Limited() {
+		return true, nil
+	}
+	if of.Kind != trail.SubjectNode {
+		namespace, _ := of.VM()
+		return s.scope.Sees(namespace), nil
+	}
+	var seen bool
+	err := s.pool.QueryRow(ctx, nodeSeenQuery, pgx.StrictNamedArgs{"cluster": cluster, "node": clean(of.Name), "seen": s.scope.Namespaces()}).Scan(&seen)
+	return seen, explain("look for "+of.Name, err)
+}
