@@ -1,0 +1,222 @@
+package kubetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Options say what a cluster has besides RBAC, the default admission and KubeVirt's kinds.
+type Options struct {
+	AuditPolicy  string   // text of the policy; empty: nothing is audited
+	AuditWebhook string   // text of the kubeconfig of who is sent audit events; empty: they only go to the log
+	Flags        []string // more flags of the kube-apiserver, which win over ours
+}
+
+// Cluster is a control plane.
+type Cluster struct {
+	CA *Authority // signs the certificates of the API server, and of whoever a test wants
+
+	t      testing.TB
+	dir    string
+	etcd   string // its URL
+	addr   string // of the API server
+	flags  []string
+	server *Process // the API server that runs now
+}
+
+// ready bounds how long etcd or the API server may take to start, on a machine that does other things as well.
+const ready = 2 * time.Minute
+
+// Start starts a control plane with KubeVirt's kinds. It ends with the test.
+func Start(tb testing.TB, o Options) *Cluster {
+	tb.Helper()
+	c := &Cluster{t: tb, dir: tb.TempDir(), etcd: "http://" + FreeAddress(tb), addr: FreeAddress(tb)}
+	if err := c.prepare(o); err != nil {
+		tb.Fatalf("prepare a control plane: %v", err)
+	}
+	c.startEtcd()
+	c.StartServer()
+	c.Apply(KubeVirtKinds())
+	c.awaitKinds()
+	return c
+}
+
+// prepare writes the files of the API server and puts its flags together.
+func (c *Cluster) prepare(o Options) (err error) {
+	if c.CA, err = NewAuthority("kubetest-ca"); err != nil {
+		return err
+	}
+	server, err := c.CA.Server("kubernetes.default.svc")
+	if err != nil {
+		return err
+	}
+	proxy, err := c.CA.Client("front-proxy-client")
+	if err != nil {
+		return err
+	}
+	private, public, err := signingKey()
+	if err != nil {
+		return err
+	}
+	file := func(name string, text []byte) string {
+		path := filepath.Join(c.dir, name)
+		err = errors.Join(err, os.WriteFile(path, text, 0o600))
+		return path
+	}
+	ca := file("ca.crt", c.CA.PEM)
+	host, port, _ := net.SplitHostPort(c.addr)
+	c.flags = []string{
+		"--etcd-servers=" + c.etcd, "--bind-address=" + host, "--secure-port=" + port,
+		"--advertise-address=10.0.0.1", "--endpoint-reconciler-type=none", // it takes no loopback address, and with none it needs none
+		"--tls-cert-file=" + file("server.crt", server.Cert), "--tls-private-key-file=" + file("server.key", server.Key), "--client-ca-file=" + ca,
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + file("sa.pub", public), "--service-account-signing-key-file=" + file("sa.key", private),
+		"--requestheader-client-ca-file=" + ca, "--requestheader-allowed-names=front-proxy-client", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
+		"--proxy-client-cert-file=" + file("proxy.crt", proxy.Cert), "--proxy-client-key-file=" + file("proxy.key", proxy.Key),
+		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true", "--event-ttl=6h", "--profiling=false",
+	}
+	if o.AuditPolicy != "" {
+		c.flags = append(c.flags, "--audit-policy-file="+file("audit-policy.yaml", []byte(o.AuditPolicy)), "--audit-log-path="+c.auditLog(), "--audit-log-maxsize=0")
+	}
+	if o.AuditWebhook != "" {
+		c.flags = append(c.flags, "--audit-webhook-config-file="+file("audit-webhook.yaml", []byte(o.AuditWebhook)))
+	}
+	c.flags = append(c.flags, o.Flags...)
+	return err
+}
+
+func (c *Cluster) program(name string) string {
+	c.t.Helper()
+	path, err := Program(name)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+func (c *Cluster) startEtcd() {
+	c.t.Helper()
+	peer := "http://" + FreeAddress(c.t)
+	p := StartProcess(c.t, filepath.Join(c.dir, "etcd.log"), c.program("etcd"), "--name=e", "--data-dir="+filepath.Join(c.dir, "etcd"),
+		"--listen-client-urls="+c.etcd, "--advertise-client-urls="+c.etcd, "--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer,
+		"--initial-cluster=e="+peer, "--unsafe-no-fsync", "--log-level=warn")
+	c.await("etcd", p, func(ctx context.Context) error { return get(ctx, http.DefaultClient, c.etcd+"/health") })
+}
+
+// StartServer starts the API server, after KillServer once more, at the same address, and waits until it is ready.
+func (c *Cluster) StartServer() {
+	c.t.Helper()
+	c.server = StartProcess(c.t, filepath.Join(c.dir, "kube-apiserver.log"), c.program("kube-apiserver"), c.flags...)
+	client, err := rest.HTTPClientFor(c.Admin())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer client.CloseIdleConnections()
+	c.await("kube-apiserver", c.server, func(ctx context.Context) error { return get(ctx, client, "https://"+c.addr+"/readyz") })
+}
+
+// KillServer ends the API server as a crash does: every watch breaks. What it had stored stays.
+func (c *Cluster) KillServer() { c.server.Kill() }
+
+// await tries until it succeeds or the program ends.
+func (c *Cluster) await(what string, p *Process, try func(context.Context) error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), ready)
+	defer cancel()
+	for {
+		err := try(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-p.Ended():
+			c.t.Fatalf("%s ended: %v\n%s", what, p.err, p.tail())
+		case <-ctx.Done():
+			c.t.Fatalf("%s is not ready: %v\n%s", what, err, p.tail())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func get(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
+		return fmt.Errorf("%s: %s\n%s", url, answer.Status, text)
+	}
+	return nil
+}
+
+// Compact makes etcd forget the history up to now: no watch can resume from before.
+func (c *Cluster) Compact() {
+	c.t.Helper()
+	var now struct {
+		Header struct {
+			Revision string `json:"revision"`
+		} `json:"header"`
+	}
+	c.ask("range", map[string]any{"key": "AA=="}, &now)
+	revision, err := strconv.ParseInt(now.Header.Revision, 10, 64)
+	if err != nil {
+		c.t.Fatalf("etcd tells no revision: %v", err)
+	}
+	c.ask("compaction", map[string]any{"revision": revision, "physical": true}, &struct{}{})
+}
+
+// ask asks etcd, by JSON.
+func (c *Cluster) ask(what string, body, into any) {
+	c.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.etcd+"/v3/kv/"+what, bytes.NewReader(text))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		c.t.Fatalf("ask etcd: %v", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		c.t.Fatalf("ask etcd for %s: %s: %s: %v", what, answer.Status, raw, err)
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		c.t.Fatalf("ask etcd for %s: %v", what, err)
+	}
+}
+
+func (c *Cluster) auditLog() string { return filepath.Join(c.dir, "audit.log") }
+
+// AuditLog gives the audit events that were logged so far, one a line.
+func (c *Cluster) AuditLog() []byte {
+	c.t.Helper()
+	text, err := os.ReadFile(c.auditLog())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		c.t.Fatal(err)
+	}
+	return text
+}

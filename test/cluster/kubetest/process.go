@@ -1,0 +1,115 @@
+package kubetest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Process is a program that runs in the background and can be killed.
+type Process struct {
+	cmd  *exec.Cmd
+	log  string // path of what it prints
+	done chan struct{}
+	err  error // once done
+}
+
+// StartProcess starts a program whose output goes to the end of a file. It is killed when the test ends, where it still runs.
+func StartProcess(tb testing.TB, log, program string, args ...string) *Process {
+	tb.Helper()
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	p := &Process{cmd: exec.Command(program, args...), log: log, done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	if err := p.cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	tb.Cleanup(func() {
+		p.Kill()
+		if tb.Failed() {
+			tb.Logf("the end of what %s printed:\n%s", program, p.tail())
+		}
+	})
+	return p
+}
+
+// Kill ends the program as a crash does, and waits until it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.done
+}
+
+// Stop asks the program to end, and waits until it has; it is killed after 20 s. The error is how it ended.
+func (p *Process) Stop() error {
+	_ = p.cmd.Process.Signal(os.Interrupt)
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(20 * time.Second):
+		p.Kill()
+		return fmt.Errorf("%s did not end within 20 s of being asked", p.cmd.Path)
+	}
+}
+
+// Pause stops the program without ending it, until Resume.
+func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets a paused program go on.
+func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Ended is closed when the program has ended.
+func (p *Process) Ended() <-chan struct{} { return p.done }
+
+// Output gives what the program printed so far.
+func (p *Process) Output() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+func (p *Process) tail() string {
+	const most = 4 << 10
+	text := p.Output()
+	return text[max(0, len(text)-most):]
+}
+
+var given struct {
+	sync.Mutex
+	ports map[int]bool
+}
+
+// FreeAddress gives an address on 127.0.0.1 that nobody listens on, and that it gave to nobody else.
+func FreeAddress(tb testing.TB) string {
+	tb.Helper()
+	given.Lock()
+	defer given.Unlock()
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			tb.Fatal(err)
+		}
+		_ = l.Close()
+		port := l.Addr().(*net.TCPAddr).Port
+		if !given.ports[port] {
+			if given.ports == nil {
+				given.ports = map[int]bool{}
+			}
+			given.ports[port] = true
+			return l.Addr().String()
+		}
+	}
+}
