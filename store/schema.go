@@ -85,7 +85,16 @@ func (s *Store) Up(ctx context.Context) ([]string, error) {
 }
 
 // Roles gives the SQL that makes the roles of evictrail and grants each what it needs. It may be run again.
-func Roles() string { return roles }
+func Roles() string {
+	return strings.Replace(roles, "DERIVED", "    "+strings.Join(writtenTables, ",\n    "), 1)
+}
+
+// writtenTables are those whose rows a writer makes, changes and deletes.
+var writtenTables = []string{
+	"evictrail.subjects", "evictrail.aspects", "evictrail.clusters", "evictrail.leaders", "evictrail.watching", "evictrail.eviction_requests",
+	"evictrail.evacuations", "evictrail.migrations", "evictrail.placements", "evictrail.cooldown_decisions", "evictrail.loops", "evictrail.drains",
+	"evictrail.drain_blockers", "evictrail.gaps", "evictrail.timeline",
+}
 
 const roles = `-- Roles of evictrail. Run as a superuser or as the owner of the database, after "evictrail schema up"; it may
 -- be run again, and must be after each upgrade. None of the roles can log in: grant them to your users, for example
@@ -117,9 +126,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA evictrail, evictrail_v1 TO evictrail_writer
 GRANT SELECT ON public.evictrail_schema TO evictrail_writer;
 GRANT INSERT ON evictrail.events TO evictrail_writer;
 GRANT INSERT, UPDATE, DELETE ON
-    evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.leaders, evictrail.watching, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations,
-    evictrail.placements, evictrail.cooldown_decisions, evictrail.loops, evictrail.drains, evictrail.drain_blockers, evictrail.gaps,
-    evictrail.timeline
+DERIVED
 TO evictrail_writer;
 `
 
