@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -240,6 +241,50 @@ func (e *slimAudit) annotated(d *trail.RequestDetail) {
 			d.FailedOpen = append(d.FailedOpen, clip(value, maxName))
 		}
 	}
+}
+
+// keptAudit and keptBody are what a recording keeps of an audit event and of the body of its request.
+var (
+	keptAudit = shapeOf(reflect.TypeFor[slimAudit]())
+	keptBody  = shapeOf(reflect.TypeFor[slimRequest]())
+)
+
+// keep gives what a recording keeps of the event: what is read of it.
+func (e *slimAudit) keep() (any, error) {
+	kept := *e
+	kept.RequestObject, kept.Annotations = nil, map[string]string{}
+	for key, value := range e.Annotations {
+		for _, known := range []string{keyReview, keyRequestedBy, keyReason} {
+			if strings.HasSuffix(key, known) && !strings.HasSuffix(key, keyOfServer) {
+				kept.Annotations[key] = value
+			}
+		}
+		if strings.HasPrefix(key, keyFailedOpen) {
+			kept.Annotations[key] = value
+		}
+	}
+	raw, err := json.Marshal(kept)
+	if err != nil {
+		return nil, err
+	}
+	v, err := keptAudit.keep(raw)
+	if body, bad := keptBody.keep(e.RequestObject); bad == nil && err == nil { // of another shape, such as a patch: nothing
+		v.(map[string]any)["requestObject"] = keepWords(body)
+	}
+	return v, err
+}
+
+// keepWords takes from a body the annotations that are not read.
+func keepWords(body any) any {
+	object, _ := body.(map[string]any)
+	meta, _ := object["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	for key := range annotations {
+		if key != annotationRequestedBy && key != annotationReason {
+			delete(annotations, key)
+		}
+	}
+	return body
 }
 
 // clip cuts a text to at most n bytes, at the end of a rune, and says so.

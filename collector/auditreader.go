@@ -48,6 +48,8 @@ type AuditReader struct {
 	Now   time.Time           // events more than a day later are refused
 	Limit int64               // of unpacked bytes; 0: none
 	Take  func(Request) error // is given each event that matters; its error ends the reading
+
+	keep func(*slimAudit) error // where set, is given the events instead
 }
 
 // Request is a request that lacks how it was seen.
@@ -250,5 +252,8 @@ func (a AuditReader) event(e *slimAudit, where string, report *AuditReport) erro
 		return nil
 	}
 	report.Taken++
+	if a.keep != nil {
+		return a.keep(e)
+	}
 	return a.Take(e.request(action))
 }

@@ -145,7 +145,7 @@ func (c *Collector) Run(ctx context.Context) error {
 
 func (c *Collector) reflect(ctx context.Context, f *feed) {
 	logger := klog.FromContext(ctx)
-	r := cache.NewReflectorWithOptions(f.listWatch(c.client), &object{}, f, cache.ReflectorOptions{
+	r := cache.NewReflectorWithOptions(f.listWatch(c.client, f), &object{}, f, cache.ReflectorOptions{
 		Name: f.name, TypeDescription: f.String(), Logger: &logger, Backoff: c.Backoff,
 	})
 	r.RunWithContext(ctx)

@@ -16,4 +16,7 @@
 // Read watch.go for list and watch, slim.go for decoding, then one file per noun: vmi.go, pod.go, migration.go, node.go,
 // kubevirt.go, policy.go, kubeevent.go. What is told to us instead of watched: auditreader.go (a stream of audit events), audit.go
 // (one of them), admission.go (one review), request.go (how they reach the owner), follow.go (a log file). What we ask for: scrape.go.
+//
+// A Recorder (record.go, tape.go) sees the same and writes it down: of each object what is read of it (keep.go), with names hidden where that is asked
+// for (redact.go). A Probe (probe.go) asks single questions, and knows which rights the others need.
 package collector

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,9 +26,10 @@ const (
 // what was rotated away is read to its end, whether it was renamed or copied. It keeps nothing on disk: after a restart
 // it reads again what is there, and the same event is the same fact.
 type follower struct {
-	c     *Collector
 	path  string
 	since time.Time // rotated logs that were last written before are left alone
+	log   *slog.Logger
+	take  func(ctx context.Context, part io.Reader, name string, offset int64) error // takes whole lines of a file
 	files []followed
 	quiet bool // the log's absence was said
 }
@@ -43,16 +45,21 @@ const headBytes = 1024
 
 // Follow takes the audit events of a log file until ctx ends. Its only error is that of ctx.
 func (c *Collector) Follow(ctx context.Context, path string) error {
-	f := &follower{c: c, path: path, since: c.LastHere.Add(-followBack)}
+	f := &follower{path: path, since: c.LastHere.Add(-followBack), log: c.Log, take: c.takeAudit}
 	if c.LastHere.IsZero() {
 		f.since = c.Clock()
 	}
+	return f.follow(ctx)
+}
+
+// follow reads what is added to the log until ctx ends. Its only error is that of ctx.
+func (f *follower) follow(ctx context.Context) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
 		for _, name := range f.candidates() {
 			if err := f.read(ctx, name); err != nil && ctx.Err() == nil {
-				c.Log.Warn("audit log not read, trying again", "path", name, "err", err)
+				f.log.Warn("audit log not read, trying again", "path", name, "err", err)
 			}
 		}
 		select {
@@ -70,7 +77,7 @@ func (f *follower) candidates() []string {
 	rotated, errTimed := filepath.Glob(escape(strings.TrimSuffix(f.path, ext)) + "-*" + escape(ext))
 	numbered, errNumbered := filepath.Glob(escape(f.path) + ".*")
 	if err := errors.Join(errTimed, errNumbered); err != nil {
-		f.c.Log.Error("rotated audit logs not found", "path", f.path, "err", err) // an escaped path is no bad pattern
+		f.log.Error("rotated audit logs not found", "path", f.path, "err", err) // an escaped path is no bad pattern
 	}
 	rotated = append(rotated, numbered...)
 	times := map[string]time.Time{}
@@ -85,7 +92,7 @@ func (f *follower) candidates() []string {
 	slices.SortFunc(rotated, func(a, b string) int { return times[a].Compare(times[b]) })
 	if _, err := os.Stat(f.path); err != nil {
 		if !f.quiet {
-			f.c.Log.Warn("audit log is not there, waiting for it", "path", f.path, "err", err)
+			f.log.Warn("audit log is not there, waiting for it", "path", f.path, "err", err)
 		}
 		f.quiet = true
 		return rotated
@@ -160,24 +167,24 @@ func lastLine(file io.ReaderAt, from, to int64) (int64, error) {
 	return from, nil
 }
 
-// take stores the audit events of a part of a file.
-func (f *follower) take(ctx context.Context, part io.Reader, name string, offset int64) error {
+// takeAudit stores the audit events of a part of a file.
+func (c *Collector) takeAudit(ctx context.Context, part io.Reader, name string, offset int64) error {
 	var batch []Request
 	store := func() error {
-		err := f.c.tell(ctx, batch)
+		err := c.tell(ctx, batch)
 		batch = batch[:0]
 		return err
 	}
-	reader := AuditReader{Now: f.c.Clock(), Take: func(r Request) error {
+	reader := AuditReader{Now: c.Clock(), Take: func(r Request) error {
 		if batch = append(batch, r); len(batch) < followBatch {
 			return nil
 		}
 		return store()
 	}}
 	report, err := reader.Read(part)
-	f.c.countAudit(report)
+	c.countAudit(report)
 	if report.Refused > 0 {
-		f.c.Log.Debug("audit events refused", "path", name, "offset", offset, "count", report.Refused, "reason", report.First)
+		c.Log.Debug("audit events refused", "path", name, "offset", offset, "count", report.Refused, "reason", report.First)
 	}
 	if err != nil {
 		return fmt.Errorf("follow %s: %w", name, err)

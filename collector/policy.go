@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +53,33 @@ type slimPlugins struct {
 	Enabled []string `json:"enabled"`
 }
 
+// slimCooldown is what is read of the arguments of KubevirtMigrationAware.
+type slimCooldown struct {
+	Base   metav1.Duration `json:"migrationCooldown"`
+	Max    metav1.Duration `json:"maxMigrationCooldown"`
+	Window metav1.Duration `json:"migrationHistoryWindow"`
+}
+
+// slimUtilization is what is read of the arguments of LowNodeUtilization.
+type slimUtilization struct {
+	EvictionLimits struct {
+		Node *uint32 `json:"node"`
+	} `json:"evictionLimits"`
+}
+
+// keepPolicy gives what a recording keeps of the text of a policy: what is read of it.
+func keepPolicy(text []byte) (any, error) {
+	raw, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	s := shapeOf(reflect.TypeFor[slimPolicy]())
+	args := s.fields["profiles"].items.fields["pluginConfig"].items.fields["args"]
+	args.add(reflect.TypeFor[slimCooldown]())
+	args.add(reflect.TypeFor[slimUtilization]())
+	return s.keep(raw)
+}
+
 // ReadPolicy reads the settings that decide evictions of VMs from the text of a descheduler's policy. Its errors are
 // those for which the descheduler itself would refuse the policy, as far as these settings go.
 func ReadPolicy(text []byte) (*trail.DeschedulerSettings, error) {
@@ -84,11 +112,7 @@ func (p *slimProfile) read(s *trail.DeschedulerSettings) error {
 		s.Cooldown = c
 	}
 	if slices.Contains(p.Plugins.Balance.Enabled, pluginUtilization) {
-		var args struct {
-			EvictionLimits struct {
-				Node *uint32 `json:"node"`
-			} `json:"evictionLimits"`
-		}
+		var args slimUtilization
 		if err := json.Unmarshal(p.args(pluginUtilization), &args); err != nil {
 			return fmt.Errorf("%s: %w", pluginUtilization, err)
 		}
@@ -108,11 +132,7 @@ func (p *slimProfile) args(plugin string) json.RawMessage {
 }
 
 func readCooldown(raw json.RawMessage) (*trail.CooldownSettings, error) {
-	var args struct {
-		Base   metav1.Duration `json:"migrationCooldown"`
-		Max    metav1.Duration `json:"maxMigrationCooldown"`
-		Window metav1.Duration `json:"migrationHistoryWindow"`
-	}
+	var args slimCooldown
 	if err := json.Unmarshal(raw, &args); err != nil {
 		return nil, err
 	}
@@ -184,15 +204,18 @@ type PolicyMap struct {
 
 // watched gives the ConfigMap as a resource to watch.
 func (p *PolicyMap) watched() watched {
-	return watched{name: "configmaps", version: "v1", kind: trail.ObjectPolicy, decode: decodePolicyMap(p.Model), namespace: p.Namespace, object: p.Name}
+	return watched{name: "configmaps", version: "v1", kind: trail.ObjectPolicy, slim: reflect.TypeFor[slimPolicyMap](), decode: decodePolicyMap(p.Model), namespace: p.Namespace, object: p.Name}
+}
+
+// slimPolicyMap is what is read of that ConfigMap.
+type slimPolicyMap struct {
+	Data map[string]string `json:"data"`
 }
 
 // decodePolicyMap reads the ConfigMap with the descheduler's policy.
 func decodePolicyMap(model string) decoder {
 	return func(raw []byte, m trail.Meta) (Observation, error) {
-		var v struct {
-			Data map[string]string `json:"data"`
-		}
+		var v slimPolicyMap
 		if err := json.Unmarshal(raw, &v); err != nil {
 			return nil, err
 		}

@@ -55,15 +55,41 @@ type Scraper struct {
 
 // NewScraper makes a scraper that hands what it reads to the collector. Its errors are of the files that the target names.
 func (c *Collector) NewScraper(target ScrapeTarget) (*Scraper, error) {
+	client, err := target.client()
+	if err != nil {
+		return nil, err
+	}
+	return &Scraper{c: c, target: target, client: client}, nil
+}
+
+func (t *ScrapeTarget) client() (*http.Client, error) {
 	client, err := rest.HTTPClientFor(&rest.Config{
-		BearerTokenFile: target.TokenFile, UserAgent: rest.DefaultKubernetesUserAgent(), Timeout: scrapeTimeout,
-		TLSClientConfig: rest.TLSClientConfig{CAFile: target.CAFile, Insecure: target.Insecure},
+		BearerTokenFile: t.TokenFile, UserAgent: rest.DefaultKubernetesUserAgent(), Timeout: scrapeTimeout,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: t.CAFile, Insecure: t.Insecure},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read descheduler metrics: %w", err)
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the token is for this host alone
-	return &Scraper{c: c, target: target, client: client}, nil
+	return client, nil
+}
+
+// get asks for the metrics. The caller closes the body.
+func (t *ScrapeTarget) get(ctx context.Context, client *http.Client) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		_ = answer.Body.Close()
+		return nil, fmt.Errorf("%s: %s", t.URL, answer.Status)
+	}
+	return answer.Body, nil
 }
 
 // Run scrapes at once and then at each interval until ctx ends. Its only error is that of ctx.
@@ -130,20 +156,12 @@ func (s *Scraper) Scrape(ctx context.Context) error {
 }
 
 func (s *Scraper) read(ctx context.Context) (trail.ScrapeObservation, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.target.URL, nil)
+	body, err := s.target.get(ctx, s.client)
 	if err != nil {
 		return trail.ScrapeObservation{}, err
 	}
-	request.Header.Set("Accept", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
-	answer, err := s.client.Do(request)
-	if err != nil {
-		return trail.ScrapeObservation{}, err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return trail.ScrapeObservation{}, fmt.Errorf("%s: %s", s.target.URL, answer.Status)
-	}
-	o, err := decodeScrape(&io.LimitedReader{R: answer.Body, N: scrapeLimit})
+	defer func() { _ = body.Close() }()
+	o, err := decodeScrape(&io.LimitedReader{R: body, N: scrapeLimit})
 	if err != nil {
 		return o, fmt.Errorf("%s: %w", s.target.URL, err)
 	}

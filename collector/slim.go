@@ -26,7 +26,8 @@ type object struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 	observe Observation
-	err     error // the object could not be read; metadata is there as far as it could be
+	kept    json.RawMessage // what a Recorder keeps of it; nil but in one, and where it keeps nothing
+	err     error           // the object could not be read; metadata is there as far as it could be
 }
 
 // DeepCopyObject satisfies runtime.Object. Objects are never changed after decoding, so they may be shared.
@@ -110,7 +111,7 @@ func decodeObject(raw []byte, decode decoder) *object {
 }
 
 // decodeList reads the answer to a list request item by item, so that one item is held at a time.
-func decodeList(r io.Reader, decode decoder) (*objectList, error) {
+func decodeList(r io.Reader, read func(raw []byte) *object) (*objectList, error) {
 	list := &objectList{}
 	d := json.NewDecoder(r)
 	if _, err := d.Token(); err != nil {
@@ -125,7 +126,7 @@ func decodeList(r io.Reader, decode decoder) (*objectList, error) {
 		case "metadata":
 			err = d.Decode(&list.ListMeta)
 		case "items":
-			err = decodeItems(d, decode, list)
+			err = decodeItems(d, read, list)
 		default:
 			var skipped json.RawMessage
 			err = d.Decode(&skipped)
@@ -137,7 +138,7 @@ func decodeList(r io.Reader, decode decoder) (*objectList, error) {
 	return list, nil
 }
 
-func decodeItems(d *json.Decoder, decode decoder, list *objectList) error {
+func decodeItems(d *json.Decoder, read func(raw []byte) *object, list *objectList) error {
 	start, err := d.Token()
 	if err != nil || start == nil { // "items": null
 		return err
@@ -147,7 +148,7 @@ func decodeItems(d *json.Decoder, decode decoder, list *objectList) error {
 		if err := d.Decode(&raw); err != nil {
 			return err
 		}
-		list.Items = append(list.Items, decodeObject(raw, decode))
+		list.Items = append(list.Items, read(raw))
 	}
 	_, err = d.Token()
 	return err
@@ -157,12 +158,11 @@ func decodeItems(d *json.Decoder, decode decoder, list *objectList) error {
 type watchDecoder struct {
 	body   io.ReadCloser
 	json   *json.Decoder
-	decode decoder
-	broken func(error) // told of the errors that the server sends in the stream
+	reader reader
 }
 
-func newWatchDecoder(body io.ReadCloser, decode decoder, broken func(error)) *watchDecoder {
-	return &watchDecoder{body: body, json: json.NewDecoder(body), decode: decode, broken: broken}
+func newWatchDecoder(body io.ReadCloser, r reader) *watchDecoder {
+	return &watchDecoder{body: body, json: json.NewDecoder(body), reader: r}
 }
 
 // Decode reads the next notification of the stream.
@@ -178,13 +178,13 @@ func (d *watchDecoder) Decode() (watch.EventType, runtime.Object, error) {
 	case watch.Error:
 		status := &metav1.Status{}
 		err := json.Unmarshal(event.Object, status)
-		d.broken(&apierrors.StatusError{ErrStatus: *status})
+		d.reader.broken(&apierrors.StatusError{ErrStatus: *status})
 		return event.Type, status, err
 	case watch.Bookmark:
 		o, err := decodeBookmark(event.Object)
 		return event.Type, o, err
 	case watch.Added, watch.Modified, watch.Deleted:
-		return event.Type, decodeObject(event.Object, d.decode), nil
+		return event.Type, d.reader.read(event.Object), nil
 	}
 	return event.Type, nil, fmt.Errorf("unknown watch notification %q", event.Type)
 }

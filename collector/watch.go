@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +28,8 @@ type watched struct {
 	group    string // empty for the core group
 	version  string
 	kind     trail.ObjectKind
-	selector string // label selector
+	selector string       // label selector
+	slim     reflect.Type // what decode reads
 	decode   decoder
 
 	namespace, object string // the one object that is watched; empty: all
@@ -35,12 +37,12 @@ type watched struct {
 
 // resources are watched in this order of starting; their watches have no common order.
 var resources = []watched{
-	{name: "kubevirts", group: "kubevirt.io", version: "v1", kind: trail.ObjectKubeVirt, decode: decodeKubeVirt},
-	{name: "nodes", version: "v1", kind: trail.ObjectNode, decode: decodeNode},
-	{name: "virtualmachineinstances", group: "kubevirt.io", version: "v1", kind: trail.ObjectVMI, decode: decodeVMI},
-	{name: "virtualmachineinstancemigrations", group: "kubevirt.io", version: "v1", kind: trail.ObjectMigration, decode: decodeMigration},
-	{name: "pods", version: "v1", kind: trail.ObjectPod, selector: "kubevirt.io=virt-launcher", decode: decodePod},
-	{name: "events", version: "v1", kind: trail.ObjectKubeEvent, decode: decodeKubeEvent},
+	{name: "kubevirts", group: "kubevirt.io", version: "v1", kind: trail.ObjectKubeVirt, slim: reflect.TypeFor[slimKubeVirt](), decode: decodeKubeVirt},
+	{name: "nodes", version: "v1", kind: trail.ObjectNode, slim: reflect.TypeFor[slimNode](), decode: decodeNode},
+	{name: "virtualmachineinstances", group: "kubevirt.io", version: "v1", kind: trail.ObjectVMI, slim: reflect.TypeFor[slimVMI](), decode: decodeVMI},
+	{name: "virtualmachineinstancemigrations", group: "kubevirt.io", version: "v1", kind: trail.ObjectMigration, slim: reflect.TypeFor[slimMigration](), decode: decodeMigration},
+	{name: "pods", version: "v1", kind: trail.ObjectPod, selector: "kubevirt.io=virt-launcher", slim: reflect.TypeFor[slimPod](), decode: decodePod},
+	{name: "events", version: "v1", kind: trail.ObjectKubeEvent, slim: reflect.TypeFor[slimKubeEvent](), decode: decodeKubeEvent},
 }
 
 // find finds a watched resource by its plural.
@@ -66,7 +68,7 @@ func Decode(name string, raw []byte) (Observation, error) {
 	if !found {
 		return nil, fmt.Errorf("read %s: not watched", name)
 	}
-	o := decodeObject(raw, r.decode)
+	o := r.read(raw)
 	return o.observe, o.err
 }
 
@@ -89,6 +91,9 @@ func (r watched) path() string {
 	}
 	return base + r.name
 }
+
+// read reads one object.
+func (r watched) read(raw []byte) *object { return decodeObject(raw, r.decode) }
 
 // String names the resource as kubectl does.
 func (r watched) String() string {
@@ -127,24 +132,31 @@ func newClient(config *rest.Config, skew func(time.Duration)) (rest.Interface, e
 	return client, nil
 }
 
-// listWatch lists and watches the feed's resource and tells the feed how that went.
-func (f *feed) listWatch(client rest.Interface) *cache.ListWatch {
+// reader reads what a Reflector gets, and is told how its requests went.
+type reader interface {
+	read(raw []byte) *object
+	asked(ctx context.Context, watch bool, err error) // a list or watch request was answered
+	broken(err error)                                 // the server sent an error in the stream of a watch
+}
+
+// listWatch lists and watches the resource and tells the reader how that went.
+func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 	request := func(options metav1.ListOptions) *rest.Request {
-		options.LabelSelector = f.selector
-		if f.object != "" {
-			options.FieldSelector = "metadata.name=" + f.object
+		options.LabelSelector = r.selector
+		if r.object != "" {
+			options.FieldSelector = "metadata.name=" + r.object
 		}
-		return client.Get().AbsPath(f.path()).VersionedParams(&options, metav1.ParameterCodec)
+		return client.Get().AbsPath(r.path()).VersionedParams(&options, metav1.ParameterCodec)
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			body, err := request(options).Stream(ctx)
-			f.answered(ctx, err)
+			to.asked(ctx, false, err)
 			if err != nil {
 				return nil, err
 			}
 			defer func() { _ = body.Close() }()
-			return decodeList(body, f.decode)
+			return decodeList(body, to.read)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
@@ -152,12 +164,12 @@ func (f *feed) listWatch(client rest.Interface) *cache.ListWatch {
 			if options.SendInitialEvents != nil && apierrors.IsInvalid(err) { // an older server: the Reflector goes on with a list
 				return nil, err
 			}
-			f.answered(ctx, err)
+			to.asked(ctx, true, err)
 			if err != nil {
 				return nil, err
 			}
 			reporter := apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")
-			return watch.NewStreamWatcherWithLogger(klog.FromContext(ctx), newWatchDecoder(body, f.decode, f.broken), reporter), nil
+			return watch.NewStreamWatcherWithLogger(klog.FromContext(ctx), newWatchDecoder(body, to), reporter), nil
 		},
 	}
 }
@@ -237,8 +249,8 @@ func (f *feed) send(kind noticeKind, obj any) error {
 	return f.c.enqueue(f.ctx, notice{feed: f, kind: kind, objects: []*object{o}, version: o.ResourceVersion})
 }
 
-// answered notes how a list or watch request went: the problem is logged once, when it appears and when it is over.
-func (f *feed) answered(ctx context.Context, err error) {
+// asked notes how a list or watch request went: the problem is logged once, when it appears and when it is over.
+func (f *feed) asked(ctx context.Context, _ bool, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return
 	}
@@ -288,16 +300,16 @@ func expired(err error) bool {
 
 // explain says in one line what is wrong and what to do about it; empty without an error. An expired
 // resourceVersion is no problem: the Reflector lists anew at once.
-func (f *feed) explain(err error) string {
+func (r watched) explain(err error) string {
 	switch {
 	case err == nil || expired(err):
 		return ""
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("no right to watch %s: grant get, list and watch on %s %s (%v)", f, f, f.where(), err)
+		return fmt.Sprintf("no right to watch %s: grant get, list and watch on %s %s (%v)", r, r, r.where(), err)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Sprintf("the API server does not accept our credentials for %s: renew the kubeconfig or the service account token (%v)", f, err)
-	case apierrors.IsNotFound(err) && f.group != "":
-		return fmt.Sprintf("the API server knows no %s: install KubeVirt, or wait until its operator has created the CRD (%v)", f, err)
+		return fmt.Sprintf("the API server does not accept our credentials for %s: renew the kubeconfig or the service account token (%v)", r, err)
+	case apierrors.IsNotFound(err) && r.group != "":
+		return fmt.Sprintf("the API server knows no %s: install KubeVirt, or wait until its operator has created the CRD (%v)", r, err)
 	}
-	return fmt.Sprintf("cannot watch %s: %v", f, err)
+	return fmt.Sprintf("cannot watch %s: %v", r, err)
 }

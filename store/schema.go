@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -99,6 +100,13 @@ WHERE n.nspname = 'evictrail'`
 	return err == nil, explain("grant to roles", err)
 }
 
+// writtenTables are those whose rows a writer makes, changes and deletes.
+var writtenTables = []string{
+	"evictrail.subjects", "evictrail.aspects", "evictrail.clusters", "evictrail.leaders", "evictrail.watching", "evictrail.eviction_requests",
+	"evictrail.evacuations", "evictrail.migrations", "evictrail.placements", "evictrail.cooldown_decisions", "evictrail.loops", "evictrail.drains",
+	"evictrail.drain_blockers", "evictrail.gaps", "evictrail.timeline",
+}
+
 // Roles gives the SQL that makes the roles of evictrail and grants each what it needs. It may be run again.
 func Roles() string { return roles + grants }
 
@@ -122,7 +130,7 @@ ALTER ROLE evictrail_reader SET statement_timeout = '5s';
 ALTER ROLE evictrail_reader SET default_transaction_read_only = on;
 `
 
-const grants = `
+var grants = `
 GRANT USAGE ON SCHEMA evictrail_v1 TO evictrail_reader;
 GRANT SELECT ON ALL TABLES IN SCHEMA evictrail_v1 TO evictrail_reader;
 ALTER DEFAULT PRIVILEGES IN SCHEMA evictrail_v1 GRANT SELECT ON TABLES TO evictrail_reader;
@@ -135,8 +143,6 @@ GRANT SELECT ON ALL TABLES IN SCHEMA evictrail, evictrail_v1 TO evictrail_writer
 GRANT SELECT ON public.evictrail_schema TO evictrail_writer;
 GRANT INSERT ON evictrail.events TO evictrail_writer;
 GRANT INSERT, UPDATE, DELETE ON
-    evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.leaders, evictrail.watching, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations,
-    evictrail.placements, evictrail.cooldown_decisions, evictrail.loops, evictrail.drains, evictrail.drain_blockers, evictrail.gaps,
-    evictrail.timeline
+    ` + strings.Join(writtenTables, ",\n    ") + `
 TO evictrail_writer;
 `

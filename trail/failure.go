@@ -164,6 +164,21 @@ var eventTexts = []failureText{
 	{[]string{"source node reported migration failed"}, FailureDataPlane, CauseReported},
 }
 
+// KnownTexts lists the words of KubeVirt, libvirt and the API server from which something is concluded, in no order: what hides
+// names in a text must leave them as they are.
+func KnownTexts() []string {
+	texts := []string{textTriggered, textInProgress, textNotMigratable, textTargetPod, causeBudget, textBudget, textManyBudget, "migration uid"}
+	for _, row := range slices.Concat(reasonTexts, eventTexts) {
+		texts = append(texts, row.parts...)
+	}
+	for _, reasons := range keptEvents {
+		for reason := range reasons {
+			texts = append(texts, reason)
+		}
+	}
+	return append(texts, notMigratable...)
+}
+
 // failure is a verdict with its ground.
 type failure struct {
 	class    FailureClass

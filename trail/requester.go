@@ -1,6 +1,9 @@
 package trail
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // RequesterClass says what sort of program asked.
 type RequesterClass string
@@ -76,6 +79,16 @@ var agentClasses = []struct {
 }
 
 const serviceAccount = "system:serviceaccount:"
+
+// KnownAccounts lists the parts of names of service accounts that tell what sort of program asks. A part that begins with a colon is the
+// beginning of a name, or all of it.
+func KnownAccounts() []string {
+	parts := slices.Clone(kubeVirtAccounts)
+	for _, c := range accountClasses {
+		parts = append(parts, c.part)
+	}
+	return parts
+}
 
 // requesterClass tells what sort of program asked: by the annotation of the Eviction, then by the name of its service
 // account, then by its user agent.

@@ -40,13 +40,20 @@ const (
 )
 
 func (f *deschedulerFlags) add(cmd *cobra.Command) {
+	f.addSources(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.policy, "descheduler-policy", "", "`file` with the descheduler's policy: tells that one is at work, and its settings")
-	flags.StringVar(&f.configMap, "descheduler-configmap", "", "watch the ConfigMap `namespace/name` with the descheduler's policy; on OpenShift openshift-kube-descheduler-operator/descheduler")
 	flags.DurationVar(&f.cooldown.Base, flagCooldown, 0, "where its policy cannot be read: the descheduler's migrationCooldown, how `long` a VM rests after a migration (default 15m)")
 	flags.DurationVar(&f.cooldown.Max, flagMaxCooldown, 0, "likewise maxMigrationCooldown, how `long` it rests at most (default 6h)")
 	flags.DurationVar(&f.cooldown.Window, flagWindow, 0, "likewise migrationHistoryWindow, how `long` its migrations count (default 48h)")
 	flags.StringVar(&f.model, "descheduler-model", models[0], "`release` whose cooldown the descheduler keeps: "+strings.Join(models, ", "))
+}
+
+// addSources adds the flags that say where its policy and its metrics are read.
+func (f *deschedulerFlags) addSources(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.model = models[0]
+	flags.StringVar(&f.policy, "descheduler-policy", "", "`file` with the descheduler's policy: tells that one is at work, and its settings")
+	flags.StringVar(&f.configMap, "descheduler-configmap", "", "watch the ConfigMap `namespace/name` with the descheduler's policy; on OpenShift openshift-kube-descheduler-operator/descheduler")
 	flags.StringVar(&f.url, "descheduler-metrics-url", "", "read the descheduler's metrics at this `URL`: how often it held back evictions, and when it was started")
 	flags.StringVar(&f.tokenFile, "descheduler-metrics-token-file", "", "`file` with the bearer token to send there; read again when it changes")
 	flags.StringVar(&f.caFile, "descheduler-metrics-ca-file", "", "`file` with the CA of its certificate (PEM)")

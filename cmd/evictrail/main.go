@@ -105,12 +105,12 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		&cobra.Group{ID: "ask", Title: "Ask:"},
 		&cobra.Group{ID: "keep", Title: "Upkeep:"},
 	)
-	root.AddCommand(newRun(), newDemo(), newPlay(), newAudit())
+	root.AddCommand(newRun(), newRecord(), newDemo(), newPlay(), newAudit())
 	root.AddCommand(newWhy(), newWhyNot())
 	for _, l := range []list{requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, timelineList} {
 		root.AddCommand(newList(l))
 	}
-	root.AddCommand(newSchema(), newGenerate(), newVersion())
+	root.AddCommand(newDoctor(), newSchema(), newGenerate(), newVersion())
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")
 	return root

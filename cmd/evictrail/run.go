@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/collector"
@@ -28,8 +27,7 @@ type runFlags struct {
 	descheduler deschedulerFlags
 	loops       thresholdFlags
 	leader      leaderFlags
-	kubeconfig  string
-	context     string
+	kube        kubeFlags
 	cluster     string
 	maxVMSeries int
 }
@@ -71,6 +69,11 @@ it with --server, programs at /api/v1; /docs describes it.`,
   evictrail run --listen :8443 --auth=kubernetes --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens --eviction-observer`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
 	f.db.add(cmd)
 	f.db.addEmbedded(cmd, "run")
 	f.log.add(cmd, "info")
@@ -79,11 +82,14 @@ it with --server, programs at /api/v1; /docs describes it.`,
 	f.descheduler.add(cmd)
 	f.loops.add(cmd)
 	f.leader.add(cmd)
-	cmd.Flags().StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file`; by default $KUBECONFIG, ~/.kube/config, or the service account of the pod")
-	cmd.Flags().StringVar(&f.context, "context", "", "`context` of the kubeconfig")
+	f.kube.add(cmd)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
 	cmd.Flags().IntVar(&f.maxVMSeries, "max-vm-series", metrics.DefaultMaxVMSeries, "at most `N` series of each metric about single VMs; those that need somebody most are kept")
-	return cmd
+}
+
+// checks gives what is wrong with the flags alone.
+func (f *runFlags) checks(cmd *cobra.Command) []error {
+	return []error{f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.leader.check()}
 }
 
 func (f *runFlags) run(cmd *cobra.Command) (err error) {
@@ -91,7 +97,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.leader.check()); err != nil {
+	if err := errors.Join(f.checks(cmd)...); err != nil {
 		return err
 	}
 	if f.maxVMSeries < 1 {
@@ -101,7 +107,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	config, err := f.restConfig()
+	config, err := f.kube.restConfig()
 	if err != nil {
 		return err
 	}
@@ -244,15 +250,4 @@ func keepMonths(ctx context.Context, s *store.Store, log *slog.Logger) error {
 			return nil
 		}
 	}
-}
-
-func (f *runFlags) restConfig() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.context}).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find the cluster: %w: give --kubeconfig, or try `evictrail demo`, which needs none", err)
-	}
-	config.UserAgent = rest.DefaultKubernetesUserAgent()
-	return config, nil
 }

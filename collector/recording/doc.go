@@ -1,4 +1,4 @@
-// Package recording reads recordings of clusters, serves them as a Kubernetes API and plays them in their own time.
+// Package recording reads and writes recordings of clusters, serves them as a Kubernetes API and plays them in their own time.
 //
 // A recording is a folder with what a client received of lists and watches, one line each (testdata/recordings), and what
 // the API server logged and the descheduler's metrics said meanwhile. Open reads and checks it; NewServer serves it with
@@ -6,5 +6,5 @@
 // and waits until the collector under test has taken each in. So the collector that is tested is the one that ships: it
 // lists, watches and scrapes over HTTP and knows nothing of recordings.
 //
-// Read recording.go for the format, server.go for lists and what is released, watch.go for streams, player.go for time.
+// Read recording.go for the format, server.go for lists and what is released, watch.go for streams, player.go for time, writer.go for new ones.
 package recording

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -246,6 +247,26 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("create database %s: %w", databaseName, err)
 	}
 	return nil
+}
+
+// Find tells which server Start would run, and the URL of a database of the one that runs on the directory already; empty where none does.
+// It changes nothing. The error is that there is no server to run.
+func Find(ctx context.Context, dir, database string) (version, url string, err error) {
+	found, err := findServer(ctx, searchPlaces())
+	if err != nil {
+		return "", "", err
+	}
+	d := &directory{parent: dir, binaries: found}
+	text, err := os.ReadFile(filepath.Join(d.data(), "postmaster.pid"))
+	if err != nil {
+		return found.version, "", nil //nolint:nilerr // nothing runs there, or nothing that is ours
+	}
+	lines := strings.Split(string(text), "\n")
+	const pid, socket = 0, 4 // the lines of that file, in the order of src/include/utils/pidfile.h of Postgres
+	if n, bad := strconv.Atoi(lines[pid]); bad != nil || !isAlive(n) || len(lines) <= socket {
+		return found.version, "", nil //nolint:nilerr // a file that is left over
+	}
+	return found.version, (&Server{socketDir: lines[socket]}).URL(database), nil
 }
 
 // URL is how pgx and psql reach a database of this server. It holds no password; the directory of the socket admits

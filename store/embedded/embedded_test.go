@@ -122,6 +122,25 @@ func TestStartStopStart(t *testing.T) {
 	require.Equal(t, "42", ask(t, s, "SELECT number::text FROM kept"))
 }
 
+// TestFind looks for a server before it is started, while it runs and after it has ended.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(tempDir(t), "found")
+	version, url, err := Find(t.Context(), dir, "evictrail")
+	require.NoError(t, err)
+	require.Empty(t, url)
+	require.NoDirExists(t, dir, "looking changes nothing")
+	s := startServer(t, options(dir))
+	require.Equal(t, s.Version(), version)
+	_, url, err = Find(t.Context(), dir, "evictrail")
+	require.NoError(t, err)
+	require.Equal(t, s.URL("evictrail"), url)
+	require.NoError(t, s.Stop(t.Context()))
+	_, url, err = Find(t.Context(), dir, "evictrail")
+	require.NoError(t, err)
+	require.Empty(t, url)
+}
+
 func TestLongPathUsesShortSocketDirectory(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options(filepath.Join(tempDir(t), strings.Repeat("long", 25))))

@@ -89,7 +89,7 @@ func (c *Cluster) prepare(o Options) (err error) {
 		"--authorization-mode=RBAC", "--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true", "--event-ttl=6h", "--profiling=false",
 	}
 	if o.AuditPolicy != "" {
-		c.flags = append(c.flags, "--audit-policy-file="+file("audit-policy.yaml", []byte(o.AuditPolicy)), "--audit-log-path="+c.auditLog(), "--audit-log-maxsize=0")
+		c.flags = append(c.flags, "--audit-policy-file="+file("audit-policy.yaml", []byte(o.AuditPolicy)), "--audit-log-path="+c.AuditFile(), "--audit-log-maxsize=0")
 	}
 	if o.AuditWebhook != "" {
 		c.flags = append(c.flags, "--audit-webhook-config-file="+file("audit-webhook.yaml", []byte(o.AuditWebhook)))
@@ -209,12 +209,13 @@ func (c *Cluster) ask(what string, body, into any) {
 	}
 }
 
-func (c *Cluster) auditLog() string { return filepath.Join(c.dir, "audit.log") }
+// AuditFile names the log of audit events.
+func (c *Cluster) AuditFile() string { return filepath.Join(c.dir, "audit.log") }
 
 // AuditLog gives the audit events that were logged so far, one a line.
 func (c *Cluster) AuditLog() []byte {
 	c.t.Helper()
-	text, err := os.ReadFile(c.auditLog())
+	text, err := os.ReadFile(c.AuditFile())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		c.t.Fatal(err)
 	}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/evictrail/evictrail/collector"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/embedded"
+)
+
+// identity finds the name under which the cluster is recorded.
+func (d *doctor) identity(ctx context.Context, config *rest.Config) {
+	if d.f.cluster != "" {
+		d.name = d.f.cluster
+		d.ok("identity", "recorded as %s", d.name)
+		return
+	}
+	name, err := ask(ctx, func(ctx context.Context) (string, error) { return collector.ClusterUID(ctx, config) })
+	if err != nil {
+		d.add(healthFail, "identity", err.Error(), "grant get on the namespace kube-system, or name the cluster with --cluster")
+		return
+	}
+	d.name = name
+	d.ok("identity", "recorded as %s, the UID of the namespace kube-system", name)
+}
+
+// database checks whether it answers, its schema, our rights in it, its room, and what was told into it.
+func (d *doctor) database(ctx context.Context) {
+	s := d.openDatabase(ctx)
+	if s == nil {
+		return
+	}
+	defer s.Close()
+	c, err := ask(ctx, s.Condition)
+	if err != nil {
+		d.add(healthFail, "database", err.Error(), "see the log of Postgres")
+		return
+	}
+	facts := fmt.Sprintf("about %d facts", c.Facts)
+	if c.Facts < 0 {
+		facts = "facts not counted yet"
+	}
+	d.ok("database", "answers as %s: Postgres %s, %.1f MiB, %s", c.User, c.Server, float64(c.Bytes)/(1<<20), facts)
+	if c.Standby {
+		d.add(healthFail, "database", "a standby: it cannot be written", "point --database-url to the primary")
+	}
+	if len(c.Lacking) > 0 {
+		const most = 4
+		lacking := strings.Join(c.Lacking[:min(most, len(c.Lacking))], ", ")
+		if more := len(c.Lacking) - most; more > 0 {
+			lacking += fmt.Sprintf(" and %d more", more)
+		}
+		d.add(healthFail, "database rights", "lacking: "+lacking, "run the SQL of `evictrail schema roles` as the owner, and grant evictrail_writer to "+c.User)
+		return
+	}
+	if !d.schema(ctx, s, c) {
+		return
+	}
+	d.ok("database rights", "all that a writer needs")
+	d.upkeep(ctx, s)
+	d.heard(ctx, s)
+}
+
+// openDatabase opens the database that the flags name, or that of an evictrail that runs on the data directory; nil where there is none to
+// look at.
+func (d *doctor) openDatabase(ctx context.Context) *store.Store {
+	flags := d.f.db
+	if flags.url == "" {
+		version, url, err := embedded.Find(ctx, flags.dataDir, "evictrail")
+		switch {
+		case err != nil:
+			d.add(healthFail, "database", "no --database-url, and "+err.Error(), "install a PostgreSQL server (15 or newer), or give --database-url")
+			return nil
+		case url == "":
+			d.add(healthWarn, "database", fmt.Sprintf("one of our own, Postgres %s, which `run` will start in %s: not checked", version, flags.dataDir), "for a cluster that matters give --database-url")
+			return nil
+		}
+		flags.url = url
+	}
+	s, err := ask(ctx, flags.open)
+	if err != nil {
+		d.add(healthFail, "database", err.Error(), "check --database-url, --database-password-file and the network; what needs the database is not checked")
+		return nil
+	}
+	return s
+}
+
+// schema judges the database's schema and tells whether the rest can be looked at.
+func (d *doctor) schema(ctx context.Context, s *store.Store, c store.Condition) bool {
+	status, err := ask(ctx, s.Schema)
+	switch {
+	case err != nil:
+		d.add(healthFail, "schema", err.Error(), "")
+		return false
+	case status.Version == status.Expected:
+		d.ok("schema", "version %d, as needed", status.Version)
+		return true
+	case status.Version < status.Expected && c.MayBuild:
+		d.add(healthWarn, "schema", fmt.Sprintf("version %d, this evictrail needs %d", status.Version, status.Expected), "`run` brings it up to date when it starts; so does `evictrail schema up`")
+	default:
+		d.add(healthFail, "schema", status.Check().Error(), "as the owner of the database")
+	}
+	return false
+}
+
+// leastRunway is as in the alert EvictrailPartitionRunway.
+const leastRunway = 7 * 24 * time.Hour
+
+// upkeep judges what the database is kept with: partitions ahead, strays, its clock.
+func (d *doctor) upkeep(ctx context.Context, s *store.Store) {
+	u, err := ask(ctx, s.Upkeep)
+	if err != nil {
+		d.add(healthFail, "database upkeep", err.Error(), "")
+		return
+	}
+	switch ahead := u.PartitionsUntil.Sub(now()); {
+	case u.PartitionsUntil.Unix() == 0:
+		d.add(healthWarn, "partitions", "none yet", "`run` makes them")
+	case ahead < leastRunway:
+		d.add(healthWarn, "partitions", "made until "+u.PartitionsUntil.Format(time.DateOnly), "`run` makes those of this and the next month: is one running? docs/runbooks/EvictrailPartitionRunway.md")
+	default:
+		d.ok("partitions", "made until %s", u.PartitionsUntil.Format(time.DateOnly))
+	}
+	if u.StrayRows > 0 {
+		d.add(healthWarn, "default partition", fmt.Sprintf("has %d facts", u.StrayRows), "docs/runbooks/EvictrailPartitionRunway.md says how to bring them into their months")
+	} else {
+		d.ok("default partition", "empty")
+	}
+	d.clock("clock of the database", func() (time.Duration, bool) { return u.ClockSkew, true })
+}
+
+// freshness is how old the last sign of life may be of an evictrail that records.
+const freshness = 2 * time.Minute
+
+// heard tells what was recorded of this cluster, and when the sources of requests last told of one.
+func (d *doctor) heard(ctx context.Context, s *store.Store) {
+	if d.name == "" {
+		return
+	}
+	alive, err := ask(ctx, func(ctx context.Context) (time.Time, error) { return s.LastAlive(ctx, d.name) })
+	switch {
+	case err != nil:
+		d.add(healthFail, "record", err.Error(), "")
+		return
+	case alive.IsZero():
+		d.add(healthWarn, "record", "nothing is recorded of this cluster yet", "start `evictrail run`")
+		return
+	case now().Sub(alive) > freshness:
+		d.add(healthWarn, "record", fmt.Sprintf("nobody has recorded since %s", alive.Format(time.RFC3339)), "start `evictrail run`; the time between will be a gap")
+	default:
+		d.ok("record", "up to %s", alive.Format(time.RFC3339))
+	}
+	heard, err := ask(ctx, func(ctx context.Context) (store.Heard, error) { return s.Heard(ctx, d.name) })
+	if err != nil {
+		d.add(healthWarn, "audit events", err.Error(), "")
+		return
+	}
+	d.told("audit events", heard.Audit, d.f.intake.expectsAudit(), "see docs/audit.md: is the audit policy the one of `evictrail generate manifests audit-policy`, and does it reach us?")
+	d.told("eviction observer", heard.Observer, d.f.intake.observer, "see docs/audit.md")
+}
+
+// told judges when a source last told of a request. Where nobody evicts, none has anything to tell.
+func (d *doctor) told(subject string, last time.Time, expected bool, advice string) {
+	switch {
+	case !last.IsZero():
+		d.ok(subject, "the last eviction request that was told is of %s", last.Format(time.RFC3339))
+	case expected:
+		d.add(healthWarn, subject, "expected, but none told of an eviction request yet", "where nobody has evicted a VM that is as it should be; else "+advice)
+	case subject == "audit events":
+		d.add(healthWarn, subject, "none expected and none seen", "who asks for evictions is told by audit events alone: "+strings.TrimPrefix(advice, "see docs/audit.md: "))
+	}
+}

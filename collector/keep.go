@@ -1,0 +1,143 @@
+package collector
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// shape is what is kept of a JSON value: of an object the fields named here, of an array what its items have, of anything else
+// the value itself where it is no object and no array. It is made of the types into which we decode, so that a recording holds
+// what evictrail reads and nothing else: no environment, no volumes, no cloud-init, no managedFields, no annotation that is not
+// named in a slim type.
+type shape struct {
+	fields map[string]*shape // of an object; nil: it is none
+	others *shape            // of an object's fields that are not named: of a map
+	items  *shape            // of an array
+}
+
+// unmarshaler is what reads itself: a value, such as a time.
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
+// shapeOf gives the shape of the values that are decoded into a type.
+func shapeOf(t reflect.Type) *shape {
+	s := &shape{}
+	s.add(t)
+	return s
+}
+
+// add takes up what else is decoded of the same value.
+func (s *shape) add(t reflect.Type) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case reflect.PointerTo(t).Implements(unmarshaler):
+	case t.Kind() == reflect.Slice:
+		s.items = shapeOf(t.Elem())
+	case t.Kind() == reflect.Map:
+		s.others = shapeOf(t.Elem())
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			s.addField(t.Field(i))
+		}
+	}
+}
+
+func (s *shape) addField(f reflect.StructField) {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	if name == "" {
+		name = f.Name
+	}
+	if s.fields == nil {
+		s.fields = map[string]*shape{}
+	}
+	if s.fields[name] == nil {
+		s.fields[name] = &shape{}
+	}
+	s.fields[name].add(f.Type)
+}
+
+// prune gives what is kept of a value, which it changes, and whether anything is. Nothing is kept of no shape.
+func (s *shape) prune(v any) (any, bool) {
+	if s == nil {
+		return nil, false
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if s.fields == nil && s.others == nil {
+			return nil, false
+		}
+		for key, value := range v {
+			kept, some := s.of(key).prune(value)
+			if !some {
+				delete(v, key)
+				continue
+			}
+			v[key] = kept
+		}
+		return v, true
+	case []any:
+		if s.items == nil {
+			return nil, false
+		}
+		kept := v[:0]
+		for _, item := range v {
+			if item, some := s.items.prune(item); some {
+				kept = append(kept, item)
+			}
+		}
+		return kept, true
+	}
+	return v, true
+}
+
+// of gives the shape of a field; nil where it is not kept. As in decoding, the case of its name does not matter where no other name fits.
+func (s *shape) of(key string) *shape {
+	if field, found := s.fields[key]; found {
+		return field
+	}
+	for name, field := range s.fields {
+		if strings.EqualFold(name, key) {
+			return field
+		}
+	}
+	return s.others
+}
+
+// head is what is kept of every object.
+type head struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name              string       `json:"name"`
+		Namespace         string       `json:"namespace"`
+		UID               string       `json:"uid"`
+		ResourceVersion   string       `json:"resourceVersion"`
+		CreationTimestamp metav1.Time  `json:"creationTimestamp"`
+		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
+	} `json:"metadata"`
+}
+
+// shapeOfObject gives the shape of the objects that are decoded into a type.
+func shapeOfObject(slim reflect.Type) *shape {
+	s := shapeOf(reflect.TypeFor[head]())
+	s.add(slim)
+	return s
+}
+
+// keep reads JSON and gives what is kept of it.
+func (s *shape) keep(raw []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, fmt.Errorf("bad JSON: %w", err)
+	}
+	kept, _ := s.prune(v)
+	return kept, nil
+}

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Condition tells how a database is, for whoever looks after it.
+type Condition struct {
+	Server   string   // version of Postgres
+	User     string   // as whom we are connected
+	Standby  bool     // it cannot be written
+	Lacking  []string // the rights that a writer needs and we lack, such as "INSERT on evictrail.events"
+	Bytes    int64    // size of the database
+	Facts    int64    // how many there are, as the planner estimates it; -1 where it was never told
+	MayBuild bool     // we may make schemas in this database: bring its schema up to date
+}
+
+const conditionQuery = `
+SELECT
+    current_setting('server_version'),
+    current_user,
+    pg_is_in_recovery(),
+    pg_database_size(current_database()),
+    has_database_privilege(current_database(), 'CREATE'),
+    coalesce((
+        SELECT CASE WHEN bool_and(c.reltuples < 0) THEN -1 ELSE sum(greatest(c.reltuples, 0)) END
+        FROM pg_catalog.pg_inherits AS i
+        JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+        JOIN pg_catalog.pg_class AS parent ON parent.oid = i.inhparent AND parent.relname = 'events'
+        JOIN pg_catalog.pg_namespace AS n ON n.oid = parent.relnamespace AND n.nspname = 'evictrail'
+    ), 0)::bigint`
+
+// Names are looked up in the catalogue: to ask by name for what is in a schema takes a right on that. Each privilege is asked for by itself: of a
+// list, Postgres is content with any.
+const lackingQuery = `
+SELECT 'USAGE on schema ' || nspname
+FROM pg_catalog.pg_namespace
+WHERE nspname IN ('evictrail', 'evictrail_v1')
+  AND NOT has_schema_privilege(oid, 'USAGE')
+UNION ALL
+SELECT privilege || ' on ' || name
+FROM unnest(@privileges::text[], @tables::text[]) AS t (list, name)
+CROSS JOIN LATERAL regexp_split_to_table(list, ', ') AS privilege
+JOIN pg_catalog.pg_namespace AS n ON n.nspname = split_part(name, '.', 1)
+JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid AND c.relname = split_part(name, '.', 2)
+WHERE NOT has_table_privilege(c.oid, privilege)
+UNION ALL
+SELECT 'EXECUTE on function evictrail.ensure_month'
+FROM pg_catalog.pg_proc AS p
+JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace AND n.nspname = 'evictrail'
+WHERE p.proname = 'ensure_month'
+  AND NOT has_function_privilege(p.oid, 'EXECUTE')`
+
+// Condition tells how the database is, and which rights of those that Roles grants to a writer are lacking. It reads the catalogue alone, so it works before there is a schema, and without any right.
+func (s *Store) Condition(ctx context.Context) (Condition, error) {
+	var c Condition
+	err := s.pool.QueryRow(ctx, conditionQuery).Scan(&c.Server, &c.User, &c.Standby, &c.Bytes, &c.MayBuild, &c.Facts)
+	if err != nil {
+		return c, explain("read how the database is", err)
+	}
+	privileges, tables := []string{"SELECT", "SELECT, INSERT"}, []string{"public.evictrail_schema", "evictrail.events"}
+	for _, table := range writtenTables {
+		privileges, tables = append(privileges, "SELECT, INSERT, UPDATE, DELETE"), append(tables, table)
+	}
+	rows, err := s.pool.Query(ctx, lackingQuery, pgx.StrictNamedArgs{"privileges": privileges, "tables": tables})
+	if err != nil {
+		return c, explain("read our rights in the database", err)
+	}
+	c.Lacking, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	return c, explain("read our rights in the database", err)
+}
+
+// Heard tells when a cluster's requests were last told by whom.
+type Heard struct {
+	Audit    time.Time // when the last one was asked that audit events told of; zero: none
+	Observer time.Time // likewise the observer of evictions
+}
+
+const heardQuery = `
+SELECT
+    (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('audit', 'admission+audit')),
+    (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
+
+// Heard tells when the sources of eviction requests last told of one.
+func (s *Store) Heard(ctx context.Context, cluster string) (Heard, error) {
+	var audit, observer *time.Time
+	if err := s.pool.QueryRow(ctx, heardQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&audit, &observer); err != nil {
+		return Heard{}, explain("read when requests were last told", err)
+	}
+	var h Heard
+	if audit != nil {
+		h.Audit = audit.UTC()
+	}
+	if observer != nil {
+		h.Observer = observer.UTC()
+	}
+	return h, nil
+}
