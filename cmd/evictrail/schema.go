@@ -76,7 +76,7 @@ func newSchemaStatus() *cobra.Command {
 func newSchemaRoles() *cobra.Command {
 	return &cobra.Command{
 		Use: "roles", Short: "Print the SQL that makes the roles", Args: asUsage(cobra.NoArgs),
-		Long:    `Print the SQL that creates evictrail_reader and evictrail_writer and grants them what they need. Nothing is run. Once they exist,
+		Long: `Print the SQL that creates evictrail_reader and evictrail_writer and grants them what they need. Nothing is run. Once they exist,
 "schema up" grants them what a new version brings, where the schema belongs to the user that runs it.`,
 		Example: `  evictrail schema roles | psql -d evictrail`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
