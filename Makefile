@@ -12,6 +12,7 @@ RACE         ?=
 PKG          ?= ./...
 LOAD_DIR     ?= $(BIN)/load
 LOAD_ARGS    ?=
+E2E_ARGS     ?=
 SIM_RUNS     ?= 1000
 SIM_SEED     ?= 0
 
@@ -27,7 +28,7 @@ LDFLAGS  = -X $(STAMP).Version=$(VERSION) \
 
 .PHONY: help
 help: ## Show this help
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/evictrail
@@ -53,6 +54,10 @@ bench: postgres ## Run the benchmarks (PKG=./store: of one package)
 .PHONY: load
 load: postgres ## Fill a Postgres of our own with a million events, keep it in LOAD_DIR, and measure every kind of question (LOAD_ARGS='-run TestHTTP')
 	cd test && $(GO) test ./load -v -count=1 -timeout 2h -load.days 20 -load.dir $(LOAD_DIR) -load.for 2s $(LOAD_ARGS)
+
+.PHONY: e2e
+e2e: postgres ## Run evictrail on a real kube-apiserver: every recording as long as it was, ten of each outage, 100 killed leaders (E2E_ARGS='-run TestRights')
+	cd test && $(GO) test ./cluster/... -v -count=1 -timeout 3h -cluster.recordings all -cluster.idle 0 -cluster.outages 10 -cluster.kills 100 $(E2E_ARGS)
 
 .PHONY: sim
 sim: ## Compare the detector of retry loops with SIM_RUNS simulated histories, from the seed SIM_SEED on

@@ -32,6 +32,7 @@ type api struct {
 	items   map[string][]string // by plural
 	status  map[string]int      // answered instead
 	streams map[string]chan string
+	older   bool // it cannot send a list as part of a watch
 }
 
 func newAPI() *api {
@@ -62,6 +63,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Query().Get("watch") == "" {
 		_, _ = fmt.Fprintf(w, `{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"100"},"items":[%s]}`, strings.Join(items, ","))
+		return
+	}
+	if a.older && r.URL.Query().Has("sendInitialEvents") {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"sendInitialEvents is forbidden for watch","reason":"Invalid","code":422}`)
 		return
 	}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
@@ -226,6 +232,18 @@ func TestCollectorSaysWhatIsMissing(t *testing.T) {
 	a.set(vmis, 0)
 	r.eventually(t, "it goes on by itself", func() bool { return len(r.Unready()) == 0 })
 	require.Contains(t, r.log.String(), "watch works again")
+}
+
+func TestCollectorTakesAnOlderServerForNoProblem(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.older = true
+	a.set(vmis, 0, vmiJSON("db", "2", ""))
+	r := start(t, a, &sink{}, nil)
+	r.eventually(t, "it is ready", func() bool { return len(r.Unready()) == 0 })
+	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
+	require.NotContains(t, r.log.String(), "level=WARN")
+	require.Zero(t, testutil.ToFloat64(r.metrics.WatchRestarts.WithLabelValues(vmis, metrics.RestartError)), "it is no restart either")
 }
 
 func TestCollectorRejectsBadObjectsAndGoesOn(t *testing.T) {

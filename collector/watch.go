@@ -149,6 +149,9 @@ func (f *feed) listWatch(client rest.Interface) *cache.ListWatch {
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
 			body, err := request(options).Stream(ctx)
+			if options.SendInitialEvents != nil && apierrors.IsInvalid(err) { // an older server: the Reflector goes on with a list
+				return nil, err
+			}
 			f.answered(ctx, err)
 			if err != nil {
 				return nil, err

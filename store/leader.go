@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -22,9 +23,42 @@ RETURNING term`
 // lead begins the next term of a cluster. It waits for the transactions in which the one before derives, and ends that term.
 func (s *Store) lead(ctx context.Context, cluster, holder string) (term int64, err error) {
 	err = s.inTx(ctx, "begin a term", func(tx pgx.Tx) error {
+		stop, err := s.endBlockers(ctx, tx)
+		if err != nil {
+			return err
+		}
+		defer stop()
 		return tx.QueryRow(ctx, leadQuery, pgx.StrictNamedArgs{"cluster": cluster, "holder": holder}).Scan(&term)
 	})
 	return term, err
+}
+
+// patience is how long a new leader waits for transactions of the one before, which are short.
+const patience = 3 * time.Second
+
+const endBlockersQuery = `
+SELECT pg_terminate_backend(pid)
+FROM unnest(pg_blocking_pids(@waiting)) AS pid`
+
+// endBlockers ends the sessions that still hold up a transaction when patience is over, until stop is called. A leader that stands still
+// while the database sends it rows keeps its locks for as long as it stands: for no timeout of the database is it idle, or late.
+func (s *Store) endBlockers(ctx context.Context, tx pgx.Tx) (stop func(), err error) {
+	var waiting int64
+	if err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&waiting); err != nil {
+		return nil, err
+	}
+	ctx, stop = context.WithCancel(ctx)
+	go func() {
+		for {
+			select {
+			case <-time.After(patience):
+				_, _ = s.pool.Exec(ctx, endBlockersQuery, pgx.StrictNamedArgs{"waiting": waiting}) // else it goes on waiting
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return stop, nil
 }
 
 // A leader that stands still in the middle of a transaction, such as one that was stopped, must not hold up the next.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
@@ -185,4 +186,26 @@ func TestLastWatched(t *testing.T) {
 	last, err = s.For("c1", "r2").LastWatched(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, last)
+}
+
+// TestALeaderThatHoldsItsLocksHoldsUpNobody has a session keep the lock of a term for ever, as that of a leader does which was stopped
+// while rows were sent to it: there the database sees no idle transaction.
+func TestALeaderThatHoldsItsLocksHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	s, err := store.Open(t.Context(), url, "")
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	require.NoError(t, s.For("c1", "r1").Lead(t.Context(), trail.DefaultThresholds()))
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	_, err = conn.Exec(t.Context(), "BEGIN; SELECT term FROM evictrail.leaders FOR SHARE")
+	require.NoError(t, err)
+	second := s.For("c1", "r2")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	require.NoError(t, second.Lead(ctx, trail.DefaultThresholds()))
+	require.True(t, second.Leads())
+	require.Error(t, conn.Ping(t.Context()), "its session was ended")
 }

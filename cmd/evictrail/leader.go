@@ -62,11 +62,11 @@ func (f *leaderFlags) check() error {
 }
 
 // The times of the lease: after a crash another replica takes over once the lease has run out and it has looked, which is within
-// 12 s + 2.2 x 2 s; after an orderly end, when it looks the next time.
+// 12 s + 2.2 x 1 s; after an orderly end, when it looks the next time.
 const (
 	leaseLasts  = 12 * time.Second
 	leaseRenew  = 8 * time.Second // a leader that cannot renew for so long stops
-	leaseRetry  = 2 * time.Second
+	leaseRetry  = time.Second
 	deriveEvery = 250 * time.Millisecond // looks for what followers left
 )
 
@@ -231,7 +231,7 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 func (l *lease) judge(ctx context.Context, err error) error {
 	problem := ""
 	switch {
-	case ctx.Err() != nil || apierrors.IsConflict(err): // another replica was faster
+	case ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err): // another replica was faster
 		return err
 	case apierrors.IsForbidden(err):
 		problem = fmt.Sprintf("no right to the lease %s: grant create on leases, and get and update on this one, in namespace %s (%v)", l.Describe(), l.namespace, err)

@@ -17,23 +17,24 @@ func Root() string {
 	return filepath.Join(filepath.Dir(file), "../../..")
 }
 
-// programs are the main packages of the module test/kube, by the name of their program.
-var programs = map[string]string{
-	"etcd":           "go.etcd.io/etcd/server/v3",
-	"kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-	"kubectl":        "k8s.io/kubernetes/cmd/kubectl",
+// programs are main packages and the modules that have them, by the name of their program.
+var programs = map[string]struct{ module, pkg string }{
+	"etcd":           {"test/kube", "go.etcd.io/etcd/server/v3"},
+	"kube-apiserver": {"test/kube", "k8s.io/kubernetes/cmd/kube-apiserver"},
+	"kubectl":        {"test/kube", "k8s.io/kubernetes/cmd/kubectl"},
+	"helm":           {"test/helm", "helm.sh/helm/v4/cmd/helm"},
 }
 
 // stamp says which Kubernetes it is, as releases do: without it an API server calls itself v0.0.0, which is older than anything
 // that helm looks for. It is the version in test/kube/go.mod.
 const stamp = "-X k8s.io/component-base/version.gitVersion=v1.37.0 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
 
-// Program builds a program of the control plane from source where it is not there yet, and gives its path: etcd,
-// kube-apiserver or kubectl. Those in the folder that EVICTRAIL_KUBE_BIN names, where it is set, are taken as they are.
+// Program builds a program from source where it is not there yet, and gives its path: etcd, kube-apiserver, kubectl or helm.
+// Those in the folder that EVICTRAIL_KUBE_BIN names, where it is set, are taken as they are.
 func Program(name string) (string, error) {
 	build, known := builds[name]
 	if !known {
-		return "", fmt.Errorf("program %q: expected etcd, kube-apiserver or kubectl", name)
+		return "", fmt.Errorf("program %q: expected etcd, kube-apiserver, kubectl or helm", name)
 	}
 	if dir := os.Getenv("EVICTRAIL_KUBE_BIN"); dir != "" {
 		return filepath.Join(dir, name), nil
@@ -43,8 +44,8 @@ func Program(name string) (string, error) {
 
 var builds = func() map[string]func() (string, error) {
 	all := map[string]func() (string, error){}
-	for name, pkg := range programs {
-		all[name] = sync.OnceValues(func() (string, error) { return build("test/kube", name, pkg) })
+	for name, from := range programs {
+		all[name] = sync.OnceValues(func() (string, error) { return build(from.module, name, from.pkg) })
 	}
 	return all
 }()

@@ -1,4 +1,4 @@
-// Package kubetest starts a Kubernetes control plane of a test's own: etcd and kube-apiserver, built from source by the module
+// Package kubetest starts a Kubernetes control plane of a test's own: etcd and kube-apiserver, built from source out of the module
 // test/kube, as processes that can be killed. RBAC, admission and auditing are on and work as everywhere; KubeVirt's kinds are
 // installed without KubeVirt. There is no node, no scheduler and no controller: a pod is what a test makes of it, and nothing is
 // collected as garbage.

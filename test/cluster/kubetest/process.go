@@ -72,6 +72,16 @@ func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) 
 // Ended is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.done }
 
+// Running tells whether the program has not ended.
+func (p *Process) Running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // Output gives what the program printed so far.
 func (p *Process) Output() string {
 	text, err := os.ReadFile(p.log)
@@ -82,7 +92,7 @@ func (p *Process) Output() string {
 }
 
 func (p *Process) tail() string {
-	const most = 12 << 10
+	const most = 4 << 10
 	text := p.Output()
 	return text[max(0, len(text)-most):]
 }

@@ -44,7 +44,7 @@ func (c *Cluster) ServiceAccount(namespace, name string) *rest.Config {
 }
 
 func (c *Cluster) anonymous() *rest.Config {
-	return &rest.Config{Host: "https://" + c.addr, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA.PEM}, QPS: -1}
+	return &rest.Config{Host: "https://" + c.addr, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA.PEM}, QPS: -1, WarningHandler: rest.NoWarnings{}}
 }
 
 // Client is the administrator's.

@@ -1,0 +1,229 @@
+package cluster_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/deploy"
+	"github.com/evictrail/evictrail/test/cluster/kubetest"
+)
+
+// namespace is evictrail's own, and the name of its ServiceAccount.
+const (
+	namespace = "evictrail"
+	account   = "evictrail"
+)
+
+// policyMap is the ConfigMap with the descheduler's policy.
+const (
+	policyNamespace = "openshift-kube-descheduler-operator"
+	policyName      = "descheduler"
+)
+
+// rights are those that evictrail needs.
+const rights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: evictrail}
+rules:
+- apiGroups: [kubevirt.io]
+  resources: [kubevirts, virtualmachineinstances, virtualmachineinstancemigrations]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [nodes, pods, events]
+  verbs: [list, watch]
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: evictrail}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: evictrail}
+subjects: [{kind: ServiceAccount, namespace: evictrail, name: evictrail}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: evictrail-descheduler, namespace: openshift-kube-descheduler-operator}
+rules:
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [descheduler]
+  verbs: [list, watch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: evictrail-descheduler, namespace: openshift-kube-descheduler-operator}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: evictrail-descheduler}
+subjects: [{kind: ServiceAccount, namespace: evictrail, name: evictrail}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: evictrail, namespace: evictrail}
+rules:
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}
+- {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [evictrail], verbs: [get, update]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: evictrail, namespace: evictrail}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: evictrail}
+subjects: [{kind: ServiceAccount, namespace: evictrail, name: evictrail}]
+`
+
+// leaseName names evictrail's lease.
+const leaseName = namespace + "/evictrail"
+
+// site is a cluster with a place for evictrail: its address, which the API server sends audit events to, and its ServiceAccount
+// with its rights.
+type site struct {
+	*kubetest.Cluster
+	t   *testing.T
+	dir string
+	ca  *kubetest.Authority
+
+	address          string
+	token, cert, key string // files
+	kubeconfig       string
+	client           *http.Client
+	runs             int // of evictrail
+}
+
+// auditSoon has audit events come after a second at most.
+const auditSoon = "--audit-webhook-batch-max-wait=1s"
+
+// siteOptions say what a site is like.
+type siteOptions struct {
+	rules   string   // of the audit policy, before those that evictrail generates
+	deaf    bool     // nobody sends audit events to evictrail
+	version string   // of KubeVirt; empty: v1.8.4
+	flags   []string // of the kube-apiserver
+}
+
+// newSite starts a cluster with the audit policy and the audit webhook that evictrail generates, and with KubeVirt's virt-api.
+func newSite(t *testing.T, o siteOptions) *site {
+	t.Helper()
+	s := &site{t: t, dir: t.TempDir(), address: kubetest.FreeAddress(t)}
+	var err error
+	s.ca, err = kubetest.NewAuthority("evictrail-ca")
+	require.NoError(t, err)
+	server, err := s.ca.Server("evictrail.evictrail.svc")
+	require.NoError(t, err)
+	s.cert, s.key, err = server.Write(s.dir, "tls")
+	require.NoError(t, err)
+	s.token = filepath.Join(s.dir, "token")
+	require.NoError(t, os.WriteFile(s.token, []byte("of-the-api-server\n"), 0o600))
+	s.client = clientTrusting(t, s.ca)
+
+	policy, webhook := s.manifest(deploy.AuditPolicy), s.manifest(deploy.AuditWebhook)
+	policy = strings.Replace(policy, "rules:\n", "rules:\n"+o.rules, 1)
+	const tokenFile = "/etc/kubernetes/evictrail/token"
+	require.Contains(t, webhook, tokenFile)
+	webhook = strings.Replace(webhook, tokenFile, s.token, 1)
+	options := kubetest.Options{AuditPolicy: policy, Flags: o.flags}
+	if !o.deaf {
+		options.AuditWebhook, options.Flags = webhook, slices.Concat(o.flags, []string{auditSoon})
+	}
+	s.Cluster = kubetest.Start(t, options)
+	for _, name := range []string{namespace, policyNamespace, "kubevirt"} {
+		s.Namespace(name, nil)
+	}
+	s.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: " + account + ", namespace: " + namespace + "}}")
+	s.Apply(rights)
+	startVirtAPI(t, s.Cluster, cmp.Or(o.version, "v1.8.4"))
+	s.kubeconfig = s.Kubeconfig(s.ServiceAccount(namespace, account), namespace)
+	return s
+}
+
+// manifest generates one of evictrail's manifests for the site's address.
+func (s *site) manifest(name string) string {
+	s.t.Helper()
+	o := deploy.DefaultOptions()
+	o.URL, o.CA = "https://"+s.address, s.ca.PEM
+	text, err := deploy.YAML(name, o)
+	require.NoError(s.t, err)
+	return text
+}
+
+func base64PEM(pem []byte) string { return base64.StdEncoding.EncodeToString(pem) }
+
+func clientTrusting(t *testing.T, ca *kubetest.Authority) *http.Client {
+	t.Helper()
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(ca.PEM))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
+	return &http.Client{Transport: transport, Timeout: 10 * time.Second}
+}
+
+// start starts evictrail on a database, at the site's address.
+func (s *site) start(url string, args ...string) *kubetest.Process {
+	s.t.Helper()
+	program, err := kubetest.Evictrail()
+	require.NoError(s.t, err)
+	s.runs++
+	return kubetest.StartProcess(s.t, filepath.Join(s.dir, fmt.Sprintf("evictrail-%d.log", s.runs)), program, append([]string{
+		"run", "--kubeconfig", s.kubeconfig, "--database-url", url, "--listen", s.address,
+		"--tls-cert-file", s.cert, "--tls-key-file", s.key, "--audit-token-file", s.token, "--eviction-observer",
+	}, args...)...)
+}
+
+// unready asks evictrail what is not ready: empty where nothing is.
+func (s *site) unready(ctx context.Context) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.address+"/readyz", http.NoBody)
+	if err != nil {
+		return err.Error()
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode == http.StatusOK {
+		return ""
+	}
+	var text strings.Builder
+	_, _ = text.WriteString(answer.Status + "\n")
+	_ = answer.Write(&text)
+	return text.String()
+}
+
+// await waits until evictrail is ready.
+func (s *site) await() {
+	s.t.Helper()
+	problem := ""
+	ready := func() bool { problem = s.unready(s.t.Context()); return problem == "" }
+	require.Eventually(s.t, ready, time.Minute, 100*time.Millisecond, "evictrail gets ready: %s", &problem)
+}
+
+// rows reads the rows of a query.
+func rows[T any](t *testing.T, url, query string) []T {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	found, err := conn.Query(t.Context(), "SELECT to_json(q) FROM ("+query+") q")
+	require.NoError(t, err)
+	texts, err := pgx.CollectRows(found, pgx.RowTo[[]byte])
+	require.NoError(t, err)
+	out := make([]T, len(texts))
+	for i, text := range texts {
+		require.NoError(t, json.Unmarshal(text, &out[i]))
+	}
+	return out
+}

@@ -1,0 +1,97 @@
+package cluster_test
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictrail/evictrail/test/cluster/kubetest"
+)
+
+// gate stands between evictrail and the API server, and can be shut.
+type gate struct {
+	t        *testing.T
+	at, to   string // addresses
+	mu       sync.Mutex
+	listener net.Listener // nil while it is shut
+	open     map[net.Conn]struct{}
+}
+
+// newGate gives a gate before an API server, and the configuration that goes through it.
+func newGate(t *testing.T, config *rest.Config) (*gate, *rest.Config) {
+	t.Helper()
+	server, err := url.Parse(config.Host)
+	require.NoError(t, err)
+	g := &gate{t: t, at: kubetest.FreeAddress(t), to: server.Host, open: map[net.Conn]struct{}{}}
+	g.unlock()
+	t.Cleanup(g.lock)
+	through := rest.CopyConfig(config)
+	through.Host = "https://" + g.at
+	return g, through
+}
+
+// unlock opens the gate.
+func (g *gate) unlock() {
+	l, err := net.Listen("tcp", g.at)
+	require.NoError(g.t, err)
+	g.mu.Lock()
+	g.listener = l
+	g.mu.Unlock()
+	go g.serve(l)
+}
+
+// lock shuts the gate: connections are refused, those that are open break.
+func (g *gate) lock() {
+	g.mu.Lock()
+	if g.listener != nil {
+		_ = g.listener.Close()
+	}
+	g.listener = nil
+	g.mu.Unlock()
+	g.cut()
+}
+
+func (g *gate) serve(l net.Listener) {
+	for {
+		in, err := l.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", g.to)
+		if err != nil {
+			_ = in.Close()
+			continue
+		}
+		g.pass(in, out)
+		for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
+			go func() {
+				_, _ = io.Copy(way[0], way[1])
+				_ = in.Close()
+				_ = out.Close()
+			}()
+		}
+	}
+}
+
+func (g *gate) pass(both ...net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range both {
+		g.open[c] = struct{}{}
+	}
+}
+
+// cut breaks every connection, such as those of watches. New ones are let through unless the gate is shut.
+func (g *gate) cut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for c := range g.open {
+		_ = c.Close()
+	}
+	clear(g.open)
+}

@@ -1,0 +1,201 @@
+package cluster_test
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/cluster/kubetest"
+)
+
+// kills is how often the replica that derives is killed; for ten of them, and for what is left, one ends in order and one hangs.
+var kills = flag.Int("cluster.kills", 2, "how often the replica that derives is killed under load")
+
+// What is promised of the time until the other replica derives.
+const (
+	afterCrash = 20 * time.Second
+	afterEnd   = 3 * time.Second
+)
+
+// replica is one of two evictrails that run at once.
+type replica struct {
+	s       *site
+	name    string
+	address string
+	url     string
+	process *kubetest.Process
+	runs    int
+}
+
+func (r *replica) start() {
+	r.s.t.Helper()
+	program, err := kubetest.Evictrail()
+	require.NoError(r.s.t, err)
+	r.runs++
+	r.process = kubetest.StartProcess(r.s.t, filepath.Join(r.s.dir, fmt.Sprintf("%s-%d.log", r.name, r.runs)), program,
+		"run", "--kubeconfig", r.s.kubeconfig, "--cluster", "c1", "--database-url", r.url, "--listen", r.address,
+		"--tls-cert-file", r.s.cert, "--tls-key-file", r.s.key, "--audit-token-file", r.s.token,
+		"--leader-elect", "--leader-lease", leaseName)
+}
+
+// leads asks the replica whether it derives. One that does not answer does not.
+func (r *replica) leads() bool {
+	answer, err := r.s.client.Get("https://" + r.address + "/metrics")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	return err == nil && answer.StatusCode == http.StatusOK && strings.Contains(string(text), "\nevictrail_leader 1\n")
+}
+
+// TestTwoReplicas runs two replicas while VMs are moved all the time. The one that derives is killed again and again, ends in order,
+// or hangs until the other has taken over and then goes on: nothing is lost or doubled, and what is derived is what deriving all
+// facts anew gives.
+func TestTwoReplicas(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, siteOptions{})
+	s.Namespace(shop, nil)
+	s.makeNodes("worker-1", "worker-2")
+	url := storetest.NewURL(t)
+	both := []*replica{{s: s, name: "evictrail-0", address: s.address, url: url}, {s: s, name: "evictrail-1", address: kubetest.FreeAddress(t), url: url}}
+	for _, r := range both {
+		r.start()
+	}
+	s.await()
+	c := s.startCrowd(6, 100*time.Millisecond)
+
+	var crashes, ends, hangs []time.Duration
+	for n := range *kills {
+		crashes = append(crashes, handOver(t, both, func(r *replica) { r.process.Kill() }))
+		if n%10 == 0 {
+			ends = append(ends, handOver(t, both, func(r *replica) { require.NoError(t, r.process.Stop()) }))
+			hangs = append(hangs, handOver(t, both, func(r *replica) { require.NoError(t, r.process.Pause()) }))
+		}
+	}
+	truth := c.end()
+	t.Logf("the other replica derived after %s", distribution("a crash", crashes))
+	t.Logf("the other replica derived after %s", distribution("an end in order", ends))
+	t.Logf("the other replica derived after %s", distribution("a hang", hangs))
+	require.Less(t, slices.Max(crashes), afterCrash)
+	require.Less(t, slices.Max(ends), afterEnd)
+	require.Less(t, slices.Max(hangs), afterCrash)
+
+	settle(t, url)
+	require.Zero(t, requireRecorded(t, url, truth), "what one replica did not see the other did")
+	done := map[string]string{}
+	for _, x := range truth {
+		done[x.UID] = x.Phase
+	}
+	awaitDerived(t, url, done)
+	for _, r := range both {
+		require.NoError(t, r.process.Stop())
+	}
+	requireDerivedAnew(t, url)
+}
+
+// handOver does something to the replica that derives, and tells how long it took until the other did. Then both run again.
+func handOver(t *testing.T, both []*replica, do func(leader *replica)) time.Duration {
+	t.Helper()
+	var leader, other *replica
+	require.Eventually(t, func() bool {
+		for i, r := range both {
+			if r.leads() {
+				leader, other = r, both[1-i]
+			}
+		}
+		return leader != nil
+	}, time.Minute, 50*time.Millisecond, "one replica derives")
+	time.Sleep(rand.N(2 * time.Second)) // somewhere between two renewals
+	began := time.Now()
+	do(leader)
+	require.Eventually(t, other.leads, time.Minute, 20*time.Millisecond, "the other replica derives")
+	took := time.Since(began)
+	select {
+	case <-leader.process.Ended():
+		leader.start()
+	default: // it hangs
+		require.NoError(t, leader.process.Resume())
+	}
+	require.Eventually(t, func() bool { return leader.process.Running() && !leader.leads() && leader.ready() }, time.Minute, 50*time.Millisecond, "it follows")
+	return took
+}
+
+// ready asks the replica whether it sees everything.
+func (r *replica) ready() bool {
+	answer, err := r.s.client.Get("https://" + r.address + "/readyz")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = answer.Body.Close() }()
+	return answer.StatusCode == http.StatusOK
+}
+
+// distribution tells how times are spread.
+func distribution(after string, times []time.Duration) string {
+	slices.Sort(times)
+	at := func(share float64) time.Duration {
+		return times[int(share*float64(len(times)-1))].Round(10 * time.Millisecond)
+	}
+	return fmt.Sprintf("%s (%d): least %s, median %s, p90 %s, p99 %s, most %s", after, len(times), at(0), at(0.5), at(0.9), at(0.99), at(1))
+}
+
+// awaitDerived waits until every migration has its outcome.
+func awaitDerived(t *testing.T, url string, last map[string]string) {
+	t.Helper()
+	outcomes := map[string]string{"Succeeded": "succeeded", "Failed": "failed"}
+	left := ""
+	require.Eventually(t, func() bool {
+		derived := map[string]string{}
+		for _, r := range rows[struct {
+			UID     string  `json:"migration_uid"`
+			Outcome *string `json:"outcome"`
+		}](t, url, "SELECT migration_uid, outcome FROM evictrail_v1.migrations") {
+			if r.Outcome != nil {
+				derived[r.UID] = *r.Outcome
+			}
+		}
+		left = ""
+		for uid, phase := range last {
+			if derived[uid] != outcomes[phase] {
+				left = fmt.Sprintf("%s: got %q after %s", uid, derived[uid], phase)
+			}
+		}
+		return left == "" && len(derived) == len(last)
+	}, time.Minute, 500*time.Millisecond, "every migration is derived: %s", &left)
+}
+
+// requireDerivedAnew derives everything anew from the facts and wants the same rows. Nobody else may derive meanwhile.
+func requireDerivedAnew(t *testing.T, url string) {
+	t.Helper()
+	views := []string{"evacuations", "migrations", "placements", "cooldown_decisions", "loops", "eviction_requests", "timeline"}
+	all := func() map[string][]string {
+		out := map[string][]string{}
+		for _, view := range views {
+			for _, r := range rows[map[string]any](t, url, "SELECT (to_jsonb(v) - 'changed_at') AS row FROM evictrail_v1."+view+" v") {
+				out[view] = append(out[view], fmt.Sprint(r["row"]))
+			}
+			slices.Sort(out[view])
+		}
+		return out
+	}
+	before := all()
+	require.NotEmpty(t, before["migrations"])
+	db, err := store.Open(t.Context(), url, "")
+	require.NoError(t, err)
+	defer db.Close()
+	_, err = db.Rederive(t.Context(), "c1")
+	require.NoError(t, err)
+	require.Equal(t, before, all())
+}

@@ -1,0 +1,182 @@
+package cluster_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictrail/evictrail/test/cluster/kubetest"
+)
+
+// mover moves a VM to and fro, as virt-controller does: a migration goes through its phases, with the time of each in its status,
+// and of those that are over the five youngest are kept. Where the API server is away it tries again until it is back.
+type mover struct {
+	vm     string
+	client dynamic.Interface
+	rest   time.Duration // between two phases
+	kept   []string      // migrations that are over, the oldest first
+
+	mu    sync.Mutex
+	moved []transition
+}
+
+// transition is a phase that a migration entered: with its second, what was written last of that migration.
+type transition struct {
+	UID   string    `json:"migration_uid"`
+	Phase string    `json:"phase"`
+	At    time.Time `json:"at"`
+}
+
+// keeps is how many migrations of a VM that are over KubeVirt keeps.
+const keeps = 5
+
+// steps are the phases of a migration. Every third fails.
+var (
+	steps  = []string{"Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running", "Succeeded"}
+	failed = []string{"Pending", "Scheduling", "Scheduled", "Failed"}
+)
+
+const migrationManifest = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstanceMigration
+metadata:
+  name: %[1]s
+  namespace: shop
+  labels: {kubevirt.io/vmi-name: %[2]s}
+spec: {vmiName: %[2]s}
+`
+
+func newMover(t *testing.T, config *rest.Config, vm string, pause time.Duration) *mover {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	require.NoError(t, err)
+	return &mover{vm: vm, client: client, rest: pause}
+}
+
+// run moves the VM again and again until ctx ends, and finishes the move that it is in.
+func (m *mover) run(ctx context.Context, t *testing.T) {
+	t.Helper()
+	for n := 1; ctx.Err() == nil; n++ {
+		phases := steps
+		if n%3 == 0 {
+			phases = failed
+		}
+		m.move(context.WithoutCancel(ctx), t, fmt.Sprintf("%s-%d", m.vm, n), phases)
+	}
+}
+
+// move makes one migration and has it go through phases.
+func (m *mover) move(ctx context.Context, t *testing.T, name string, phases []string) {
+	t.Helper()
+	objects, err := kubetest.Objects(fmt.Sprintf(migrationManifest, name, m.vm))
+	require.NoError(t, err)
+	all := m.client.Resource(migrations).Namespace(shop)
+	uid := ""
+	m.insist(ctx, t, func() error {
+		_, err := all.Create(ctx, objects[0], metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		got, err := all.Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			uid = string(got.GetUID())
+		}
+		return err
+	})
+	var times []map[string]any
+	for _, phase := range phases {
+		time.Sleep(m.rest)
+		at := time.Now().UTC().Truncate(time.Second)
+		times = append(times, map[string]any{"phase": phase, "phaseTransitionTimestamp": at.Format(time.RFC3339)})
+		patch, err := json.Marshal(map[string]any{"status": map[string]any{"phase": phase, "phaseTransitionTimestamps": times}})
+		require.NoError(t, err)
+		m.insist(ctx, t, func() error {
+			_, err := all.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+			return err
+		})
+		m.mu.Lock()
+		m.moved = append(m.moved, transition{uid, phase, at})
+		m.mu.Unlock()
+	}
+	if m.kept = append(m.kept, name); len(m.kept) > keeps {
+		m.insist(ctx, t, func() error {
+			if err := all.Delete(ctx, m.kept[0], metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+				return err
+			}
+			return nil
+		})
+		m.kept = m.kept[1:]
+	}
+}
+
+// insist tries until the API server takes it.
+func (m *mover) insist(ctx context.Context, t *testing.T, write func() error) {
+	t.Helper()
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		err := write()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			t.Errorf("write about %s: %v", m.vm, err)
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// crowd are movers at work.
+type crowd struct {
+	movers []*mover
+	stop   context.CancelFunc
+	work   sync.WaitGroup
+}
+
+// startCrowd has VMs moved all the time, each change after a pause. The VMs are made.
+func (s *site) startCrowd(vms int, pause time.Duration) *crowd {
+	s.t.Helper()
+	ctx, stop := context.WithCancel(s.t.Context())
+	c := &crowd{stop: stop}
+	for i := range vms {
+		name := fmt.Sprintf("vm-%d", i+1)
+		s.makeVM(name, "LiveMigrate", "worker-1")
+		m := newMover(s.t, s.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters"), name, pause)
+		c.movers = append(c.movers, m)
+		c.work.Go(func() { m.run(ctx, s.t) })
+	}
+	s.t.Cleanup(func() { c.end() })
+	return c
+}
+
+// end waits until every mover has finished its migration, and gives all transitions.
+func (c *crowd) end() []transition {
+	c.stop()
+	c.work.Wait()
+	var out []transition
+	for _, m := range c.movers {
+		out = append(out, m.moved...)
+	}
+	return out
+}
+
+// count tells how many transitions there were so far.
+func (c *crowd) count() int {
+	n := 0
+	for _, m := range c.movers {
+		m.mu.Lock()
+		n += len(m.moved)
+		m.mu.Unlock()
+	}
+	return n
+}
