@@ -7,10 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,17 +27,7 @@ const (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden.yaml and what is rendered in deploy/kustomize")
 
-// helm builds helm into bin, once; where it is there and nothing has changed that takes a second. It gives its path.
-var helm = sync.OnceValues(func() (string, error) {
-	path, err := filepath.Abs(filepath.Join(root, "bin/helm"))
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-o", path, "helm.sh/helm/v4/cmd/helm")
-	cmd.Dir, cmd.Stderr, cmd.Env = filepath.Join(root, "test/helm"), os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
-	return path, cmd.Run()
-})
-
+func helm() (string, error)    { return kubetest.Program("helm") }
 func kubectl() (string, error) { return kubetest.Program("kubectl") }
 
 // run runs a program and gives what it says, errors last. It knows no cluster but that which its arguments name.
