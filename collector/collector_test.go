@@ -223,7 +223,7 @@ func TestCollectorSaysWhatIsMissing(t *testing.T) {
 	r := start(t, a, &sink{}, nil)
 	ready := func() string { return strings.Join(r.Unready(), "\n") }
 	r.eventually(t, "both are named", func() bool {
-		return strings.Contains(ready(), "no right to watch pods: grant get, list and watch on pods in all namespaces") &&
+		return strings.Contains(ready(), "no right to watch pods: grant list and watch on pods in all namespaces") &&
 			strings.Contains(ready(), "the API server knows no virtualmachineinstances.kubevirt.io: install KubeVirt")
 	})
 	r.eventually(t, "the others work", func() bool { return len(r.Unready()) == 2 })

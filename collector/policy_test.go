@@ -184,6 +184,6 @@ func TestCollectorSaysWhichRightThePolicyNeeds(t *testing.T) {
 	a.set("configmaps", http.StatusForbidden)
 	r := start(t, a, &sink{}, func(c *Config) { c.Policy = &PolicyMap{Namespace: "d", Name: "policy"} })
 	r.eventually(t, "the right is named", func() bool {
-		return strings.Contains(strings.Join(r.Unready(), "\n"), "no right to watch configmaps d/policy: grant get, list and watch on configmaps d/policy in namespace d")
+		return strings.Contains(strings.Join(r.Unready(), "\n"), "no right to watch configmaps d/policy: grant list and watch on configmaps d/policy in namespace d")
 	})
 }

@@ -192,7 +192,7 @@ func TestRecorderTellsBreaks(t *testing.T) {
 	}
 	require.Len(t, ended(2), 2)
 	require.Eventually(t, func() bool { return len(r.Problems()) == 1 }, 10*time.Second, 5*time.Millisecond)
-	require.Contains(t, r.Problems()[0], "no right to watch pods: grant get, list and watch on pods")
+	require.Contains(t, r.Problems()[0], "no right to watch pods: grant list and watch on pods")
 	require.Empty(t, tape.of("pods"))
 
 	a.streams["nodes"] <- `{"type":"MODIFIED","object":` + node("101") + `}`

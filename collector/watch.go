@@ -305,7 +305,7 @@ func (r watched) explain(err error) string {
 	case err == nil || expired(err):
 		return ""
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("no right to watch %s: grant get, list and watch on %s %s (%v)", r, r, r.where(), err)
+		return fmt.Sprintf("no right to watch %s: grant list and watch on %s %s (%v)", r, r, r.where(), err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("the API server does not accept our credentials for %s: renew the kubeconfig or the service account token (%v)", r, err)
 	case apierrors.IsNotFound(err) && r.group != "":

@@ -39,7 +39,7 @@ func newRun() *cobra.Command {
 		Long: `Watch the cluster of your kubeconfig, or the one it runs in, and record what happens to its VMs until it is stopped.
 Without --database-url it starts a Postgres of its own and prints how to reach it.
 
-It needs get, list and watch on kubevirts, virtualmachineinstances and virtualmachineinstancemigrations (kubevirt.io), on
+It needs list and watch on kubevirts, virtualmachineinstances and virtualmachineinstancemigrations (kubevirt.io), on
 nodes, pods and events, and get on the namespace kube-system; it writes nothing to the cluster.
 
 With --auth=kubernetes who reads sends a token of the cluster, or signs in with one on the web page. It then asks the cluster whose that is and
@@ -51,7 +51,7 @@ send audit events to /audit, or --audit-file follows their log; --eviction-obser
 /admission that allows everything. 'evictrail generate manifests' writes what the cluster needs for either.
 
 What decides an eviction beforehand, and what was held back, only the descheduler knows: its policy comes from --descheduler-policy,
-from --descheduler-configmap, which needs get, list and watch on that ConfigMap, or from --migration-cooldown and its like;
+from --descheduler-configmap, which needs list and watch on that ConfigMap, or from --migration-cooldown and its like;
 --descheduler-metrics-url reads its metrics, at port 10258 of its pod.
 
 Several replicas may record one cluster into one database: each stores what it sees, and with --leader-elect the holder of a lease, which

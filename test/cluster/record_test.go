@@ -72,7 +72,7 @@ func TestDoctor(t *testing.T) {
 	text, err := look()
 	require.NoError(t, err, text)
 	require.Regexp(t, `(?m)^warn +kubevirt +version "" is of no known form`, text)
-	require.Regexp(t, `(?m)^ok +rights +15 granted`, text)
+	require.Regexp(t, `(?m)^ok +rights +17 granted`, text)
 	require.Regexp(t, `(?m)^ok +descheduler policy +read`, text)
 	for _, r := range granted(t, rights) {
 		s.Apply(without(t, rights, r))

@@ -208,7 +208,7 @@ func TestARecorderRuns(t *testing.T) {
 	d := newDatabase(t)
 	i := newInstallation(t)
 	text := template(t, chart, "--set=database.url="+d.url+",database.caSecret.name=ca,database.clientCertificateSecret=client,audit.enabled=true,audit.tokenSecret.name=tokens,"+
-		"networkPolicy.apiServerCIDRs={0.0.0.0/0},descheduler.configMap.namespace=openshift-kube-descheduler-operator,descheduler.configMap.name=descheduler,auth="+auth)
+		"networkPolicy.apiServerCIDRs={0.0.0.0/0},descheduler.configMap.namespace=openshift-kube-descheduler-operator,descheduler.configMap.name=descheduler,auth=kubernetes")
 	file := filepath.Join(t.TempDir(), "evictrail.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	i.kubectl(t, "apply", "--server-side", "-f", file)
