@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,57 +37,27 @@ const (
 	policyName      = "descheduler"
 )
 
-// rights are those that evictrail needs.
-const rights = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: evictrail}
-rules:
-- apiGroups: [kubevirt.io]
-  resources: [kubevirts, virtualmachineinstances, virtualmachineinstancemigrations]
-  verbs: [list, watch]
-- apiGroups: [""]
-  resources: [nodes, pods, events]
-  verbs: [list, watch]
-- apiGroups: [""]
-  resources: [namespaces]
-  resourceNames: [kube-system]
-  verbs: [get]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: evictrail}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: evictrail}
-subjects: [{kind: ServiceAccount, namespace: evictrail, name: evictrail}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: evictrail-descheduler, namespace: openshift-kube-descheduler-operator}
-rules:
-- apiGroups: [""]
-  resources: [configmaps]
-  resourceNames: [descheduler]
-  verbs: [list, watch]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: evictrail-descheduler, namespace: openshift-kube-descheduler-operator}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: evictrail-descheduler}
-subjects: [{kind: ServiceAccount, namespace: evictrail, name: evictrail}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: evictrail, namespace: evictrail}
-rules:
-- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [create]}
-- {apiGroups: [coordination.k8s.io], resources: [leases], resourceNames: [evictrail], verbs: [get, update]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: evictrail, namespace: evictrail}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: evictrail}
-subjects: [{kind: ServiceAccount, namespace: evictrail, name: evictrail}]
-`
+// rights renders those that evictrail ships with: its chart's, where it watches the descheduler's policy and asks the cluster who may
+// read.
+var rights = sync.OnceValues(func() (string, error) {
+	helm, err := kubetest.Program("helm")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.Command(helm, "template", "evictrail", kubetest.Root()+"/deploy/chart", "--namespace", namespace,
+		"--values", kubetest.Root()+"/deploy/kustomize/base/values.yaml", "--set", "auth=kubernetes",
+		"--set", "descheduler.configMap.namespace="+policyNamespace, "--set", "descheduler.configMap.name="+policyName,
+		"--show-only", "templates/clusterrole.yaml", "--show-only", "templates/role.yaml").Output()
+	return string(out), err
+})
+
+// shipped gives the rights that evictrail ships with.
+func shipped(t *testing.T) string {
+	t.Helper()
+	manifest, err := rights()
+	require.NoError(t, err, "render the chart")
+	return manifest
+}
 
 // leaseName names evictrail's lease.
 const leaseName = namespace + "/evictrail"
@@ -145,7 +117,7 @@ func newSite(t *testing.T, o siteOptions) *site {
 		s.Namespace(name, nil)
 	}
 	s.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: " + account + ", namespace: " + namespace + "}}")
-	s.Apply(rights)
+	s.Apply(shipped(t))
 	startVirtAPI(t, s.Cluster, cmp.Or(o.version, "v1.8.4"))
 	s.kubeconfig = s.Kubeconfig(s.ServiceAccount(namespace, account), namespace)
 	return s
