@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -21,8 +22,10 @@ var _ api.Reviewer = (*Reviewer)(nil)
 
 // New makes a Reviewer; nothing is asked yet.
 func New(config *rest.Config) (*Reviewer, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // refusals are Status objects
 	c := rest.CopyConfig(config)
-	c.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	c.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	c.GroupVersion = &schema.GroupVersion{Version: "v1"}
 	c.QPS = -1 // the gate bounds how often is asked
 	client, err := rest.UnversionedRESTClientFor(c)
@@ -127,9 +130,13 @@ func (r *Reviewer) create(ctx context.Context, path string, object, into any) er
 	if err != nil {
 		return errors.New("the object cannot be written") // without its text: it holds a token
 	}
-	answer, err := r.client.Post().AbsPath(path).SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).DoRaw(ctx)
+	answer := r.client.Post().AbsPath(path).SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).Do(ctx)
+	if err := answer.Error(); err != nil { // Raw's own would be without the API server's words
+		return err
+	}
+	raw, err := answer.Raw()
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(answer, into)
+	return json.Unmarshal(raw, into)
 }

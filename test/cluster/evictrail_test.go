@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,21 +37,27 @@ const (
 	policyName      = "descheduler"
 )
 
-// rights are those that the chart gives evictrail, without Prometheus' right to its metrics: out of what the chart's tests hold against
-// what it makes with everything switched on.
-var rights = func() string {
-	text, err := os.ReadFile(filepath.Join(kubetest.Root(), "test/install/testdata/full.golden.yaml"))
+// rights renders those that evictrail ships with: its chart's, where it watches the descheduler's policy and asks the cluster who may
+// read.
+var rights = sync.OnceValues(func() (string, error) {
+	helm, err := kubetest.Program("helm")
 	if err != nil {
-		panic(err) // a file of this repository
+		return "", err
 	}
-	var out []string
-	for _, object := range strings.Split(string(text), "\n---\n") {
-		if strings.Contains(object, "\napiVersion: rbac.authorization.k8s.io/v1\n") && !strings.Contains(object, "\n  name: evictrail-metrics\n") {
-			out = append(out, object)
-		}
-	}
-	return strings.Join(out, "\n---\n")
-}()
+	out, err := exec.Command(helm, "template", "evictrail", kubetest.Root()+"/deploy/chart", "--namespace", namespace,
+		"--values", kubetest.Root()+"/deploy/kustomize/base/values.yaml", "--set", "auth=kubernetes",
+		"--set", "descheduler.configMap.namespace="+policyNamespace, "--set", "descheduler.configMap.name="+policyName,
+		"--show-only", "templates/clusterrole.yaml", "--show-only", "templates/role.yaml").Output()
+	return string(out), err
+})
+
+// shipped gives the rights that evictrail ships with.
+func shipped(t *testing.T) string {
+	t.Helper()
+	manifest, err := rights()
+	require.NoError(t, err, "render the chart")
+	return manifest
+}
 
 // leaseName names evictrail's lease.
 const leaseName = namespace + "/evictrail"
@@ -109,7 +117,7 @@ func newSite(t *testing.T, o siteOptions) *site {
 		s.Namespace(name, nil)
 	}
 	s.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: " + account + ", namespace: " + namespace + "}}")
-	s.Apply(rights)
+	s.Apply(shipped(t))
 	startVirtAPI(t, s.Cluster, cmp.Or(o.version, "v1.8.4"))
 	s.kubeconfig = s.Kubeconfig(s.ServiceAccount(namespace, account), namespace)
 	return s
