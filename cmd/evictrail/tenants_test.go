@@ -49,6 +49,13 @@ const (
 	scrape          = "/metrics"
 )
 
+// set says what the user of a token may see from now on.
+func (a *rights) set(token string, may ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.namespaces[token] = may
+}
+
 // ServeHTTP speaks the two APIs by which an API server is asked about callers.
 func (a *rights) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var review struct {
@@ -124,7 +131,7 @@ func shareCluster(t *testing.T) *sharedCluster {
 	for _, o := range history.Observations {
 		facts = append(facts, tracker.Observe(o)...)
 	}
-	for _, name := range []string{cluster, "other"} { // of which no right here tells
+	for name, facts := range map[string][]trail.Fact{cluster: facts, "other": facts[:len(facts)/8]} { // of the latter no right here tells
 		_, err = s.Import(t.Context(), name, facts)
 		require.NoError(t, err)
 		require.NoError(t, s.Alive(t.Context(), name, history.End))
@@ -248,11 +255,24 @@ func (c *sharedCluster) targets(t *testing.T, chance *rand.Rand) []string {
 		"/facts?vm="+vm+span, "/facts?node="+node+span, "/search?q=vm-1", "/search?q="+name, "/search?q=kubevirt-evac", "/search?q="+url.QueryEscape(vm), "/search?q="+node, "/nowhere")
 }
 
-// TestTenantsSeeTheirOwn has two hundred users with rights in some of fifty namespaces ask everything that can be asked, and looks for the name of anything
-// of a namespace that is not theirs in every answer.
-func TestTenantsSeeTheirOwn(t *testing.T) {
+// TestTenants has those who share a cluster ask about it.
+func TestTenants(t *testing.T) {
 	t.Parallel()
 	c := shareCluster(t)
+	for name, test := range map[string]func(*testing.T, *sharedCluster){
+		"see their own": seeTheirOwn, "have pages of their own": havePagesOfTheirOwn, "hear of their own": hearOfTheirOwn,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, c)
+		})
+	}
+}
+
+// seeTheirOwn has two hundred users with rights in some of fifty namespaces ask everything that can be asked, and looks for the name of anything
+// of a namespace that is not theirs in every answer.
+func seeTheirOwn(t *testing.T, c *sharedCluster) {
+	t.Helper()
 	const users = 200
 	var asked, own, refused, foreign atomic.Int64
 	var g errgroup.Group
@@ -272,9 +292,7 @@ func TestTenantsSeeTheirOwn(t *testing.T) {
 		if all {
 			may = append(may, everythingThere)
 		}
-		c.rights.mu.Lock()
-		c.rights.namespaces[token] = may
-		c.rights.mu.Unlock()
+		c.rights.set(token, may...)
 		targets := c.targets(t, chance)
 		chance.Shuffle(len(targets), func(i, j int) { targets[i], targets[j] = targets[j], targets[i] })
 		targets = targets[:len(targets)/5] // each is asked by some forty
@@ -318,7 +336,7 @@ func TestTenantsSeeTheirOwn(t *testing.T) {
 		asked.Load(), users, own.Load(), foreign.Load(), refused.Load(), c.rights.reviews.Load(), c.rights.questions.Load())
 	require.Greater(t, own.Load(), int64(1000))
 	require.Greater(t, foreign.Load(), int64(100), "who may see everything does")
-	require.LessOrEqual(t, c.rights.reviews.Load(), int64(users)*4, "a minute each")
+	require.LessOrEqual(t, c.rights.reviews.Load(), int64(users)*4, "one a minute for each")
 }
 
 // around gives a word with what stands beside it.
@@ -327,11 +345,10 @@ func around(text, word string) string {
 	return text[max(0, i-200):min(len(text), i+200)]
 }
 
-// TestPagesOfRoles compares the pages of a node and of a loop on it as who sees the whole cluster, who owns the VM that is stuck, and
+// havePagesOfTheirOwn compares the pages of a node and of a loop on it as who sees the whole cluster, who owns the VM that is stuck, and
 // who owns one that was taken instead read them.
-func TestPagesOfRoles(t *testing.T) {
-	t.Parallel()
-	c := shareCluster(t)
+func havePagesOfTheirOwn(t *testing.T, c *sharedCluster) {
+	t.Helper()
 	i := slices.IndexFunc(c.loops, func(l trail.Loop) bool { return l.Kind == trail.LoopDualRetry && l.Counts["other_vms"] >= 2 })
 	require.GreaterOrEqual(t, i, 0, "no loop that shows others")
 	loop := c.loops[i]
@@ -343,9 +360,7 @@ func TestPagesOfRoles(t *testing.T) {
 	}
 	require.Len(t, roles, 3)
 	for role, may := range roles {
-		c.rights.mu.Lock()
-		c.rights.namespaces[role] = may
-		c.rights.mu.Unlock()
+		c.rights.set(role, may...)
 		for page, address := range map[string]string{"loop": "/loops/" + loop.ID.String(), "node": "/nodes/" + loop.Node + "?from=" + url.QueryEscape(loop.OpenedAt.Add(-time.Hour).Format(time.RFC3339)) + "&to=" + url.QueryEscape(loop.OpenedAt.Add(time.Hour).Format(time.RFC3339))} {
 			w := c.get(t, role, address)
 			require.Equal(t, http.StatusOK, w.Code, w.Body)
@@ -368,12 +383,11 @@ func textOf(t *testing.T, page io.Reader) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// TestTenantsHearOfTheirOwn compares the tags of lists: they tell nothing of what changes for others.
-func TestTenantsHearOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	c := shareCluster(t)
+// hearOfTheirOwn compares the tags of lists: they tell nothing of what changes for others.
+func hearOfTheirOwn(t *testing.T, c *sharedCluster) {
+	t.Helper()
 	namespace, _, _ := strings.Cut(c.vms[0], "/")
-	c.rights.namespaces["mine"] = []string{namespace}
+	c.rights.set("mine", namespace)
 	seen := c.store.SeenBy(trail.Only("shared", namespace))
 	all, err := c.store.Changes(t.Context(), trail.Query{}, time.Hour)
 	require.NoError(t, err)
@@ -388,7 +402,7 @@ func TestTenantsHearOfTheirOwn(t *testing.T) {
 	require.Empty(t, none)
 	tag := c.get(t, "mine", "/api/v1/migrations").Header().Get("ETag")
 	require.Equal(t, http.StatusNotModified, c.get(t, "mine", "/api/v1/migrations", "If-None-Match", tag).Code)
-	c.rights.namespaces["all"] = []string{everythingThere}
+	c.rights.set("all", everythingThere)
 	require.NotEqual(t, tag, c.get(t, "all", "/api/v1/migrations").Header().Get("ETag"))
 	require.NotEqual(t, sha256.Sum256(c.get(t, "mine", "/").Body.Bytes()), sha256.Sum256(c.get(t, "all", "/").Body.Bytes()))
 }
