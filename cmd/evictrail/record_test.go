@@ -203,7 +203,9 @@ func TestRecordRedacted(t *testing.T) {
 			secrets := secretsOf(t, name)
 			require.Greater(t, len(secrets), 50)
 			for secret := range secrets {
-				require.NotRegexp(t, `(^|[^A-Za-z0-9])`+regexp.QuoteMeta(secret)+`($|[^A-Za-z0-9])`, text, "%s is told", secret)
+				if strings.Contains(text, secret) { // within a word it is none, such as a resourceVersion's digits
+					require.NotRegexp(t, `(^|[^A-Za-z0-9])`+regexp.QuoteMeta(secret)+`($|[^A-Za-z0-9])`, text, "%s is told", secret)
+				}
 			}
 		})
 	}
