@@ -78,7 +78,7 @@ func (r target) about() string {
 	}
 	fill := []string{
 		"{cluster}", large, "{namespace}", one(r.of, r.of.namespaces), "{vm}", vm.Name, "{vm namespace}", namespace, "{vm name}", name,
-		"{node}", one(r.of, r.of.nodes).Name, "{migration}", m.Name, "{uid}", m.UID, "{loop}", loop,
+		"{vm then}", one(r.of, r.of.vms[:min(len(r.of.vms), drawnVMs)]).Name, "{node}", one(r.of, r.of.nodes).Name, "{migration}", m.Name, "{uid}", m.UID, "{loop}", loop,
 		"{a day before}", stamp(r.of.seen.Add(-24 * time.Hour)), "{a week before}", stamp(r.of.seen.Add(-7 * 24 * time.Hour)), "{an hour before}", stamp(r.of.seen.Add(-time.Hour)),
 		"{lately}", stamp(time.Now().Add(-time.Minute)),
 	}
@@ -124,12 +124,14 @@ func routes(of sample) []target {
 	}
 	for _, template := range []string{
 		"/api/v1/vms/{vm}/why?cluster={cluster}", "/api/v1/vms/{vm}/why-not?cluster={cluster}", "/api/v1/nodes/{node}/why-not?cluster={cluster}",
+		"/api/v1/vms/{vm then}/why?cluster={cluster}&at={an hour before}", "/api/v1/nodes/{node}/why-not?cluster={cluster}&at={an hour before}",
 		"/api/v1/names?kind=vm&prefix={vm namespace}/", "/api/v1/names?kind=namespace", "/api/v1/names?kind=node&prefix=worker-1", "/api/v1/openapi.yaml",
 	} {
 		all = append(all, target{template, asJSON, of})
 	}
 	for _, template := range []string{
 		"/docs", "/", "/?cluster={cluster}", "/?cluster={cluster}&span=7d", "/vms/{vm}?cluster={cluster}", "/nodes/{node}?cluster={cluster}",
+		"/vms/{vm then}?cluster={cluster}&at={an hour before}",
 		"/facts?cluster={cluster}&vm={vm}&from={a day before}", "/search?q={vm name}", "/search?cluster={cluster}&q={migration}", "/search?q={uid}",
 	} {
 		all = append(all, target{template, asPage, of})
