@@ -49,14 +49,30 @@ func (r *replica) start() {
 		"--leader-elect", "--leader-lease", leaseName)
 }
 
-// end asks the replica to end. On a busy machine the database may not take in time what it still had to store: then it says so, and the
+// crash kills the replica. What it gives starts it again, as those of leave and hang do.
+func (r *replica) crash() (again func()) {
+	r.process.Kill()
+	return r.start
+}
+
+// leave asks the replica to end. On a busy machine the database may not take in time what it still had to store: then it says so, and the
 // other has stored that as well.
-func (r *replica) end() {
-	r.s.t.Helper()
-	if err := r.process.Stop(); err != nil {
-		require.Contains(r.s.t, r.process.Output(), "stopped before everything was stored")
-		r.s.t.Logf("%s could not store its rest: %v", r.name, err)
+func (r *replica) leave() (again func()) {
+	left := make(chan error, 1)
+	go func() { left <- r.process.Stop() }()
+	return func() {
+		if err := <-left; err != nil {
+			require.Contains(r.s.t, r.process.Output(), "stopped before everything was stored")
+			r.s.t.Logf("%s could not store its rest: %v", r.name, err)
+		}
+		r.start()
 	}
+}
+
+// hang has the replica stand still.
+func (r *replica) hang() (again func()) {
+	require.NoError(r.s.t, r.process.Pause())
+	return func() { require.NoError(r.s.t, r.process.Resume()) }
 }
 
 // leads asks the replica whether it derives. One that does not answer does not.
@@ -88,10 +104,10 @@ func TestTwoReplicas(t *testing.T) {
 
 	var crashes, ends, hangs []time.Duration
 	for n := range *kills {
-		crashes = append(crashes, handOver(t, both, func(r *replica) { r.process.Kill() }))
+		crashes = append(crashes, handOver(t, both, (*replica).crash))
 		if n%10 == 0 {
-			ends = append(ends, handOver(t, both, func(r *replica) { r.end() }))
-			hangs = append(hangs, handOver(t, both, func(r *replica) { require.NoError(t, r.process.Pause()) }))
+			ends = append(ends, handOver(t, both, (*replica).leave))
+			hangs = append(hangs, handOver(t, both, (*replica).hang))
 			t.Logf("the other replica derived after %s", distribution("a crash", crashes))
 		}
 	}
@@ -117,7 +133,7 @@ func TestTwoReplicas(t *testing.T) {
 }
 
 // handOver does something to the replica that derives, and tells how long it took until the other did. Then both run again.
-func handOver(t *testing.T, both []*replica, do func(leader *replica)) time.Duration {
+func handOver(t *testing.T, both []*replica, do func(leader *replica) (again func())) time.Duration {
 	t.Helper()
 	var leader, other *replica
 	require.Eventually(t, func() bool {
@@ -130,15 +146,10 @@ func handOver(t *testing.T, both []*replica, do func(leader *replica)) time.Dura
 	}, time.Minute, 50*time.Millisecond, "one replica derives")
 	time.Sleep(rand.N(2 * time.Second)) // somewhere between two renewals
 	began := time.Now()
-	do(leader)
+	again := do(leader)
 	require.Eventually(t, other.leads, time.Minute, 20*time.Millisecond, "the other replica derives")
 	took := time.Since(began)
-	select {
-	case <-leader.process.Ended():
-		leader.start()
-	default: // it hangs
-		require.NoError(t, leader.process.Resume())
-	}
+	again()
 	require.Eventually(t, func() bool { return leader.process.Running() && !leader.leads() && leader.ready() }, time.Minute, 50*time.Millisecond, "it follows")
 	return took
 }

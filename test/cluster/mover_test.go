@@ -18,10 +18,10 @@ import (
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 )
 
-// mover moves a VM to and fro, as virt-controller does: a migration goes through its phases, with the time of each in its status,
+// mover moves VMs to and fro, one after the other, as virt-controller does: a migration goes through its phases, with the time of each in its status,
 // and of those that are over the five youngest are kept. Where the API server is away it tries again until it is back.
 type mover struct {
-	vm     string
+	vms    []string
 	client dynamic.Interface
 	rest   time.Duration // between two phases
 	kept   []string      // migrations that are over, the oldest first
@@ -56,14 +56,20 @@ metadata:
 spec: {vmiName: %[2]s}
 `
 
-func newMover(t *testing.T, config *rest.Config, vm string, pause time.Duration) *mover {
+func newMover(t *testing.T, config *rest.Config, vms []string, pause time.Duration) *mover {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
 	require.NoError(t, err)
-	return &mover{vm: vm, client: client, rest: pause}
+	return &mover{vms: vms, client: client, rest: pause}
 }
 
-// run moves the VM again and again until ctx ends, and finishes the move that it is in.
+// A mover goes on to its next VM after some moves: hours of a test are not the life of a handful of VMs with thousands of migrations each.
+const (
+	vmsOfMover = 10
+	movesOnEnd = 5
+)
+
+// run moves its VMs again and again until ctx ends, and finishes the move that it is in.
 func (m *mover) run(ctx context.Context, t *testing.T) {
 	t.Helper()
 	for n := 1; ctx.Err() == nil; n++ {
@@ -71,14 +77,15 @@ func (m *mover) run(ctx context.Context, t *testing.T) {
 		if n%3 == 0 {
 			phases = failed
 		}
-		m.move(context.WithoutCancel(ctx), t, fmt.Sprintf("%s-%d", m.vm, n), phases)
+		vm := m.vms[n/movesOnEnd%len(m.vms)]
+		m.move(context.WithoutCancel(ctx), t, vm, fmt.Sprintf("%s-%d", vm, n), phases)
 	}
 }
 
 // move makes one migration and has it go through phases.
-func (m *mover) move(ctx context.Context, t *testing.T, name string, phases []string) {
+func (m *mover) move(ctx context.Context, t *testing.T, vm, name string, phases []string) {
 	t.Helper()
-	objects, err := kubetest.Objects(fmt.Sprintf(migrationManifest, name, m.vm))
+	objects, err := kubetest.Objects(fmt.Sprintf(migrationManifest, name, vm))
 	require.NoError(t, err)
 	all := m.client.Resource(migrations).Namespace(shop)
 	uid := ""
@@ -129,7 +136,7 @@ func (m *mover) insist(ctx context.Context, t *testing.T, write func() error) {
 			return
 		}
 		if time.Now().After(deadline) || ctx.Err() != nil {
-			t.Errorf("write about %s: %v", m.vm, err)
+			t.Errorf("write about %s: %v", m.vms[0], err)
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -143,15 +150,18 @@ type crowd struct {
 	work   sync.WaitGroup
 }
 
-// startCrowd has VMs moved all the time, each change after a pause. The VMs are made.
-func (s *site) startCrowd(vms int, pause time.Duration) *crowd {
+// startCrowd has so many VMs moved at any time, each change after a pause. The VMs are made.
+func (s *site) startCrowd(movers int, pause time.Duration) *crowd {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(s.t.Context())
 	c := &crowd{stop: stop}
-	for i := range vms {
-		name := fmt.Sprintf("vm-%d", i+1)
-		s.makeVM(name, "LiveMigrate", "worker-1")
-		m := newMover(s.t, s.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters"), name, pause)
+	for i := range movers {
+		vms := make([]string, vmsOfMover)
+		for j := range vms {
+			vms[j] = fmt.Sprintf("vm-%d-%d", i+1, j+1)
+			s.makeVM(vms[j], "LiveMigrate", "worker-1")
+		}
+		m := newMover(s.t, s.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters"), vms, pause)
 		c.movers = append(c.movers, m)
 		c.work.Go(func() { m.run(ctx, s.t) })
 	}
