@@ -214,8 +214,8 @@ func (s *Server) release(i int, expiring bool) (at Position, visible bool) {
 	}
 	r.ready = true // should the recording begin in the middle of a watch
 	r.apply(l)
-	if expiring {
-		r.forget()
+	if expiring { // what was forgotten here already, a stream would be told before expire ends it, and its client would list twice
+		r.log = r.log[:len(r.log)-1]
 	}
 	return Position{l.Resource, l.ResourceVersion}, true
 }
