@@ -56,16 +56,21 @@ WHERE cluster = @cluster
   AND (@everyone OR ` + loopSeen + `)
 ORDER BY opened_at
 LIMIT 100`
+	// Only loops that are told are made into JSON: their evidence is long.
 	loopsClosedQuery = `
 SELECT to_jsonb(t)
-FROM evictrail.loops AS t
-WHERE cluster = @cluster
-  AND opened_at > @from::timestamptz - interval '7 days'
-  AND closed_at > @from
-  AND closed_by <> 'refuted'
-  AND (@everyone OR ` + loopSeen + `)
-ORDER BY closed_at DESC
-LIMIT 50`
+FROM (
+  SELECT *
+  FROM evictrail.loops
+  WHERE cluster = @cluster
+    AND opened_at > @from::timestamptz - interval '7 days'
+    AND closed_at > @from
+    AND closed_by <> 'refuted'
+    AND (@everyone OR ` + loopSeen + `)
+  ORDER BY closed_at DESC
+  LIMIT 50
+) AS t
+ORDER BY closed_at DESC`
 	stuckNowQuery = `
 SELECT to_jsonb(t)
 FROM evictrail.evacuations AS t
