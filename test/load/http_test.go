@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	vegeta "github.com/tsenart/vegeta/v12/lib"
 
 	"github.com/evictrail/evictrail/api"
@@ -41,7 +41,7 @@ func TestHTTP(t *testing.T) { //nolint:paralleltest // what runs beside it would
 	w := tabwriter.NewWriter(t.Output(), 0, 0, 2, ' ', tabwriter.AlignRight)
 	defer func() { _ = w.Flush() }()
 	_, _ = io.WriteString(w, "route\trequests\tp50\tp95\tmost\tagain p50\tp95\tmost\terrors\t\n")
-	asked := regexp.MustCompile(*only)
+	asked, failed := regexp.MustCompile(*only), []string(nil)
 	for _, r := range slices.DeleteFunc(routes(of), func(r target) bool { return !asked.MatchString(r.template) }) {
 		var targets []vegeta.Target
 		for range 500 {
@@ -50,10 +50,13 @@ func TestHTTP(t *testing.T) { //nolint:paralleltest // what runs beside it would
 		first, again := attack(r.template, targets), attack(r.template, targets)
 		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", r.template, first.Requests, ms(first.Latencies.P50), ms(first.Latencies.P95), ms(first.Latencies.Max),
 			ms(again.Latencies.P50), ms(again.Latencies.P95), ms(again.Latencies.Max), int(first.Requests+again.Requests)-first.StatusCodes["200"]-again.StatusCodes["200"])
-		assert.Empty(t, slices.Concat(first.Errors, again.Errors), r.template)
+		for _, err := range slices.Concat(first.Errors, again.Errors) {
+			failed = append(failed, r.template+": "+err)
+		}
 	}
 	_ = w.Flush()
 	writePlans(t, t.Output(), before)
+	require.Empty(t, failed)
 }
 
 // attack asks targets at the rate for as long as is asked for, the first of them first.
