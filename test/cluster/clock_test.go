@@ -36,6 +36,18 @@ func (c *clock) leaveOut(happened []time.Time, idle time.Duration) {
 	}
 }
 
+// slip has the rest of the recording, from a time on, come later by whole seconds: a busy machine plays more slowly.
+func (c *clock) slip(at time.Time, late time.Duration) {
+	late = late.Truncate(time.Second)
+	i, found := slices.BinarySearchFunc(c.shifts, at, func(s shift, t time.Time) int { return s.from.Compare(t) })
+	if !found {
+		c.shifts = slices.Insert(c.shifts, i, shift{at, c.shifts[max(i-1, 0)].by})
+	}
+	for j := range c.shifts[i:] {
+		c.shifts[i+j].by += late
+	}
+}
+
 // now gives the present time for one of the recording. Those that are left out are all the end of what was before them.
 func (c *clock) now(recorded time.Time) time.Time {
 	i, found := slices.BinarySearchFunc(c.shifts, recorded, func(s shift, t time.Time) int { return s.from.Compare(t) })
@@ -67,6 +79,20 @@ func (c *clock) move(raw []byte) []byte {
 		}
 		return []byte(`"` + c.now(t).UTC().Format(layout) + `"`)
 	})
+}
+
+func TestClockSlips(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 21, 0, 30, 0, 0, time.UTC)
+	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
+	c := newClock(begin, begin)
+	c.leaveOut([]time.Time{begin, at(3), at(103)}, 10*time.Second)
+	began := c.now(begin)
+	c.slip(at(2), 1500*time.Millisecond)
+	c.slip(at(103), 2*time.Second)
+	for recorded, want := range map[float64]float64{0: 0, 1.5: 1.5, 2: 3, 3: 4, 102.5: 13.5, 103: 16, 110: 23} {
+		require.Equal(t, began.Add(time.Duration(want*float64(time.Second))), c.now(at(recorded)), "%v s", recorded)
+	}
 }
 
 func TestClock(t *testing.T) {
