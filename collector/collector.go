@@ -99,7 +99,7 @@ func New(config Config) (*Collector, error) {
 		since = config.Clock()
 	}
 	c.Metrics.CountSince(since)
-	for _, r := range config.watched() {
+	for _, r := range watchedWith(config.Policy) {
 		c.feeds = append(c.feeds, &feed{watched: r, c: c})
 		c.Metrics.Watch(r.name, string(r.kind))
 	}
@@ -107,14 +107,6 @@ func New(config Config) (*Collector, error) {
 		c.observe(context.Background(), extra(trail.Seen{At: config.Clock()}))
 	}
 	return c, nil
-}
-
-// watched gives the resources to watch.
-func (c Config) watched() []watched {
-	if c.Policy == nil {
-		return resources
-	}
-	return append(slices.Clone(resources), c.Policy.watched())
 }
 
 // wasAway tells whether time has passed since we were last alive. None has when a recording is played again: then the
@@ -277,6 +269,15 @@ func (c *Collector) whole(source string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.since[source] = now
+}
+
+// still notes that a source is seen: since now, unless it has been already.
+func (c *Collector) still(source string, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, seen := c.since[source]; !seen {
+		c.since[source] = now
+	}
 }
 
 // unseen notes that a source is not seen.

@@ -40,7 +40,7 @@ func (r Right) On() string {
 // Rights lists the rights that a Collector needs: for each resource that it watches, and to tell the identity of the cluster. The policy may be nil.
 func Rights(policy *PolicyMap) []Right {
 	rights := []Right{{Verb: "get", Resource: "namespaces", Name: "kube-system"}}
-	for _, r := range (Config{Policy: policy}).watched() {
+	for _, r := range watchedWith(policy) {
 		for _, verb := range []string{"list", "watch"} {
 			rights = append(rights, Right{Verb: verb, Group: r.group, Resource: r.name, Namespace: r.namespace, Name: r.object})
 		}
@@ -103,13 +103,9 @@ func (p *Probe) Can(ctx context.Context, r Right) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	raw, err := p.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
-		SetHeader("Content-Type", "application/json").Body(body).Do(ctx).Raw()
-	if err != nil {
-		return false, err
-	}
 	var answer review
-	err = json.Unmarshal(raw, &answer)
+	err = read(p.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
+		SetHeader("Content-Type", "application/json").Body(body).Do(ctx), &answer)
 	return answer.Status.Allowed, err
 }
 
@@ -183,7 +179,15 @@ func (p *Probe) Observers(ctx context.Context, webhook string) ([]string, error)
 }
 
 func (p *Probe) get(ctx context.Context, path string, into any) error {
-	raw, err := p.client.Get().AbsPath(path).Do(ctx).Raw()
+	return read(p.client.Get().AbsPath(path).Do(ctx), into)
+}
+
+// read reads an answer. Its error has the API server's words, which that of Raw has not.
+func read(answer rest.Result, into any) error {
+	if err := answer.Error(); err != nil {
+		return err
+	}
+	raw, err := answer.Raw()
 	if err != nil {
 		return err
 	}

@@ -77,11 +77,7 @@ func NewRecorder(config RecorderConfig) (*Recorder, error) {
 		}
 		r.scrapes = client
 	}
-	sources := resources
-	if config.Policy != nil {
-		sources = append(slices.Clone(resources), config.Policy.watched())
-	}
-	for _, w := range sources {
+	for _, w := range watchedWith(config.Policy) {
 		r.problems[w.name] = fmt.Sprintf("%s: waiting for the first list", w)
 		r.feeds = append(r.feeds, &tapeFeed{watched: w, r: r, shape: shapeOfObject(w.slim)})
 	}

@@ -48,7 +48,6 @@ type Scraper struct {
 	c       *Collector
 	target  ScrapeTarget
 	client  *http.Client
-	whole   bool      // it has been read without a gap, and the collector knows since when
 	last    time.Time // when it was last read, or when we began to try; zero before
 	problem string    // why it cannot be read, which was logged; empty while it can
 }
@@ -132,7 +131,6 @@ func (s *Scraper) Scrape(ctx context.Context) error {
 		if s.c.Clock().Sub(s.last) > scrapesMissed*s.target.Interval {
 			s.c.Metrics.CountsBlocks(false)
 			s.c.unseen(SourceDescheduler)
-			s.whole = false
 		}
 		return err
 	}
@@ -145,11 +143,9 @@ func (s *Scraper) Scrape(ctx context.Context) error {
 			Cause: trail.ReasonUnreachable, Detail: s.problem,
 		}
 		seen = append(seen, func(trail.Seen) trail.Observation { return gap })
+		s.c.unseen(SourceDescheduler)
 	}
-	if !s.whole {
-		s.whole = true
-		s.c.whole(SourceDescheduler, o.At)
-	}
+	s.c.still(SourceDescheduler, o.At)
 	s.last = o.At
 	_, err = s.c.hand(ctx, seen)
 	return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,14 @@ var resources = []watched{
 	{name: "virtualmachineinstancemigrations", group: "kubevirt.io", version: "v1", kind: trail.ObjectMigration, slim: reflect.TypeFor[slimMigration](), decode: decodeMigration},
 	{name: "pods", version: "v1", kind: trail.ObjectPod, selector: "kubevirt.io=virt-launcher", slim: reflect.TypeFor[slimPod](), decode: decodePod},
 	{name: "events", version: "v1", kind: trail.ObjectKubeEvent, slim: reflect.TypeFor[slimKubeEvent](), decode: decodeKubeEvent},
+}
+
+// watchedWith gives the resources to watch, with the ConfigMap of the descheduler's policy where there is one.
+func watchedWith(policy *PolicyMap) []watched {
+	if policy == nil {
+		return resources
+	}
+	return append(slices.Clone(resources), policy.watched())
 }
 
 // find finds a watched resource by its plural.
