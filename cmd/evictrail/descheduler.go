@@ -69,11 +69,11 @@ func (f *deschedulerFlags) check(cmd *cobra.Command) error {
 			sources++
 		}
 	}
-	namespace, name, ok := strings.Cut(f.configMap, "/")
+	_, _, named := cutName(f.configMap)
 	switch {
 	case sources > 1:
 		return usagef("the descheduler's settings come from one place: give --descheduler-policy, --descheduler-configmap, or --%s and its like", flagCooldown)
-	case f.configMap != "" && (!ok || namespace == "" || name == "" || strings.Contains(name, "/")):
+	case f.configMap != "" && !named:
 		return usagef("descheduler-configmap %q: expected NAMESPACE/NAME", f.configMap)
 	case !slices.Contains(models, f.model):
 		return usagef("descheduler-model %q: expected one of %s", f.model, strings.Join(models, ", "))
@@ -146,7 +146,7 @@ func (f *deschedulerFlags) policyMap() *collector.PolicyMap {
 	if f.configMap == "" {
 		return nil
 	}
-	namespace, name, _ := strings.Cut(f.configMap, "/")
+	namespace, name, _ := cutName(f.configMap)
 	return &collector.PolicyMap{Namespace: namespace, Name: name, Model: f.statedModel()}
 }
 

@@ -102,7 +102,7 @@ func (f *runFlags) needed() []collector.Right {
 			rights = append(rights, r)
 		}
 	}
-	if namespace, name, ok := strings.Cut(f.leader.lease, "/"); ok {
+	if namespace, name, ok := cutName(f.leader.lease); ok {
 		lease := collector.Right{Group: "coordination.k8s.io", Resource: "leases", Namespace: namespace}
 		lease.Verb = "create" // of which no name is known yet
 		rights = append(rights, lease)

@@ -140,11 +140,17 @@ func parseWhyNot(args []string) (trail.Subject, error) {
 
 // parseVM reads NAMESPACE/VM.
 func parseVM(text string) (namespace, vm string, err error) {
-	namespace, vm, ok := strings.Cut(text, "/")
-	if !ok || !isName(namespace) || !isName(vm) {
+	namespace, vm, ok := cutName(text)
+	if !ok {
 		return "", "", usagef("%q: expected NAMESPACE/VM, such as shop/db-1", text)
 	}
 	return namespace, vm, nil
+}
+
+// cutName cuts NAMESPACE/NAME.
+func cutName(text string) (namespace, name string, ok bool) {
+	namespace, name, _ = strings.Cut(text, "/")
+	return namespace, name, isName(namespace) && isName(name)
 }
 
 // isName tells whether a text can be the name of an object.
