@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -55,7 +54,7 @@ func (f *leaderFlags) check() error {
 	if namespace := os.Getenv("POD_NAMESPACE"); f.lease == "" && namespace != "" {
 		f.lease = namespace + "/evictrail"
 	}
-	if namespace, name, ok := strings.Cut(f.lease, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+	if _, _, ok := cutName(f.lease); !ok {
 		return usagef("leader-lease %q: expected NAMESPACE/NAME, as $POD_NAMESPACE is not set", f.lease)
 	}
 	return nil
@@ -78,45 +77,61 @@ type leader struct {
 	log        *slog.Logger
 }
 
-// beginTerm begins a term and derives what was left to do.
-func beginTerm(ctx context.Context, sink *store.ClusterStore, thresholds trail.Thresholds, m *metrics.Metrics, log *slog.Logger) error {
-	if err := sink.Lead(ctx, thresholds); err != nil {
+// begin begins a term and derives what was left to do.
+func (l leader) begin(ctx context.Context) error {
+	if err := l.sink.Lead(ctx, l.thresholds); err != nil {
 		return err
 	}
-	m.Leader.Set(1)
-	n, news, err := sink.CatchUp(ctx, func(n int) { log.Debug("derived what was left", "count", n) })
-	m.Count(news, now())
+	l.metrics.Leader.Set(1)
+	n, news, err := l.sink.CatchUp(ctx, func(n int) { l.log.Debug("derived what was left", "count", n) })
+	l.metrics.Count(news, now())
 	if n > 0 {
-		log.Info("derived what followers, an import, an older version or other thresholds left", "count", n)
+		l.log.Info("derived what followers, an import, an older version or other thresholds left", "count", n)
 	}
 	return err
 }
 
-// run derives until ctx ends: always, or when it is this replica's turn. Without turns it is an error that another one derives, too.
-func (l leader) run(ctx context.Context, config *rest.Config, f leaderFlags) error {
+// lastDerive bounds how long a leader that nobody follows derives after everything is stored.
+const lastDerive = 10 * time.Second
+
+// run derives until ctx ends: always, or when it is this replica's turn. Without turns it is an error that another one derives, too, and
+// what is stored between the end of ctx and that of storing is derived as well: nobody would before the next start.
+func (l leader) run(ctx, storing context.Context, config *rest.Config, f leaderFlags) error {
 	if f.elect {
 		return l.takeTurns(ctx, config, f)
 	}
-	if err := l.derive(ctx); err != nil {
+	defer l.follow()
+	begun, err := l.derive(storing)
+	if err != nil {
 		return fmt.Errorf("%w: start all replicas with --leader-elect, or record the other cluster under another name (--cluster)", err)
+	}
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastDerive)
+	defer cancel()
+	if err := l.step(rest, begun); err != nil && !errors.Is(err, store.ErrDeposed) {
+		l.log.Warn("what was stored last is derived at the next start", "err", err)
 	}
 	return nil
 }
 
-// derive leads until ctx ends or another replica does, which is its only error. While the database is away it tries again.
-func (l leader) derive(ctx context.Context) error {
-	defer l.metrics.Leader.Set(0)
-	defer l.sink.Follow()
+// follow ends the term.
+func (l leader) follow() {
+	l.sink.Follow()
+	l.metrics.Leader.Set(0)
+}
+
+// derive leads until ctx ends or another replica does, which is its only error. While the database is away it tries again. It tells
+// whether it has begun a term, which the caller ends.
+func (l leader) derive(ctx context.Context) (begun bool, err error) {
 	tick := time.NewTicker(deriveEvery)
 	defer tick.Stop()
-	begun, failed := false, false
+	failed := false
 	for {
 		err := l.step(ctx, begun)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return begun, nil
 		case errors.Is(err, store.ErrDeposed):
-			return err
+			return begun, err
 		case err != nil && !failed:
 			l.log.Warn("not derived, trying again", "err", err)
 		case err == nil && failed:
@@ -126,7 +141,7 @@ func (l leader) derive(ctx context.Context) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil
+			return begun, nil
 		}
 	}
 }
@@ -134,7 +149,7 @@ func (l leader) derive(ctx context.Context) error {
 // step derives what followers left; first of all it begins the term.
 func (l leader) step(ctx context.Context, begun bool) error {
 	if !begun {
-		return beginTerm(ctx, l.sink, l.thresholds, l.metrics, l.log)
+		return l.begin(ctx)
 	}
 	_, news, err := l.sink.CatchUp(ctx, nil)
 	l.metrics.Count(news, now())
@@ -149,7 +164,7 @@ func (l leader) takeTurns(ctx context.Context, config *rest.Config, f leaderFlag
 	if err != nil {
 		return fmt.Errorf("make Kubernetes client: %w", err)
 	}
-	namespace, name, _ := strings.Cut(f.lease, "/")
+	namespace, name, _ := cutName(f.lease)
 	lock := &lease{log: l.log, namespace: namespace, Interface: &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: f.replica + "_" + rand.Text()}, // another one after each start
@@ -190,7 +205,9 @@ func (l leader) takeTurn(ctx context.Context, lock *lease) error {
 	select {
 	case turn := <-turns:
 		l.log.Info("lease taken, deriving", "lease", lock.Describe())
-		if err := l.derive(turn); err != nil {
+		_, err := l.derive(turn)
+		l.follow()
+		if err != nil {
 			l.log.Warn("lease given back", "lease", lock.Describe(), "err", err)
 		}
 		giveBack()

@@ -162,7 +162,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 		extra = append(extra, collector.Policy(rec.Policy, ""))
 	}
 	sink := p.store.For(cluster, "play")
-	if err := beginTerm(ctx, sink, p.thresholds, p.metrics, p.log); err != nil {
+	if err := (leader{sink, p.thresholds, p.metrics, p.log}).begin(ctx); err != nil {
 		return err
 	}
 	c, err := newCollector(ctx, p.store, sink, cluster, collector.Config{

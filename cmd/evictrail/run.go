@@ -163,7 +163,9 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 			return ignoreCancel(ctx, err)
 		}
 		deriving := leader{sink, thresholds, web.metrics, log}
-		g.Go(func() error { return deriving.run(ctx, config.REST, f.leader) })
+		storing, stored := context.WithCancel(context.WithoutCancel(ctx))
+		defer stored()
+		g.Go(func() error { return deriving.run(ctx, storing, config.REST, f.leader) })
 		log.Info("recording", "cluster", cluster, "addr", web.listener.Addr().String())
 		watching.Store(c)
 		g.Go(func() error { return keepGauges(ctx, db.Store, cluster, web.metrics, log) })
