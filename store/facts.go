@@ -321,11 +321,20 @@ func factsBy(ctx context.Context, q queryer, cluster, query string, args pgx.Str
 
 // collectFacts reads facts of one cluster out of rows of factColumns.
 func collectFacts(rows pgx.Rows, cluster string) ([]trail.Fact, error) {
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Fact, error) {
-		r, err := pgx.RowToStructByName[factRow](row)
-		if err != nil {
-			return trail.Fact{}, err
-		}
-		return factFromRow(cluster, r)
+	var r factRow
+	var facts []trail.Fact
+	_, err := pgx.ForEachRow(rows, r.columns(), func() error {
+		f, err := factFromRow(cluster, r)
+		facts = append(facts, f)
+		return err
 	})
+	return facts, err
+}
+
+// columns gives where to read factColumns into.
+func (r *factRow) columns() []any {
+	return []any{
+		&r.Subject, &r.OccurredAt, &r.ID, &r.Kind, &r.Reason, &r.Clock, &r.ObservedAt, &r.SeenLate, &r.Namespace, &r.VMI, &r.VMIUID, &r.Node,
+		&r.Migration, &r.MigrationUID, &r.ObjectKind, &r.ObjectUID, &r.ObjectVersion, &r.What, &r.Value, &r.Evidence, &r.Detail,
+	}
 }

@@ -207,11 +207,20 @@ func lifeOf(lives []*life, uid string) *life {
 
 // sortedByTime copies the facts in the order in which they should be read: by the cluster's time, then ours.
 func sortedByTime(facts []Fact) []Fact {
-	out := slices.Clone(facts)
-	slices.SortFunc(out, func(a, b Fact) int {
-		return cmp.Or(a.OccurredAt.Compare(b.OccurredAt), a.ObservedAt.Compare(b.ObservedAt), byVersion(a, b),
-			slices.Compare(a.ID[:], b.ID[:]))
+	order := make([]*Fact, len(facts)) // they are large
+	for i := range facts {
+		order[i] = &facts[i]
+	}
+	slices.SortFunc(order, func(a, b *Fact) int {
+		if c := a.OccurredAt.Compare(b.OccurredAt); c != 0 {
+			return c
+		}
+		return cmp.Or(a.ObservedAt.Compare(b.ObservedAt), byVersion(*a, *b), slices.Compare(a.ID[:], b.ID[:]))
 	})
+	out := make([]Fact, len(facts))
+	for i, f := range order {
+		out[i] = *f
+	}
 	return out
 }
 

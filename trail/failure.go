@@ -203,10 +203,11 @@ func matchText(rows []failureText, text string) (failureText, bool) {
 
 // classify gives each failed or aborted migration its class.
 func classify(lives []*life, migrations []*migration, facts []Fact) {
+	onVMI := vmiEvents(facts)
 	for _, m := range migrations {
 		switch {
 		case m.Outcome == OutcomeFailed || m.Outcome == OutcomeAborted:
-			f := m.failure(vmiMessages(facts, m), lifeOf(lives, m.VMIUID))
+			f := m.failure(vmiMessages(onVMI, m), lifeOf(lives, m.VMIUID))
 			m.FailureClass, m.FailureReason, m.FailureEvidence = f.class, f.cause, f.evidence
 		case m.Outcome == "" && m.gone != nil:
 			m.FailureReason, m.FailureEvidence = CauseEndNotSeen, "the VMIM was gone from a later list"
@@ -214,20 +215,32 @@ func classify(lives []*life, migrations []*migration, facts []Fact) {
 	}
 }
 
-// vmiMessages gives the Events on the VMI that can speak of the migration: those that name it, and those within its
-// time.
-func vmiMessages(facts []Fact, m *migration) []KubeEventDetail {
+// vmiEvent is an Event on a VMI.
+type vmiEvent struct {
+	*KubeEventDetail
+	at     time.Time
+	naming bool // it names a migration
+}
+
+// vmiEvents gives the Events on the VMI among facts.
+func vmiEvents(facts []Fact) []vmiEvent {
+	var out []vmiEvent
+	for i := range facts {
+		if d, ok := facts[i].Detail.(*KubeEventDetail); ok && d.About == string(ObjectVMI) {
+			out = append(out, vmiEvent{d, facts[i].OccurredAt, strings.Contains(d.Message, "migration uid ")})
+		}
+	}
+	return out
+}
+
+// vmiMessages gives those Events that can speak of the migration: those that name it, and those within its time.
+func vmiMessages(events []vmiEvent, m *migration) []KubeEventDetail {
 	const slack = 2 * time.Second
 	var out []KubeEventDetail
-	for _, f := range facts {
-		d, ok := f.Detail.(*KubeEventDetail)
-		if !ok || d.About != string(ObjectVMI) {
-			continue
-		}
-		named := strings.Contains(d.Message, m.UID)
-		within := !f.OccurredAt.Before(m.CreatedAt) && !f.OccurredAt.After(m.FinishedAt.Add(slack))
-		if named || within && !strings.Contains(d.Message, "migration uid ") {
-			out = append(out, *d)
+	for _, e := range events {
+		within := !e.naming && !e.at.Before(m.CreatedAt) && !e.at.After(m.FinishedAt.Add(slack))
+		if within || strings.Contains(e.Message, m.UID) {
+			out = append(out, *e.KubeEventDetail)
 		}
 	}
 	return out

@@ -3,6 +3,7 @@ package trail
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -82,6 +83,7 @@ type waitSpan struct {
 // explainWaits says of each migration of a VM why it waits or waited, as far as its own facts tell. What they leave open
 // counts as queued until explainQueue has seen who held the slots.
 func explainWaits(lives []*life, migrations []*migration, pods map[string]*launcher, now *moment) {
+	all := slices.Collect(maps.Values(pods))
 	for i, m := range migrations {
 		from, to := m.CreatedAt, m.tookSlot()
 		if m.decentralized() {
@@ -96,13 +98,24 @@ func explainWaits(lives []*life, migrations []*migration, pods map[string]*launc
 		if !now.reached(from.Add(waitNoticed)) || to.Sub(from) < waitNoticed {
 			continue
 		}
-		w := &waiting{m: m, life: lifeOf(lives, m.VMIUID), pods: pods, before: migrations[:i]}
+		w := &waiting{m: m, life: lifeOf(lives, m.VMIUID), pods: aliveWithin(all, from, to, m.waited.goesOn), before: migrations[:i]}
 		m.waited.spans = m.waited.divide(interval{from, to}, w)
 		if m.waited.goesOn {
 			w.wakeAt(now)
 		}
 		m.WaitReason, m.WaitDetail = m.waited.verdict()
 	}
+}
+
+// aliveWithin gives the pods that were there at some time of a stretch or, where that goes on, come after.
+func aliveWithin(pods []*launcher, from, to time.Time, goesOn bool) []*launcher {
+	var out []*launcher
+	for _, p := range pods {
+		if (p.endedAt.IsZero() || !p.endedAt.Before(from)) && (goesOn || !p.createdAt.After(to)) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // decentralized tells the halves of a migration between clusters or namespaces.
@@ -122,7 +135,7 @@ func (m *migration) tookSlot() time.Time {
 type waiting struct {
 	m      *migration
 	life   *life
-	pods   map[string]*launcher
+	pods   []*launcher  // that were there meanwhile
 	before []*migration // those created before it, of the same VM
 }
 
