@@ -14,19 +14,20 @@ import (
 // after it. It is ErrNotFound when there are none. As of when the cluster was last seen, or later, what is around is what
 // is stored of it: the same rows, as they were derived of the same facts.
 func (s *Store) History(ctx context.Context, cluster string, of trail.Subject, at time.Time) (*trail.Cluster, error) {
-	return s.history(ctx, cluster, of, time.Time{}, at)
+	return s.history(ctx, trail.Question{Cluster: cluster, Of: of, At: at})
 }
 
-// history is History or, from a time on, what is told now of that time until the moment.
-func (s *Reader) history(ctx context.Context, cluster string, of trail.Subject, from, at time.Time) (*trail.Cluster, error) {
+// history answers a question of which the cluster and the moment are known.
+func (s *Reader) history(ctx context.Context, asked trail.Question) (*trail.Cluster, error) {
 	var h *trail.Cluster
+	of, cluster := asked.Of, asked.Cluster
 	err := s.read(ctx, "read the history of "+of.Name, func(tx pgx.Tx) error {
-		q := &inquiry{tx: tx, cluster: cluster, of: of, from: from, at: at}
+		q := &inquiry{tx: tx, cluster: cluster, of: of, since: earlier(asked.Since, asked.From), move: asked.Move, told: !asked.From.IsZero(), at: asked.At}
 		err := q.begin(ctx)
 		switch {
 		case err != nil:
 			return err
-		case from.IsZero() && at.Before(q.alive):
+		case !q.told && q.at.Before(q.alive):
 			h, err = q.past(ctx)
 		case of.Kind == trail.SubjectNode:
 			h, err = q.node(ctx)
@@ -49,13 +50,14 @@ type inquiry struct {
 	tx      pgx.Tx
 	cluster string
 	of      trail.Subject
-	from    time.Time // what is told now of the time from then on is asked; else zero
+	since   time.Time // from when on everything is wanted; zero: from where the answer begins
+	move    string    // UID of a migration since whose creation everything is wanted, too
+	told    bool      // what is told now of the time until the moment is asked, not what was known then
 	at      time.Time
 
 	alive      time.Time        // when the cluster was last seen
 	thresholds trail.Thresholds // in force
 	seen       trail.Coverage
-	own        []trail.Fact // of the subject itself, up to the time
 	common     []trail.Fact // of the rules in force and of gaps, up to the time
 }
 
@@ -80,15 +82,20 @@ func (q *inquiry) begin(ctx context.Context) error {
 		return err
 	}))
 	batch.Queue(coverageQuery, args).QueryRow(func(row pgx.Row) error { return row.Scan(&q.seen.Audit, &q.seen.Observer) })
-	q.facts(&batch, &q.own, []trail.Subject{q.of})
 	q.facts(&batch, &q.common, trail.EnvSubjects(nil))
-	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
-		return err
+	return q.tx.SendBatch(ctx, &batch).Close()
+}
+
+func (q *inquiry) unknown() error {
+	return fmt.Errorf("history of %s in cluster %s: %w", q.of.Name, q.cluster, ErrNotFound)
+}
+
+// earlier gives the earlier of two times of which either may be zero.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	if len(q.own) == 0 && q.of.Kind == trail.SubjectVMI {
-		return fmt.Errorf("history of %s in cluster %s: %w", q.of.Name, q.cluster, ErrNotFound)
-	}
-	return nil
+	return a
 }
 
 // facts queues a question for the facts of subjects up to the time, in no order.
@@ -102,19 +109,6 @@ func (q *inquiry) factsBy(batch *pgx.Batch, into *[]trail.Fact, query string, ar
 		*into = append(*into, facts...)
 		return err
 	})
-}
-
-// nodesNamed gives the nodes that a VM was to leave, and those that it ran on.
-func nodesNamed(facts []trail.Fact) []string {
-	seen := map[string]bool{}
-	var out []string
-	for _, f := range facts {
-		if f.Node != "" && !seen[f.Node] && (f.Kind == trail.KindEvacuationMarked || f.Kind == trail.KindVMIPlaced || f.Kind == trail.KindMigrationSeen) {
-			seen[f.Node] = true
-			out = append(out, f.Node)
-		}
-	}
-	return out
 }
 
 const thresholdsQuery = `

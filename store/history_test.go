@@ -57,6 +57,7 @@ func TestHistoryIsThatOfAllFacts(t *testing.T) {
 			}
 			require.Positive(t, told, "VMs and nodes of which something is told")
 			compareSpans(t, s, facts, run.End)
+			compareLives(t, s, facts, run.Start, run.End)
 		})
 	}
 }
@@ -105,10 +106,66 @@ func compareSpans(t *testing.T, s *store.Store, facts []trail.Fact, at time.Time
 			h, err := s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: of, From: l.OpenedAt, At: l.ClosedAt})
 			require.NoError(t, err)
 			require.Equal(t, l.ClosedAt, h.Now)
-			require.Len(t, h.Node(of.Name).Loops, len(rows.Loops))
 			require.Equal(t, picture(all, of.Name, l), picture(h, of.Name, l), "%s", of)
 		}
 	}
+}
+
+// compareLives asks about each VM with all that was since the beginning, and since the creation of each migration: the same rows and
+// lines, in the same order, as all facts give.
+func compareLives(t *testing.T, s *store.Store, facts []trail.Fact, start, at time.Time) {
+	t.Helper()
+	all := trail.DeriveAll(facts, trail.DefaultThresholds(), at)
+	moves := 0
+	for of, want := range all.Rows {
+		if of.Kind != trail.SubjectVMI {
+			continue
+		}
+		h, err := s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: of, At: at, Since: start})
+		require.NoError(t, err)
+		require.Equal(t, life(want, start), life(h.Rows[of], start), "%s", of)
+		for i, m := range want.Migrations {
+			if i%5 == 0 {
+				moves++
+				h, err := s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: of, At: at, Move: m.UID})
+				require.NoError(t, err)
+				require.Equal(t, life(want, m.CreatedAt), life(h.Rows[of], m.CreatedAt), "%s since %s", of, m.UID)
+			}
+		}
+	}
+	require.Positive(t, moves)
+}
+
+// life gives what a picture of a VM since a time is made of.
+func life(d trail.Derived, since time.Time) []string {
+	var out []string
+	add := func(until time.Time, what ...any) {
+		if until.IsZero() || !until.Before(since) {
+			out = append(out, fmt.Sprint(what...))
+		}
+	}
+	for _, r := range d.Requests {
+		add(r.RequestedAt, r.ID, r.Answer, r.Effect)
+	}
+	for _, e := range d.Evacuations {
+		add(e.EndedAt, e.ID, e.Outcome, e.Attempts)
+	}
+	for _, m := range d.Migrations {
+		add(m.FinishedAt, m.UID, m.Outcome, m.WaitReason)
+		for _, p := range m.Phases {
+			add(m.FinishedAt, m.UID, p.Phase, p.At.UTC())
+		}
+	}
+	for _, p := range d.Placements {
+		add(p.ToAt, p.ID, p.Node, p.LeftBy)
+	}
+	for _, x := range d.Decisions {
+		add(x.DecidedAt, x.ID, x.Verdict)
+	}
+	for _, l := range d.Timeline {
+		add(l.At, l.EventID, l.Sentence)
+	}
+	return out
 }
 
 // picture gives what a picture of a loop is made of.
@@ -117,6 +174,11 @@ func picture(c *trail.Cluster, node string, l trail.Loop) []string {
 		return !from.After(l.ClosedAt) && (to.IsZero() || !to.Before(l.OpenedAt))
 	}
 	var out []string
+	for _, x := range c.Node(node).Loops {
+		if within(x.OpenedAt, x.ClosedAt) {
+			out = append(out, fmt.Sprint(x.ID, x.Kind, x.ClosedBy))
+		}
+	}
 	for s, rows := range c.Rows {
 		for _, m := range rows.Migrations {
 			if m.SourceNode == node && within(m.CreatedAt, m.FinishedAt) {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,29 +10,48 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// vm answers about a VM as of now: the VM is derived of its facts, in which order and wording what is told of it needs; of what is
-// around it the loops that tell of it, its node's drain and the evacuations that are open are read. Nil where those are behind.
+// vm answers about a VM as of now. Of its rows those are read that tell how it stands, and those since the latest that is told of it
+// began; where they are behind, all of them are derived. Of what is around it the loops that tell of it, its node's drain and the
+// evacuations that are open are read. Nil where those are behind.
 func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
-	rows, err := q.derive(ctx, map[trail.Subject][]trail.Fact{q.of: q.own})
+	own := []trail.Subject{q.of}
+	stands, late, err := q.standing(ctx)
 	if err != nil {
 		return nil, err
 	}
+	rows := map[trail.Subject]trail.Derived{}
+	var batch pgx.Batch
+	var facts []trail.Fact
+	if late {
+		if err := q.deriveInto(ctx, rows, own); err != nil {
+			return nil, err
+		}
+		stands = rows
+	}
+	since := q.reach(stands[q.of])
+	if !late {
+		q.rowsNear(&batch, rows, own, since)
+		q.linesNear(&batch, rows, own, since)
+	}
+	q.annotations(&batch, &facts, own, since)
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, err
+	}
 	var nodes []trail.Subject
-	for _, n := range nodesNamed(q.own) {
+	for _, n := range rows[q.of].Nodes() {
 		nodes = append(nodes, trail.Subject{Kind: trail.SubjectNode, Name: n})
 	}
 	namespace, vmi := q.of.VM()
-	var batch pgx.Batch
+	batch = pgx.Batch{}
 	behind := q.behind(&batch, append(nodes, trail.ClusterSubject))
-	args := pgx.StrictNamedArgs{"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "subjects": names(append(nodes, trail.ClusterSubject))}
-	batch.Queue(loopsOfVMQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+	batch.Queue(loopsOfVMQuery, pgx.StrictNamedArgs{
+		"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "subjects": names(append(nodes, trail.ClusterSubject)), "since": since,
+	}).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	if p := rows[q.of].Placements; len(p) > 0 {
-		ask := q.asking(&batch, []trail.Subject{{Kind: trail.SubjectNode, Name: p[len(p)-1].Node}})
-		ask("drains", "started_at", "drain_id", collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
-		ask("drain_blockers", "waiting_since", "vmi_uid", collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
+		q.drains(&batch, rows, []trail.Subject{{Kind: trail.SubjectNode, Name: p[len(p)-1].Node}}, since)
 	}
-	if q.from.IsZero() {
-		q.openEvacuations(&batch, rows, []string{q.of.String()})
+	if !q.told {
+		q.openEvacuations(&batch, rows, names(own))
 	}
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
@@ -41,32 +59,106 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	if *behind > 0 {
 		return nil, nil
 	}
-	return trail.NewCluster(rows, append(annotations(q.own), q.common...), q.at), nil
+	return trail.NewCluster(rows, append(facts, q.common...), q.at), nil
+}
+
+// standing reads how it stands with the VM, and whether its rows are behind.
+func (q *inquiry) standing(ctx context.Context) (rows map[trail.Subject]trail.Derived, late bool, err error) {
+	rows = map[trail.Subject]trail.Derived{}
+	known := false
+	namespace, vmi := q.of.VM()
+	var batch pgx.Batch
+	batch.Queue(statusQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": clean(q.of.String()), "at": q.at}).Query(each(func(row pgx.CollectableRow) error {
+		known = true
+		return row.Scan(&late)
+	}))
+	q.rowsNear(&batch, rows, []trail.Subject{q.of}, never)
+	batch.Queue(moveQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": clean(q.of.String()), "uid": clean(q.move)}).Query(each(func(row pgx.CollectableRow) error {
+		var created time.Time
+		err := row.Scan(&created)
+		q.since = earlier(q.since, created)
+		return err
+	}))
+	batch.Queue(openLoopsAboutQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": clean(q.of.String()), "namespace": namespace, "vmi": vmi}).
+		Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, false, err
+	}
+	if !known {
+		err = q.unknown()
+	}
+	return rows, late, err
+}
+
+// never is after everything.
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// reach gives from when on the rows of the VM that stands so are wanted: with a little more than what is asked or told, as pictures show
+// that.
+func (q *inquiry) reach(stands trail.Derived) time.Time {
+	since := q.since
+	if !q.told {
+		story := stands.StoryFrom()
+		if story.IsZero() {
+			return story
+		}
+		since = earlier(since, story)
+	}
+	return since.Add(-max(q.at.Sub(since)/20, time.Minute))
 }
 
 // node answers about a node as of now: its own rows are read, and those of the VMs that it holds or that had to do with it lately.
 // VMs whose rows are behind are derived. Nil where those of the node are.
 func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
-	lately := stay{q.of.Name, q.at.Add(-lookBack), q.at}
-	if !q.from.IsZero() {
-		lately.from = q.from
+	own := []trail.Subject{q.of}
+	lately := stay{q.of.Name, q.since, q.at, true}
+	if !q.told {
+		lately.from = earlier(q.since, q.at.Add(-lookBack))
+		args := pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "subject": clean(q.of.String()), "since": lately.from}
+		if err := q.tx.QueryRow(ctx, openSinceQuery, args).Scan(&lately.from); err != nil {
+			return nil, err
+		}
 	}
 	if err := q.stretch(ctx, &lately); err != nil {
 		return nil, err
 	}
-	var vms, late []trail.Subject
 	rows := map[trail.Subject]trail.Derived{}
 	var batch pgx.Batch
-	behind := q.behind(&batch, []trail.Subject{q.of})
-	q.rowsOf(&batch, rows)
+	behind := q.behind(&batch, own)
+	vms, late := q.on(&batch, lately.from)
+	q.rowsNear(&batch, rows, own, lately.from)
+	q.linesNear(&batch, rows, own, lately.from)
+	q.drains(&batch, rows, own, lately.from)
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
 	if *behind > 0 {
 		return nil, nil
 	}
+	all := slices.Concat(*vms, *late)
+	facts := q.common
 	batch = pgx.Batch{}
-	batch.Queue(onNodeQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "at": q.at, "since": lately.from}).Query(each(func(row pgx.CollectableRow) error {
+	q.rowsNear(&batch, rows, *vms, lately.from)
+	if !q.told {
+		q.openEvacuations(&batch, rows, names(all))
+	}
+	q.annotations(&batch, &facts, all, lately.from)
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, err
+	}
+	if len(*late) > 0 {
+		if err := q.deriveInto(ctx, rows, *late); err != nil {
+			return nil, err
+		}
+	}
+	return trail.NewCluster(rows, facts, q.at), nil
+}
+
+// on queues the question for the VMs that were on the node, or were to leave it, since a time: those whose rows are up to the moment, and
+// those whose rows are behind.
+func (q *inquiry) on(batch *pgx.Batch, since time.Time) (vms, late *[]trail.Subject) {
+	vms, late = new([]trail.Subject), new([]trail.Subject)
+	batch.Queue(onNodeQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "at": q.at, "since": since}).Query(each(func(row pgx.CollectableRow) error {
 		var text string
 		var isLate bool
 		if err := row.Scan(&text, &isLate); err != nil {
@@ -74,73 +166,111 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 		}
 		vm, err := trail.ParseSubject(text)
 		if isLate {
-			late = append(late, vm)
+			*late = append(*late, vm)
 		} else {
-			vms = append(vms, vm)
+			*vms = append(*vms, vm)
 		}
 		return err
 	}))
-	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
-		return nil, err
-	}
-	facts := q.common
-	batch = pgx.Batch{}
-	q.rowsNear(&batch, rows, vms, lately.from)
-	if q.from.IsZero() {
-		q.openEvacuations(&batch, rows, names(append(vms, late...)))
-	}
-	q.factsBy(&batch, &facts, annotationsQuery, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "subjects": names(append(vms, late...)), "since": lately.from.Add(-time.Minute), "at": q.at,
-	})
-	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
-		return nil, err
-	}
-	if len(late) > 0 {
-		if err := q.deriveInto(ctx, rows, late); err != nil {
-			return nil, err
-		}
-	}
-	return trail.NewCluster(rows, facts, q.at), nil
+	return vms, late
 }
 
-// annotations gives those among facts that tell of annotations.
-func annotations(facts []trail.Fact) []trail.Fact {
-	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool {
-		return f.Kind != trail.KindAnnotationSet && f.Kind != trail.KindAnnotationCleared
+// annotations queues the question for the annotations of VMs since a time. The watch of pods may show them a little before the mark.
+func (q *inquiry) annotations(batch *pgx.Batch, into *[]trail.Fact, vms []trail.Subject, since time.Time) {
+	q.factsBy(batch, into, annotationsQuery, pgx.StrictNamedArgs{
+		"cluster": q.cluster, "subjects": names(vms), "since": since.Add(-time.Minute), "at": q.at,
 	})
 }
 
+// What is read of the rows of subjects: those since a time and, of what is older, what tells how they stand.
 const (
-	rowsOfQuery = `
+	loopsNearQuery = `
 SELECT subject, to_jsonb(t)
-FROM evictrail.%[1]s AS t
+FROM evictrail.loops AS t
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)
-ORDER BY %[2]s, %[3]s`
+  AND (closed_at IS NULL OR closed_at >= @since)
+ORDER BY opened_at, loop_id`
+	evacuationsNearQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.evacuations AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND (
+    ended_at IS NULL
+    OR ended_at >= @since
+    OR evacuation_id IN (
+      SELECT DISTINCT ON (subject) evacuation_id
+      FROM evictrail.evacuations
+      WHERE cluster = @cluster
+        AND subject = ANY(@subjects)
+      ORDER BY subject, marked_at DESC, evacuation_id
+    )
+  )
+ORDER BY marked_at, evacuation_id`
+	placementsNearQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.placements AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND (
+    to_at IS NULL
+    OR to_at >= @since
+    OR placement_id IN (
+      SELECT DISTINCT ON (subject, ended_by) placement_id
+      FROM evictrail.placements
+      WHERE cluster = @cluster
+        AND subject = ANY(@subjects)
+      ORDER BY subject, ended_by, from_at DESC, placement_id DESC
+    )
+  )
+ORDER BY from_at, placement_id`
 	requestsNearQuery = `
 SELECT subject, to_jsonb(t)
 FROM evictrail.eviction_requests AS t
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)
-  AND (repeat_of IS NULL OR salient AND requested_at >= @since)
+  AND (
+    requested_at >= @since AND (salient OR repeat_of IS NULL OR @each)
+    OR effect = 'shutdown'
+    OR effect = 'evacuation' AND evacuation_id IN (
+      SELECT DISTINCT ON (subject) evacuation_id
+      FROM evictrail.evacuations
+      WHERE cluster = @cluster
+        AND subject = ANY(@subjects)
+      ORDER BY subject, marked_at DESC, evacuation_id
+    )
+    OR request_id IN (
+      SELECT DISTINCT ON (subject, answer, dry_run) request_id
+      FROM evictrail.eviction_requests
+      WHERE cluster = @cluster
+        AND subject = ANY(@subjects)
+        AND repeat_of IS NULL
+        AND requested_at <= @at
+      ORDER BY subject, answer, dry_run, requested_at DESC, request_id DESC
+    )
+  )
   AND requested_at <= @at
 ORDER BY requested_at, request_id`
 	migrationsNearQuery = `
-SELECT t.subject, to_jsonb(t)
+SELECT subject, to_jsonb(t)
 FROM evictrail.migrations AS t
-JOIN (
-  SELECT subject, max(created_at) AS at
-  FROM evictrail.migrations
-  WHERE cluster = @cluster
-    AND subject = ANY(@subjects)
-    AND created_at <= @at
-  GROUP BY subject
-) AS last ON last.subject = t.subject
-WHERE t.cluster = @cluster
-  AND t.subject = ANY(@subjects)
-  AND (t.finished_at IS NULL OR t.finished_at >= @since OR t.created_at = last.at)
-  AND t.created_at <= @at
-ORDER BY t.created_at, t.migration_uid`
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND (
+    finished_at IS NULL
+    OR finished_at >= @since
+    OR migration_uid IN (
+      SELECT DISTINCT ON (subject, evacuation_id IS NULL) migration_uid
+      FROM evictrail.migrations
+      WHERE cluster = @cluster
+        AND subject = ANY(@subjects)
+        AND created_at <= @at
+      ORDER BY subject, evacuation_id IS NULL, created_at DESC, migration_uid DESC
+    )
+  )
+  AND created_at <= @at
+ORDER BY created_at, migration_uid`
 	decisionsNearQuery = `
 SELECT subject, to_jsonb(t)
 FROM evictrail.cooldown_decisions AS t
@@ -160,11 +290,56 @@ WHERE cluster = @cluster
   )
   AND decided_at <= @at
 ORDER BY decided_at, decision_id`
+	linesNearQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.timeline AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND at >= @since
+ORDER BY at, tie, event_id`
+	drainsNearQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.drains AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND (ended_at IS NULL OR ended_at >= @since)
+ORDER BY started_at, drain_id`
+	blockersOfQuery = `
+SELECT subject, to_jsonb(t)
+FROM evictrail.drain_blockers AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+ORDER BY waiting_since, vmi_uid`
+	statusQuery = `
+SELECT stale_since IS NOT NULL OR coalesce(next_at <= @at, false)
+FROM evictrail.subjects
+WHERE cluster = @cluster
+  AND subject = @subject`
+	moveQuery = `
+SELECT created_at
+FROM evictrail.migrations
+WHERE cluster = @cluster
+  AND subject = @subject
+  AND migration_uid = @uid`
+	openSinceQuery = `
+SELECT least(
+  @since::timestamptz,
+  (SELECT min(opened_at) FROM evictrail.loops WHERE cluster = @cluster AND node = @node AND closed_at IS NULL),
+  (SELECT min(started_at) FROM evictrail.drains WHERE cluster = @cluster AND subject = @subject AND ended_at IS NULL)
+)`
+	openLoopsAboutQuery = `
+SELECT @subject::text, to_jsonb(t)
+FROM evictrail.loops AS t
+WHERE cluster = @cluster
+  AND closed_at IS NULL
+  AND namespace = @namespace
+  AND vmi = @vmi`
 	loopsOfVMQuery = `
 SELECT subject, to_jsonb(t)
 FROM evictrail.loops AS t
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)
+  AND (closed_at IS NULL OR closed_at >= @since)
   AND (namespace = @namespace AND vmi = @vmi OR evidence @> jsonb_build_array(jsonb_build_object('vmi', @name::text)))
 ORDER BY opened_at, loop_id`
 	openEvacuationsOfQuery = `
@@ -220,35 +395,34 @@ func (q *inquiry) openEvacuations(batch *pgx.Batch, rows map[trail.Subject]trail
 		Query(collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
 }
 
-// rowsOf queues the questions for the rows of the node.
-func (q *inquiry) rowsOf(batch *pgx.Batch, rows map[trail.Subject]trail.Derived) {
-	ask := q.asking(batch, []trail.Subject{q.of})
-	ask("cooldown_decisions", "decided_at", "decision_id", collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
-	ask("loops", "opened_at", "loop_id", collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
-	ask("drains", "started_at", "drain_id", collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
-	ask("drain_blockers", "waiting_since", "vmi_uid", collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
-	ask("timeline", "at", "event_id", collectOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
-}
-
-// rowsNear queues the questions for the rows of VMs as far as they bear on their node since a time: without their timelines; what is
-// older only where it still tells how a VM stands: requests that repeat none, the last migration, the last decision of each layer.
-func (q *inquiry) rowsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, vms []trail.Subject, since time.Time) {
-	ask := q.asking(batch, vms)
-	ask("loops", "opened_at", "loop_id", collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
-	ask("evacuations", "marked_at", "evacuation_id", collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
-	ask("placements", "from_at", "placement_id", collectOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
-	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(vms), "since": since, "at": q.at}
+// rowsNear queues the questions for the rows of subjects since a time, and for those that tell how they stand. Of VMs around the one that
+// is asked about, requests that only repeat others are left out.
+func (q *inquiry) rowsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
+	args := q.near(subjects, since)
+	batch.Queue(loopsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+	batch.Queue(evacuationsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
+	batch.Queue(placementsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
 	batch.Queue(decisionsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
-	batch.Queue(requestsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
 	batch.Queue(migrationsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
+	args = q.near(subjects, since)
+	args["each"] = len(subjects) == 1 && subjects[0] == q.of
+	batch.Queue(requestsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
 }
 
-// asking gives what queues the question for the rows of subjects in a table, in the order of a time and of their keys.
-func (q *inquiry) asking(batch *pgx.Batch, subjects []trail.Subject) func(table, at, key string, collect func(pgx.Rows) error) {
-	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(subjects)}
-	return func(table, at, key string, collect func(pgx.Rows) error) {
-		batch.Queue(fmt.Sprintf(rowsOfQuery, table, at, key), args).Query(collect)
-	}
+// linesNear queues the question for the timelines of subjects since a time.
+func (q *inquiry) linesNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
+	batch.Queue(linesNearQuery, q.near(subjects, since)).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+}
+
+// drains queues the questions for the drains of nodes since a time.
+func (q *inquiry) drains(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, nodes []trail.Subject, since time.Time) {
+	args := q.near(nodes, since)
+	batch.Queue(drainsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
+	batch.Queue(blockersOfQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
+}
+
+func (q *inquiry) near(subjects []trail.Subject, since time.Time) pgx.NamedArgs {
+	return pgx.NamedArgs{"cluster": q.cluster, "subjects": names(subjects), "since": since, "at": q.at}
 }
 
 // collectOf reads rows of a subject and a JSON object each into what is derived of the subjects, after what is there.

@@ -14,6 +14,24 @@ import (
 // lookBack is how far back the VMs that touched a node may bear on what is said of it, beyond evacuations that are open.
 const lookBack = 24 * time.Hour
 
+// What was going on at a node: whether a loop or a drain that was told lasted at some time of a stay.
+const goingOnQuery = `
+SELECT EXISTS (
+  SELECT
+  FROM evictrail.loops
+  WHERE cluster = @cluster
+    AND node = @node
+    AND opened_at <= @until
+    AND (closed_at IS NULL OR closed_at >= @since)
+), EXISTS (
+  SELECT
+  FROM evictrail.drains
+  WHERE cluster = @cluster
+    AND subject = @subject
+    AND started_at <= @until
+    AND (ended_at IS NULL OR ended_at >= @since)
+)`
+
 // The VMs that were on nodes, or were to leave them, within some times and, where that matters, those in the whole cluster whose
 // evacuations were open at the time. What is stored says which they are; what they were like at the time is derived.
 const (
@@ -27,12 +45,13 @@ WHERE cluster = @cluster
 	neighboursQuery = `
 WITH w AS (
   SELECT *
-  FROM unnest(@nodes::text[], @from::timestamptz[], @to::timestamptz[]) AS w(node, since, until)
+  FROM unnest(@nodes::text[], @from::timestamptz[], @to::timestamptz[], @guests::boolean[]) AS w(node, since, until, guests)
 )
 SELECT p.subject
 FROM w
 JOIN evictrail.placements AS p ON p.cluster = @cluster AND p.node = w.node
-WHERE p.from_at <= w.until
+WHERE w.guests
+  AND p.from_at <= w.until
   AND (p.to_at IS NULL OR p.to_at >= w.since)
 UNION
 SELECT e.subject
@@ -53,9 +72,16 @@ ORDER BY subject`
 // past derives everything of facts: what is stored tells of later times.
 func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 	rows := map[trail.Subject]trail.Derived{}
+	var own []trail.Fact
+	if err := q.read(ctx, &own, []trail.Subject{q.of}); err != nil {
+		return nil, err
+	}
 	if q.of.Kind == trail.SubjectVMI {
+		if len(own) == 0 {
+			return nil, q.unknown()
+		}
 		var err error
-		if rows, err = q.derive(ctx, map[trail.Subject][]trail.Fact{q.of: q.own}); err != nil {
+		if rows, err = q.derive(ctx, map[trail.Subject][]trail.Fact{q.of: own}); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +106,7 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 	}
 	of := map[trail.Subject][]trail.Fact{}
 	beside := slices.Clone(q.common)
-	for _, f := range slices.Concat(q.own, facts) {
+	for _, f := range slices.Concat(own, facts) {
 		if f.Subject.Kind == trail.SubjectVMI && f.Subject != q.of {
 			of[f.Subject] = append(of[f.Subject], f)
 		}
@@ -100,12 +126,13 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 type stay struct {
 	node     string
 	from, to time.Time
+	guests   bool // whoever was there matters, not only those that were to leave
 }
 
 // stays gives those that matter to the answer: the node that is asked about or on which the VM is, lately, and that which the VM was to
 // leave last, meanwhile.
 func (q *inquiry) stays(ctx context.Context, own trail.Derived) ([]stay, error) {
-	lately := stay{q.of.Name, q.at.Add(-lookBack), q.at}
+	lately := stay{q.of.Name, q.at.Add(-lookBack), q.at, true}
 	if q.of.Kind == trail.SubjectNode {
 		err := q.stretch(ctx, &lately)
 		return []stay{lately}, err
@@ -117,18 +144,35 @@ func (q *inquiry) stays(ctx context.Context, own trail.Derived) ([]stay, error) 
 	}
 	if n := len(own.Evacuations); n > 0 {
 		e := own.Evacuations[n-1]
-		last := stay{e.Node, e.MarkedAt.Add(-time.Minute), e.EndedAt}
+		last := stay{e.Node, e.MarkedAt.Add(-time.Minute), e.EndedAt, true}
 		if last.to.IsZero() {
 			last.to = q.at
 		}
 		out = append(out, last)
 	}
 	for i := range out {
-		if err := q.stretch(ctx, &out[i]); err != nil {
+		if err := q.narrow(ctx, &out[i]); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// narrow leaves of a stay what matters to a VM: all of it, and longer, where a loop or a drain was told of the node; whoever was there only
+// to a drain; else who held a slot of the descheduler at the moment.
+func (q *inquiry) narrow(ctx context.Context, s *stay) error {
+	var loops bool
+	err := q.tx.QueryRow(ctx, goingOnQuery, pgx.StrictNamedArgs{
+		"cluster": q.cluster, "node": s.node, "subject": clean(trail.Subject{Kind: trail.SubjectNode, Name: s.node}.String()), "since": s.from, "until": s.to,
+	}).Scan(&loops, &s.guests)
+	if err != nil {
+		return err
+	}
+	if !loops && !s.guests {
+		s.from, s.to = q.at, q.at
+		return nil
+	}
+	return q.stretch(ctx, s)
 }
 
 // stretch makes a stay as long as the evacuations from the node that fall into it: the loops that these make may have begun before, and
@@ -150,11 +194,12 @@ func (q *inquiry) read(ctx context.Context, into *[]trail.Fact, subjects []trail
 func (q *inquiry) neighbours(ctx context.Context, stays []stay) ([]trail.Subject, error) {
 	var nodes []string
 	var from, to []time.Time
+	var guests []bool
 	for _, s := range stays {
-		nodes, from, to = append(nodes, s.node), append(from, s.from), append(to, s.to)
+		nodes, from, to, guests = append(nodes, s.node), append(from, s.from), append(to, s.to), append(guests, s.guests)
 	}
 	rows, err := q.tx.Query(ctx, neighboursQuery, planned, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "nodes": nodes, "from": from, "to": to, "at": q.at, "everywhere": trail.LimitsTotal(q.common),
+		"cluster": q.cluster, "nodes": nodes, "from": from, "to": to, "guests": guests, "at": q.at, "everywhere": trail.LimitsTotal(q.common),
 	})
 	if err != nil {
 		return nil, err

@@ -41,7 +41,8 @@ func (s *Reader) Ask(ctx context.Context, q trail.Question) (*trail.Cluster, err
 			return nil, err
 		}
 	}
-	c, err := s.history(ctx, cluster, q.Of, q.From, at)
+	q.Cluster, q.At = cluster, at
+	c, err := s.history(ctx, q)
 	if err != nil {
 		return nil, err
 	}

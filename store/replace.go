@@ -35,7 +35,7 @@ type table struct {
 var derivedTables = []table{
 	{"eviction_requests", "request_id", requestRow{}, "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']", "", true},
 	{"evacuations", "evacuation_id", evacuationRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "t.outcome", true},
-	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome", false},
+	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome", false},
 	{"placements", "placement_id", placementRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "", false},
 	{"cooldown_decisions", "decision_id", decisionRow{}, "vmi node", "t.node", "to_jsonb(t) - 'changed_at'", "", false},
 	{"loops", "loop_id", loopRow{}, "vmi node cluster", "", "", "t.closed_by", false},
@@ -80,7 +80,7 @@ func (t *tables) add(s trail.Subject, d trail.Derived) {
 	put(t, "drains", d.Drains, func(r trail.Drain) any { return drainRow{o, r} })
 	put(t, "drain_blockers", d.Blockers, func(r trail.DrainBlocker) any { return blockerRow{o, r} })
 	put(t, "gaps", d.Gaps, func(r trail.Gap) any { return gapRow{o, r} })
-	put(t, "timeline", d.Timeline, func(r trail.Line) any { return timelineRow{o, r} })
+	put(t, "timeline", timelineRows(o, d.Timeline), func(r timelineRow) any { return r })
 	t.of = append(t.of, o.Subject)
 	if d.NextAt.IsZero() {
 		t.next = append(t.next, nil)

@@ -44,6 +44,7 @@ type Migration struct {
 	Policy            string        `json:"policy,omitempty"`
 	SeenLate          bool          `json:"seen_late"`            // its creation or its end came from a list
 	EndEvent          *FactID       `json:"end_event,omitempty"`  // the fact that showed the end
+	PhaseSince        time.Time     `json:"phase_since,omitzero"` // since when it is in its phase
 	EndSeenAt         time.Time     `json:"end_seen_at,omitzero"` // the end by the best clock: finer than FinishedAt where it was seen live
 	Phases            []PhaseTime   `json:"-"`                    // in the order of their times
 
@@ -182,7 +183,7 @@ func (m *migration) addPhase(f Fact) {
 }
 
 // restorePhases tells the phases of a migration that was read from its row from their times. Those of halves that wait for each other
-// (WaitingForSync, Synchronizing) have no time there.
+// (WaitingForSync, Synchronizing) have no time there once they are over.
 func (m *Migration) restorePhases() {
 	if m.Phases != nil {
 		return
@@ -193,6 +194,9 @@ func (m *Migration) restorePhases() {
 	}
 	if m.Phase == PhaseSucceeded || m.Phase == PhaseFailed {
 		times = append(times, PhaseTime{m.Phase, m.FinishedAt})
+	}
+	if !slices.ContainsFunc(times, func(p PhaseTime) bool { return p.Phase == m.Phase }) {
+		times = append(times, PhaseTime{m.Phase, m.PhaseSince})
 	}
 	m.Phases = slices.DeleteFunc(times, func(p PhaseTime) bool { return p.At.IsZero() })
 	lastPhase(m.Phases)
@@ -214,6 +218,9 @@ func (m *migration) complete(lives []*life) {
 	}
 	m.Mode, m.Policy, m.FailureText = m.result.Mode, m.result.Policy, m.result.FailureReason
 	m.Phase = lastPhase(m.Phases)
+	if n := len(m.Phases); n > 0 {
+		m.PhaseSince = m.Phases[n-1].At
+	}
 	m.Outcome = m.outcome()
 	if m.FinishedAt.IsZero() && m.gone != nil {
 		m.FinishedAt = m.goneAt

@@ -69,6 +69,8 @@ type Question struct {
 	Cluster string    // empty: the one in which it is known
 	Of      Subject   // a VM or a node
 	At      time.Time // as of when; zero: now or, where the cluster is not watched any more, when it was last seen
+	Since   time.Time // from when on everything is wanted, for pictures; zero: from where the answer begins
+	Move    string    // UID of a migration, since whose creation everything is wanted, too
 	From    time.Time // with At: what is told now of the time from then until At, instead of what was known then; for pictures, not for answers
 }
 

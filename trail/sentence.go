@@ -28,8 +28,7 @@ type Coverage struct {
 // holds the VM now; and of the loops that it is part of.
 func (c *Cluster) Why(namespace, vmi string) Answer {
 	a, d, now := Answer{Namespace: namespace, VMI: vmi, AsOf: c.Now}, c.VM(namespace, vmi), c.Now
-	tell := []episode{latestEvacuation(d, c.Seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
-	last := slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
+	last := d.latest(c.Seen)
 	text, from := []string{"Nothing was seen that would move it: no eviction and no migration."}, time.Time{}
 	if last.story != nil {
 		text, from = last.story(now), last.from
@@ -48,6 +47,24 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 		}
 	}
 	return a
+}
+
+// StoryFrom gives from when on the rows and lines of a VM are those that Why tells: the beginning of what is latest, and of the loops
+// that are open. Of the rows those suffice that tell how it stands. Zero: all of them are.
+func (d Derived) StoryFrom() time.Time {
+	from := d.latest(Coverage{}).from
+	for _, l := range d.Loops {
+		if l.Open() && len(l.Evidence) > 0 && l.Evidence[0].At.Before(from) {
+			from = l.Evidence[0].At
+		}
+	}
+	return from
+}
+
+// latest gives what is told of a VM: the latest that happened to it.
+func (d Derived) latest(seen Coverage) episode {
+	tell := []episode{latestEvacuation(d, seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
+	return slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
 }
 
 // episode is something that a paragraph can tell; its story is nil where there is none.
@@ -457,10 +474,10 @@ func (m Migration) whyFailed() string {
 
 // phaseSince gives the time of the last phase, the creation where there is none.
 func (m Migration) phaseSince() time.Time {
-	if n := len(m.Phases); n > 0 {
-		return m.Phases[n-1].At
+	if m.PhaseSince.IsZero() {
+		return m.CreatedAt
 	}
-	return m.CreatedAt
+	return m.PhaseSince
 }
 
 func route(m *Migration) string {

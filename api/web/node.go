@@ -37,8 +37,12 @@ func nodePage(v *visit) error {
 	if err != nil {
 		return err
 	}
+	since, err := v.moment("from")
+	if err != nil {
+		return err
+	}
 	node := mux.Vars(v.Request)["node"]
-	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.Subject{Kind: trail.SubjectNode, Name: node}, At: at})
+	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.Subject{Kind: trail.SubjectNode, Name: node}, At: at, Since: since})
 	if err != nil {
 		return err
 	}

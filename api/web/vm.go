@@ -36,8 +36,12 @@ func vmPage(v *visit) error {
 	if err != nil {
 		return err
 	}
+	since, err := v.moment("from")
+	if err != nil {
+		return err
+	}
 	namespace, name := mux.Vars(v.Request)["namespace"], mux.Vars(v.Request)["name"]
-	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.VMISubject(namespace, name), At: at})
+	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: v.Cluster, Of: trail.VMISubject(namespace, name), At: at, Since: since, Move: v.param("migration")})
 	if err != nil {
 		return err
 	}
