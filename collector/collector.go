@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,11 +41,25 @@ type Config struct {
 	Metrics *metrics.Metrics
 	Clock   func() time.Time // must give UTC; called from the owner goroutine and the writer
 
-	LastAlive time.Time     // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
-	LastHere  time.Time     // when it was told so by us; zero: never. Logs of this machine are read again from then on
-	Extra     []Observation // taken when the collector is made, such as the descheduler's policy; optional
-	Policy    *PolicyMap    // the ConfigMap with the descheduler's policy, which is then watched; optional
-	Backoff   *wait.Backoff // between attempts to list and watch; nil: client-go's own, 0.8 s to 30 s
+	LastAlive time.Time            // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
+	LastSeen  map[string]time.Time // up to when we saw each source, as the store was told: the time since is one where it ends before that of others; optional
+	Extra     []Observation        // taken when the collector is made, such as the descheduler's policy; optional
+	Policy    *PolicyMap           // the ConfigMap with the descheduler's policy, which is then watched; optional
+	Backoff   *wait.Backoff        // between attempts to list and watch; nil: 0.5 s to 7.5 s
+}
+
+// lastHere gives up to when we were running before, as far as the store was told; zero: never.
+func (c Config) lastHere() time.Time {
+	last := time.Time{}
+	for _, at := range c.LastSeen {
+		if at.After(last) {
+			last = at
+		}
+	}
+	if last.IsZero() {
+		return c.LastAlive
+	}
+	return last
 }
 
 // Observation is an observation that lacks how it was seen.
@@ -138,7 +153,7 @@ func (c *Collector) Run(ctx context.Context) error {
 func (c *Collector) reflect(ctx context.Context, f *feed) {
 	logger := klog.FromContext(ctx)
 	r := cache.NewReflectorWithOptions(f.listWatch(c.client, f), &object{}, f, cache.ReflectorOptions{
-		Name: f.name, TypeDescription: f.String(), Logger: &logger, Backoff: c.Backoff,
+		Name: f.name, TypeDescription: f.String(), Logger: &logger, Backoff: cmp.Or(c.Backoff, &backoff),
 	})
 	r.RunWithContext(ctx)
 }
@@ -189,7 +204,10 @@ func (c *Collector) take(ctx context.Context, n notice) {
 // list takes a list: all that it holds, then what it no longer holds. Any list but the first of this run follows a
 // break in which states may have come and gone, which is a gap.
 func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
-	if last, again := c.lastAt[n.feed.name]; again {
+	last, again := c.lastAt[n.feed.name]
+	if !again {
+		c.tellUnseen(ctx, n.feed.name, now)
+	} else {
 		cause := trail.ReasonRelisted
 		if n.expired {
 			cause = trail.ReasonExpired
@@ -212,6 +230,18 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 		Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: present,
 	})
 	c.whole(n.feed.name, now)
+}
+
+// tellUnseen records the time in which a source could not be seen before we ended, and nobody has told so because we ended before it could
+// be seen again. A source is seen up to when the others are.
+func (c *Collector) tellUnseen(ctx context.Context, source string, now time.Time) {
+	last, known := c.LastSeen[source]
+	if !known || !c.wasAway || !last.Before(c.lastHere()) {
+		return
+	}
+	c.observe(ctx, trail.GapObservation{
+		Seen: trail.Seen{At: now}, Source: source, Key: last.Format(time.RFC3339Nano), OpenedAt: last, ClosedAt: now, Cause: trail.ReasonUnreachable,
+	})
 }
 
 // object observes one object, or counts it as rejected when it cannot be read.
@@ -287,17 +317,19 @@ func (c *Collector) unseen(source string) {
 	delete(c.since, source)
 }
 
-// watching gives what is seen now, since when without a break. What is refused, or not listed yet, is not.
+// watching gives what is seen now, since when without a break: not what is refused, or not listed yet, nor what just works again, of which
+// there is still to be taken what happened meanwhile.
 func (c *Collector) watching() []trail.Watching {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	refused := map[string]bool{}
+	unseen := map[string]bool{}
 	for _, f := range c.feeds {
-		refused[f.name] = f.problem != ""
+		unseen[f.name] = f.shaken
+		f.shaken = f.isBroken()
 	}
 	var out []trail.Watching
 	for source, since := range c.since {
-		if !refused[source] {
+		if !unseen[source] {
 			out = append(out, trail.Watching{Source: source, Since: since})
 		}
 	}
@@ -332,6 +364,8 @@ func (c *Collector) Unready() []string {
 		switch {
 		case f.problem != "":
 			lines = append(lines, f.problem)
+		case f.expired:
+			lines = append(lines, fmt.Sprintf("watch of %s: the API server has forgotten where it was; it is listed anew", f))
 		case !f.synced:
 			lines = append(lines, fmt.Sprintf("watch of %s: waiting for its first list", f))
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -95,6 +96,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type sink struct {
 	mu    sync.Mutex
 	facts []trail.Fact
+	upto  map[string]time.Time // up to when each source was seen, as it was told
 	calls int
 	fail  func(call int, facts []trail.Fact) error
 }
@@ -112,8 +114,22 @@ func (s *sink) Append(_ context.Context, facts []trail.Fact) (trail.News, error)
 	return trail.News{Facts: facts}, nil
 }
 
-func (s *sink) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
+func (s *sink) Alive(_ context.Context, at time.Time, watching []trail.Watching) (trail.News, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.upto == nil {
+		s.upto = map[string]time.Time{}
+	}
+	for _, w := range watching {
+		s.upto[w.Source] = at.Truncate(time.Microsecond) // as a database keeps it
+	}
 	return trail.News{}, nil
+}
+
+func (s *sink) seen() map[string]time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.upto)
 }
 
 func (s *sink) kinds() map[trail.Kind]int {
@@ -299,6 +315,7 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	}
 	require.Equal(t, map[string]trail.Reason{vmis: trail.ReasonExpired, trail.SourceSelf: trail.ReasonNotRunning}, causes)
 	require.Equal(t, 1, r.sink.kinds()[trail.KindVMIEnded], "the VMI that the list no longer holds")
+	r.eventually(t, "everything is watched again", func() bool { return len(r.watching()) == len(r.feeds)+1 })
 	for source, at := range since(r.watching()) {
 		if source == vmis {
 			require.Greater(t, at, before[source], "it is watched without a break since the list after the gap")
@@ -310,6 +327,36 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	a.streams[vmis] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
 	r.eventually(t, "what is refused is not watched", func() bool { return len(r.watching()) == len(r.feeds) })
 	require.NotContains(t, since(r.watching()), vmis)
+}
+
+// TestCollectorTellsWhatItCouldNotSeeBeforeItEnded breaks a watch and ends before it works again: the next run tells that the source was
+// not seen since the break, and not only since the end.
+func TestCollectorTellsWhatItCouldNotSeeBeforeItEnded(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	first := start(t, a, &sink{}, func(c *Config) { c.LastAlive = time.Now().Add(-time.Hour) })
+	first.eventually(t, "everything is watched", func() bool { return len(first.Unready()) == 0 })
+	first.out.beat()
+	first.eventually(t, "the store is told", func() bool { return len(first.sink.seen()) == len(first.feeds)+1 })
+	a.set("pods", http.StatusForbidden)
+	a.streams["pods"] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+	first.eventually(t, "the store is told at once that pods are not seen", func() bool { s := first.sink.seen(); return s["pods"].Before(s[vmis]) })
+	require.NoError(t, first.stop())
+	a.set("pods", 0)
+
+	seen := first.sink.seen()
+	second := start(t, a, &sink{}, func(c *Config) { c.LastAlive, c.LastSeen = seen[vmis], seen })
+	second.eventually(t, "both gaps are told", func() bool { return second.sink.kinds()[trail.KindGapClosed] == 2 })
+	require.NoError(t, second.Flush(t.Context()))
+	opened := map[string]time.Time{}
+	for _, f := range second.sink.facts {
+		if f.Kind == trail.KindGapOpened {
+			opened[f.Object.UID+" "+string(f.Reason)] = f.OccurredAt
+		}
+	}
+	require.Equal(t, map[string]time.Time{
+		"pods " + string(trail.ReasonUnreachable): seen["pods"], trail.SourceSelf + " " + string(trail.ReasonNotRunning): seen[vmis],
+	}, opened)
 }
 
 // since gives since when each source has been watched.

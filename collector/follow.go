@@ -45,8 +45,8 @@ const headBytes = 1024
 
 // Follow takes the audit events of a log file until ctx ends. Its only error is that of ctx.
 func (c *Collector) Follow(ctx context.Context, path string) error {
-	f := &follower{path: path, since: c.LastHere.Add(-followBack), log: c.Log, take: c.takeAudit}
-	if c.LastHere.IsZero() {
+	f := &follower{path: path, since: c.lastHere().Add(-followBack), log: c.Log, take: c.takeAudit}
+	if c.lastHere().IsZero() {
 		f.since = c.Clock()
 	}
 	return f.follow(ctx)

@@ -136,7 +136,7 @@ func TestFollow(t *testing.T) {
 	write(old, event("0000000a")+"\n")
 	require.NoError(t, os.Chtimes(old, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
 	s = again
-	restarted := start(t, newAPI(), again, func(c *Config) { c.LastHere = time.Now().Add(-time.Minute) })
+	restarted := start(t, newAPI(), again, func(c *Config) { c.LastSeen = map[string]time.Time{vmis: time.Now().Add(-time.Minute)} })
 	follow(restarted)
 	has(restarted, 7) // what was rotated while we were away, and the log itself; not what is older
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -53,6 +54,10 @@ func watchedWith(policy *PolicyMap) []watched {
 	}
 	return append(slices.Clone(resources), policy.watched())
 }
+
+// backoff is how long is waited between attempts to list and watch. client-go's own grows to a minute, in which KubeVirt, that keeps five
+// migrations of a VM, may make and forget more than that.
+var backoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 5 * time.Second}
 
 // find finds a watched resource by its plural.
 func find(name string) (watched, bool) {
@@ -195,7 +200,19 @@ type feed struct {
 	synced  bool   // under c.mu: the first list was taken
 	version string // under c.mu: the resourceVersion up to which it was taken
 	expired bool   // under c.mu: the server forgot our resourceVersion, which the next list makes good
+	shaken  bool   // under c.mu: it was broken when the store was last told what is seen, or since
 	started bool   // it was answered before
+}
+
+// isBroken tells whether it cannot be seen now; the lock must be held.
+func (f *feed) isBroken() bool { return f.problem != "" || f.expired }
+
+// noteBroken notes that it is broken, and has the store told up to when it was seen; the lock must be held.
+func (f *feed) noteBroken() {
+	if !f.shaken {
+		f.shaken = true
+		f.c.out.beat()
+	}
 }
 
 // notice is what a feed hands to the owner goroutine.
@@ -267,7 +284,9 @@ func (f *feed) asked(ctx context.Context, _ bool, err error) {
 	problem := f.explain(err)
 	f.c.mu.Lock()
 	changed := f.problem != problem
-	f.problem = problem
+	if f.problem = problem; problem != "" {
+		f.noteBroken()
+	}
 	f.c.mu.Unlock()
 	switch {
 	case !changed:
@@ -299,6 +318,7 @@ func (f *feed) broken(err error) {
 	if expired(err) {
 		f.c.mu.Lock()
 		f.expired = true
+		f.noteBroken()
 		f.c.mu.Unlock()
 	}
 }

@@ -30,6 +30,7 @@ type writer struct {
 	metrics  *metrics.Metrics
 	clock    func() time.Time
 	watching func() []trail.Watching
+	beats    chan struct{} // has an element when the store is to be told at once what is seen
 
 	mu      sync.Mutex
 	total   uint64 // facts that were ever put
@@ -43,7 +44,7 @@ type writer struct {
 
 func newWriter(c Config, watching func() []trail.Watching) *writer {
 	c.Metrics.SpoolCapacity.Set(backlog)
-	return &writer{sink: c.Sink, log: c.Log, metrics: c.Metrics, clock: c.Clock, watching: watching, changed: make(chan struct{})}
+	return &writer{sink: c.Sink, log: c.Log, metrics: c.Metrics, clock: c.Clock, watching: watching, changed: make(chan struct{}), beats: make(chan struct{}, 1)}
 }
 
 // put adds facts, waiting while the backlog is full. When ctx ends it adds them all the same: they were seen.
@@ -64,6 +65,14 @@ func (w *writer) put(ctx context.Context, facts []trail.Fact) {
 		case <-changed:
 		case <-ctx.Done():
 		}
+	}
+}
+
+// beat has the Sink told soon that we are alive, and what is seen.
+func (w *writer) beat() {
+	select {
+	case w.beats <- struct{}{}:
+	default: // it will be
 	}
 }
 
@@ -172,6 +181,8 @@ func (w *writer) run(ctx context.Context, stopping <-chan struct{}) error {
 		select {
 		case <-alive.C: // also where there is always more to store: loops open and cooldowns end by time alone
 			w.alive(ctx)
+		case <-w.beats:
+			w.alive(ctx)
 		default:
 		}
 	}
@@ -193,6 +204,8 @@ func (w *writer) next(ctx context.Context, alive <-chan time.Time) (batch []trai
 		select {
 		case <-changed:
 		case <-alive:
+			return nil, false
+		case <-w.beats:
 			return nil, false
 		}
 	}

@@ -174,18 +174,34 @@ func TestLastWatched(t *testing.T) {
 	r := s.For("c1", "r1")
 	last, err := r.LastWatched(t.Context())
 	require.NoError(t, err)
-	require.Zero(t, last)
+	require.Empty(t, last)
 	for i := range 3 {
 		at := start.Add(time.Duration(i) * time.Minute)
 		_, err = r.Alive(t.Context(), at, []trail.Watching{{Source: "pods", Since: start}, {Source: fmt.Sprint("nodes", i), Since: at}})
 		require.NoError(t, err)
 		last, err = s.For("c1", "r1").LastWatched(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, at, last)
+		want := map[string]time.Time{"pods": at, "nodes0": start}
+		for j := range i + 1 {
+			want[fmt.Sprint("nodes", j)] = start.Add(time.Duration(j) * time.Minute)
+		}
+		require.Equal(t, want, last, "what is not seen any more was seen up to then")
 	}
 	last, err = s.For("c1", "r2").LastWatched(t.Context())
 	require.NoError(t, err)
-	require.Zero(t, last)
+	require.Empty(t, last)
+	_, err = s.For("c1", "r2").Alive(t.Context(), start.Add(25*time.Hour), []trail.Watching{{Source: "pods", Since: start}})
+	require.NoError(t, err)
+	last, err = r.LastWatched(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, last, "a replica that is away for long is forgotten")
+	for _, hours := range []time.Duration{37, 49, 60} {
+		_, err = s.For("c1", "r2").Alive(t.Context(), start.Add(hours*time.Hour), []trail.Watching{{Source: "nodes", Since: start}})
+		require.NoError(t, err)
+	}
+	last, err = s.For("c1", "r2").LastWatched(t.Context())
+	require.NoError(t, err)
+	require.Len(t, last, 2, "what a replica has not seen for long is not, as long as it runs")
 }
 
 // TestALeaderThatHoldsItsLocksHoldsUpNobody has a session keep the lock of a term for ever, as that of a leader does which was stopped

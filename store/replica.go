@@ -69,7 +69,13 @@ WITH now AS (
 )
 DELETE FROM evictrail.watching
 WHERE cluster = @cluster
-  AND upto + interval '1 day' < @at`
+  AND replica IN (
+    SELECT replica
+    FROM evictrail.watching
+    WHERE cluster = @cluster
+    GROUP BY replica
+    HAVING max(upto) + interval '1 day' < @at
+  )`
 
 // noteWatching notes what this replica has been watching without a break; what it has not stays as it was. Replicas that have been away
 // for long are forgotten.
@@ -87,19 +93,28 @@ func (c *ClusterStore) noteWatching(ctx context.Context, at time.Time, watching 
 	return explain("note what is watched", err)
 }
 
-// LastWatched gives up to when this replica was watching before; zero where that is not known.
-func (c *ClusterStore) LastWatched(ctx context.Context) (time.Time, error) {
+// LastWatched gives up to when this replica was watching before, by source; nothing where that is not known.
+func (c *ClusterStore) LastWatched(ctx context.Context) (map[string]time.Time, error) {
 	const query = `
-SELECT coalesce(max(upto), to_timestamp(0))
+SELECT source, upto
 FROM evictrail.watching
 WHERE cluster = @cluster
   AND replica = @replica`
-	var at time.Time
-	err := c.store.pool.QueryRow(ctx, query, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica}).Scan(&at)
-	if err != nil || at.Unix() == 0 {
-		return time.Time{}, explain("read when this replica was last watching", err)
+	const doing = "read when this replica was last watching"
+	rows, err := c.store.pool.Query(ctx, query, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica})
+	if err != nil {
+		return nil, explain(doing, err)
 	}
-	return at.UTC(), nil
+	type noted struct {
+		Source string
+		Upto   time.Time
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[noted])
+	upto := make(map[string]time.Time, len(all))
+	for _, n := range all {
+		upto[n.Source] = n.Upto.UTC()
+	}
+	return upto, explain(doing, err)
 }
 
 // A replica notes every 10 s that it is watching: one that did so within three times that is taken to watch still. Should it not, the

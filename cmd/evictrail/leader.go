@@ -61,11 +61,11 @@ func (f *leaderFlags) check() error {
 }
 
 // The times of the lease: after a crash another replica takes over once the lease has run out and it has looked, which is within
-// 12 s + 2.2 x 1 s; after an orderly end, when it looks the next time.
+// 12 s + 2.2 x 0.5 s; after an orderly end, when it looks the next time.
 const (
 	leaseLasts  = 12 * time.Second
 	leaseRenew  = 8 * time.Second // a leader that cannot renew for so long stops
-	leaseRetry  = time.Second
+	leaseRetry  = 500 * time.Millisecond
 	deriveEvery = 250 * time.Millisecond // looks for what followers left
 )
 

@@ -49,11 +49,8 @@ func newCollector(ctx context.Context, s *store.Store, sink *store.ClusterStore,
 	if c.LastAlive, err = s.LastAlive(ctx, cluster); err != nil {
 		return nil, err
 	}
-	if c.LastHere, err = sink.LastWatched(ctx); err != nil {
+	if c.LastSeen, err = sink.LastWatched(ctx); err != nil {
 		return nil, err
-	}
-	if c.LastHere.IsZero() {
-		c.LastHere = c.LastAlive
 	}
 	c.Sink = sink
 	return collector.New(c)
