@@ -191,8 +191,10 @@ func TestRecorderTellsBreaks(t *testing.T) {
 		return tape.of("nodes")
 	}
 	require.Len(t, ended(2), 2)
-	require.Eventually(t, func() bool { return len(r.Problems()) == 1 }, 10*time.Second, 5*time.Millisecond)
-	require.Contains(t, r.Problems()[0], "no right to watch pods: grant list and watch on pods")
+	require.Eventually(t, func() bool {
+		p := r.Problems()
+		return len(p) == 1 && strings.Contains(p[0], "no right to watch pods: grant list and watch on pods")
+	}, 10*time.Second, 5*time.Millisecond)
 	require.Empty(t, tape.of("pods"))
 
 	a.streams["nodes"] <- `{"type":"MODIFIED","object":` + node("101") + `}`
