@@ -230,6 +230,9 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 		Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: present,
 	})
 	c.whole(n.feed.name, now)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n.feed.shaken, n.feed.settles = n.feed.isBroken(), time.Time{}
 }
 
 // tellUnseen records the time in which a source could not be seen before we ended, and nobody has told so because we ended before it could
@@ -317,19 +320,21 @@ func (c *Collector) unseen(source string) {
 	delete(c.since, source)
 }
 
-// watching gives what is seen now, since when without a break: not what is refused, or not listed yet, nor what just works again, of which
-// there is still to be taken what happened meanwhile.
-func (c *Collector) watching() []trail.Watching {
+// watching gives what was seen at a moment up to which everything is stored, since when without a break: not what is refused, or not
+// listed yet, nor a watch that has just gone on where it was, of which there is still to be taken what happened meanwhile.
+func (c *Collector) watching(at time.Time) []trail.Watching {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	unseen := map[string]bool{}
 	for _, f := range c.feeds {
-		unseen[f.name] = f.shaken
-		f.shaken = f.isBroken()
+		if f.shaken && !f.isBroken() {
+			f.shaken, f.settles = false, at.Add(aliveInterval)
+		}
+		unseen[f.name] = f.shaken || f.isBroken() || at.Before(f.settles)
 	}
 	var out []trail.Watching
 	for source, since := range c.since {
-		if !unseen[source] {
+		if !unseen[source] && at.After(since) {
 			out = append(out, trail.Watching{Source: source, Since: since})
 		}
 	}

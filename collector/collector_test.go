@@ -293,8 +293,8 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
 	a.streams[vmis] <- notification("MODIFIED", vmiJSON("db", "101", ""))
 	require.NoError(t, r.Taken(t.Context(), vmis, "101"))
-	r.eventually(t, "everything is watched", func() bool { return len(r.watching()) == len(r.feeds)+1 })
-	before := since(r.watching())
+	r.eventually(t, "everything is watched", func() bool { return len(r.watching(time.Now())) == len(r.feeds)+1 })
+	before := since(r.watching(time.Now()))
 	require.Contains(t, before, trail.SourceSelf)
 	a.set(vmis, 0, vmiJSON("db", "150", `,"evacuationNodeName":"n1"`))
 	a.streams[vmis] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
@@ -315,8 +315,8 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	}
 	require.Equal(t, map[string]trail.Reason{vmis: trail.ReasonExpired, trail.SourceSelf: trail.ReasonNotRunning}, causes)
 	require.Equal(t, 1, r.sink.kinds()[trail.KindVMIEnded], "the VMI that the list no longer holds")
-	r.eventually(t, "everything is watched again", func() bool { return len(r.watching()) == len(r.feeds)+1 })
-	for source, at := range since(r.watching()) {
+	r.eventually(t, "everything is watched again", func() bool { return len(r.watching(time.Now())) == len(r.feeds)+1 })
+	for source, at := range since(r.watching(time.Now())) {
 		if source == vmis {
 			require.Greater(t, at, before[source], "it is watched without a break since the list after the gap")
 		} else {
@@ -325,8 +325,8 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	}
 	a.set(vmis, http.StatusForbidden)
 	a.streams[vmis] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
-	r.eventually(t, "what is refused is not watched", func() bool { return len(r.watching()) == len(r.feeds) })
-	require.NotContains(t, since(r.watching()), vmis)
+	r.eventually(t, "what is refused is not watched", func() bool { return len(r.watching(time.Now())) == len(r.feeds) })
+	require.NotContains(t, since(r.watching(time.Now())), vmis)
 }
 
 // TestCollectorTellsWhatItCouldNotSeeBeforeItEnded breaks a watch and ends before it works again: the next run tells that the source was
@@ -436,7 +436,7 @@ func TestWhatIsLeftBehindIsCounted(t *testing.T) {
 	a.set(vmis, 0, vmiJSON("a", "1", ""))
 	s := &sink{fail: func(int, []trail.Fact) error { return errors.New("away") }}
 	m := metrics.New(prometheus.NewRegistry())
-	w := newWriter(Config{Sink: s, Log: slog.New(slog.DiscardHandler), Metrics: m, Clock: time.Now}, func() []trail.Watching { return nil })
+	w := newWriter(Config{Sink: s, Log: slog.New(slog.DiscardHandler), Metrics: m, Clock: time.Now}, func(time.Time) []trail.Watching { return nil })
 	w.put(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}, {Kind: trail.KindNodeCordoned, ObservedAt: time.Now()}})
 	require.InDelta(t, 2, testutil.ToFloat64(m.QueueLength), 0)
 	require.Greater(t, testutil.ToFloat64(m.SpoolBytes), 1000.)
@@ -454,7 +454,7 @@ func TestTimeGoesByWhileFactsCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		alive := &aliveSink{}
-		w := newWriter(Config{Sink: alive, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}, func() []trail.Watching { return nil })
+		w := newWriter(Config{Sink: alive, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}, func(time.Time) []trail.Watching { return nil })
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- w.run(ctx, nil) }()

@@ -200,8 +200,10 @@ type feed struct {
 	synced  bool   // under c.mu: the first list was taken
 	version string // under c.mu: the resourceVersion up to which it was taken
 	expired bool   // under c.mu: the server forgot our resourceVersion, which the next list makes good
-	shaken  bool   // under c.mu: it was broken when the store was last told what is seen, or since
 	started bool   // it was answered before
+
+	shaken  bool      // under c.mu: it was broken, and has not been listed since nor told of
+	settles time.Time // under c.mu: until when a watch that went on where it was may still be behind
 }
 
 // isBroken tells whether it cannot be seen now; the lock must be held.

@@ -29,7 +29,7 @@ type writer struct {
 	log      *slog.Logger
 	metrics  *metrics.Metrics
 	clock    func() time.Time
-	watching func() []trail.Watching
+	watching func(at time.Time) []trail.Watching
 	beats    chan struct{} // has an element when the store is to be told at once what is seen
 
 	mu      sync.Mutex
@@ -42,7 +42,7 @@ type writer struct {
 	changed chan struct{} // closed and replaced at every change of the above
 }
 
-func newWriter(c Config, watching func() []trail.Watching) *writer {
+func newWriter(c Config, watching func(time.Time) []trail.Watching) *writer {
 	c.Metrics.SpoolCapacity.Set(backlog)
 	return &writer{sink: c.Sink, log: c.Log, metrics: c.Metrics, clock: c.Clock, watching: watching, changed: make(chan struct{}), beats: make(chan struct{}, 1)}
 }
@@ -313,8 +313,15 @@ func (w *writer) known(batch, added []trail.Fact) {
 	}
 }
 
+// alive tells the Sink that we are alive, and what is seen: up to now or, where facts wait, up to when the first of them was.
 func (w *writer) alive(ctx context.Context) {
-	news, err := w.sink.Alive(ctx, w.clock(), w.watching())
+	at := w.clock()
+	w.mu.Lock()
+	if len(w.pending) > 0 && w.pending[0].ObservedAt.Before(at) {
+		at = w.pending[0].ObservedAt
+	}
+	w.mu.Unlock()
+	news, err := w.sink.Alive(ctx, at, w.watching(at))
 	w.metrics.Count(news, w.clock())
 	w.metrics.Stored(metrics.OpAlive, err)
 }

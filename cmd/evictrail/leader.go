@@ -77,20 +77,6 @@ type leader struct {
 	log        *slog.Logger
 }
 
-// begin begins a term and derives what was left to do.
-func (l leader) begin(ctx context.Context) error {
-	if err := l.sink.Lead(ctx, l.thresholds); err != nil {
-		return err
-	}
-	l.metrics.Leader.Set(1)
-	n, news, err := l.sink.CatchUp(ctx, func(n int) { l.log.Debug("derived what was left", "count", n) })
-	l.metrics.Count(news, now())
-	if n > 0 {
-		l.log.Info("derived what followers, an import, an older version or other thresholds left", "count", n)
-	}
-	return err
-}
-
 // lastDerive bounds how long a leader that nobody follows derives after everything is stored.
 const lastDerive = 10 * time.Second
 
@@ -107,7 +93,7 @@ func (l leader) run(ctx, storing context.Context, config *rest.Config, f leaderF
 	}
 	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastDerive)
 	defer cancel()
-	if err := l.step(rest, begun); err != nil && !errors.Is(err, store.ErrDeposed) {
+	if _, err := l.step(rest, begun); err != nil && !errors.Is(err, store.ErrDeposed) {
 		l.log.Warn("what was stored last is derived at the next start", "err", err)
 	}
 	return nil
@@ -126,10 +112,10 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 	defer tick.Stop()
 	failed := false
 	for {
-		err := l.step(ctx, begun)
-		switch {
-		case ctx.Err() != nil:
+		if begun, err = l.step(ctx, begun); ctx.Err() != nil {
 			return begun, nil
+		}
+		switch {
 		case errors.Is(err, store.ErrDeposed):
 			return begun, err
 		case err != nil && !failed:
@@ -137,7 +123,7 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 		case err == nil && failed:
 			l.log.Info("derived again")
 		}
-		failed, begun = err != nil, begun || err == nil
+		failed = err != nil
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -146,14 +132,24 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 	}
 }
 
-// step derives what followers left; first of all it begins the term.
-func (l leader) step(ctx context.Context, begun bool) error {
-	if !begun {
-		return l.begin(ctx)
+// step derives what was left to do; first of all it begins the term. It tells whether that has begun: a leader that stood still for long
+// must not begin another, as somebody else may derive by then.
+func (l leader) step(ctx context.Context, begun bool) (bool, error) {
+	if begun {
+		_, news, err := l.sink.CatchUp(ctx, nil)
+		l.metrics.Count(news, now())
+		return true, err
 	}
-	_, news, err := l.sink.CatchUp(ctx, nil)
+	if err := l.sink.Lead(ctx, l.thresholds); err != nil {
+		return false, err
+	}
+	l.metrics.Leader.Set(1)
+	n, news, err := l.sink.CatchUp(ctx, func(n int) { l.log.Debug("derived what was left", "count", n) })
 	l.metrics.Count(news, now())
-	return err
+	if n > 0 {
+		l.log.Info("derived what followers, an import, an older version or other thresholds left", "count", n)
+	}
+	return true, err
 }
 
 // takeTurns derives each time that this replica holds the lease, until ctx ends.

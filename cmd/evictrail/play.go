@@ -162,7 +162,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 		extra = append(extra, collector.Policy(rec.Policy, ""))
 	}
 	sink := p.store.For(cluster, "play")
-	if err := (leader{sink, p.thresholds, p.metrics, p.log}).begin(ctx); err != nil {
+	if _, err := (leader{sink, p.thresholds, p.metrics, p.log}).step(ctx, false); err != nil {
 		return err
 	}
 	c, err := newCollector(ctx, p.store, sink, cluster, collector.Config{
