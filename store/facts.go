@@ -16,27 +16,27 @@ import (
 
 // factRow is one row of evictrail.events.
 type factRow struct {
-	Subject       string      `db:"subject"`
-	OccurredAt    time.Time   `db:"occurred_at"`
-	ID            pgtype.UUID `db:"id"`
-	Kind          string      `db:"kind"`
-	Reason        string      `db:"reason"`
-	Clock         string      `db:"clock"`
-	ObservedAt    time.Time   `db:"observed_at"`
-	SeenLate      bool        `db:"seen_late"`
-	Namespace     *string     `db:"namespace"`
-	VMI           *string     `db:"vmi"`
-	VMIUID        *string     `db:"vmi_uid"`
-	Node          *string     `db:"node"`
-	Migration     *string     `db:"migration"`
-	MigrationUID  *string     `db:"migration_uid"`
-	ObjectKind    string      `db:"object_kind"`
-	ObjectUID     string      `db:"object_uid"`
-	ObjectVersion string      `db:"object_version"`
-	What          string      `db:"what"`
-	Value         string      `db:"value"`
-	Evidence      string      `db:"evidence"`
-	Detail        []byte      `db:"detail"`
+	Subject       string
+	OccurredAt    time.Time
+	ID            pgtype.UUID
+	Kind          string
+	Reason        string
+	Clock         string
+	ObservedAt    time.Time
+	SeenLate      bool
+	Namespace     *string
+	VMI           *string
+	VMIUID        *string
+	Node          *string
+	Migration     *string
+	MigrationUID  *string
+	ObjectKind    string
+	ObjectUID     string
+	ObjectVersion string
+	What          string
+	Value         string
+	Evidence      string
+	Detail        []byte
 }
 
 // clean replaces what Postgres' text cannot hold.

@@ -37,15 +37,15 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
-	var nodes []trail.Subject
+	around := []trail.Subject{trail.ClusterSubject}
 	for _, n := range rows[q.of].Nodes() {
-		nodes = append(nodes, trail.Subject{Kind: trail.SubjectNode, Name: n})
+		around = append(around, trail.Subject{Kind: trail.SubjectNode, Name: n})
 	}
 	namespace, vmi := q.of.VM()
 	batch = pgx.Batch{}
-	behind := q.behind(&batch, append(nodes, trail.ClusterSubject))
+	behind := q.behind(&batch, around)
 	batch.Queue(loopsOfVMQuery, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "subjects": names(append(nodes, trail.ClusterSubject)), "since": since,
+		"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "subjects": names(around), "since": since,
 	}).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	if p := rows[q.of].Placements; len(p) > 0 {
 		q.drains(&batch, rows, []trail.Subject{{Kind: trail.SubjectNode, Name: p[len(p)-1].Node}}, since)
@@ -183,36 +183,16 @@ func (q *inquiry) annotations(batch *pgx.Batch, into *[]trail.Fact, vms []trail.
 }
 
 // What is read of the rows of subjects: those since a time and, of what is older, what tells how they stand.
-const (
-	loopsNearQuery = `
-SELECT subject, to_jsonb(t)
-FROM evictrail.loops AS t
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
-  AND (closed_at IS NULL OR closed_at >= @since)
-ORDER BY opened_at, loop_id`
-	evacuationsNearQuery = `
-SELECT subject, to_jsonb(t)
-FROM evictrail.evacuations AS t
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
+var (
+	loopsNearQuery = rowsQuery("loops", `
+  AND (closed_at IS NULL OR closed_at >= @since)`, "opened_at, loop_id")
+	evacuationsNearQuery = rowsQuery("evacuations", `
   AND (
     ended_at IS NULL
     OR ended_at >= @since
-    OR evacuation_id IN (
-      SELECT DISTINCT ON (subject) evacuation_id
-      FROM evictrail.evacuations
-      WHERE cluster = @cluster
-        AND subject = ANY(@subjects)
-      ORDER BY subject, marked_at DESC, evacuation_id
-    )
-  )
-ORDER BY marked_at, evacuation_id`
-	placementsNearQuery = `
-SELECT subject, to_jsonb(t)
-FROM evictrail.placements AS t
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
+    OR evacuation_id IN (`+lastEvacuations+`)
+  )`, "marked_at, evacuation_id")
+	placementsNearQuery = rowsQuery("placements", `
   AND (
     to_at IS NULL
     OR to_at >= @since
@@ -223,23 +203,12 @@ WHERE cluster = @cluster
         AND subject = ANY(@subjects)
       ORDER BY subject, ended_by, from_at DESC, placement_id DESC
     )
-  )
-ORDER BY from_at, placement_id`
-	requestsNearQuery = `
-SELECT subject, to_jsonb(t)
-FROM evictrail.eviction_requests AS t
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
+  )`, "from_at, placement_id")
+	requestsNearQuery = rowsQuery("eviction_requests", `
   AND (
     requested_at >= @since AND (salient OR repeat_of IS NULL OR @each)
     OR effect = 'shutdown'
-    OR effect = 'evacuation' AND evacuation_id IN (
-      SELECT DISTINCT ON (subject) evacuation_id
-      FROM evictrail.evacuations
-      WHERE cluster = @cluster
-        AND subject = ANY(@subjects)
-      ORDER BY subject, marked_at DESC, evacuation_id
-    )
+    OR effect = 'evacuation' AND evacuation_id IN (`+lastEvacuations+`)
     OR request_id IN (
       SELECT DISTINCT ON (subject, answer, dry_run) request_id
       FROM evictrail.eviction_requests
@@ -250,13 +219,8 @@ WHERE cluster = @cluster
       ORDER BY subject, answer, dry_run, requested_at DESC, request_id DESC
     )
   )
-  AND requested_at <= @at
-ORDER BY requested_at, request_id`
-	migrationsNearQuery = `
-SELECT subject, to_jsonb(t)
-FROM evictrail.migrations AS t
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
+  AND requested_at <= @at`, "requested_at, request_id")
+	migrationsNearQuery = rowsQuery("migrations", `
   AND (
     finished_at IS NULL
     OR finished_at >= @since
@@ -269,13 +233,8 @@ WHERE cluster = @cluster
       ORDER BY subject, evacuation_id IS NULL, created_at DESC, migration_uid DESC
     )
   )
-  AND created_at <= @at
-ORDER BY created_at, migration_uid`
-	decisionsNearQuery = `
-SELECT subject, to_jsonb(t)
-FROM evictrail.cooldown_decisions AS t
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
+  AND created_at <= @at`, "created_at, migration_uid")
+	decisionsNearQuery = rowsQuery("cooldown_decisions", `
   AND (
     decided_at >= @since
     OR decision_id IN (
@@ -288,28 +247,36 @@ WHERE cluster = @cluster
       ORDER BY subject, layer, decided_at DESC, decision_id DESC
     )
   )
-  AND decided_at <= @at
-ORDER BY decided_at, decision_id`
-	linesNearQuery = `
+  AND decided_at <= @at`, "decided_at, decision_id")
+	linesNearQuery = rowsQuery("timeline", `
+  AND at >= @since`, "at, tie, event_id")
+	drainsNearQuery = rowsQuery("drains", `
+  AND (ended_at IS NULL OR ended_at >= @since)`, "started_at, drain_id")
+	blockersOfQuery = rowsQuery("drain_blockers", "", "waiting_since, vmi_uid")
+	loopsOfVMQuery  = rowsQuery("loops", `
+  AND (closed_at IS NULL OR closed_at >= @since)
+  AND (namespace = @namespace AND vmi = @vmi OR evidence @> jsonb_build_array(jsonb_build_object('vmi', @name::text)))`, "opened_at, loop_id")
+)
+
+// lastEvacuations are the last ones of subjects.
+const lastEvacuations = `
+      SELECT DISTINCT ON (subject) evacuation_id
+      FROM evictrail.evacuations
+      WHERE cluster = @cluster
+        AND subject = ANY(@subjects)
+      ORDER BY subject, marked_at DESC, evacuation_id`
+
+// rowsQuery asks for the rows of subjects in a table, each with its subject, that meet some conditions more.
+func rowsQuery(table, and, order string) string {
+	return `
 SELECT subject, to_jsonb(t)
-FROM evictrail.timeline AS t
+FROM evictrail.` + table + ` AS t
 WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
-  AND at >= @since
-ORDER BY at, tie, event_id`
-	drainsNearQuery = `
-SELECT subject, to_jsonb(t)
-FROM evictrail.drains AS t
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
-  AND (ended_at IS NULL OR ended_at >= @since)
-ORDER BY started_at, drain_id`
-	blockersOfQuery = `
-SELECT subject, to_jsonb(t)
-FROM evictrail.drain_blockers AS t
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
-ORDER BY waiting_since, vmi_uid`
+  AND subject = ANY(@subjects)` + and + `
+ORDER BY ` + order
+}
+
+const (
 	statusQuery = `
 SELECT stale_since IS NOT NULL OR coalesce(next_at <= @at, false)
 FROM evictrail.subjects
@@ -334,14 +301,6 @@ WHERE cluster = @cluster
   AND closed_at IS NULL
   AND namespace = @namespace
   AND vmi = @vmi`
-	loopsOfVMQuery = `
-SELECT subject, to_jsonb(t)
-FROM evictrail.loops AS t
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
-  AND (closed_at IS NULL OR closed_at >= @since)
-  AND (namespace = @namespace AND vmi = @vmi OR evidence @> jsonb_build_array(jsonb_build_object('vmi', @name::text)))
-ORDER BY opened_at, loop_id`
 	openEvacuationsOfQuery = `
 SELECT subject, to_jsonb(t)
 FROM evictrail.evacuations AS t
