@@ -197,6 +197,7 @@ type feed struct {
 	ctx context.Context // of the collector's run: a Reflector's store methods get none
 
 	problem string // under c.mu: why it is not being watched, empty while it is
+	noWatch bool   // under c.mu: the problem is that of a watch, which no list makes good
 	synced  bool   // under c.mu: the first list was taken
 	version string // under c.mu: the resourceVersion up to which it was taken
 	expired bool   // under c.mu: the server forgot our resourceVersion, which the next list makes good
@@ -278,14 +279,20 @@ func (f *feed) send(kind noticeKind, obj any) error {
 }
 
 // asked notes how a list or watch request went: the problem is logged once, when it appears and when it is over.
-func (f *feed) asked(ctx context.Context, _ bool, err error) {
+func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	f.count(err)
 	problem := f.explain(err)
 	f.c.mu.Lock()
+	if problem == "" && !isWatch && f.noWatch {
+		problem = f.problem
+	}
 	changed := f.problem != problem
+	if err != nil || isWatch {
+		f.noWatch = err != nil && isWatch
+	}
 	if f.problem = problem; problem != "" {
 		f.noteBroken()
 	}
