@@ -33,7 +33,9 @@ type api struct {
 	items   map[string][]string // by plural
 	status  map[string]int      // answered instead
 	streams map[string]chan string
-	older   bool // it cannot send a list as part of a watch
+	older   bool   // it cannot send a list as part of a watch
+	refused string // the plural of what may be listed, and not watched
+	lists   int    // of that, so far
 }
 
 func newAPI() *api {
@@ -56,6 +58,15 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, items, stream := a.status[name], a.items[name], a.streams[name]
 	a.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
+	if name == a.refused {
+		a.mu.Lock()
+		if watched := r.URL.Query().Has("watch"); watched && status == 0 {
+			status = http.StatusForbidden
+		} else if !watched {
+			a.lists++
+		}
+		a.mu.Unlock()
+	}
 	if status != 0 {
 		w.WriteHeader(status)
 		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"no %s for you","reason":%q,"code":%d}`,
@@ -248,6 +259,39 @@ func TestCollectorSaysWhatIsMissing(t *testing.T) {
 	a.set(vmis, 0)
 	r.eventually(t, "it goes on by itself", func() bool { return len(r.Unready()) == 0 })
 	require.Contains(t, r.log.String(), "watch works again")
+}
+
+// listed counts the lists of what may not be watched.
+func (a *api) listed() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lists
+}
+
+// TestAListDoesNotMakeAWatchGood refuses a watch whose lists work, as one right of two allows: that is said once, and stays said.
+func TestAListDoesNotMakeAWatchGood(t *testing.T) {
+	t.Parallel()
+	const problem = "no right to watch pods"
+	t.Run("collector", func(t *testing.T) {
+		t.Parallel()
+		a := newAPI()
+		a.refused = "pods"
+		r := start(t, a, &sink{}, nil)
+		r.eventually(t, "it is listed again and again", func() bool { return a.listed() >= 5 })
+		require.Contains(t, strings.Join(r.Unready(), "\n"), problem)
+		require.Equal(t, 1, strings.Count(r.log.String(), problem))
+		require.NotContains(t, r.log.String(), "watch works again")
+	})
+	t.Run("recorder", func(t *testing.T) {
+		t.Parallel()
+		a, log := newAPI(), &lockedBuffer{}
+		a.refused = "pods"
+		r, _ := record(t, a, RecorderConfig{Log: slog.New(slog.NewTextHandler(log, nil))})
+		require.Eventually(t, func() bool { return a.listed() >= 3 }, 20*time.Second, 5*time.Millisecond)
+		require.Contains(t, strings.Join(r.Problems(), "\n"), problem)
+		require.Equal(t, 1, strings.Count(log.String(), problem))
+		require.NotContains(t, log.String(), "msg=recorded resource=pods")
+	})
 }
 
 func TestCollectorTakesAnOlderServerForNoProblem(t *testing.T) {

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -112,7 +113,7 @@ func record(t *testing.T, a *api, config RecorderConfig) (*Recorder, *memoryTape
 	server := httptest.NewServer(a)
 	t.Cleanup(server.CloseClientConnections)
 	tape := &memoryTape{}
-	config.REST, config.Tape, config.Log, config.Clock = &rest.Config{Host: server.URL}, tape, slog.New(slog.DiscardHandler), func() time.Time { return time.Now().UTC() }
+	config.REST, config.Tape, config.Log, config.Clock = &rest.Config{Host: server.URL}, tape, cmp.Or(config.Log, slog.New(slog.DiscardHandler)), func() time.Time { return time.Now().UTC() }
 	config.Backoff = &wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1, Steps: 1}
 	r, err := NewRecorder(config)
 	require.NoError(t, err)

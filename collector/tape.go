@@ -30,6 +30,7 @@ type Tape interface {
 // goroutine's, but for read and broken, which that of the stream calls.
 type tapeFeed struct {
 	watched
+	hindrance
 	r     *Recorder
 	shape *shape
 
@@ -92,8 +93,9 @@ func (f *tapeFeed) asked(ctx context.Context, isWatch bool, err error) {
 	}
 	f.failing, f.watching = err != nil, isWatch && err == nil
 	f.refused.Store(false)
+	f.note(isWatch, f.explain(err))
 	if err != nil || f.listed {
-		f.r.problem(f.name, f.explain(err))
+		f.r.problem(f.name, f.problem)
 	}
 }
 
@@ -140,7 +142,7 @@ func (f *tapeFeed) Replace(items []any, version string) error {
 		f.r.Tape.List(f.name, version, kept)
 	}
 	f.listed = true
-	problem := ""
+	problem := f.problem
 	if f.ofPolicy() && len(items) == 0 {
 		problem = f.String() + " " + noPolicy
 	}

@@ -188,6 +188,22 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 	}
 }
 
+// hindrance is why a resource cannot be watched, as the requests for it tell.
+type hindrance struct {
+	problem string // empty while it can
+	ofWatch bool   // a watch had it: a list that works does not make it good
+}
+
+// note takes in the problem of a request, empty where it had none, and tells whether the resource has another one now.
+func (h *hindrance) note(isWatch bool, problem string) (changed bool) {
+	if problem == "" && !isWatch && h.ofWatch {
+		return false
+	}
+	changed = h.problem != problem
+	h.problem, h.ofWatch = problem, isWatch && problem != ""
+	return changed
+}
+
 // feed is the store of one Reflector: what the Reflector would cache is handed to the owner goroutine instead, in
 // order, waiting for room in the queue. Its fields are the Reflector goroutine's, but for those under the collector's
 // lock.
@@ -196,12 +212,11 @@ type feed struct {
 	c   *Collector
 	ctx context.Context // of the collector's run: a Reflector's store methods get none
 
-	problem string // under c.mu: why it is not being watched, empty while it is
-	noWatch bool   // under c.mu: the problem is that of a watch, which no list makes good
-	synced  bool   // under c.mu: the first list was taken
-	version string // under c.mu: the resourceVersion up to which it was taken
-	expired bool   // under c.mu: the server forgot our resourceVersion, which the next list makes good
-	started bool   // it was answered before
+	hindrance        // under c.mu
+	synced    bool   // under c.mu: the first list was taken
+	version   string // under c.mu: the resourceVersion up to which it was taken
+	expired   bool   // under c.mu: the server forgot our resourceVersion, which the next list makes good
+	started   bool   // it was answered before
 
 	shaken  bool      // under c.mu: it was broken, and has not been listed since nor told of
 	settles time.Time // under c.mu: until when a watch that went on where it was may still be behind
@@ -286,14 +301,8 @@ func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 	f.count(err)
 	problem := f.explain(err)
 	f.c.mu.Lock()
-	if problem == "" && !isWatch && f.noWatch {
-		problem = f.problem
-	}
-	changed := f.problem != problem
-	if err != nil || isWatch {
-		f.noWatch = err != nil && isWatch
-	}
-	if f.problem = problem; problem != "" {
+	changed := f.note(isWatch, problem)
+	if f.problem != "" {
 		f.noteBroken()
 	}
 	f.c.mu.Unlock()

@@ -64,13 +64,11 @@ func (s *Reader) Recorded(ctx context.Context, cluster string, of trail.Subject,
 }
 
 func recordedFromRow(cluster string, row pgx.CollectableRow) (trail.Recorded, error) {
-	r, err := pgx.RowToStructByName[struct {
-		factRow
-		StoredAt time.Time `db:"stored_at"`
-	}](row)
-	if err != nil {
+	var r factRow
+	var storedAt time.Time
+	if err := row.Scan(append(r.columns(), &storedAt)...); err != nil {
 		return trail.Recorded{}, err
 	}
-	f, err := factFromRow(cluster, r.factRow)
-	return trail.Recorded{Fact: f, StoredAt: r.StoredAt.UTC()}, err
+	f, err := factFromRow(cluster, r)
+	return trail.Recorded{Fact: f, StoredAt: storedAt.UTC()}, err
 }
