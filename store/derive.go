@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,11 +28,7 @@ CROSS JOIN LATERAL (
 
 // derive derives VMs of their facts and of what surrounds them.
 func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact) (map[trail.Subject]trail.Derived, error) {
-	var own []trail.Fact
-	for _, facts := range of {
-		own = append(own, facts...)
-	}
-	env, err := q.env(ctx, own)
+	env, err := q.env(ctx, of)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +63,7 @@ func (q *inquiry) deriveInto(ctx context.Context, rows map[trail.Subject]trail.D
 	if err := q.read(ctx, &facts, vms); err != nil {
 		return err
 	}
-	of := map[trail.Subject][]trail.Fact{}
-	for _, f := range facts {
-		of[f.Subject] = append(of[f.Subject], f)
-	}
-	derived, err := q.derive(ctx, of)
+	derived, err := q.derive(ctx, trail.BySubject(facts))
 	for s, d := range derived {
 		rows[s] = d
 	}
@@ -77,10 +71,19 @@ func (q *inquiry) deriveInto(ctx context.Context, rows map[trail.Subject]trail.D
 }
 
 // env reads what surrounds VMs with these facts.
-func (q *inquiry) env(ctx context.Context, own []trail.Fact) (*trail.Env, error) {
+func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*trail.Env, error) {
+	own := func(yield func(*trail.Fact) bool) {
+		for _, facts := range of {
+			for i := range facts {
+				if !yield(&facts[i]) {
+					return
+				}
+			}
+		}
+	}
 	var around, namespaces []trail.Subject
-	common := trail.EnvSubjects(nil)
-	for _, s := range trail.EnvSubjects(own) {
+	common := trail.EnvSubjects()
+	for _, s := range trail.EnvSubjects(slices.Collect(maps.Values(of))...) {
 		switch {
 		case slices.Contains(common, s): // they are read
 		case s.Kind == trail.SubjectNamespace:
@@ -90,9 +93,9 @@ func (q *inquiry) env(ctx context.Context, own []trail.Fact) (*trail.Env, error)
 		}
 	}
 	facts := slices.Clone(q.common)
-	for _, f := range own {
+	for f := range own {
 		if f.Object.Kind == trail.ObjectPod { // whose pods they are is all that VMs tell of each other
-			facts = append(facts, f)
+			facts = append(facts, *f)
 		}
 	}
 	var batch pgx.Batch
@@ -113,10 +116,10 @@ const slackOfRequests = time.Minute
 
 // migrationsIn gives the times from the creation of the migrations of VMs in namespaces, by name, to their deletion if somebody may have
 // asked for that.
-func (q *inquiry) migrationsIn(namespaces []trail.Subject, own []trail.Fact) pgx.StrictNamedArgs {
+func (q *inquiry) migrationsIn(namespaces []trail.Subject, own iter.Seq[*trail.Fact]) pgx.StrictNamedArgs {
 	type life struct{ from, to time.Time }
 	lives := map[[2]string]*life{}
-	for _, f := range own {
+	for f := range own {
 		in := trail.Subject{Kind: trail.SubjectNamespace, Name: f.Namespace}
 		end, ended := f.Detail.(*trail.EndDetail)
 		if f.Kind != trail.KindMigrationSeen && (!ended || end.Final) || !slices.Contains(namespaces, in) {

@@ -3,10 +3,14 @@ package store
 import (
 	"context"
 	"reflect"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
+
+// Simulated histories last hours: with this the facts of neighbours begin within them.
+func init() { neighboursBefore = 5 * time.Minute }
 
 // Pool lets tests look at the tables.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }

@@ -86,24 +86,6 @@ func jsonText(v any) (string, error) {
 	return strings.ReplaceAll(string(raw), `\u0000`, `\ufffd`), nil
 }
 
-func factFromRow(cluster string, r factRow) (trail.Fact, error) {
-	subject, err := trail.ParseSubject(r.Subject)
-	if err != nil {
-		return trail.Fact{}, err
-	}
-	detail, err := trail.DecodeDetail(trail.Kind(r.Kind), r.Detail)
-	if err != nil {
-		return trail.Fact{}, err
-	}
-	return trail.Fact{
-		ID: r.ID.Bytes, Cluster: cluster, Kind: trail.Kind(r.Kind), Reason: trail.Reason(r.Reason), Subject: subject,
-		Object: trail.Object{Kind: trail.ObjectKind(r.ObjectKind), UID: r.ObjectUID, ResourceVersion: r.ObjectVersion},
-		What:   r.What, Value: r.Value, OccurredAt: r.OccurredAt.UTC(), Clock: trail.Clock(r.Clock), ObservedAt: r.ObservedAt.UTC(),
-		Late: r.SeenLate, Namespace: known(r.Namespace), VMI: known(r.VMI), VMIUID: known(r.VMIUID), Node: known(r.Node),
-		Migration: known(r.Migration), MigrationUID: known(r.MigrationUID), Evidence: r.Evidence, Detail: detail,
-	}, nil
-}
-
 // Append stores the facts of one cluster and derives their subjects again, all or nothing. It tells what that brought: the
 // facts that were new, in the order given, and how derived rows changed; facts that are stored already add nothing, whatever
 // else they say. With an error there may be news all the same: what was committed before it. See the package comment for its
@@ -291,50 +273,4 @@ func column[T any](rows []factRow, of func(factRow) T) []T {
 		out[i] = of(r)
 	}
 	return out
-}
-
-// factColumns are the columns of a factRow.
-const factColumns = `
-    subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, namespace, vmi, vmi_uid, node,
-    migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail`
-
-const factsOfSubjectsQuery = `
-SELECT ` + factColumns + `
-FROM evictrail.events
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)`
-
-// queryer is a pool or a transaction.
-type queryer interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
-// factsBy reads the facts of one cluster that a query selects, in no order.
-func factsBy(ctx context.Context, q queryer, cluster, query string, args pgx.StrictNamedArgs) ([]trail.Fact, error) {
-	rows, err := q.Query(ctx, query, args)
-	if err != nil {
-		return nil, explain("read facts", err)
-	}
-	facts, err := collectFacts(rows, cluster)
-	return facts, explain("read facts", err)
-}
-
-// collectFacts reads facts of one cluster out of rows of factColumns.
-func collectFacts(rows pgx.Rows, cluster string) ([]trail.Fact, error) {
-	var r factRow
-	var facts []trail.Fact
-	_, err := pgx.ForEachRow(rows, r.columns(), func() error {
-		f, err := factFromRow(cluster, r)
-		facts = append(facts, f)
-		return err
-	})
-	return facts, err
-}
-
-// columns gives where to read factColumns into.
-func (r *factRow) columns() []any {
-	return []any{
-		&r.Subject, &r.OccurredAt, &r.ID, &r.Kind, &r.Reason, &r.Clock, &r.ObservedAt, &r.SeenLate, &r.Namespace, &r.VMI, &r.VMIUID, &r.Node,
-		&r.Migration, &r.MigrationUID, &r.ObjectKind, &r.ObjectUID, &r.ObjectVersion, &r.What, &r.Value, &r.Evidence, &r.Detail,
-	}
 }

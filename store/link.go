@@ -41,7 +41,7 @@ func (l *link) config() (*pgxpool.Config, error) {
 	if pool.MaxConnLifetime == poolDefault {
 		pool.MaxConnLifetime = connectionLives
 	}
-	pool.BeforeConnect = l.renew
+	pool.BeforeConnect, pool.AfterConnect = l.renew, readJSONFast
 	return pool, nil
 }
 

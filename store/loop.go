@@ -16,7 +16,7 @@ type loopRow struct {
 }
 
 const loopQuery = `
-SELECT cluster, to_jsonb(t)
+SELECT cluster, row_to_json(t)
 FROM evictrail.loops AS t
 WHERE loop_id = @id
   AND (@cluster = '' OR cluster = @cluster)

@@ -154,7 +154,7 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	return trail.NewCluster(rows, facts, q.at), nil
 }
 
-// on queues the question for the VMs that were on the node, or were to leave it, since a time: those whose rows are up to the moment, and
+// on queues the question for the VMs that were on the node, were to leave it or were asked to, since a time: those whose rows are up to the moment, and
 // those whose rows are behind.
 func (q *inquiry) on(batch *pgx.Batch, since time.Time) (vms, late *[]trail.Subject) {
 	vms, late = new([]trail.Subject), new([]trail.Subject)
@@ -269,7 +269,7 @@ const lastEvacuations = `
 // rowsQuery asks for the rows of subjects in a table, each with its subject, that meet some conditions more.
 func rowsQuery(table, and, order string) string {
 	return `
-SELECT subject, to_jsonb(t)
+SELECT subject, row_to_json(t)
 FROM evictrail.` + table + ` AS t
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)` + and + `
@@ -295,14 +295,14 @@ SELECT least(
   (SELECT min(started_at) FROM evictrail.drains WHERE cluster = @cluster AND subject = @subject AND ended_at IS NULL)
 )`
 	openLoopsAboutQuery = `
-SELECT @subject::text, to_jsonb(t)
+SELECT @subject::text, row_to_json(t)
 FROM evictrail.loops AS t
 WHERE cluster = @cluster
   AND closed_at IS NULL
   AND namespace = @namespace
   AND vmi = @vmi`
 	openEvacuationsOfQuery = `
-SELECT subject, to_jsonb(t)
+SELECT subject, row_to_json(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND ended_at IS NULL
@@ -329,8 +329,16 @@ FROM (
     AND node = @node
     AND marked_at <= @at
     AND (ended_at IS NULL OR ended_at >= @since)
+  UNION
+  SELECT subject
+  FROM evictrail.eviction_requests
+  WHERE cluster = @cluster
+    AND node = @node
+    AND salient
+    AND requested_at BETWEEN @since AND @at
 ) AS n
 JOIN evictrail.subjects AS s ON s.cluster = @cluster AND s.subject = n.subject
+WHERE n.subject LIKE 'vmi:%'
 ORDER BY s.subject`
 	annotationsQuery = `
 SELECT ` + factColumns + `

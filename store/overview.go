@@ -49,7 +49,7 @@ func (s *Reader) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) 
 // What the overview of a cluster tells, beside what its State reads.
 const (
 	loopsNowQuery = `
-SELECT to_jsonb(t)
+SELECT row_to_json(t)
 FROM evictrail.loops AS t
 WHERE cluster = @cluster
   AND closed_at IS NULL
@@ -58,7 +58,7 @@ ORDER BY opened_at
 LIMIT 100`
 	// Only loops that are told are made into JSON: their evidence is long.
 	loopsClosedQuery = `
-SELECT to_jsonb(t)
+SELECT row_to_json(t)
 FROM (
   SELECT *
   FROM evictrail.loops
@@ -72,7 +72,7 @@ FROM (
 ) AS t
 ORDER BY closed_at DESC`
 	stuckNowQuery = `
-SELECT to_jsonb(t)
+SELECT row_to_json(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND ended_at IS NULL
@@ -81,7 +81,7 @@ WHERE cluster = @cluster
 ORDER BY marked_at
 LIMIT 100`
 	drainsNowQuery = `
-SELECT to_jsonb(drains)
+SELECT row_to_json(drains)
 FROM evictrail.drains
 WHERE cluster = @cluster
   AND ended_at IS NULL
@@ -89,7 +89,7 @@ WHERE cluster = @cluster
 ORDER BY started_at
 LIMIT 50`
 	blockersNowQuery = `
-SELECT to_jsonb(b)
+SELECT row_to_json(b)
 FROM evictrail.drains AS d
 JOIN evictrail.drain_blockers AS b ON b.cluster = d.cluster AND b.subject = d.subject AND b.drain_id = d.drain_id
 WHERE d.cluster = @cluster
@@ -105,7 +105,7 @@ WHERE cluster = @cluster
 ORDER BY until DESC
 LIMIT @most`
 	gapsNowQuery = `
-SELECT to_jsonb(t)
+SELECT row_to_json(t)
 FROM evictrail.gaps AS t
 WHERE cluster = @cluster
   AND (closed_at IS NULL OR opened_at > @from)

@@ -32,7 +32,7 @@ SELECT EXISTS (
     AND (ended_at IS NULL OR ended_at >= @since)
 )`
 
-// The VMs that were on nodes, or were to leave them, within some times and, where that matters, those in the whole cluster whose
+// The VMs that were on nodes, were to leave them or were asked to, within some times and, where that matters, those in the whole cluster whose
 // evacuations were open at the time. What is stored says which they are; what they were like at the time is derived.
 const (
 	stretchQuery = `
@@ -46,28 +46,70 @@ WHERE cluster = @cluster
 WITH w AS (
   SELECT *
   FROM unnest(@nodes::text[], @from::timestamptz[], @to::timestamptz[], @guests::boolean[]) AS w(node, since, until, guests)
+), n AS (
+  SELECT p.subject, w.since
+  FROM w
+  JOIN evictrail.placements AS p ON p.cluster = @cluster AND p.node = w.node
+  WHERE w.guests
+    AND p.from_at <= w.until
+    AND (p.to_at IS NULL OR p.to_at >= w.since)
+  UNION ALL
+  SELECT e.subject, w.since
+  FROM w
+  JOIN evictrail.evacuations AS e ON e.cluster = @cluster AND e.node = w.node
+  WHERE e.marked_at <= w.until
+    AND (e.ended_at IS NULL OR e.ended_at >= w.since)
+  UNION ALL
+  SELECT r.subject, w.since
+  FROM w
+  JOIN evictrail.eviction_requests AS r ON r.cluster = @cluster AND r.node = w.node
+  WHERE r.salient
+    AND r.requested_at BETWEEN w.since AND w.until
+    AND r.subject LIKE 'vmi:%'
+  UNION ALL
+  SELECT subject, @at
+  FROM evictrail.evacuations
+  WHERE cluster = @cluster
+    AND @everywhere
+    AND marked_at <= @at
+    AND (ended_at IS NULL OR ended_at >= @at)
+), s AS (
+  SELECT subject, min(since) - @before::interval AS since
+  FROM n
+  WHERE subject <> @but
+  GROUP BY subject
 )
-SELECT p.subject
-FROM w
-JOIN evictrail.placements AS p ON p.cluster = @cluster AND p.node = w.node
-WHERE w.guests
-  AND p.from_at <= w.until
-  AND (p.to_at IS NULL OR p.to_at >= w.since)
-UNION
-SELECT e.subject
-FROM w
-JOIN evictrail.evacuations AS e ON e.cluster = @cluster AND e.node = w.node
-WHERE e.marked_at <= w.until
-  AND (e.ended_at IS NULL OR e.ended_at >= w.since)
-UNION
-SELECT subject
-FROM evictrail.evacuations
-WHERE cluster = @cluster
-  AND @everywhere
-  AND marked_at <= @at
-  AND (ended_at IS NULL OR ended_at >= @at)
-ORDER BY subject`
+SELECT s.subject, least(s.since, e.marked_at - interval '1 minute', m.created_at - interval '1 minute')
+FROM s
+CROSS JOIN LATERAL (
+  SELECT min(marked_at) AS marked_at
+  FROM evictrail.evacuations AS e
+  WHERE e.cluster = @cluster
+    AND e.subject = s.subject
+    AND e.marked_at < s.since
+    AND (e.ended_at IS NULL OR e.ended_at >= s.since)
+) AS e
+CROSS JOIN LATERAL (
+  SELECT min(created_at) AS created_at
+  FROM evictrail.migrations AS m
+  WHERE m.cluster = @cluster
+    AND m.subject = s.subject
+    AND m.created_at < s.since
+    AND (m.finished_at IS NULL OR m.finished_at >= s.since)
+) AS m
+ORDER BY s.subject`
+	// Of neighbours it matters what they were doing meanwhile, and where and how they stood by then: not how they moved before.
+	factsSinceQuery = `
+SELECT ` + factColumns + `
+FROM unnest(@subjects::text[], @since::timestamptz[]) AS w(of, since)
+JOIN evictrail.events AS e ON e.cluster = @cluster AND e.subject = w.of
+WHERE e.occurred_at <= @at
+  AND (e.occurred_at >= w.since OR NOT (e.object_kind IN ('VirtualMachineInstanceMigration', 'Event') OR e.kind = 'migration_result'))`
 )
+
+// neighboursBefore is how long before the time that matters the facts of neighbours begin, in which it shows what held them back: the
+// descheduler's cooldown counts the migrations of two days.
+var neighboursBefore = 48 * time.Hour
 
 // past derives everything of facts: what is stored tells of later times.
 func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
@@ -89,31 +131,33 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	vms, err := q.neighbours(ctx, stays)
+	var nodes []trail.Subject
+	for _, s := range stays {
+		if node := (trail.Subject{Kind: trail.SubjectNode, Name: s.node}); node != q.of && !slices.Contains(nodes, node) {
+			nodes = append(nodes, node)
+		}
+	}
+	vms, since, err := q.neighbours(ctx, stays)
 	if err != nil {
 		return nil, err
 	}
-	vms = slices.DeleteFunc(vms, func(s trail.Subject) bool { return s == q.of })
-	around := vms
-	for _, s := range stays {
-		if node := (trail.Subject{Kind: trail.SubjectNode, Name: s.node}); node != q.of && !slices.Contains(around, node) {
-			around = append(around, node)
-		}
-	}
 	var facts []trail.Fact
-	if err := q.read(ctx, &facts, around); err != nil {
+	var batch pgx.Batch
+	q.facts(&batch, &facts, nodes)
+	q.factsBy(&batch, &facts, factsSinceQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": vms, "since": since, "at": q.at})
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
-	of := map[trail.Subject][]trail.Fact{}
 	beside := slices.Clone(q.common)
-	for _, f := range slices.Concat(own, facts) {
-		if f.Subject.Kind == trail.SubjectVMI && f.Subject != q.of {
-			of[f.Subject] = append(of[f.Subject], f)
-		}
-		if f.Subject.Kind != trail.SubjectVMI || f.Object.Kind == trail.ObjectPod { // of VMs what is around them needs their pods
-			beside = append(beside, f)
+	for _, its := range [][]trail.Fact{own, facts} {
+		for i := range its {
+			if f := &its[i]; f.Subject.Kind != trail.SubjectVMI || f.Object.Kind == trail.ObjectPod { // of VMs what is around them needs their pods
+				beside = append(beside, *f)
+			}
 		}
 	}
+	of := trail.BySubject(facts)
+	maps.DeleteFunc(of, func(s trail.Subject, _ []trail.Fact) bool { return s.Kind != trail.SubjectVMI })
 	others, err := q.derive(ctx, of)
 	if err != nil {
 		return nil, err
@@ -190,8 +234,8 @@ func (q *inquiry) read(ctx context.Context, into *[]trail.Fact, subjects []trail
 	return q.tx.SendBatch(ctx, &batch).Close()
 }
 
-// neighbours finds the VMs that matter.
-func (q *inquiry) neighbours(ctx context.Context, stays []stay) ([]trail.Subject, error) {
+// neighbours finds the VMs that matter beside the one that is asked about, and from when on.
+func (q *inquiry) neighbours(ctx context.Context, stays []stay) (vms []string, since []time.Time, err error) {
 	var nodes []string
 	var from, to []time.Time
 	var guests []bool
@@ -199,10 +243,19 @@ func (q *inquiry) neighbours(ctx context.Context, stays []stay) ([]trail.Subject
 		nodes, from, to, guests = append(nodes, s.node), append(from, s.from), append(to, s.to), append(guests, s.guests)
 	}
 	rows, err := q.tx.Query(ctx, neighboursQuery, planned, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "nodes": nodes, "from": from, "to": to, "guests": guests, "at": q.at, "everywhere": trail.LimitsTotal(q.common),
+		"cluster": q.cluster, "but": clean(q.of.String()), "nodes": nodes, "from": from, "to": to, "guests": guests, "at": q.at,
+		"everywhere": trail.LimitsTotal(q.common), "before": neighboursBefore,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return collectVMs(rows)
+	type neighbour struct {
+		VM    string
+		Since time.Time
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[neighbour])
+	for _, n := range all {
+		vms, since = append(vms, n.VM), append(since, n.Since)
+	}
+	return vms, since, err
 }

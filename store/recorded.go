@@ -64,11 +64,11 @@ func (s *Reader) Recorded(ctx context.Context, cluster string, of trail.Subject,
 }
 
 func recordedFromRow(cluster string, row pgx.CollectableRow) (trail.Recorded, error) {
-	var r factRow
+	r := newFactReader(cluster)
 	var storedAt time.Time
 	if err := row.Scan(append(r.columns(), &storedAt)...); err != nil {
 		return trail.Recorded{}, err
 	}
-	f, err := factFromRow(cluster, r)
+	f, err := r.fact()
 	return trail.Recorded{Fact: f, StoredAt: storedAt.UTC()}, err
 }

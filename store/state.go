@@ -19,17 +19,17 @@ WHERE cluster = @cluster
   AND to_at IS NULL
 GROUP BY node`
 	openEvacuationsQuery = `
-SELECT to_jsonb(t)
+SELECT row_to_json(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND ended_at IS NULL`
 	openMigrationsQuery = `
-SELECT to_jsonb(t)
+SELECT row_to_json(t)
 FROM evictrail.migrations AS t
 WHERE cluster = @cluster
   AND finished_at IS NULL`
 	movedQuery = `
-SELECT to_jsonb(t)
+SELECT row_to_json(t)
 FROM evictrail.migrations AS t
 WHERE cluster = @cluster
   AND finished_at > @now::timestamptz - interval '12 hours'
@@ -91,7 +91,7 @@ WHERE cluster = @cluster
   AND closed_at IS NULL
 GROUP BY 1, 2`
 	openDrainsQuery = `
-SELECT to_jsonb(t)
+SELECT row_to_json(t)
 FROM evictrail.drains AS t
 WHERE cluster = @cluster
   AND ended_at IS NULL`

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -221,57 +220,47 @@ func slotsWithin(ctx context.Context, tx pgx.Tx, cluster string, from, to []time
 // The rows of VMs that touch nodes, each as JSON with the columns of its table as keys.
 const (
 	placementsOfNodesQuery = `
-SELECT node, to_jsonb(t)
+SELECT node, row_to_json(t)
 FROM evictrail.placements AS t
 WHERE cluster = @cluster
   AND node = ANY(@nodes)`
 	evacuationsOfNodesQuery = `
-SELECT node, to_jsonb(t)
+SELECT node, row_to_json(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND node = ANY(@nodes)`
 	requestsOfNodesQuery = `
-SELECT node, to_jsonb(t)
+SELECT node, row_to_json(t)
 FROM evictrail.eviction_requests AS t
 WHERE cluster = @cluster
   AND node = ANY(@nodes)
   AND salient`
 	migrationsOfNodesQuery = `
-SELECT source_node, to_jsonb(t)
+SELECT source_node, row_to_json(t)
 FROM evictrail.migrations AS t
 WHERE cluster = @cluster
   AND source_node = ANY(@nodes)`
 	holdsOfNodesQuery = `
-SELECT node, to_jsonb(t)
+SELECT node, row_to_json(t)
 FROM evictrail.cooldown_decisions AS t
 WHERE cluster = @cluster
   AND node = ANY(@nodes)
   AND verdict = 'holds'`
 	stuckQuery = `
-SELECT '', to_jsonb(t)
+SELECT '', row_to_json(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes')`
 )
 
-// nodeRow is a row that touches a node.
-type nodeRow struct {
-	Node string
-	Row  []byte
-}
-
 // collectAround reads rows that touch nodes into what is known of each node.
 func collectAround[R any](around map[string]*trail.Rows, into func(*trail.Rows) *[]*R) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[nodeRow])
-		for i := range all {
-			var r R
-			if err := json.Unmarshal(all[i].Row, &r); err != nil {
-				return err
-			}
-			list := into(around[all[i].Node])
-			*list = append(*list, &r)
-		}
+	return each(func(row pgx.CollectableRow) error {
+		var node string
+		var r R
+		err := row.Scan(&node, &r)
+		list := into(around[node])
+		*list = append(*list, &r)
 		return err
-	}
+	})
 }

@@ -24,7 +24,7 @@ func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 	env.Judge(thresholds)
 	rows := map[Subject]Derived{}
 	var slots []Slot
-	for s, its := range bySubject(facts) {
+	for s, its := range BySubject(facts) {
 		if s.Kind == SubjectVMI {
 			rows[s] = Derive(s, its, env, now)
 			slots = append(slots, rows[s].Slots()...)
@@ -41,7 +41,7 @@ func DeriveAll(facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 // The rows are those of the answer, too.
 func Surround(rows map[Subject]Derived, facts []Fact, thresholds Thresholds, now time.Time) *Cluster {
 	facts = distinct(sortedByTime(facts))
-	of, env := bySubject(facts), NewEnv(facts)
+	of, env := BySubject(facts), NewEnv(facts)
 	env.Judge(thresholds)
 	around := map[Subject]Rows{}
 	for _, d := range rows {
@@ -63,11 +63,19 @@ func Surround(rows map[Subject]Derived, facts []Fact, thresholds Thresholds, now
 	return &Cluster{Rows: rows, Now: now, env: env, facts: of}
 }
 
-// bySubject gives the facts of each subject, in the order in which they come.
-func bySubject(facts []Fact) map[Subject][]Fact {
-	of := map[Subject][]Fact{}
-	for _, f := range facts {
-		of[f.Subject] = append(of[f.Subject], f)
+// BySubject gives the facts of each subject, in the order in which they come.
+func BySubject(facts []Fact) map[Subject][]Fact {
+	count := map[Subject]int{}
+	for i := range facts {
+		count[facts[i].Subject]++
+	}
+	room, of := make([]Fact, len(facts)), make(map[Subject][]Fact, len(count))
+	for s, n := range count {
+		of[s], room = room[:0:n], room[n:]
+	}
+	for i := range facts {
+		s := facts[i].Subject
+		of[s] = append(of[s], facts[i])
 	}
 	return of
 }
@@ -80,7 +88,7 @@ func NewCluster(rows map[Subject]Derived, facts []Fact, now time.Time) *Cluster 
 			d.Migrations[i].restorePhases()
 		}
 	}
-	return &Cluster{Rows: rows, Now: now, env: NewEnv(facts), facts: bySubject(sortedByTime(facts))}
+	return &Cluster{Rows: rows, Now: now, env: NewEnv(facts), facts: BySubject(sortedByTime(facts))}
 }
 
 // VM gives what was derived of a VM.

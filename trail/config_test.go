@@ -47,7 +47,7 @@ func TestDeschedulerSettingsAreStoredInSeconds(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"descheduler_policy": "text",
 		"descheduler": {"cooldown": {"base": 1.5, "max": 21600, "window": 172800}, "limit_per_node": 2, "model": "4.21"}}`, string(raw))
-	out, err := DecodeDetail(KindConfigSeen, raw)
+	out, err := DecodeDetail(KindConfigSeen, raw, json.Unmarshal)
 	require.NoError(t, err)
 	require.Equal(t, in, out)
 }

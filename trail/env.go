@@ -82,7 +82,7 @@ func (e *Env) actions(namespace string) []Fact {
 
 // EnvSubjects names the subjects whose facts make the Env of a VMI: the nodes that its facts name, its pods, the
 // namespace of its migrations, the rules, and the sources of marks. The names are unique and sorted.
-func EnvSubjects(facts []Fact) []Subject {
+func EnvSubjects(of ...[]Fact) []Subject {
 	seen := map[Subject]bool{
 		{SubjectConfig, string(ObjectKubeVirt)}: true,
 		{SubjectConfig, string(ObjectPolicy)}:   true,
@@ -90,18 +90,21 @@ func EnvSubjects(facts []Fact) []Subject {
 	for _, s := range markSources {
 		seen[s] = true
 	}
-	for _, f := range facts {
-		if f.Subject.Kind != SubjectVMI {
-			continue
-		}
-		if namesEvacuatedNode(f) {
-			seen[Subject{SubjectNode, f.Node}] = true
-		}
-		if d, ok := f.Detail.(*PodDetail); ok {
-			seen[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
-		}
-		if namesAction(f) {
-			seen[Subject{SubjectNamespace, f.Namespace}] = true
+	for _, facts := range of {
+		for i := range facts {
+			f := &facts[i]
+			if f.Subject.Kind != SubjectVMI {
+				continue
+			}
+			if namesEvacuatedNode(f) {
+				seen[Subject{SubjectNode, f.Node}] = true
+			}
+			if d, ok := f.Detail.(*PodDetail); ok {
+				seen[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
+			}
+			if namesAction(f) {
+				seen[Subject{SubjectNamespace, f.Namespace}] = true
+			}
 		}
 	}
 	out := make([]Subject, 0, len(seen))
@@ -113,13 +116,13 @@ func EnvSubjects(facts []Fact) []Subject {
 }
 
 // namesEvacuatedNode tells the facts of a VMI whose meaning depends on the state of the node that they name.
-func namesEvacuatedNode(f Fact) bool {
+func namesEvacuatedNode(f *Fact) bool {
 	return f.Node != "" && (f.Kind == KindEvacuationMarked || f.Kind == KindMigrationSeen)
 }
 
 // namesAction tells the facts of a VMI behind which somebody's own request may stand: a migration that no controller
 // made, or the deletion of one that was not over.
-func namesAction(f Fact) bool {
+func namesAction(f *Fact) bool {
 	switch f.Kind {
 	case KindMigrationSeen:
 		return f.Reason == ReasonPlain || f.Reason == ReasonNamedNode || f.Reason == ReasonDecentralized

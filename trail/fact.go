@@ -3,7 +3,6 @@ package trail
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -123,8 +122,8 @@ type Fact struct {
 // Detail is what a fact of its kind knows beyond the common columns. Each type is stored as a JSON object.
 type Detail interface{ detail() }
 
-// DecodeDetail reads the stored JSON of a fact of this kind. Empty input gives nil.
-func DecodeDetail(kind Kind, raw []byte) (Detail, error) {
+// DecodeDetail reads the stored JSON of a fact of this kind by a function such as json.Unmarshal. Empty input gives nil.
+func DecodeDetail(kind Kind, raw []byte, unmarshal func([]byte, any) error) (Detail, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -132,7 +131,7 @@ func DecodeDetail(kind Kind, raw []byte) (Detail, error) {
 	if d == nil {
 		return nil, fmt.Errorf("decode detail of %s: this kind has none", kind)
 	}
-	if err := json.Unmarshal(raw, d); err != nil {
+	if err := unmarshal(raw, d); err != nil {
 		return nil, fmt.Errorf("decode detail of %s: %w", kind, err)
 	}
 	return d, nil

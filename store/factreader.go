@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// factColumns are the columns that a factReader reads.
+const factColumns = `
+    subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, namespace, vmi, vmi_uid, node,
+    migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail`
+
+const factsOfSubjectsQuery = `
+SELECT ` + factColumns + `
+FROM evictrail.events
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)`
+
+// queryer is a pool or a transaction.
+type queryer interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+// factsBy reads the facts of one cluster that a query selects, in no order.
+func factsBy(ctx context.Context, q queryer, cluster, query string, args pgx.StrictNamedArgs) ([]trail.Fact, error) {
+	rows, err := q.Query(ctx, query, args)
+	if err != nil {
+		return nil, explain("read facts", err)
+	}
+	facts, err := collectFacts(rows, cluster)
+	return facts, explain("read facts", err)
+}
+
+// collectFacts reads facts of one cluster out of rows of factColumns.
+func collectFacts(rows pgx.Rows, cluster string) ([]trail.Fact, error) {
+	r := newFactReader(cluster)
+	var full [][]trail.Fact
+	var facts []trail.Fact
+	_, err := pgx.ForEachRow(rows, r.columns(), func() error {
+		f, err := r.fact()
+		if len(facts) >= factsTogether { // they are large: what has many would be copied several times while it grows
+			full, facts = append(full, facts), make([]trail.Fact, 0, factsTogether)
+		}
+		facts = append(facts, f)
+		return err
+	})
+	if len(full) > 0 {
+		facts = slices.Concat(append(full, facts)...)
+	}
+	return facts, err
+}
+
+// factsTogether is how many facts are put into one piece of memory while they are read.
+const factsTogether = 512
+
+// factReader reads rows of factColumns. Of texts that come again, as most do, one copy is kept.
+type factReader struct {
+	cluster                                              string
+	texts                                                map[string]string
+	subject, kind, reason, clock, namespace, vmi, vmiUID text
+	node, migration, migrationUID, objectKind, objectUID text
+	objectVersion, what, value, evidence                 text
+	occurredAt, observedAt                               time.Time
+	id                                                   pgtype.UUID
+	late                                                 bool
+	detail                                               pgtype.DriverBytes
+}
+
+// text is a column of text; what is NULL is empty.
+type text struct {
+	of   *factReader
+	last string // in the row that was read last
+}
+
+// ScanBytes takes in the column of a row.
+func (t *text) ScanBytes(raw []byte) error {
+	kept, again := t.of.texts[string(raw)]
+	if !again {
+		kept = string(raw)
+		t.of.texts[kept] = kept
+	}
+	t.last = kept
+	return nil
+}
+
+func newFactReader(cluster string) *factReader {
+	r := &factReader{cluster: cluster, texts: map[string]string{}}
+	for _, c := range r.columns() {
+		if t, ok := c.(*text); ok {
+			t.of = r
+		}
+	}
+	return r
+}
+
+// columns gives where to read factColumns into.
+func (r *factReader) columns() []any {
+	return []any{
+		&r.subject, &r.occurredAt, &r.id, &r.kind, &r.reason, &r.clock, &r.observedAt, &r.late, &r.namespace, &r.vmi, &r.vmiUID, &r.node,
+		&r.migration, &r.migrationUID, &r.objectKind, &r.objectUID, &r.objectVersion, &r.what, &r.value, &r.evidence, &r.detail,
+	}
+}
+
+// fact gives the fact of the row that was read last.
+func (r *factReader) fact() (trail.Fact, error) {
+	subject, err := trail.ParseSubject(r.subject.last)
+	if err != nil {
+		return trail.Fact{}, err
+	}
+	detail, err := trail.DecodeDetail(trail.Kind(r.kind.last), r.detail, unmarshal)
+	if err != nil {
+		return trail.Fact{}, err
+	}
+	return trail.Fact{
+		ID: r.id.Bytes, Cluster: r.cluster, Kind: trail.Kind(r.kind.last), Reason: trail.Reason(r.reason.last), Subject: subject,
+		Object: trail.Object{Kind: trail.ObjectKind(r.objectKind.last), UID: r.objectUID.last, ResourceVersion: r.objectVersion.last},
+		What:   r.what.last, Value: r.value.last, OccurredAt: r.occurredAt.UTC(), Clock: trail.Clock(r.clock.last), ObservedAt: r.observedAt.UTC(),
+		Late: r.late, Namespace: r.namespace.last, VMI: r.vmi.last, VMIUID: r.vmiUID.last, Node: r.node.last,
+		Migration: r.migration.last, MigrationUID: r.migrationUID.last, Evidence: r.evidence.last, Detail: detail,
+	}, nil
+}
