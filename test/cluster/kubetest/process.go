@@ -69,6 +69,9 @@ func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 // Resume lets a paused program go on.
 func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
+// PID is the process's ID.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Ended is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.done }
 

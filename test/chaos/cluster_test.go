@@ -1,0 +1,72 @@
+package chaos_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/collector/recording"
+)
+
+// cluster serves a trace as a Kubernetes API, as far as it was told, and leases.
+type cluster struct {
+	*trace
+	server     *recording.Server
+	kubeconfig string // file
+	told       int    // transitions
+	next       int    // line that is told next
+}
+
+const kubeconfig = `
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: SERVER}}]
+contexts: [{name: c, context: {cluster: c}}]
+current-context: c
+`
+
+// startCluster serves a trace, of which only the lists are told yet.
+func startCluster(t *testing.T, tr *trace) *cluster {
+	t.Helper()
+	c := &cluster{trace: tr, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	c.server = recording.NewServer(&recording.Recording{Name: "chaos", Lines: tr.lines}, recording.ServerOptions{})
+	mux := http.NewServeMux()
+	mux.Handle("/", c.server)
+	newLeases().serve(mux)
+	server := httptest.NewServer(mux)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	require.NoError(t, os.WriteFile(c.kubeconfig, []byte(strings.Replace(kubeconfig, "SERVER", server.URL, 1)), 0o600))
+	for c.next < tr.first {
+		c.release()
+	}
+	return c
+}
+
+func (c *cluster) release() {
+	c.server.Release(c.next)
+	c.next++
+}
+
+// tell has so many more transitions happen, or what is left. It gives how many have happened.
+func (c *cluster) tell(n int) int {
+	c.told = min(c.told+n, len(c.truth))
+	until := len(c.lines)
+	if c.told < len(c.truth) {
+		until = c.ends[c.told-1] + 1
+	}
+	for c.next < until {
+		c.release()
+	}
+	return c.told
+}
+
+// done tells whether all has happened.
+func (c *cluster) done() bool { return c.told == len(c.truth) }

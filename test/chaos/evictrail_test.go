@@ -1,0 +1,119 @@
+package chaos_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/test/cluster/kubetest"
+)
+
+// evictrail is the built program, recording a cluster into a database, again after each end.
+type evictrail struct {
+	t       *testing.T
+	program string
+	name    string // of the replica
+	address string
+	args    []string
+	dir     string
+	runs    int
+
+	*kubetest.Process
+}
+
+// newEvictrail gives the program of this source, which is not started yet.
+func newEvictrail(t *testing.T, c *cluster, database, name string, args ...string) *evictrail {
+	t.Helper()
+	program, err := kubetest.Evictrail()
+	require.NoError(t, err)
+	e := &evictrail{t: t, program: program, name: name, address: kubetest.FreeAddress(t), dir: t.TempDir()}
+	e.args = append([]string{
+		"run", "--kubeconfig", c.kubeconfig, "--cluster", "c1", "--database-url", database, "--listen", e.address, "--replica", name,
+	}, args...)
+	return e
+}
+
+// start starts it.
+func (e *evictrail) start() {
+	e.t.Helper()
+	e.runs++
+	e.Process = kubetest.StartProcess(e.t, filepath.Join(e.dir, fmt.Sprintf("%s-%d.log", e.name, e.runs)), e.program, e.args...)
+}
+
+// await waits until it says that it is ready.
+func (e *evictrail) await() {
+	e.t.Helper()
+	await(e.t, time.Minute, "evictrail gets ready", func() bool {
+		code, _ := e.get(e.t.Context(), "/readyz")
+		return code == http.StatusOK
+	})
+}
+
+// get asks it; code 0 is that it does not answer.
+func (e *evictrail) get(ctx context.Context, path string) (code int, body string) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.address+path, http.NoBody)
+	if err != nil {
+		return 0, err.Error()
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return answer.StatusCode, string(text)
+}
+
+// metric gives the sum of the samples of a metric whose labels contain a text; it waits until evictrail answers.
+func (e *evictrail) metric(name, labels string) float64 {
+	e.t.Helper()
+	sum := 0.0
+	await(e.t, 20*time.Second, "evictrail tells its metrics", func() bool {
+		code, text := e.get(e.t.Context(), "/metrics")
+		if code != http.StatusOK {
+			return false
+		}
+		sum = 0
+		for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+			series, value, _ := strings.Cut(lines.Text(), " ")
+			if of, rest, _ := strings.Cut(series, "{"); of == name && strings.Contains(rest, labels) {
+				v, err := strconv.ParseFloat(value, 64)
+				require.NoError(e.t, err, lines.Text())
+				sum += v
+			}
+		}
+		return true
+	})
+	return sum
+}
+
+// memory gives the most memory that it held since it was started, in bytes.
+func (e *evictrail) memory() int64 {
+	e.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.PID()))
+	require.NoError(e.t, err)
+	for line := range strings.Lines(string(text)) {
+		if rest, is := strings.CutPrefix(line, "VmHWM:"); is {
+			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			require.NoError(e.t, err)
+			return kib << 10
+		}
+	}
+	e.t.Fatal("no VmHWM")
+	return 0
+}

@@ -1,0 +1,125 @@
+package chaos_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// How a commit fails. Only of the first does evictrail not know what became of it, and yet it must do the same of all.
+const (
+	replyLost     = "COMMIT done, its reply lost"
+	requestLost   = "COMMIT lost on its way"
+	serialization = "serialization failure"
+	deadlock      = "deadlock"
+	standby       = "a standby now"
+	shutdown      = "server shut down"
+)
+
+// codes are the errors that Postgres answers with.
+//
+// Source: https://www.postgresql.org/docs/current/errcodes-appendix.html.
+var codes = map[string]string{serialization: "40001", deadlock: "40P01", standby: "25006", shutdown: "57P01"}
+
+// failingCommits fails commits of transactions that store facts, each in a way that chance chooses.
+type failingCommits struct {
+	share  float64 // of commits that fail
+	ways   []string
+	most   int // commits that may fail; then all is well
+	failed map[string]int
+
+	mu      sync.Mutex
+	chance  *rand.Rand
+	storing map[*link]bool   // a transaction that has stored facts
+	chosen  map[*link]string // how the commit that was asked for fails
+	busy    int              // commits of facts that were asked for
+}
+
+func newFailingCommits(chance *rand.Rand, share float64, most int, ways ...string) *failingCommits {
+	return &failingCommits{
+		share: share, ways: ways, most: most, chance: chance, failed: map[string]int{}, storing: map[*link]bool{}, chosen: map[*link]string{},
+	}
+}
+
+// asked tells how many commits of facts were asked for.
+func (f *failingCommits) asked() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.busy
+}
+
+func (f *failingCommits) pass(m *message) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case m.runs("begin"):
+		f.storing[m.link] = false
+	case m.runs(storesFacts):
+		f.storing[m.link] = true
+	case m.runs("commit") && f.storing[m.link]:
+		return f.request(m)
+	case m.answers("commit"):
+		return f.answer(m)
+	}
+	return true
+}
+
+// storesFacts is part of the statement by which facts are stored.
+const storesFacts = "INSERT INTO evictrail.events"
+
+// request decides how a commit fails, with the lock held.
+func (f *failingCommits) request(m *message) bool {
+	f.busy++
+	total := 0
+	for _, n := range f.failed {
+		total += n
+	}
+	if total >= f.most || f.chance.Float64() >= f.share {
+		return true
+	}
+	way := f.ways[f.chance.IntN(len(f.ways))]
+	f.failed[way]++
+	switch {
+	case way == requestLost:
+		m.link.cut()
+		return false
+	case codes[way] != "":
+		m.raw = messageOf(kindQuery, "rollback")
+	}
+	f.chosen[m.link] = way
+	return true
+}
+
+// answer has a commit fail as was decided, with the lock held.
+func (f *failingCommits) answer(m *message) bool {
+	way := f.chosen[m.link]
+	delete(f.chosen, m.link)
+	switch {
+	case way == "":
+		return true
+	case way == replyLost:
+		m.link.cut()
+		return false
+	case way == shutdown:
+		_, _ = m.link.client.Write(errorOf("FATAL", codes[way], way))
+		m.link.cut()
+		return false
+	}
+	m.raw = errorOf("ERROR", codes[way], way)
+	return true
+}
+
+// errorOf makes an error as Postgres sends it.
+func errorOf(severity, code, text string) []byte {
+	return messageOf(kindError, "S"+severity, "V"+severity, "C"+code, "M"+text, "")
+}
+
+// slowCommits lets each commit wait.
+func slowCommits(wait func() time.Duration) fault {
+	return func(m *message) bool {
+		if m.runs("commit") {
+			time.Sleep(wait())
+		}
+		return true
+	}
+}

@@ -1,0 +1,53 @@
+package chaos_test
+
+import (
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+var (
+	seed = flag.Uint64("chaos.seed", 0, "what chance follows from; 0: another one each time, which is logged")
+	long = flag.Bool("chaos.long", false, "do everything as often as the test matrix says, not the short form")
+)
+
+// TestMain runs few tests side by side: each of them keeps a core busy.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "2"); err != nil { // before the command line is read, which may say otherwise
+		panic(err)
+	}
+	storetest.Main(m)
+}
+
+// count gives how often something is done: in the short form, or in the long one.
+func count(short, all int) int {
+	if *long {
+		return all
+	}
+	return short
+}
+
+// chance gives what a test draws from, and logs the seed.
+func chance(t *testing.T) *rand.Rand {
+	t.Helper()
+	s := *seed
+	if s == 0 {
+		s = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d", s)
+	return rand.New(rand.NewPCG(s, 0))
+}
+
+// await waits until something is so.
+func await(t *testing.T, within time.Duration, what string, is func() bool) {
+	t.Helper()
+	const between = 5 * time.Millisecond
+	for deadline := time.Now().Add(within); !is(); time.Sleep(between) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", within, what)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package chaos_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/evictrail/evictrail/collector/recording"
+)
+
+// trace is the life of a cluster, made up from a seed: VMs that are migrated again and again, by KubeVirt, which evacuates them, and by users.
+// KubeVirt keeps five migrations of each that are over.
+type trace struct {
+	lines []recording.Line
+	first int          // the first line after the lists
+	truth []transition // in the order of their lines
+	ends  []int        // the line of each
+
+	chance  *rand.Rand
+	version int
+	at      time.Time
+	vms     []*vm
+	under   []*migration // under way
+}
+
+// transition is a phase that a migration entered.
+type transition struct {
+	UID   string    `json:"migration_uid"`
+	Phase string    `json:"phase"`
+	At    time.Time `json:"at"` // to the second, as KubeVirt writes it
+}
+
+// vm is a VM, on one of the nodes.
+type vm struct {
+	name  string
+	since time.Time
+	node  int
+	busy  bool
+	over  []*migration
+	last  *migration // that moved it
+}
+
+// migration is one of a VM.
+type migration struct {
+	vm      *vm
+	name    string
+	created time.Time
+	leaves  string // node that KubeVirt evacuates; empty: a user asked
+	target  int
+	all     []string
+	phases  []transition // that it has entered
+}
+
+const (
+	nodes     = 5
+	keeps     = 5 // migrations of a VM that are over; KubeVirt's finalizedMigrationGarbageCollectionBuffer
+	atOnce    = 12
+	namespace = "shop"
+)
+
+// The phases of a migration that succeeds, and of one that fails.
+var (
+	succeeding = []string{"Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running", "Succeeded"}
+	failing    = []string{"Pending", "Scheduling", "Scheduled", "PreparingTarget", "Failed"}
+)
+
+// newTrace makes up so many transitions of so many VMs, or a few more, about half a second apart. All of them are hours ago: what is derived
+// of them does not depend on how long a test takes.
+func newTrace(chance *rand.Rand, vms, transitions int) *trace {
+	const apart = 500 * time.Millisecond
+	tr := &trace{chance: chance, version: 1000, at: time.Now().UTC().Add(-4*time.Hour - time.Duration(2*transitions)*apart)}
+	for i := range vms {
+		tr.vms = append(tr.vms, &vm{name: fmt.Sprintf("db-%d", i), since: tr.at, node: i % nodes})
+	}
+	tr.lists()
+	tr.first = len(tr.lines)
+	for len(tr.truth) < transitions || len(tr.under) > 0 {
+		tr.at = tr.at.Add(time.Duration(1+tr.chance.IntN(int(2*apart/time.Millisecond))) * time.Millisecond)
+		i := tr.chance.IntN(atOnce)
+		switch {
+		case i < len(tr.under):
+			tr.step(i)
+		case len(tr.truth) < transitions:
+			tr.migrate()
+		}
+	}
+	return tr
+}
+
+// lists is what the cluster has at first.
+func (tr *trace) lists() {
+	tr.list("kubevirts", map[string]any{
+		"metadata": tr.metadata("kubevirt", "kubevirt", "kubevirt", nil), "status": map[string]any{"phase": "Deployed", "observedKubeVirtVersion": "v1.8.4"},
+	})
+	for i := range nodes {
+		tr.list("nodes", map[string]any{"metadata": tr.metadata("", nodeName(i), nodeName(i), nil)})
+	}
+	for _, v := range tr.vms {
+		tr.list("virtualmachineinstances", tr.vmi(v))
+	}
+	for _, v := range tr.vms {
+		tr.list("pods", tr.pod(v))
+	}
+	tr.lines = append(tr.lines, recording.Line{At: tr.at, Resource: "virtualmachineinstancemigrations", Kind: recording.KindSyncEmpty, ListResourceVersion: strconv.Itoa(listVersion)})
+	tr.version = listVersion
+}
+
+// listVersion is that of the lists: beyond the versions of what is in them, and not beyond any that comes later.
+const listVersion = 1_000_000
+
+func (tr *trace) list(resource string, object map[string]any) {
+	tr.line(resource, recording.KindSync, object)
+	tr.lines[len(tr.lines)-1].ListResourceVersion = strconv.Itoa(listVersion)
+}
+
+// line adds what an API server tells of an object.
+func (tr *trace) line(resource string, kind recording.Kind, object map[string]any) {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		panic(err) // texts, numbers and times only
+	}
+	m := object["metadata"].(map[string]any)
+	tr.lines = append(tr.lines, recording.Line{
+		At: tr.at, Resource: resource, Kind: kind, Object: raw, Key: fmt.Sprint(m["namespace"], "/", m["name"]), ResourceVersion: m["resourceVersion"].(string),
+	})
+}
+
+func (tr *trace) metadata(namespace, name, uid string, more map[string]any) map[string]any {
+	tr.version++
+	m := map[string]any{"name": name, "uid": uid, "resourceVersion": strconv.Itoa(tr.version), "creationTimestamp": stamp(tr.at)}
+	if namespace != "" {
+		m["namespace"] = namespace
+	}
+	for k, v := range more {
+		m[k] = v
+	}
+	return m
+}
+
+func nodeName(i int) string { return fmt.Sprintf("worker-%d", i+1) }
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+func (tr *trace) vmi(v *vm) map[string]any {
+	status := map[string]any{
+		"phase": "Running", "nodeName": nodeName(v.node), "conditions": []any{map[string]any{"type": "LiveMigratable", "status": "True"}},
+		"phaseTransitionTimestamps": []any{map[string]any{"phase": "Running", "phaseTransitionTimestamp": stamp(v.since)}},
+	}
+	if v.last != nil {
+		status["migrationState"] = v.last.state()
+	}
+	return map[string]any{
+		"metadata": tr.metadata(namespace, v.name, "uid-"+v.name, nil), "spec": map[string]any{"evictionStrategy": "LiveMigrate"}, "status": status,
+	}
+}
+
+func (tr *trace) pod(v *vm) map[string]any {
+	name := launcher(v.name)
+	return map[string]any{
+		"metadata": tr.metadata(namespace, name, "pod-"+v.name, map[string]any{
+			"labels":          map[string]any{"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": "uid-" + v.name},
+			"annotations":     map[string]any{"kubevirt.io/domain": v.name},
+			"ownerReferences": []any{map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": v.name, "uid": "uid-" + v.name, "controller": true}},
+		}),
+		"spec": map[string]any{"nodeName": nodeName(v.node)}, "status": map[string]any{"phase": "Running"},
+	}
+}
+
+// launcher names the virt-launcher pod of a VM.
+func launcher(vm string) string { return "virt-launcher-" + vm + "-x7k2p" }
+
+// migrate begins a migration of the VM whose turn it is.
+func (tr *trace) migrate() {
+	v := tr.vms[0]
+	tr.vms = append(tr.vms[1:], v)
+	if v.busy {
+		return
+	}
+	v.busy = true
+	m := &migration{
+		vm: v, name: fmt.Sprintf("%s-m%d", v.name, tr.version), created: tr.at, target: (v.node + 1 + tr.chance.IntN(nodes-1)) % nodes, all: succeeding,
+	}
+	if tr.chance.IntN(2) == 0 {
+		m.leaves = nodeName(v.node)
+	}
+	if tr.chance.IntN(3) == 0 {
+		m.all = failing
+	}
+	tr.under = append(tr.under, m)
+	tr.enter(m, recording.KindAdded)
+}
+
+// step takes a migration to its next phase.
+func (tr *trace) step(i int) {
+	m := tr.under[i]
+	tr.enter(m, recording.KindModified)
+	if len(m.phases) < len(m.all) {
+		return
+	}
+	tr.under = append(tr.under[:i], tr.under[i+1:]...)
+	v := m.vm
+	v.busy, v.last = false, m
+	if last := m.phases[len(m.phases)-1]; last.Phase == "Succeeded" {
+		v.node = m.target
+	}
+	tr.line("virtualmachineinstances", recording.KindModified, tr.vmi(v))
+	if v.over = append(v.over, m); len(v.over) > keeps {
+		tr.line("virtualmachineinstancemigrations", recording.KindDeleted, tr.vmim(v.over[0]))
+		v.over = v.over[1:]
+	}
+}
+
+// enter has a migration enter its next phase, and tells so.
+func (tr *trace) enter(m *migration, kind recording.Kind) {
+	m.phases = append(m.phases, transition{UID: "uid-" + m.name, Phase: m.all[len(m.phases)], At: tr.at.Truncate(time.Second)})
+	tr.line("virtualmachineinstancemigrations", kind, tr.vmim(m))
+	tr.truth = append(tr.truth, m.phases[len(m.phases)-1])
+	tr.ends = append(tr.ends, len(tr.lines)-1)
+}
+
+func (tr *trace) vmim(m *migration) map[string]any {
+	times := make([]any, len(m.phases))
+	for i, p := range m.phases {
+		times[i] = map[string]any{"phase": p.Phase, "phaseTransitionTimestamp": stamp(p.At)}
+	}
+	status := map[string]any{"phase": m.phases[len(m.phases)-1].Phase, "phaseTransitionTimestamps": times}
+	if len(m.phases) >= len(failing) {
+		status["migrationState"] = m.state()
+	}
+	more := map[string]any{"labels": map[string]any{"kubevirt.io/vmi-name": m.vm.name}}
+	if m.leaves != "" {
+		more["annotations"] = map[string]any{"kubevirt.io/evacuationMigration": m.leaves}
+	}
+	meta := tr.metadata(namespace, m.name, "uid-"+m.name, more)
+	meta["creationTimestamp"] = stamp(m.created)
+	return map[string]any{"metadata": meta, "spec": map[string]any{"vmiName": m.vm.name}, "status": status}
+}
+
+// state is the migrationState of a migration and, once it is over, of its VMI.
+func (m *migration) state() map[string]any {
+	s := map[string]any{"migrationUid": "uid-" + m.name, "targetNode": nodeName(m.target), "startTimestamp": stamp(m.phases[3].At), "mode": "PreCopy"}
+	last := m.phases[len(m.phases)-1]
+	switch last.Phase {
+	case "Succeeded":
+		s["completed"], s["endTimestamp"] = true, stamp(last.At)
+	case "Failed":
+		s["failed"], s["completed"], s["endTimestamp"], s["failureReason"] = true, true, stamp(last.At), "Live migration stuck for 15 seconds and has been aborted"
+	}
+	return s
+}
