@@ -513,6 +513,52 @@ func TestTimeGoesByWhileFactsCome(t *testing.T) {
 	})
 }
 
+// TestASinkThatNeverAnswersIsAskedAgain has calls of the Sink end with their context alone, as on a connection whose other end stands still: first
+// those of a batch, each of which is given longer, then one that says that we are alive.
+func TestASinkThatNeverAnswersIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &silentSink{silent: 3}
+		w := newWriter(Config{Sink: s, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}, func(time.Time) []trail.Watching { return nil })
+		done := make(chan error, 1)
+		go func() { done <- w.run(t.Context(), nil) }()
+		w.put(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}})
+		require.NoError(t, w.flush(t.Context()))
+		require.Equal(t, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute}, s.waited)
+		s.silent, s.waited = 1, nil
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		require.Equal(t, []time.Duration{time.Minute}, s.waited)
+		w.close()
+		require.NoError(t, <-done)
+	})
+}
+
+// silentSink does not answer so many calls.
+type silentSink struct {
+	silent int
+	waited []time.Duration // for each of them
+}
+
+func (s *silentSink) answer(ctx context.Context) error {
+	if s.silent == 0 {
+		return nil
+	}
+	s.silent--
+	began := time.Now()
+	<-ctx.Done()
+	s.waited = append(s.waited, time.Since(began))
+	return ctx.Err()
+}
+
+func (s *silentSink) Append(ctx context.Context, _ []trail.Fact) (trail.News, error) {
+	return trail.News{}, s.answer(ctx)
+}
+
+func (s *silentSink) Alive(ctx context.Context, _ time.Time, _ []trail.Watching) (trail.News, error) {
+	return trail.News{}, s.answer(ctx)
+}
+
 // aliveSink takes longer for facts than they take to come.
 type aliveSink struct{ n atomic.Int64 }
 

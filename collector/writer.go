@@ -20,6 +20,7 @@ const (
 	retryFirst    = 200 * time.Millisecond // first wait after a failed Append; doubles
 	retryMost     = 15 * time.Second       // longest wait after a failed Append
 	stopGrace     = 10 * time.Second       // for storing the rest when stopping
+	answerWithin  = time.Minute            // longest wait for an answer of the Sink, at first; doubles while a batch has none
 	backlog       = 48 << 20               // bytes of facts that may wait, some 50,000 facts; then the watches wait
 )
 
@@ -261,9 +262,9 @@ func (w *writer) lose() int {
 // store appends a batch, trying until it is stored or ctx ends. A fact that the Sink refuses for good is found by
 // halving the batch; it is counted, logged and left out, so that nothing good is lost with it.
 func (w *writer) store(ctx context.Context, batch []trail.Fact) error {
-	wait := retryFirst
+	wait, within := retryFirst, answerWithin
 	for {
-		err := w.append(ctx, batch)
+		err := w.append(ctx, batch, within)
 		switch {
 		case err == nil:
 			return nil
@@ -277,6 +278,9 @@ func (w *writer) store(ctx context.Context, batch []trail.Fact) error {
 			return nil
 		}
 		w.log.Warn("database does not take facts, trying again", "count", len(batch), "remaining", wait, "err", err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			within *= 2 // it may be slow, not gone
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
@@ -286,7 +290,10 @@ func (w *writer) store(ctx context.Context, batch []trail.Fact) error {
 	}
 }
 
-func (w *writer) append(ctx context.Context, batch []trail.Fact) error {
+// append gives the Sink a batch, and up when it has not answered within a while: a connection whose other end stands still never says so.
+func (w *writer) append(ctx context.Context, batch []trail.Fact, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
 	start := time.Now()
 	news, err := w.sink.Append(ctx, batch)
 	w.metrics.StoreWrite.WithLabelValues(metrics.OpAppend).Observe(time.Since(start).Seconds())
@@ -315,6 +322,8 @@ func (w *writer) known(batch, added []trail.Fact) {
 
 // alive tells the Sink that we are alive, and what is seen: up to now or, where facts wait, up to when the first of them was.
 func (w *writer) alive(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	at := w.clock()
 	w.mu.Lock()
 	if len(w.pending) > 0 && w.pending[0].ObservedAt.Before(at) {

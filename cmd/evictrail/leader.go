@@ -69,6 +69,10 @@ const (
 	deriveEvery = 250 * time.Millisecond // looks for what followers left
 )
 
+// answerWithin bounds how long is derived at once, at first; it doubles while the database does not get done with anything: it may be slow, or a
+// connection have no other end any more, which never says so. What was derived by then stays.
+const answerWithin = time.Minute
+
 // leader derives while it is its turn.
 type leader struct {
 	sink       *store.ClusterStore
@@ -110,10 +114,14 @@ func (l leader) follow() {
 func (l leader) derive(ctx context.Context) (begun bool, err error) {
 	tick := time.NewTicker(deriveEvery)
 	defer tick.Stop()
-	failed := false
+	failed, within := false, answerWithin
 	for {
-		if begun, err = l.step(ctx, begun); ctx.Err() != nil {
+		begun, err = l.stepWithin(ctx, within, begun)
+		if ctx.Err() != nil {
 			return begun, nil
+		}
+		if within *= 2; !errors.Is(err, context.DeadlineExceeded) {
+			within = answerWithin
 		}
 		switch {
 		case errors.Is(err, store.ErrDeposed):
@@ -130,6 +138,13 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 			return begun, nil
 		}
 	}
+}
+
+// stepWithin is step that ends after a while.
+func (l leader) stepWithin(ctx context.Context, within time.Duration, begun bool) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return l.step(ctx, begun)
 }
 
 // step derives what was left to do; first of all it begins the term. It tells whether that has begun: a leader that stood still for long
