@@ -21,12 +21,17 @@ func monthOf(t time.Time) time.Time {
 	return time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// EnsureMonths makes the partitions of the month of now and of the one after.
+// EnsureMonths makes the partitions of the month of now and of the one after, also where that was denied before.
 func (s *Store) EnsureMonths(ctx context.Context, now time.Time) error {
-	if err := s.ensureMonth(ctx, monthOf(now)); err != nil {
-		return err
+	months := []time.Time{monthOf(now), monthOf(now).AddDate(0, 1, 0)}
+	s.mu.Lock()
+	for _, month := range months {
+		if exists, asked := s.months[month]; asked && !exists {
+			delete(s.months, month)
+		}
 	}
-	return s.ensureMonth(ctx, monthOf(now).AddDate(0, 1, 0))
+	s.mu.Unlock()
+	return errors.Join(s.ensureMonth(ctx, months[0]), s.ensureMonth(ctx, months[1]))
 }
 
 // ensureFor makes the partitions that facts need. A month far from the time at which its facts were seen gets none.
@@ -46,14 +51,14 @@ func (s *Store) ensureFor(ctx context.Context, facts []trail.Fact) error {
 const ensureMonthQuery = `
 SELECT evictrail.ensure_month(@month)`
 
-// ensureMonth makes the partition of one month unless it is known to exist. Without the right to make one, or with
+// ensureMonth makes the partition of one month unless it is known to exist, or to be denied until EnsureMonths tries again. Without the right to make one, or with
 // rows of that month in the default partition, the default one takes the facts: they are never lost for want of a
 // partition.
 func (s *Store) ensureMonth(ctx context.Context, month time.Time) error {
 	s.mu.Lock()
-	known := s.months[month]
+	_, asked := s.months[month]
 	s.mu.Unlock()
-	if known {
+	if asked {
 		return nil
 	}
 	_, err := s.pool.Exec(ctx, ensureMonthQuery, pgx.StrictNamedArgs{"month": month})
@@ -62,8 +67,14 @@ func (s *Store) ensureMonth(ctx context.Context, month time.Time) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.months[month] = true
+	s.months[month] = !denied(err)
 	return nil
+}
+
+// denied tells the error of a right that is missing, which may be granted any time.
+func denied(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "42501"
 }
 
 // partitionUnneeded tells the errors after which facts of the month still have a place: another writer made the

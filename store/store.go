@@ -18,7 +18,7 @@ type Store struct {
 	Reader
 
 	mu     sync.Mutex
-	months map[time.Time]bool // partitions known to exist, by the first instant of the month
+	months map[time.Time]bool // whether a partition that was asked for exists, or could not help; false: we may not make it. By the first instant of the month
 }
 
 // Open connects to a database. url is a PostgreSQL URL or keyword string; a password comes from a pgpass file or
