@@ -115,10 +115,10 @@ func errorOf(severity, code, text string) []byte {
 }
 
 // slowCommits lets each commit wait.
-func slowCommits(wait func() time.Duration) fault {
+func slowCommits(wait time.Duration) fault {
 	return func(m *message) bool {
 		if m.runs("commit") {
-			time.Sleep(wait())
+			time.Sleep(wait)
 		}
 		return true
 	}

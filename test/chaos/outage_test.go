@@ -1,0 +1,60 @@
+package chaos_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// What is promised of an outage of the database.
+const (
+	mostMemory = 256 << 20 // bytes
+	drained    = 10 * time.Minute
+)
+
+// TestT1DatabaseAway has the database go, and as much happen meanwhile as in an hour with 50 transitions a second, and then 2,000 a second for a
+// minute. When it is back everything is stored, once.
+func TestT1DatabaseAway(t *testing.T) {
+	t.Parallel()
+	hour, burst := count(3000, 180_000), count(2000, 120_000)
+	calm := count(300, 2000)
+	database := storetest.NewURL(t)
+	p := startProxy(t, database)
+	c := startCluster(t, newTrace(chance(t), count(200, 5000), calm+hour+burst))
+	e := newEvictrail(t, c, p.url(), "evictrail-0")
+	e.start()
+	e.await()
+	c.tell(calm)
+	awaitStored(t, database, calm)
+
+	p.leave()
+	began := time.Now()
+	const a = 100 // transitions at once
+	for c.told < calm+hour+burst {
+		pace := 200 * time.Microsecond // an hour in some minutes
+		if c.told > calm+hour {
+			pace = 500 * time.Microsecond
+		}
+		c.tell(a)
+		time.Sleep(a * pace)
+	}
+	await(t, time.Minute, "it says that the database is away", func() bool { return e.metric("evictrail_store_up", "") == 0 })
+	waiting := e.metric("evictrail_queue_length", "")
+	away := time.Since(began)
+	p.heal()
+	back := time.Now()
+	c.tell(len(c.truth))
+	awaitStored(t, database, len(c.truth))
+	drain := time.Since(back)
+	t.Logf("T1: %d transitions while the database was away for %s: %.0f facts waited; drained within %s, %d MiB at most",
+		hour+burst, away.Round(time.Second), waiting, drain.Round(time.Second), e.memory()>>20)
+	require.Positive(t, waiting)
+	require.Less(t, drain, drained)
+	require.Less(t, e.memory(), int64(mostMemory))
+	require.NoError(t, e.Stop())
+	requireTruth(t, database, c.truth)
+	requireDerivedAnew(t, database)
+}

@@ -1,0 +1,129 @@
+package chaos_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// TestT13SlowStore has the database take half a second for a commit, then five, then hold a lock, then leave a connection without an answer:
+// batches grow, the lag shows in the metrics, what was seen is stored in the end, and nothing stays behind.
+func TestT13SlowStore(t *testing.T) {
+	t.Parallel()
+	r := chance(t)
+	each := count(300, 3000) // transitions of each part
+	database := storetest.NewURL(t)
+	p := startProxy(t, database)
+	c := startCluster(t, newTrace(r, each/10, 5*each))
+	e := newEvictrail(t, c, p.url(), "evictrail-0")
+	e.start()
+	e.await()
+	commits := count(4, 60)
+	var calm load
+	for _, part := range []struct {
+		name  string
+		wait  time.Duration
+		lasts time.Duration
+	}{
+		{"at once", 0, 4 * time.Second},
+		{"500 ms for a commit", 500 * time.Millisecond, time.Duration(2*commits) * 500 * time.Millisecond},
+		{"5 s for a commit", 5 * time.Second, time.Duration(commits) * 5 * time.Second},
+	} {
+		p.inject(slowCommits(part.wait))
+		before, lag := e.load(), 0.0
+		const steps = 50
+		for range steps {
+			c.tell(each / steps)
+			lag = max(lag, e.lag())
+			time.Sleep(part.lasts / steps)
+		}
+		p.heal()
+		awaitStored(t, database, c.told)
+		now := e.load()
+		done := now.since(before)
+		t.Logf("T13: %-28s %4.0f facts a batch, lag up to %.1f s, %.0f goroutines, %.0f files", part.name, done.batch, lag, now.goroutines, now.files)
+		if part.wait == 0 {
+			calm = done
+			continue
+		}
+		require.Greater(t, lag, part.wait.Seconds()/2, "the lag shows")
+		require.Greater(t, done.batch, calm.batch, "batches grow")
+	}
+	standsStill := func(name string, fail func() (heal func())) {
+		heal := fail()
+		c.tell(each)
+		longest := count(2, 60)
+		await(t, time.Hour, "the lag shows", func() bool { return e.lag() > float64(longest) })
+		began := time.Now()
+		heal()
+		awaitStored(t, database, c.told)
+		t.Logf("T13: %-28s stored %.1f s after its end", name, time.Since(began).Seconds())
+	}
+	standsStill("a lock is held", func() func() {
+		conn, err := pgx.Connect(t.Context(), database)
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), "BEGIN; LOCK TABLE evictrail.subjects")
+		require.NoError(t, err)
+		return func() { require.NoError(t, conn.Close(context.WithoutCancel(t.Context()))) }
+	})
+	standsStill("a connection has no answer", func() func() {
+		var silent atomic.Pointer[link]
+		p.inject(func(m *message) bool {
+			if m.runs(storesFacts) {
+				silent.CompareAndSwap(nil, m.link)
+			}
+			if m.link == silent.Load() {
+				<-t.Context().Done() // neither side hears of the other, nor of its end
+			}
+			return true
+		})
+		return func() {} // that connection never has one again
+	})
+	p.heal()
+	c.tell(each)
+	awaitStored(t, database, len(c.truth))
+	requireTruth(t, database, c.truth)
+	await(t, 2*time.Minute, "nothing stays behind", func() bool {
+		last := e.load()
+		return last.goroutines <= calm.goroutines+10 && last.files <= calm.files+10
+	})
+	last := e.load()
+	t.Logf("T13: %-28s %.0f goroutines, %.0f files, %d connections, %d MiB at most", "in the end", last.goroutines, last.files, p.open(), e.memory()>>20)
+	require.NoError(t, e.Stop())
+	requireDerivedAnew(t, database)
+}
+
+// load is what evictrail has done, and holds.
+type load struct{ stored, batches, batch, goroutines, files float64 }
+
+// since gives what was done since.
+func (l load) since(before load) load {
+	l.stored, l.batches = l.stored-before.stored, l.batches-before.batches
+	l.batch = l.stored / max(1, l.batches)
+	return l
+}
+
+func (e *evictrail) load() load {
+	e.t.Helper()
+	l := load{
+		stored: e.metric("evictrail_facts_total", `stage="committed"`), batches: e.metric("evictrail_store_write_duration_seconds_count", `op="append"`),
+		goroutines: e.metric("go_goroutines", ""), files: e.metric("process_open_fds", ""),
+	}
+	return l.since(load{})
+}
+
+// lag is for how long the oldest fact has waited to be stored, in seconds.
+func (e *evictrail) lag() float64 {
+	e.t.Helper()
+	oldest := e.metric("evictrail_spool_oldest_event_timestamp_seconds", "")
+	if oldest == 0 {
+		return 0
+	}
+	return float64(time.Now().UnixMilli())/1000 - oldest
+}
