@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -58,11 +59,21 @@ func (c *Collector) countAudit(r AuditReport) {
 	}
 }
 
-// tell hands requests to the owner goroutine and returns when their facts are stored.
+// toldAtOnce bounds the requests of one body that wait for the database at once. What the watches see waits behind them, whatever an API server
+// sends: a body of 10 MiB has more than ten thousand.
+const toldAtOnce = 1000
+
+// tell hands requests to the owner goroutine, some at a time, and returns when their facts are stored. With an error some of them may be.
 func (c *Collector) tell(ctx context.Context, requests []Request) error {
-	if len(requests) == 0 {
-		return nil
+	for some := range slices.Chunk(requests, toldAtOnce) {
+		if err := c.tellSome(ctx, some); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (c *Collector) tellSome(ctx context.Context, requests []Request) error {
 	seen := make([]Observation, 0, len(requests))
 	for _, r := range requests {
 		seen = append(seen, func(s trail.Seen) trail.Observation { return r(s) })
