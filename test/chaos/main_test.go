@@ -3,6 +3,8 @@ package chaos_test
 import (
 	"flag"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,8 +16,14 @@ var (
 	long = flag.Bool("chaos.long", false, "do everything as often as the test matrix says, not the short form")
 )
 
+// limit is the memory that the chart gives evictrail, in bytes, of which nine tenths are its GOMEMLIMIT.
+const limit = 512 << 20
+
 // TestMain runs few tests side by side: each of them keeps a core busy.
 func TestMain(m *testing.M) {
+	if err := os.Setenv("GOMEMLIMIT", strconv.Itoa(limit/10*9)); err != nil { // of the programs that tests start
+		panic(err)
+	}
 	if err := flag.Set("test.parallel", "2"); err != nil { // before the command line is read, which may say otherwise
 		panic(err)
 	}

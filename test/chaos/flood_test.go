@@ -1,0 +1,121 @@
+package chaos_test
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+const vmsOfFlood = 1000
+
+// TestT10AuditFlood sends audit events as fast as it goes, in bodies of 10 MiB and in small ones, while migrations go on: what is too much is refused
+// with the time to come again, what is answered with 200 is stored, memory is bounded, and migrations are recorded as if nothing were.
+func TestT10AuditFlood(t *testing.T) {
+	t.Parallel()
+	const (
+		senders  = 4 // of each sort
+		full     = 10 << 20
+		small    = 10 << 10
+		between  = 50 * time.Millisecond // two transitions
+		burst    = 300                   // small bodies at once
+		unharmed = 30 * time.Second      // longest time from a transition to its row
+	)
+	r := chance(t)
+	lasts := time.Duration(count(20, 300)) * time.Second
+	database := storetest.NewURL(t)
+	c := startCluster(t, newTrace(r, vmsOfFlood, int(lasts/between)))
+	e := newEvictrail(t, c, database, "evictrail-0")
+	e.start()
+	e.await()
+
+	code, _, _, err := e.send(t.Context(), []byte(strings.Repeat(" ", full+1)))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusRequestEntityTooLarge, code)
+
+	answers, stored, events := map[int]int{}, map[string]bool{}, 0
+	var mu sync.Mutex
+	var flood sync.WaitGroup
+	end := time.Now().Add(lasts)
+	send := func(r *rand.Rand, size int) {
+		body, ids := auditBody(r, size)
+		code, after, text, err := e.send(t.Context(), body)
+		mu.Lock()
+		defer mu.Unlock()
+		answers[code]++
+		events += len(ids)
+		switch {
+		case err != nil:
+			t.Errorf("send: %v", err)
+		case code == http.StatusOK:
+			for _, id := range ids {
+				stored[id] = true
+			}
+		case (code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable) || after == "":
+			t.Errorf("answered with %d, Retry-After %q: %s", code, after, text)
+		}
+	}
+	for i := range burst {
+		mine := rand.New(rand.NewPCG(r.Uint64(), uint64(i)))
+		flood.Go(func() { send(mine, small) })
+	}
+	for i := range 2 * senders {
+		mine := rand.New(rand.NewPCG(r.Uint64(), uint64(i)))
+		flood.Go(func() {
+			for time.Now().Before(end) {
+				send(mine, []int{small, full - 1}[i%2])
+			}
+		})
+	}
+	began := time.Now()
+	lag := 0.0
+	for time.Now().Before(end) {
+		c.tell(1)
+		lag = max(lag, e.lag())
+		time.Sleep(between)
+	}
+	took := time.Since(began)
+	flood.Wait()
+	c.tell(len(c.truth))
+	awaitStored(t, database, len(c.truth))
+	t.Logf("T10: %d audit events sent in %s (%.0f a second), answers: %v; %d were stored; lag up to %.1f s, %d MiB at most",
+		events, took.Round(time.Second), float64(events)/took.Seconds(), answers, len(stored), lag, e.memory()>>20)
+	require.Positive(t, answers[http.StatusTooManyRequests])
+	require.Positive(t, answers[http.StatusServiceUnavailable])
+	require.Positive(t, answers[http.StatusOK])
+	require.Less(t, lag, unharmed.Seconds())
+	require.Less(t, e.memory(), int64(limit))
+	requireTruth(t, database, c.truth)
+	got := map[string]bool{}
+	for _, row := range rows[struct {
+		ID string `json:"object_uid"`
+	}](t, database, "SELECT DISTINCT object_uid FROM evictrail_v1.events WHERE kind = 'eviction_requested'") {
+		got[row.ID] = true
+	}
+	for id := range stored {
+		require.True(t, got["audit:"+id], "%s was answered with 200 and is not stored", id)
+	}
+	require.NoError(t, e.Stop())
+}
+
+// auditBody makes a body of audit events that is about so large, and tells the IDs of those that matter.
+func auditBody(r *rand.Rand, size int) (body []byte, ids []string) {
+	var text strings.Builder
+	text.WriteString(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[`)
+	for text.Len() < size-2000 {
+		if len(ids) > 0 {
+			text.WriteString(",")
+		}
+		id, line := auditPoll(r, time.Now().UTC().Add(-time.Duration(r.Int64N(int64(time.Hour)))))
+		text.WriteString(line)
+		ids = append(ids, id)
+	}
+	text.WriteString("]}")
+	return []byte(text.String()), ids
+}
