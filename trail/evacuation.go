@@ -74,7 +74,7 @@ func markedEvacuations(l *life, env *Env) []*evacuation {
 	var open *evacuation
 	end := func(f Fact, outcome Outcome) {
 		if open != nil {
-			open.EndedAt, open.closeAt, open.Outcome = l.leftAt(open.Node, f), f.ObservedAt, outcome
+			open.EndedAt, open.closeAt, open.Outcome = later(l.leftAt(open.Node, f), open.MarkedAt), f.ObservedAt, outcome // clocks may be apart
 			open.endLate, open.endedBy = f.Late || f.Kind == KindEvacuationMarked, f.ID
 			open.FulfilledBy = l.fulfilledBy(open, f)
 			open = nil

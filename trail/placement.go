@@ -35,7 +35,8 @@ type Placement struct {
 	seenAt time.Time // our time of the arrival
 }
 
-// placementsOf gives the stays of one VMI: at most one of them, the last, has no end.
+// placementsOf gives the stays of one VMI, in the order in which its object told them: at most one of them, the last, has no end. Their times are of
+// several clocks, which may be apart: no stay begins before the one before it, or ends before it began.
 func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 	var out []Placement
 	for _, f := range l.facts {
@@ -49,6 +50,7 @@ func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 			by = ArrivedStart
 		}
 		if n := len(out); n > 0 {
+			at = later(at, out[n-1].FromAt)
 			out[n-1].ToAt, out[n-1].LeftBy = at, by
 		}
 		out = append(out, Placement{
@@ -57,7 +59,7 @@ func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 		})
 	}
 	if n := len(out); n > 0 && !l.endedAt.IsZero() {
-		out[n-1].ToAt, out[n-1].LeftBy = l.endedAt, LeftEnd
+		out[n-1].ToAt, out[n-1].LeftBy = later(l.endedAt, out[n-1].FromAt), LeftEnd
 	}
 	for i := range out {
 		out[i].describe(l, facts)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,9 +18,10 @@ import (
 type cluster struct {
 	*trace
 	server     *recording.Server
-	kubeconfig string // file
-	told       int    // transitions
-	next       int    // line that is told next
+	kubeconfig string        // file
+	ahead      time.Duration // its clock of ours, as its answers say
+	told       int           // transitions
+	next       int           // line that is told next
 }
 
 const kubeconfig = `
@@ -33,10 +35,19 @@ current-context: c
 // startCluster serves a trace, of which only the lists are told yet.
 func startCluster(t *testing.T, tr *trace) *cluster {
 	t.Helper()
-	c := &cluster{trace: tr, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	return startClusterAhead(t, tr, 0)
+}
+
+// startClusterAhead serves a trace on a machine whose clock is ahead of ours.
+func startClusterAhead(t *testing.T, tr *trace, ahead time.Duration) *cluster {
+	t.Helper()
+	c := &cluster{trace: tr, ahead: ahead, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	c.server = recording.NewServer(&recording.Recording{Name: "chaos", Lines: tr.lines}, recording.ServerOptions{})
 	mux := http.NewServeMux()
-	mux.Handle("/", c.server)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", time.Now().Add(c.ahead).UTC().Format(http.TimeFormat))
+		c.server.ServeHTTP(w, r)
+	})
 	newLeases().serve(mux)
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {

@@ -94,13 +94,13 @@ func (f *failingCommits) request(m *message) bool {
 func (f *failingCommits) answer(m *message) bool {
 	way := f.chosen[m.link]
 	delete(f.chosen, m.link)
-	switch {
-	case way == "":
+	switch way {
+	case "":
 		return true
-	case way == replyLost:
+	case replyLost:
 		m.link.cut()
 		return false
-	case way == shutdown:
+	case shutdown:
 		_, _ = m.link.client.Write(errorOf("FATAL", codes[way], way))
 		m.link.cut()
 		return false

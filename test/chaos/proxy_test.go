@@ -209,8 +209,8 @@ func readMessage(in io.Reader, kind int) ([]byte, error) {
 	if n < 4 {
 		return nil, errors.New("not the protocol of Postgres")
 	}
-	raw := append(head, make([]byte, n-4)...)
-	_, err := io.ReadFull(in, raw[kind+4:])
+	raw := make([]byte, kind+n)
+	_, err := io.ReadFull(in, raw[copy(raw, head):])
 	return raw, err
 }
 

@@ -36,16 +36,6 @@ func number(t *testing.T, database, query string) int {
 	return rows[struct{ N int }](t, database, query)[0].N
 }
 
-// execSQL runs a statement.
-func execSQL(t *testing.T, database, sql string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), database)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
-	_, err = conn.Exec(t.Context(), sql)
-	require.NoError(t, err)
-}
-
 const phasesQuery = "SELECT migration_uid, value AS phase, at FROM evictrail_v1.events WHERE kind = 'migration_phase' AND value <> ''"
 
 // awaitStored waits until so many transitions are stored, for as long as there are more and more of them.

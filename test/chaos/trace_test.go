@@ -19,6 +19,7 @@ type trace struct {
 	ends  []int        // the line of each
 
 	chance  *rand.Rand
+	marks   bool
 	version int
 	at      time.Time
 	vms     []*vm
@@ -34,12 +35,13 @@ type transition struct {
 
 // vm is a VM, on one of the nodes.
 type vm struct {
-	name  string
-	since time.Time
-	node  int
-	busy  bool
-	over  []*migration
-	last  *migration // that moved it
+	name   string
+	since  time.Time
+	node   int
+	leaves string // node that its mark names
+	busy   bool
+	over   []*migration
+	last   *migration // that moved it
 }
 
 // migration is one of a VM.
@@ -70,14 +72,30 @@ var (
 // of them does not depend on how long a test takes.
 func newTrace(chance *rand.Rand, vms, transitions int) *trace {
 	const apart = 500 * time.Millisecond
-	tr := &trace{chance: chance, version: 1000, at: time.Now().UTC().Add(-4*time.Hour - time.Duration(2*transitions)*apart)}
+	return newTraceBy(&clock{at: time.Now().Add(-4*time.Hour - time.Duration(2*transitions)*apart), apart: apart}, chance, vms, transitions)
+}
+
+// clock is that of a cluster while a trace is made up.
+type clock struct {
+	at    time.Time
+	apart time.Duration // about, two things that happen
+	back  time.Duration // the clock is set back so far when half of all has happened
+	marks bool          // VMIs bear KubeVirt's mark, which bears no time
+}
+
+// newTraceBy makes up a trace by a clock.
+func newTraceBy(c *clock, chance *rand.Rand, vms, transitions int) *trace {
+	tr := &trace{chance: chance, version: 1000, at: c.at.UTC(), marks: c.marks}
 	for i := range vms {
 		tr.vms = append(tr.vms, &vm{name: fmt.Sprintf("db-%d", i), since: tr.at, node: i % nodes})
 	}
 	tr.lists()
 	tr.first = len(tr.lines)
-	for len(tr.truth) < transitions || len(tr.under) > 0 {
-		tr.at = tr.at.Add(time.Duration(1+tr.chance.IntN(int(2*apart/time.Millisecond))) * time.Millisecond)
+	for back := c.back; len(tr.truth) < transitions || len(tr.under) > 0; {
+		tr.at = tr.at.Add(time.Millisecond + time.Duration(tr.chance.Int64N(int64(2*c.apart))))
+		if len(tr.truth) >= transitions/2 {
+			tr.at, back = tr.at.Add(-back), 0
+		}
 		i := tr.chance.IntN(atOnce)
 		switch {
 		case i < len(tr.under):
@@ -148,6 +166,9 @@ func (tr *trace) vmi(v *vm) map[string]any {
 		"phase": "Running", "nodeName": nodeName(v.node), "conditions": []any{map[string]any{"type": "LiveMigratable", "status": "True"}},
 		"phaseTransitionTimestamps": []any{map[string]any{"phase": "Running", "phaseTransitionTimestamp": stamp(v.since)}},
 	}
+	if v.leaves != "" {
+		status["evacuationNodeName"] = v.leaves
+	}
 	if v.last != nil {
 		status["migrationState"] = v.last.state()
 	}
@@ -185,6 +206,10 @@ func (tr *trace) migrate() {
 	if tr.chance.IntN(2) == 0 {
 		m.leaves = nodeName(v.node)
 	}
+	if tr.marks && m.leaves != v.leaves && v.leaves == "" {
+		v.leaves = m.leaves
+		tr.line("virtualmachineinstances", recording.KindModified, tr.vmi(v))
+	}
 	if tr.chance.IntN(3) == 0 {
 		m.all = failing
 	}
@@ -203,7 +228,7 @@ func (tr *trace) step(i int) {
 	v := m.vm
 	v.busy, v.last = false, m
 	if last := m.phases[len(m.phases)-1]; last.Phase == "Succeeded" {
-		v.node = m.target
+		v.node, v.leaves = m.target, ""
 	}
 	tr.line("virtualmachineinstances", recording.KindModified, tr.vmi(v))
 	if v.over = append(v.over, m); len(v.over) > keeps {
