@@ -18,6 +18,7 @@ import (
 type cluster struct {
 	*trace
 	server     *recording.Server
+	leases     *leases
 	kubeconfig string        // file
 	ahead      time.Duration // its clock of ours, as its answers say
 	told       int           // transitions
@@ -41,14 +42,14 @@ func startCluster(t *testing.T, tr *trace) *cluster {
 // startClusterAhead serves a trace on a machine whose clock is ahead of ours.
 func startClusterAhead(t *testing.T, tr *trace, ahead time.Duration) *cluster {
 	t.Helper()
-	c := &cluster{trace: tr, ahead: ahead, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	c := &cluster{trace: tr, ahead: ahead, leases: newLeases(), kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 	c.server = recording.NewServer(&recording.Recording{Name: "chaos", Lines: tr.lines}, recording.ServerOptions{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", time.Now().Add(c.ahead).UTC().Format(http.TimeFormat))
 		c.server.ServeHTTP(w, r)
 	})
-	newLeases().serve(mux)
+	c.leases.serve(mux)
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
 		server.CloseClientConnections()

@@ -53,6 +53,6 @@ func record(t *testing.T, c *cluster, database string, meanwhile func(*evictrail
 		e.await()
 	}
 	c.tell(len(c.truth))
-	awaitStored(t, database, len(c.truth))
+	awaitDerived(t, database, c)
 	require.NoError(t, e.Stop())
 }

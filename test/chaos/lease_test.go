@@ -2,12 +2,15 @@ package chaos_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
 	coordination "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // leases are those of a cluster, as an API server keeps them: who updates one must have seen its latest version.
@@ -15,6 +18,7 @@ type leases struct {
 	mu      sync.Mutex
 	version int
 	byPath  map[string]*coordination.Lease
+	holders []string // that there ever were
 }
 
 func newLeases() *leases { return &leases{byPath: map[string]*coordination.Lease{}} }
@@ -35,8 +39,13 @@ func (l *leases) serve(mux *http.ServeMux) {
 }
 
 func (l *leases) put(w http.ResponseWriter, r *http.Request) {
-	var lease coordination.Lease
-	if err := json.NewDecoder(r.Body).Decode(&lease); err != nil {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	lease, is := decoded.(*coordination.Lease)
+	if err != nil || !is {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 		return
 	}
@@ -53,10 +62,30 @@ func (l *leases) put(w http.ResponseWriter, r *http.Request) {
 	}
 	l.version++
 	lease.ResourceVersion = strconv.Itoa(l.version)
-	l.byPath[path] = &lease
-	answer(w, http.StatusOK, &lease)
+	lease.TypeMeta = metav1.TypeMeta{Kind: "Lease", APIVersion: "coordination.k8s.io/v1"}
+	l.byPath[path] = lease
+	if holder := lease.Spec.HolderIdentity; holder != nil && *holder != "" && !slices.Contains(l.holders, *holder) {
+		l.holders = append(l.holders, *holder)
+	}
+	answer(w, http.StatusOK, lease)
 }
 
+// steal gives each lease to another of those who held it once, whoever holds it now. That one finds out when it looks, and so does the one before.
+func (l *leases) steal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := metav1.NowMicro()
+	for _, lease := range l.byPath {
+		others := slices.DeleteFunc(slices.Clone(l.holders), func(holder string) bool { return holder == *lease.Spec.HolderIdentity })
+		l.version++
+		stolen := lease.DeepCopy()
+		stolen.ResourceVersion = strconv.Itoa(l.version)
+		stolen.Spec.HolderIdentity, stolen.Spec.RenewTime, stolen.Spec.AcquireTime = &others[l.version%len(others)], &now, &now
+		l.byPath[lease.Namespace+"/"+lease.Name] = stolen
+	}
+}
+
+// answer answers with JSON, which every client takes.
 func answer(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

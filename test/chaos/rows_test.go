@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -50,6 +51,18 @@ func awaitStored(t *testing.T, database string, want int) {
 			return more
 		})
 	}
+}
+
+// awaitDerived waits until all that a cluster has told is stored and derived, where nothing was missed.
+func awaitDerived(t *testing.T, database string, c *cluster) {
+	t.Helper()
+	awaitStored(t, database, c.told)
+	placed, _ := slices.BinarySearch(c.moved, c.next)
+	placed += len(c.vms)
+	await(t, time.Minute, "every stay is stored, and all is derived", func() bool {
+		return number(t, database, "SELECT count(*) AS n FROM evictrail_v1.events WHERE kind = 'vmi_placed'") >= placed &&
+			number(t, database, "SELECT count(*) AS n FROM evictrail.subjects WHERE stale_since IS NOT NULL") == 0
+	})
 }
 
 // requireTruth wants each of the transitions stored, once, and no others.

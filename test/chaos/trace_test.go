@@ -17,6 +17,7 @@ type trace struct {
 	first int          // the first line after the lists
 	truth []transition // in the order of their lines
 	ends  []int        // the line of each
+	moved []int        // lines that tell that a guest runs elsewhere
 
 	chance  *rand.Rand
 	marks   bool
@@ -231,6 +232,9 @@ func (tr *trace) step(i int) {
 		v.node, v.leaves = m.target, ""
 	}
 	tr.line("virtualmachineinstances", recording.KindModified, tr.vmi(v))
+	if v.node == m.target {
+		tr.moved = append(tr.moved, len(tr.lines)-1)
+	}
 	if v.over = append(v.over, m); len(v.over) > keeps {
 		tr.line("virtualmachineinstancemigrations", recording.KindDeleted, tr.vmim(v.over[0]))
 		v.over = v.over[1:]

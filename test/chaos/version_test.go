@@ -1,0 +1,89 @@
+package chaos_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/cluster/kubetest"
+)
+
+// previous is the commit that stands for the version before this one: the first with the present schema. One that knows less of the schema refuses to start
+// on it.
+const previous = "baae6b0ee6215db987a3e1c6381df51fbddbe50e"
+
+// buildPrevious builds the version before this one out of the history of the repository.
+func buildPrevious(t *testing.T) (program string) {
+	t.Helper()
+	dir := t.TempDir()
+	archive := exec.CommandContext(t.Context(), "git", "archive", "--format=tar", "--output", filepath.Join(dir, "source.tar"), previous)
+	archive.Dir = kubetest.Root()
+	out, err := archive.CombinedOutput()
+	require.NoError(t, err, "the version before is built of commit %s, so this test needs a clone of the repository with its history, not an archive of its source or a shallow clone: %s", previous, out)
+	for _, command := range [][]string{{"tar", "-xf", "source.tar"}, {"go", "build", "-o", "evictrail", "./cmd/evictrail"}} {
+		run := exec.CommandContext(t.Context(), command[0], command[1:]...)
+		run.Dir = dir
+		out, err := run.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	return filepath.Join(dir, "evictrail")
+}
+
+// TestT17Versions upgrades and downgrades between this version and the one before, each of which records a part, and then (T16) has both record at once, while
+// the lease goes from one to the other: the history is that which this version records alone.
+func TestT17Versions(t *testing.T) {
+	t.Parallel()
+	r := chance(t)
+	changes, part := count(2, 10), count(150, 1000)
+	alone, both := storetest.NewURL(t), storetest.NewURL(t)
+	tr := newTrace(r, part/5, part*(2*changes+changes))
+	record(t, startCluster(t, tr), alone, nil)
+
+	old := buildPrevious(t)
+	c := startCluster(t, tr)
+	before, now := newEvictrail(t, c, both, "evictrail-0", elected...), newEvictrail(t, c, both, "evictrail-1", elected...)
+	before.program = old
+	began := time.Now()
+	for range changes {
+		for _, e := range []*evictrail{before, now} {
+			e.start()
+			e.await()
+			c.tell(part)
+			awaitDerived(t, both, c)
+			require.NoError(t, e.Stop())
+		}
+	}
+	t.Logf("T17: %d upgrades and %d downgrades, %d transitions, in %s", changes, changes-1, c.told, time.Since(began).Round(time.Second))
+
+	began = time.Now()
+	before.start()
+	now.start()
+	before.await()
+	now.await()
+	turns := map[*evictrail]int{}
+	for range changes {
+		was := leading(t, []*evictrail{before, now})
+		turns[was]++
+		c.tell(part / 2)
+		other := map[*evictrail]*evictrail{before: now, now: before}[was]
+		require.NoError(t, was.Stop())
+		c.tell(part / 2)
+		require.Same(t, other, leading(t, []*evictrail{other}))
+		awaitDerived(t, both, c)
+		was.start()
+		was.await()
+	}
+	c.tell(len(c.truth))
+	awaitDerived(t, both, c)
+	require.NoError(t, before.Stop())
+	require.NoError(t, now.Stop())
+	t.Logf("T16: both recorded for %s, the one before derived %d times first, this one %d times", time.Since(began).Round(time.Second), turns[before], turns[now])
+	requireTruth(t, both, c.truth)
+	views := append([]string{"events"}, derivedViews...)
+	requireSame(t, history(t, alone, views...), history(t, both, views...))
+	requireDerivedAnew(t, both)
+}
