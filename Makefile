@@ -15,6 +15,9 @@ LOAD_ARGS    ?=
 E2E_ARGS     ?=
 SIM_RUNS     ?= 1000
 SIM_SEED     ?= 0
+CHAOS_ARGS   ?=
+FUZZ_TIME    ?= 30s
+SHUFFLES     ?= 10
 
 # What `evictrail version` tells. Everything comes from git, so that one commit gives one binary; a source archive, or a
 # checkout that git refuses to read, says unknown.
@@ -62,6 +65,35 @@ e2e: postgres ## Run evictrail on a real kube-apiserver: every recording as long
 .PHONY: sim
 sim: ## Compare the detector of retry loops with SIM_RUNS simulated histories, from the seed SIM_SEED on
 	$(GO) test -run '^TestDualRetryRecallAndPrecision$$' -v -timeout $(TEST_TIMEOUT) ./trail/sim -sim.runs $(SIM_RUNS) -sim.seed $(SIM_SEED)
+
+.PHONY: chaos
+chaos: postgres ## The test matrix (docs/chaos.md): evictrail killed, its database away, slow or lying, clocks apart (CHAOS_ARGS='-chaos.seed 7 -run T19': a part of it)
+	cd test && $(GO) test ./chaos -v -count=1 -timeout 6h -chaos.long $(CHAOS_ARGS)
+	$(if $(CHAOS_ARGS),,$(MAKE) chaos-elsewhere)
+
+# What of the test matrix lives beside what it tests, with bigger numbers than `make test` has.
+.PHONY: chaos-elsewhere
+chaos-elsewhere: sim
+	$(GO) test ./store -v -count=30 -timeout 1h -run '^Test(ReplicasRecordOneHistory|ADeposedLeaderDerivesNothing|ALeaderThatHoldsItsLocksHoldsUpNobody|T11Months)$$'
+	$(GO) test ./cmd/evictrail -v -count=4 -timeout 1h -run '^TestPlayKilled$$'
+	$(MAKE) e2e E2E_ARGS="-run '^Test(Outages|TwoReplicas)$$'"
+	$(MAKE) fuzz race shuffle
+
+.PHONY: fuzz
+fuzz: ## Fuzz every decoder, each for FUZZ_TIME
+	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 50x $$package || exit; \
+	  done; \
+	done
+
+.PHONY: race
+race: postgres ## Run the tests of the product with the race detector, which needs a C compiler
+	$(GO) test -race -timeout 3h $(PKG)
+
+.PHONY: shuffle
+shuffle: postgres ## Run the tests of the product SHUFFLES times, each time in another order
+	$(GO) test -shuffle on -count $(SHUFFLES) -timeout 5h $(PKG)
 
 .PHONY: fmt
 fmt: lint-install ## Format the code
