@@ -42,3 +42,6 @@ func DerivedColumns() map[string][]string {
 	}
 	return out
 }
+
+// Unmarshal lets tests read as facts are read.
+func Unmarshal(raw []byte, to any) error { return unmarshal(raw, to) }
