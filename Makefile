@@ -76,7 +76,7 @@ chaos: postgres ## The test matrix (docs/chaos.md): evictrail killed, its databa
 chaos-elsewhere: sim
 	$(GO) test ./store -v -count=30 -timeout 1h -run '^Test(ReplicasRecordOneHistory|ADeposedLeaderDerivesNothing|ALeaderThatHoldsItsLocksHoldsUpNobody|T11Months)$$'
 	$(GO) test ./cmd/evictrail -v -count=4 -timeout 1h -run '^TestPlayKilled$$'
-	$(MAKE) e2e E2E_ARGS="-run '^Test(Outages|TwoReplicas)$$'"
+	$(MAKE) e2e E2E_ARGS="-run '^Test(Outages|TwoReplicas)'"
 	$(MAKE) fuzz race shuffle
 
 .PHONY: fuzz
