@@ -31,12 +31,12 @@ const (
 	auditRate     = 50               // bodies a second, of all senders
 	auditBurst    = 100              // bodies at once
 	auditAtOnce   = 4                // bodies that are read at the same time: what they cost in memory
-	auditWait     = 25 * time.Second // for the database; the API server gives up after 30 s and comes again
+	auditWait     = 25 * time.Second // for them to be kept; the API server gives up after 30 s and comes again
 	retryBusy     = 5 * time.Second
 	retryTooOften = time.Second
 )
 
-// handler answers 2xx only when the events are stored.
+// handler answers 2xx only when the events are on disk or stored.
 func (a Audit) handler() http.HandlerFunc {
 	limit := rate.NewLimiter(auditRate, auditBurst)
 	room := make(chan struct{}, auditAtOnce)
@@ -71,7 +71,7 @@ func (a Audit) answer(w http.ResponseWriter, report any, refused bool, err error
 		problem(w, http.StatusRequestEntityTooLarge, "at most "+strconv.Itoa(auditBody>>20)+" MiB in one body, packed and unpacked: send smaller batches, or use `evictrail audit import`")
 	case errors.Is(err, ErrBusy), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		retryAfter(w, retryBusy)
-		problem(w, http.StatusServiceUnavailable, "the events are not stored yet, send them again: "+err.Error())
+		problem(w, http.StatusServiceUnavailable, "the events are not kept yet, send them again: "+err.Error())
 	case err != nil:
 		problem(w, http.StatusBadRequest, err.Error())
 	case refused:
@@ -89,10 +89,10 @@ func (a Audit) route() route {
 	report := schema{Type: types{"object"}, Description: "How many events were taken, and why others were not."}
 	return route{
 		method: http.MethodPost, path: "/audit", tag: tagIn, id: "postAudit", short: "Send audit events of kube-apiservers",
-		about: "An API server's audit webhook, or a log forwarder, sends them, with a bearer token or a client certificate. What is answered with 200 is stored.",
+		about: "An API server's audit webhook, or a log forwarder, sends them, with a bearer token or a client certificate. What is answered with 200 is on disk, or stored.",
 		body:  &requestBody{"An EventList (audit.k8s.io/v1), or events as JSON lines, plain or gzip.", true, fields{{mediaTypes["json"], content{Schema: schema{}}}}},
 		answers: []answer{
-			{http.StatusOK, "The events are stored.", nil, jsonContent(report, nil)},
+			{http.StatusOK, "The events are on disk, or stored.", nil, jsonContent(report, nil)},
 			{http.StatusUnprocessableEntity, "None of the body could be used.", nil, jsonContent(report, nil)},
 		},
 		problems: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusServiceUnavailable},

@@ -36,13 +36,15 @@ type Sink interface {
 type Config struct {
 	REST    *rest.Config
 	Tracker *trail.Tracker // resumed from the store; from here on the collector's
-	Sink    Sink
+	Sink    Sink           // not needed with a Spool
+	Spool   Spool          // keeps facts, which somebody else drains; nil: the Sink gets them from us
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
 	Clock   func() time.Time // must give UTC; called from the owner goroutine and the writer
 
 	LastAlive time.Time            // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
 	LastSeen  map[string]time.Time // up to when we saw each source, as the store was told: the time since is one where it ends before that of others; optional
+	Since     time.Time            // from when on what happens is counted; zero: from LastAlive on
 	Extra     []Observation        // taken when the collector is made, such as the descheduler's policy; optional
 	Policy    *PolicyMap           // the ConfigMap with the descheduler's policy, which is then watched; optional
 	Backoff   *wait.Backoff        // between attempts to list and watch; nil: 0.5 s to 7.5 s
@@ -77,6 +79,7 @@ type Collector struct {
 	notices chan notice
 	told    chan told
 	reviews chan trail.RequestObservation
+	ended   chan struct{} // closed when the owner takes nothing more
 	out     *writer
 
 	rejected map[string]bool      // the owner's: objects whose rejection was logged
@@ -104,12 +107,15 @@ func New(config Config) (*Collector, error) {
 	}
 	c := &Collector{
 		Config: config, client: client,
-		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan trail.RequestObservation, reviewed),
+		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan trail.RequestObservation, reviewed), ended: make(chan struct{}),
 		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, wasAway: wasAway(config),
 		moved: make(chan struct{}), since: map[string]time.Time{},
 	}
 	c.out = newWriter(config, c.watching)
-	since := config.LastAlive
+	since := config.Since
+	if since.IsZero() {
+		since = config.LastAlive
+	}
 	if since.IsZero() {
 		since = config.Clock()
 	}
@@ -143,6 +149,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	}
 	g.Go(func() error {
 		defer c.out.close()
+		defer close(c.ended)
 		c.own(watching)
 		return nil
 	})

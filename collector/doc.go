@@ -6,12 +6,12 @@
 // itself, so every notification is taken in order and a relist is seen as what it is. What must be remembered of an
 // object the trail.Tracker remembers, in a few words.
 //
-//	Reflector goroutines --queue--> owner goroutine (Tracker) --batches--> writer goroutine (Sink)
+//	Reflector goroutines --queue--> owner goroutine (Tracker) --batches--> writer goroutine --> Spool --> Storing.Drain (Sink)
 //	Audit, Follow, Reviewed, Scraper -->
 //
-// One goroutine owns the Tracker. Both queues are bounded and nothing is dropped: when the Sink stands still the
-// watches stand still, and what a watch loses by that becomes a gap. Run starts everything and returns when its
-// context ends and what was taken is stored.
+// One goroutine owns the Tracker. Both queues are bounded and nothing is dropped: when the Spool stands still the
+// watches stand still, and what a watch loses by that becomes a gap. Run starts everything but Drain, which outlives it, and returns when
+// its context ends and what was taken is kept. Without a Spool the writer stores by itself, in the same way (storing.go).
 //
 // Read watch.go for list and watch, slim.go for decoding, then one file per noun: vmi.go, pod.go, migration.go, node.go,
 // kubevirt.go, policy.go, kubeevent.go. What is told to us instead of watched: auditreader.go (a stream of audit events), audit.go

@@ -13,11 +13,10 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// ErrBusy says that facts wait for the database already: come again later.
+// ErrBusy says that facts wait in memory already, or that the collector ends: come again later.
 var ErrBusy = errors.New("too many facts wait for the database")
 
-// busyBacklog is how many facts may wait for the database before audit events are refused: they come again, what the
-// watches see does not.
+// busyBacklog is how many facts may wait in memory before audit events are refused: they come again, what the watches see does not.
 const busyBacklog = 25_000
 
 // reviewed bounds the reviews that wait for the owner goroutine.
@@ -91,6 +90,8 @@ func (c *Collector) hand(ctx context.Context, seen []Observation) (upto uint64, 
 	t := told{seen: seen, ticket: make(chan uint64, 1)}
 	select {
 	case c.told <- t:
+	case <-c.ended:
+		return 0, ErrBusy
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}

@@ -2,9 +2,7 @@ package collector
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -24,10 +22,10 @@ const (
 	backlog       = 48 << 20               // bytes of facts that may wait, some 50,000 facts; then the watches wait
 )
 
-// writer hands facts to the Sink in batches, in order, trying until they are stored.
+// writer hands facts to the spool, or without one to the Sink, in batches and in order.
 type writer struct {
-	sink     Sink
-	log      *slog.Logger
+	spool    Spool // nil: the Sink stores
+	storing  Storing
 	metrics  *metrics.Metrics
 	clock    func() time.Time
 	watching func(at time.Time) []trail.Watching
@@ -44,8 +42,13 @@ type writer struct {
 }
 
 func newWriter(c Config, watching func(time.Time) []trail.Watching) *writer {
-	c.Metrics.SpoolCapacity.Set(backlog)
-	return &writer{sink: c.Sink, log: c.Log, metrics: c.Metrics, clock: c.Clock, watching: watching, changed: make(chan struct{}), beats: make(chan struct{}, 1)}
+	if c.Spool == nil {
+		c.Metrics.SpoolCapacity.Set(backlog)
+	}
+	return &writer{
+		spool: c.Spool, storing: Storing{Sink: c.Sink, Log: c.Log, Metrics: c.Metrics, Clock: c.Clock}, metrics: c.Metrics, clock: c.Clock,
+		watching: watching, changed: make(chan struct{}), beats: make(chan struct{}, 1),
+	}
 }
 
 // put adds facts, waiting while the backlog is full. When ctx ends it adds them all the same: they were seen.
@@ -101,7 +104,10 @@ func (w *writer) signal() {
 	} else if len(w.pending) > 0 {
 		oldest = w.pending[0].ObservedAt
 	}
-	w.metrics.Waiting(len(w.pending)+len(w.busy), w.bytes, oldest)
+	w.metrics.QueueLength.Set(float64(len(w.pending) + len(w.busy)))
+	if w.spool == nil {
+		w.metrics.Waiting(w.bytes, oldest)
+	}
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
@@ -172,7 +178,7 @@ func (w *writer) run(ctx context.Context, stopping <-chan struct{}) error {
 			w.alive(ctx)
 			continue
 		}
-		if err := w.store(ctx, batch); err != nil {
+		if err := w.keep(ctx, batch); err != nil {
 			return fmt.Errorf("store %d facts: %w: %w", w.lose(), errStopped, err)
 		}
 		w.mu.Lock()
@@ -212,9 +218,9 @@ func (w *writer) next(ctx context.Context, alive <-chan time.Time) (batch []trai
 	}
 }
 
-// gather gives a small batch a moment to grow.
+// gather gives a small batch a moment to grow. A spool takes what there is at once: meanwhile the next batch grows.
 func (w *writer) gather(ctx context.Context, waiting int, closed bool) {
-	if closed || waiting >= batchFacts {
+	if closed || waiting >= batchFacts || w.spool != nil {
 		return
 	}
 	t := time.NewTimer(batchWait)
@@ -259,78 +265,31 @@ func (w *writer) lose() int {
 	return len(w.busy) + len(w.pending)
 }
 
-// store appends a batch, trying until it is stored or ctx ends. A fact that the Sink refuses for good is found by
-// halving the batch; it is counted, logged and left out, so that nothing good is lost with it.
-func (w *writer) store(ctx context.Context, batch []trail.Fact) error {
-	wait, within := retryFirst, answerWithin
-	for {
-		err := w.append(ctx, batch, within)
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, trail.ErrRefused) && len(batch) > 1:
-			half := len(batch) / 2
-			return errors.Join(w.store(ctx, batch[:half]), w.store(ctx, batch[half:]))
-		case errors.Is(err, trail.ErrRefused):
-			w.metrics.Facts.WithLabelValues(string(batch[0].Kind), metrics.StageRejected).Inc()
-			w.metrics.Lost.WithLabelValues(string(batch[0].Kind), metrics.LostStoreReject).Inc()
-			w.log.Error("fact refused", "kind", batch[0].Kind, "namespace", batch[0].Namespace, "vmi", batch[0].VMI, "err", err)
-			return nil
-		}
-		w.log.Warn("database does not take facts, trying again", "count", len(batch), "remaining", wait, "err", err)
-		if errors.Is(err, context.DeadlineExceeded) {
-			within *= 2 // it may be slow, not gone
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return err
-		}
-		wait = min(2*wait, retryMost)
-	}
-}
-
-// append gives the Sink a batch, and up when it has not answered within a while: a connection whose other end stands still never says so.
-func (w *writer) append(ctx context.Context, batch []trail.Fact, within time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	start := time.Now()
-	news, err := w.sink.Append(ctx, batch)
-	w.metrics.StoreWrite.WithLabelValues(metrics.OpAppend).Observe(time.Since(start).Seconds())
-	w.metrics.Count(news, w.clock())
-	w.metrics.Stored(metrics.OpAppend, err)
-	if err != nil {
-		return err
-	}
-	w.known(batch, news.Facts)
-	w.log.Debug("facts appended", "count", len(batch), "added", len(news.Facts), "elapsed", time.Since(start))
-	return nil
-}
-
-// known counts what the Sink had already.
-func (w *writer) known(batch, added []trail.Fact) {
-	isNew := make(map[trail.FactID]bool, len(added))
-	for _, f := range added {
-		isNew[f.ID] = true
-	}
-	for _, f := range batch {
-		if !isNew[f.ID] {
-			w.metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageDeduplicated).Inc()
-		}
-	}
-}
-
-// alive tells the Sink that we are alive, and what is seen: up to now or, where facts wait, up to when the first of them was.
+// alive says that we are alive, and what is seen: up to now or, where facts wait, up to when the first of them was.
 func (w *writer) alive(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
 	at := w.clock()
 	w.mu.Lock()
 	if len(w.pending) > 0 && w.pending[0].ObservedAt.Before(at) {
 		at = w.pending[0].ObservedAt
 	}
 	w.mu.Unlock()
-	news, err := w.sink.Alive(ctx, at, w.watching(at))
-	w.metrics.Count(news, w.clock())
-	w.metrics.Stored(metrics.OpAlive, err)
+	if watching := w.watching(at); w.spool != nil {
+		w.spool.Sign(at, watching)
+	} else {
+		_ = w.storing.alive(ctx, trail.Sign{At: at, Watching: watching}) // counted; the next one says more
+	}
+}
+
+// keep has a batch kept: by the spool, or else by the Sink.
+func (w *writer) keep(ctx context.Context, batch []trail.Fact) error {
+	if w.spool == nil {
+		return w.storing.store(ctx, batch)
+	}
+	if err := w.spool.Take(ctx, batch); err != nil {
+		return err
+	}
+	for _, f := range batch {
+		w.metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageSpooled).Inc()
+	}
+	return nil
 }

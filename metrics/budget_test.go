@@ -38,7 +38,7 @@ func bigCluster(s trail.State) *prometheus.Registry {
 		m.WatchLastActivity.WithLabelValues(r).Set(1)
 		m.TrackedObjects.WithLabelValues(r).Set(1)
 	}
-	m.Waiting(1, 1000, start)
+	m.Waiting(1000, start)
 	m.Refused("bad_credentials")
 	m.ClockSkew.WithLabelValues(metrics.PeerAPIServer).Set(0)
 	for i := range bigNodes {

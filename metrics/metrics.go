@@ -43,7 +43,10 @@ type Metrics struct {
 	Lost              *prometheus.CounterVec   // kind, cause
 	SpoolBytes        prometheus.Gauge         // bytes
 	SpoolCapacity     prometheus.Gauge         // bytes
+	SpoolFacts        prometheus.Gauge         // facts
 	SpoolOldest       *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
+	SpoolWritable     prometheus.Gauge         // 1 when facts are kept on disk
+	SpoolFsync        *prometheus.HistogramVec // no label; seconds
 	QueueLength       prometheus.Gauge         // facts
 	StoreUp           prometheus.Gauge         // 1 when the last write succeeded
 	StorePool         *prometheus.GaugeVec     // state
@@ -81,7 +84,8 @@ func New(reg prometheus.Registerer) *Metrics {
 		state: newStateGauges(),
 
 		Facts: f.counters(FactsTotal), Lost: f.counters(EventsLostTotal), SpoolBytes: f.gauge(SpoolBytes), SpoolCapacity: f.gauge(SpoolCapacityBytes),
-		SpoolOldest: f.gauges(SpoolOldestEventTimestamp), QueueLength: f.gauge(QueueLength), StoreUp: f.gauge(StoreUp), StorePool: f.gauges(StorePoolConnections),
+		SpoolFacts: f.gauge(SpoolFacts), SpoolOldest: f.gauges(SpoolOldestEventTimestamp), SpoolWritable: f.gauge(SpoolWritable),
+		SpoolFsync: f.histograms(SpoolFsyncDurationSeconds), QueueLength: f.gauge(QueueLength), StoreUp: f.gauge(StoreUp), StorePool: f.gauges(StorePoolConnections),
 		StoreErrors: f.counters(StoreErrorsTotal), StoreWrite: f.histograms(StoreWriteDurationSeconds),
 		WatchLastActivity: f.gauges(WatchLastActivityTimestamp), WatchRestarts: f.counters(WatchRestartsTotal), WatchSynced: f.gauges(WatchSynced),
 		TrackedObjects: f.gauges(TrackedObjects), Leader: f.gauge(Leader), ClockSkew: f.gauges(ClockSkewSeconds),
@@ -132,16 +136,16 @@ func (f factory) histograms(name string) *prometheus.HistogramVec {
 
 func (m *Metrics) startAtZero() {
 	for _, k := range trail.Kinds() {
-		for _, stage := range []string{StageObserved, StageCommitted, StageDeduplicated} {
+		for _, stage := range []string{StageObserved, StageSpooled, StageCommitted, StageDeduplicated} {
 			m.Facts.WithLabelValues(string(k.Kind), stage)
 		}
-		for _, cause := range []string{LostStoreReject, LostShutdownDeadline} {
+		for _, cause := range []string{LostSpoolFull, LostStoreReject, LostShutdownDeadline} {
 			m.Lost.WithLabelValues(string(k.Kind), cause)
 		}
 	}
-	for _, cause := range []string{LostSpoolFull, LostAuditGap} {
-		m.Lost.WithLabelValues(string(trail.KindEvictionRequested), cause)
-	}
+	m.Lost.WithLabelValues(string(trail.KindEvictionRequested), LostAuditGap)
+	m.Lost.WithLabelValues(KindUnknown, LostSpoolCorrupt)
+	m.SpoolFsync.WithLabelValues()
 	m.Lost.WithLabelValues(string(trail.ObjectMigration), LostGCBeforeSeen)
 	zero(m.AuditEvents, AuditTaken, AuditSkipped, AuditRefused)
 	zero(m.Reviews, ReviewTaken, ReviewSkipped, ReviewDropped)

@@ -64,6 +64,9 @@ const (
 	CommitLagSeconds              = "evictrail_commit_lag_seconds"
 	SpoolBytes                    = "evictrail_spool_bytes"
 	SpoolCapacityBytes            = "evictrail_spool_capacity_bytes"
+	SpoolFsyncDurationSeconds     = "evictrail_spool_fsync_duration_seconds"
+	SpoolWritable                 = "evictrail_spool_writable"
+	SpoolFacts                    = "evictrail_spool_facts"
 	SpoolOldestEventTimestamp     = "evictrail_spool_oldest_event_timestamp_seconds"
 	QueueLength                   = "evictrail_queue_length"
 	StoreUp                       = "evictrail_store_up"
@@ -135,6 +138,7 @@ const (
 // The stages of a fact: values of LabelStage.
 const (
 	StageObserved     = "observed"     // the tracker made it
+	StageSpooled      = "spooled"      // it is on disk, until the store has it
 	StageCommitted    = "committed"    // the store took it, and it was new
 	StageDeduplicated = "deduplicated" // the store had it already
 	StageRejected     = "rejected"     // the object could not be read; the kind is then that of the object
@@ -146,9 +150,13 @@ const (
 	LostDecode           = "decode"            // it could not be read
 	LostGCBeforeSeen     = "gc_before_seen"    // the object went while nobody watched, before its end was seen
 	LostAuditGap         = "audit_gap"         // audit events that could not be used
+	LostSpoolCorrupt     = "spool_corrupt"     // it was on disk and could not be read again
 	LostStoreReject      = "store_reject"      // the database refuses it for good
 	LostShutdownDeadline = "shutdown_deadline" // the database did not take it before evictrail had to end
 )
+
+// KindUnknown stands for the kind of what cannot be read: a value of LabelKind of EventsLostTotal.
+const KindUnknown = "unknown"
 
 // Why a watch started again: values of LabelReason of WatchRestartsTotal.
 const (

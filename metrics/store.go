@@ -29,11 +29,10 @@ func sqlStateClass(err error) string {
 	return ClassNone
 }
 
-// Waiting notes what waits for the database: how many facts, in how many bytes, and since when the oldest.
-func (m *Metrics) Waiting(facts, bytes int, oldest time.Time) {
-	m.QueueLength.Set(float64(facts))
+// Waiting notes what waits for the database: in how many bytes, and since when the oldest; zero where nothing does.
+func (m *Metrics) Waiting(bytes int, oldest time.Time) {
 	m.SpoolBytes.Set(float64(bytes))
-	if facts == 0 {
+	if oldest.IsZero() {
 		m.SpoolOldest.Reset()
 		return
 	}

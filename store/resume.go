@@ -53,7 +53,7 @@ func keepAspects(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.F
 	var kinds, uids []string
 	for _, f := range facts {
 		switch {
-		case f.Object.Kind == trail.ObjectKubeEvent || f.Object.Kind == trail.ObjectSource || f.Object.Kind == trail.ObjectRequest:
+		case !f.Object.Kind.Remembered():
 		case f.What == trail.WhatGone:
 			kinds, uids = append(kinds, string(f.Object.Kind)), append(uids, f.Object.UID)
 		default:

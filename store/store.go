@@ -24,6 +24,19 @@ type Store struct {
 // Open connects to a database. url is a PostgreSQL URL or keyword string; a password comes from a pgpass file or
 // passwordFile (its first line), never from the command line. That file, and those that the URL names, are read again for each connection.
 func Open(ctx context.Context, url, passwordFile string) (*Store, error) {
+	s, err := OpenLater(ctx, url, passwordFile)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.pool.Ping(ctx); err != nil {
+		s.Close()
+		return nil, explain("open database", err)
+	}
+	return s, nil
+}
+
+// OpenLater is Open for a database that need not be there yet: nothing is asked of it.
+func OpenLater(ctx context.Context, url, passwordFile string) (*Store, error) {
 	l := &link{url: url, passwordFile: passwordFile}
 	config, err := l.config()
 	if err != nil {
@@ -31,10 +44,6 @@ func Open(ctx context.Context, url, passwordFile string) (*Store, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, explain("open database", err)
-	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
 		return nil, explain("open database", err)
 	}
 	return &Store{Reader: Reader{pool, trail.Everything()}, months: map[time.Time]bool{}}, nil

@@ -19,8 +19,14 @@ const SourceSelf = "evictrail"
 
 // Watching says since when a source has been seen without a break.
 type Watching struct {
-	Source string
-	Since  time.Time
+	Source string    `json:"source"`
+	Since  time.Time `json:"since"`
+}
+
+// Sign is a sign of life: everything that was seen until At lies before it, and what was seen then without a break.
+type Sign struct {
+	At       time.Time  `json:"at"`
+	Watching []Watching `json:"watching,omitempty"`
 }
 
 // GapDetail says why a source could not be seen.
@@ -32,9 +38,12 @@ type GapDetail struct {
 
 func (*GapDetail) detail() {}
 
-func (t *Tracker) observeGap(o GapObservation) []Fact {
+func (t *Tracker) observeGap(o GapObservation) []Fact { return o.Facts(t.cluster) }
+
+// Facts gives the facts of a gap, which need nothing that is remembered.
+func (o GapObservation) Facts(cluster string) []Fact {
 	r := &recorder{
-		t: t, seen: o.Seen,
+		t: &Tracker{cluster: cluster}, seen: o.Seen,
 		object: &object{subject: Subject{SubjectSource, o.Source}},
 		id:     Object{Kind: ObjectSource, UID: o.Source},
 	}
@@ -79,4 +88,24 @@ func deriveGaps(facts []Fact) []Gap {
 		}
 	}
 	return gaps
+}
+
+// sourceOf names the source that sees each kind of object, as its gaps do: the resource of a watch.
+var sourceOf = map[ObjectKind]string{
+	ObjectVMI: "virtualmachineinstances", ObjectMigration: "virtualmachineinstancemigrations", ObjectPod: "pods", ObjectNode: "nodes",
+	ObjectKubeVirt: "kubevirts", ObjectKubeEvent: "events", ObjectPolicy: "configmaps", ObjectDescheduler: "descheduler",
+}
+
+// Source names the source that saw the fact, as its gaps do.
+func (f Fact) Source() string {
+	switch d := f.Detail.(type) {
+	case *RequestDetail:
+		return string(d.Source)
+	case *GapDetail:
+		return f.Object.UID
+	}
+	if source, known := sourceOf[f.Object.Kind]; known {
+		return source
+	}
+	return SourceSelf
 }

@@ -104,6 +104,7 @@ const (
 	ReasonNotRunning           Reason = "not_running"
 	ReasonOverflow             Reason = "overflow"
 	ReasonUnreachable          Reason = "unreachable"
+	ReasonCorrupted            Reason = "corrupted"
 )
 
 // Sentence explains a reason.
@@ -243,5 +244,6 @@ var (
 		{ReasonNotRunning, "evictrail was not running."},
 		{ReasonOverflow, "More came than could be kept."},
 		{ReasonUnreachable, "It did not answer, or not with what was expected."},
+		{ReasonCorrupted, "It was seen, and what was kept of it on disk could not be read again."},
 	}
 )

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"iter"
 	"sort"
 	"time"
 )
@@ -102,8 +103,42 @@ func (t *Tracker) Held() map[ObjectKind]int {
 	return n
 }
 
-// Observe gives the facts that an observation adds, in the order in which they should be read; none where it is not
-// newer than what was taken before. They are complete but for nothing: the caller only stores them.
+// State gives what Resume takes: of each object and aspect the last that was recorded, in no order.
+func (t *Tracker) State() iter.Seq[Fact] {
+	return func(yield func(Fact) bool) {
+		for key, o := range t.objects {
+			if !key.kind.Remembered() {
+				continue
+			}
+			for _, a := range o.state {
+				f := Fact{
+					Cluster: t.cluster, Subject: o.subject, Object: Object{key.kind, key.uid, o.rv}, What: a.what, Value: a.value,
+					Namespace: o.namespace, VMI: o.vmi, VMIUID: o.vmiUID,
+				}
+				switch key.kind {
+				case ObjectMigration:
+					f.Migration = o.name
+				case ObjectNode:
+					f.Node = o.name
+				case ObjectPod:
+					f.Kind, f.Detail = KindLauncherPod, &PodDetail{Pod: o.name}
+				case ObjectVMI, ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler:
+				}
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Remembered tells whether the state of such objects outlives a restart: the facts of the others carry in their identity what they say.
+func (k ObjectKind) Remembered() bool {
+	return k != ObjectKubeEvent && k != ObjectSource && k != ObjectRequest
+}
+
+// Observe gives the facts that an observation adds, in the order in which they should be read; none where it is
+// older than what was taken before. They are complete but for nothing: the caller only stores them.
 func (t *Tracker) Observe(o Observation) []Fact {
 	switch o := o.(type) {
 	case VMIObservation:
@@ -178,12 +213,12 @@ type recorder struct {
 	facts  []Fact
 }
 
-// take begins an observation of an object: nil where it is not newer than what was taken before.
+// take begins an observation of an object: nil where it is older than what was taken before. One of the same version is compared: a
+// deletion may carry the version of the last change, and what is remembered may come from several places, of which none knew all.
 func (t *Tracker) take(kind ObjectKind, m Meta, seen Seen, subject Subject) *recorder {
 	key := objectKey{kind, m.UID}
 	o, known := t.objects[key]
-	same := known && seen.Gone && m.ResourceVersion == o.rv // a deletion may carry the version of the last change
-	if known && !same && !NewerVersion(m.ResourceVersion, o.rv) {
+	if known && m.ResourceVersion != o.rv && !NewerVersion(m.ResourceVersion, o.rv) {
 		return nil
 	}
 	if !known {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,16 +40,24 @@ func (d *databaseFlags) addEmbedded(cmd *cobra.Command, part string) {
 
 // open opens the database that the flags name.
 func (d *databaseFlags) open(ctx context.Context) (*store.Store, error) {
-	if d.url == "" {
-		return nil, usagef("no database: give --database-url or set EVICTRAIL_DATABASE_URL; `evictrail run` and `demo` print theirs when they start")
-	}
-	if hasPassword(d.url) {
-		return nil, usagef("database-url holds a password, which who lists processes can read: put it into a file, and name that with --database-password-file")
-	}
-	if err := store.CheckLink(d.url); err != nil && !d.insecure {
-		return nil, usagef("%w; or say --database-insecure", err)
+	if err := d.check(); err != nil {
+		return nil, err
 	}
 	return store.Open(ctx, d.url, d.passwordFile)
+}
+
+// check says what is wrong with the flags alone.
+func (d *databaseFlags) check() error {
+	if d.url == "" {
+		return usagef("no database: give --database-url or set EVICTRAIL_DATABASE_URL; `evictrail run` and `demo` print theirs when they start")
+	}
+	if hasPassword(d.url) {
+		return usagef("database-url holds a password, which who lists processes can read: put it into a file, and name that with --database-password-file")
+	}
+	if err := store.CheckLink(d.url); err != nil && !d.insecure {
+		return usagef("%w; or say --database-insecure", err)
+	}
+	return nil
 }
 
 // passwordIn finds a password in a keyword string.
@@ -69,6 +78,7 @@ type database struct {
 	*store.Store
 	url    string
 	server *embedded.Server // nil with a database of one's own
+	ready  chan struct{}    // closed when it has answered and its schema fits
 }
 
 // openOrEmbed opens the database that the flags name, or starts an embedded Postgres and opens that.
@@ -77,6 +87,26 @@ func (d *databaseFlags) openOrEmbed(ctx context.Context, log *slog.Logger) (*dat
 		s, err := d.open(ctx)
 		return &database{Store: s, url: d.url}, err
 	}
+	return d.embed(ctx, log)
+}
+
+// later is openOrEmbed for a service that starts without its database, too: one that the flags name need not answer yet.
+func (d *databaseFlags) later(ctx context.Context, log *slog.Logger) (db *database, err error) {
+	if d.url == "" {
+		db, err = d.embed(ctx, log)
+	} else if err = d.check(); err == nil {
+		db = &database{url: d.url}
+		db.Store, err = store.OpenLater(ctx, d.url, d.passwordFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	db.ready = make(chan struct{})
+	return db, nil
+}
+
+// embed starts an embedded Postgres and opens it.
+func (d *databaseFlags) embed(ctx context.Context, log *slog.Logger) (*database, error) {
 	server, err := embedded.Start(ctx, embedded.Options{Dir: d.dataDir, Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("start embedded Postgres (or give --database-url): %w", err)
@@ -90,11 +120,51 @@ func (d *databaseFlags) openOrEmbed(ctx context.Context, log *slog.Logger) (*dat
 	return &database{Store: s, url: url, server: server}, nil
 }
 
-// await opens the database like openOrEmbed, but waits for one that is away: a service starts before its database.
-func (d *databaseFlags) await(ctx context.Context, log *slog.Logger) (*database, error) {
-	return await(ctx, log, "database is away, trying again",
-		func() (*database, error) { return d.openOrEmbed(ctx, log) },
-		func(err error) bool { return d.url != "" && errors.Is(err, store.ErrUnavailable) })
+// answersWithin bounds how long a start waits for the database to answer.
+const answersWithin = 5 * time.Second
+
+// begin brings the schema up to date where the database answers now, and tells whether it did. One that is away is no error.
+func (d *database) begin(ctx context.Context, log *slog.Logger) (bool, error) {
+	asking, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	err := d.Ping(asking)
+	if err == nil {
+		err = prepare(ctx, d.Store, log)
+	}
+	switch {
+	case err == nil:
+		close(d.ready)
+		return true, nil
+	case ctx.Err() == nil && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)):
+		log.Warn("database is away: what is seen waits in the spool until it is there", "err", err)
+		return false, nil
+	}
+	return false, err
+}
+
+// arrive waits for the database where it was away at the start, and brings its schema up to date.
+func (d *database) arrive(ctx context.Context, log *slog.Logger) error {
+	if d.isReady() {
+		return nil
+	}
+	_, err := await(ctx, log, "database is still away, trying again",
+		func() (struct{}, error) { return struct{}{}, prepare(ctx, d.Store, log) },
+		func(err error) bool { return errors.Is(err, store.ErrUnavailable) })
+	if err == nil {
+		log.Info("database answers, what waits is stored")
+		close(d.ready)
+	}
+	return err
+}
+
+// isReady tells whether the database has answered and its schema fits.
+func (d *database) isReady() bool {
+	select {
+	case <-d.ready:
+		return true
+	default:
+		return false
+	}
 }
 
 // close gives back the connections and stops the embedded server.

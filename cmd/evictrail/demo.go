@@ -87,7 +87,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 				return []string{err.Error()}
 			}
 			return nil
-		}, answering(serving, db.Store, log))
+		}, nil, answering(serving, db.Store, log))
 	})
 	g.Go(func() error {
 		defer stop()

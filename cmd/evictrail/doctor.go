@@ -95,6 +95,7 @@ func (f *doctorFlags) run(cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	d.cluster(ctx)
 	d.sources(ctx)
+	d.spool()
 	d.database(ctx)
 	if err := ctx.Err(); err != nil {
 		return err

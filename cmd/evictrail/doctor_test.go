@@ -138,11 +138,13 @@ func TestDoctor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			kubeconfig, host := admit(t, c.patient)
-			args := []string{"--kubeconfig", kubeconfig, "--database-url", databaseOf(t, c.database)}
+			dir := t.TempDir()
+			args := []string{"--kubeconfig", kubeconfig, "--database-url", databaseOf(t, c.database), "--spool-dir", dir}
 			for _, arg := range c.args {
 				args = append(args, strings.Replace(arg, "HOST", host, 1))
 			}
 			code, text := diagnose(t, args...)
+			text = strings.ReplaceAll(text, dir, "DIR")
 			require.Equal(t, c.code, code, text)
 			file := filepath.Join("testdata", "doctor", strings.ReplaceAll(name, " ", "-")+".txt")
 			if *update {

@@ -101,7 +101,7 @@ func TestRunTakesRequests(t *testing.T) {
 	var report struct{ Taken, Skipped, Refused int }
 	require.NoError(t, json.Unmarshal([]byte(body), &report))
 	require.Equal(t, struct{ Taken, Skipped, Refused int }{54, 4, 1}, report)
-	require.Equal(t, 52, count("source = 'audit'"), "stored when the answer came; those of the log are the same")
+	require.Eventually(t, func() bool { return count("source = 'audit'") == 52 }, 20*time.Second, 20*time.Millisecond, "on disk when the answer came; those of the log are the same")
 
 	code, body = s.post(t, "/admission", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","operation":"CREATE","name":"virt-launcher-web-1-kqmfn",`+
 		`"namespace":"demo","resource":{"group":"","version":"v1","resource":"pods"},"subResource":"eviction","userInfo":{"username":"carol"},"object":{}}}`)

@@ -27,6 +27,7 @@ type runFlags struct {
 	descheduler deschedulerFlags
 	loops       thresholdFlags
 	leader      leaderFlags
+	spool       spoolFlags
 	kube        kubeFlags
 	cluster     string
 	maxVMSeries int
@@ -54,6 +55,10 @@ What decides an eviction beforehand, and what was held back, only the deschedule
 from --descheduler-configmap, which needs list and watch on that ConfigMap, or from --migration-cooldown and its like;
 --descheduler-metrics-url reads its metrics, at port 10258 of its pod.
 
+What is seen is kept on disk first, in --spool-dir, until the database has it. So evictrail starts and records while the database is away, and
+keeps what it has not stored through a crash. When the spool is filling up (--spool-size) repeats of refused requests are left out first, then
+what the descheduler counts, then all else; each loss is counted and told as a gap. One process has a spool.
+
 Several replicas may record one cluster into one database: each stores what it sees, and with --leader-elect the holder of a lease, which
 needs create, get and update on leases in its namespace, derives what that means. The others take over within 20 s.
 
@@ -65,6 +70,7 @@ it with --server, programs at /api/v1; /docs describes it.`,
   evictrail run --descheduler-configmap openshift-kube-descheduler-operator/descheduler
   evictrail run --loop-threshold failing_for=20m --loop-threshold moves=6
   evictrail run --leader-elect --leader-lease evictrail/evictrail   # one of several replicas
+  evictrail run --spool-dir /var/spool/evictrail --spool-size 20GiB   # a database that may be away for days
   evictrail run --descheduler-metrics-url https://descheduler.kube-system.svc:10258/metrics --descheduler-metrics-insecure
   evictrail run --listen :8443 --auth=kubernetes --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens --eviction-observer`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -82,6 +88,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.descheduler.add(cmd)
 	f.loops.add(cmd)
 	f.leader.add(cmd)
+	f.spool.add(cmd)
 	f.kube.add(cmd)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
 	cmd.Flags().IntVar(&f.maxVMSeries, "max-vm-series", metrics.DefaultMaxVMSeries, "at most `N` series of each metric about single VMs; those that need somebody most are kept")
@@ -89,7 +96,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 // checks gives what is wrong with the flags alone.
 func (f *runFlags) checks(cmd *cobra.Command) []error {
-	return []error{f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.leader.check()}
+	return []error{f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.leader.check(), f.spool.check()}
 }
 
 func (f *runFlags) run(cmd *cobra.Command) (err error) {
@@ -127,12 +134,12 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if f.intake.expectsAudit() {
 		web.metrics.AuditEnabled.Set(1)
 	}
-	db, err := f.db.await(ctx, log)
+	db, err := f.db.later(ctx, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close(ctx)) }()
-	if err := prepare(ctx, db.Store, log); err != nil {
+	if _, err := db.begin(ctx, log); err != nil {
 		return err
 	}
 	if f.db.url == "" {
@@ -151,40 +158,17 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 	if err != nil {
 		return err
 	}
+	r := &recorder{f: f, db: db, watching: watching, thresholds: thresholds, config: config, log: log, addr: web.listener.Addr().String()}
+	g.Go(func() error { return r.run(ctx) })
 	g.Go(func() error {
-		cluster, err := f.clusterName(ctx, config.REST, log)
-		if err != nil {
-			return ignoreCancel(ctx, err)
-		}
-		watching.name.Store(&cluster)
-		sink := db.For(cluster, f.leader.replica)
-		c, err := newCollector(ctx, db.Store, sink, cluster, config)
-		if err != nil {
-			return ignoreCancel(ctx, err)
-		}
-		deriving := leader{sink, thresholds, web.metrics, log}
-		storing, stored := context.WithCancel(context.WithoutCancel(ctx))
-		defer stored()
-		g.Go(func() error { return deriving.run(ctx, storing, config.REST, f.leader) })
-		log.Info("recording", "cluster", cluster, "addr", web.listener.Addr().String())
-		watching.Store(c)
-		g.Go(func() error { return keepGauges(ctx, db.Store, cluster, web.metrics, log) })
-		if f.intake.auditFile != "" {
-			g.Go(func() error { return ignoreCancel(ctx, c.Follow(ctx, f.intake.auditFile)) })
-		}
-		if target := f.descheduler.target(); target != nil {
-			s, err := c.NewScraper(*target)
-			if err != nil {
-				return err
-			}
-			g.Go(func() error { return ignoreCancel(ctx, s.Run(ctx)) })
-		}
-		return c.Run(ctx)
+		return web.serve(ctx, r.unready, r.notes, f.served(ctx, db.Store, watching, gate, web.metrics.Refused, log))
 	})
 	g.Go(func() error {
-		return web.serve(ctx, readiness(db, watching), f.served(ctx, db.Store, watching, gate, web.metrics.Refused, log))
+		if err := db.arrive(ctx, log); err != nil {
+			return ignoreCancel(ctx, err)
+		}
+		return keepMonths(ctx, db.Store, log)
 	})
-	g.Go(func() error { return keepMonths(ctx, db.Store, log) })
 	g.Go(func() error {
 		select {
 		case <-db.gone():
@@ -212,20 +196,6 @@ func (f *runFlags) served(ctx context.Context, db *store.Store, watching *watche
 		s.Admission = &api.Admission{Review: watching.review}
 	}
 	return s
-}
-
-// readiness says what is not ready: the database, the cluster, a watch.
-func readiness(db *database, watching *watcher) func(context.Context) []string {
-	return func(ctx context.Context) []string {
-		var lines []string
-		if err := db.Ping(ctx); err != nil {
-			lines = append(lines, err.Error())
-		}
-		if c := watching.Load(); c != nil {
-			return append(lines, c.Unready()...)
-		}
-		return append(lines, errNoCluster.Error())
-	}
 }
 
 // clusterName gives the name under which the cluster is recorded, waiting for the cluster where it must be asked.

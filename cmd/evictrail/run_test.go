@@ -10,12 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/require"
 
@@ -73,37 +73,6 @@ contexts: [{name: c, context: {cluster: c}}]
 current-context: c
 `, "SERVER", server)), 0o600))
 	return file
-}
-
-// TestRunWaitsForItsDatabase starts the service before its database exists.
-func TestRunWaitsForItsDatabase(t *testing.T) {
-	t.Parallel()
-	cluster := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(cluster.Close)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	url := storetest.EmptyURL(t)
-	log := &lockedBuilder{}
-	args := []string{
-		"run", "--kubeconfig", writeKubeconfig(t, cluster.URL), "--cluster", "c1", "--listen", "127.0.0.1:0",
-		"--database-url", strings.Replace(url, "?", "_later?", 1),
-	}
-	code := make(chan int, 1)
-	go func() { code <- execute(ctx, args, io.Discard, log) }()
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "create the database first") }, 20*time.Second, 5*time.Millisecond, log)
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	var name string
-	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_database()").Scan(&name))
-	_, err = conn.Exec(t.Context(), "CREATE DATABASE "+name+"_later")
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "msg=recording") }, 20*time.Second, 5*time.Millisecond, log)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "install KubeVirt") }, 20*time.Second, 5*time.Millisecond, log)
-	cancel()
-	require.Equal(t, exitFound, <-code)
-	_, err = conn.Exec(context.WithoutCancel(t.Context()), "DROP DATABASE "+name+"_later WITH (FORCE)")
-	require.NoError(t, err)
-	require.NoError(t, conn.Close(context.WithoutCancel(t.Context())))
 }
 
 func withoutGaps(events []string) []string {
@@ -169,6 +138,9 @@ var address = regexp.MustCompile(`addr=(\S+)`)
 // startUnready runs the service until it records, whatever it can see of its cluster.
 func startUnready(t *testing.T, args []string) (*lockedBuilder, func() int) {
 	t.Helper()
+	if !slices.Contains(args, "--spool-dir") {
+		args = append(slices.Clone(args), "--spool-dir", t.TempDir())
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	log := &lockedBuilder{}
 	code := make(chan int, 1)

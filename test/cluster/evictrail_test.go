@@ -152,6 +152,7 @@ func (s *site) start(url string, args ...string) *kubetest.Process {
 	return kubetest.StartProcess(s.t, filepath.Join(s.dir, fmt.Sprintf("evictrail-%d.log", s.runs)), program, append([]string{
 		"run", "--kubeconfig", s.kubeconfig, "--database-url", url, "--listen", s.address,
 		"--tls-cert-file", s.cert, "--tls-key-file", s.key, "--audit-token-file", s.token, "--eviction-observer",
+		"--spool-dir", filepath.Join(s.dir, "spool"),
 	}, args...)...)
 }
 

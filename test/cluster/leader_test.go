@@ -46,7 +46,7 @@ func (r *replica) start() {
 	r.process = kubetest.StartProcess(r.s.t, filepath.Join(r.s.dir, fmt.Sprintf("%s-%d.log", r.name, r.runs)), program,
 		"run", "--kubeconfig", r.s.kubeconfig, "--cluster", "c1", "--database-url", r.url, "--listen", r.address,
 		"--tls-cert-file", r.s.cert, "--tls-key-file", r.s.key, "--audit-token-file", r.s.token,
-		"--leader-elect", "--leader-lease", leaseName, "--replica", r.name)
+		"--leader-elect", "--leader-lease", leaseName, "--replica", r.name, "--spool-dir", filepath.Join(r.s.dir, "spool-"+r.name))
 }
 
 // crash kills the replica. What it gives starts it again, as those of leave and hang do.

@@ -47,7 +47,7 @@ func (m machine) command(t *testing.T, pod corev1.PodTemplateSpec) []string {
 			m.mount(t, pod.Spec.Volumes[i], filepath.Join(m.dir, mount.MountPath))
 		}
 	}
-	here := func(text string) string { return strings.ReplaceAll(text, "/etc/evictrail/", m.dir+"/etc/evictrail/") }
+	here := strings.NewReplacer("/etc/evictrail/", m.dir+"/etc/evictrail/", "=/var/lib/evictrail", "="+m.dir+"/var/lib/evictrail").Replace
 	command, expand := []string{"env"}, []string{}
 	for _, variable := range container.Env {
 		value := here(variable.Value)

@@ -39,7 +39,7 @@ contexts: [{name: c, context: {cluster: c}}]
 current-context: c
 `, cluster.URL), 0o600))
 	address := freeAddress(t)
-	background(t, "evictrail", "run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", address, "--database-url", storetest.NewURL(t))
+	background(t, "evictrail", "run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", address, "--database-url", storetest.NewURL(t), "--spool-dir", t.TempDir())
 	rules, err := filepath.Abs(root + "/deploy/alerts/rules.yaml")
 	require.NoError(t, err)
 	s := startPrometheus(t, t.TempDir(), fmt.Sprintf(`

@@ -40,6 +40,13 @@ app.kubernetes.io/part-of: evictrail
 {{- mulf (trimSuffix $unit $limit | float64) (get $units $unit) 0.9 | floor | int64 }}
 {{- end }}
 
+{{/* Four fifths of the spool's volume, in bytes: the rest is for what its file takes beside the facts. */}}
+{{- define "evictrail.spool.bytes" -}}
+{{- $units := dict "" 1 "K" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- $unit := regexFind "[A-Za-z]*$" . }}
+{{- mulf (trimSuffix $unit . | float64) (get $units $unit) 0.8 | floor | int64 }}
+{{- end }}
+
 {{- define "evictrail.podSecurity" -}}
 runAsNonRoot: true
 {{- if not .Values.openshift }}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evictrail/evictrail/store/spool"
+)
+
+// spool tells what waits for the database, as far as no running evictrail has the spool.
+func (d *doctor) spool() {
+	if d.name == "" || d.f.spool.check() != nil {
+		return
+	}
+	c, err := spool.Look(d.f.spool.dir, d.name)
+	switch {
+	case errors.Is(err, spool.ErrHeld):
+		d.ok("spool", "%s: a running evictrail has it; /readyz, its log and evictrail_spool_facts tell what waits", c.Path)
+	case err != nil:
+		d.add(healthFail, "spool", err.Error(), "name a directory that can be written with --spool-dir: without one a crash loses what the database does not have")
+	case c.Facts > 0:
+		d.add(healthWarn, "spool", fmt.Sprintf("%s: %d facts wait for the database, the oldest since %s", c.Path, c.Facts, c.Oldest.Format(time.RFC3339)), "start `evictrail run` with the database there: it stores them")
+	default:
+		d.ok("spool", "%s: nothing waits for the database", c.Path)
+	}
+}

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/evictrail/evictrail/collector"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/spool"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// recorder records one cluster: a collector fills the spool, and what is in it is drained into the database when that is there.
+type recorder struct {
+	f          *runFlags
+	db         *database
+	watching   *watcher
+	thresholds trail.Thresholds
+	config     collector.Config // what all collectors have
+	log        *slog.Logger
+	addr       string // where we listen
+
+	cluster string
+	sink    *store.ClusterStore
+	spool   atomic.Pointer[spool.Spool] // nil while the cluster is not known
+}
+
+// run records until ctx ends. What was seen then is on disk, and in the database where that takes it.
+func (r *recorder) run(ctx context.Context) error {
+	cluster, err := r.f.clusterName(ctx, r.config.REST, r.log)
+	if err != nil {
+		return ignoreCancel(ctx, err)
+	}
+	s, err := r.f.spool.open(cluster, r.config.Metrics, r.log)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.Close() }()
+	r.cluster, r.sink = cluster, r.db.For(cluster, r.f.leader.replica)
+	r.spool.Store(s)
+	r.watching.name.Store(&cluster)
+	storing, stored := context.WithCancel(context.WithoutCancel(ctx))
+	defer stored()
+	g, ctx := errgroup.WithContext(ctx)
+	ended := make(chan struct{}) // the collectors have
+	g.Go(func() error {
+		defer close(ended)
+		return r.collect(ctx, s)
+	})
+	g.Go(func() error {
+		defer stored()
+		r.drain(storing, s, ended)
+		return nil
+	})
+	g.Go(func() error {
+		if !r.await(ctx) {
+			return nil
+		}
+		g.Go(func() error { return keepGauges(ctx, r.db.Store, cluster, r.config.Metrics, r.log) })
+		return leader{r.sink, r.thresholds, r.config.Metrics, r.log}.run(ctx, storing, r.config.REST, r.f.leader)
+	})
+	g.Go(func() error { r.show(ctx, s); return nil })
+	return g.Wait()
+}
+
+// await waits for the database; false when ctx ended before.
+func (r *recorder) await(ctx context.Context) bool {
+	select {
+	case <-r.db.ready:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// drain stores what waits in the spool, in order. Before anything is stored the database is asked what it knew, where the spool does not.
+func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struct{}) {
+	select {
+	case <-r.db.ready:
+	case <-ended:
+		if !r.db.isReady() {
+			return
+		}
+	}
+	if d := s.Doubted(); d != nil && !d.Asked {
+		asking, cancel := context.WithCancel(ctx)
+		go func() {
+			select {
+			case <-ended:
+				cancel()
+			case <-asking.Done():
+			}
+		}()
+		_, err := await(asking, r.log, "database does not tell what it has, trying again",
+			func() (struct{}, error) { return struct{}{}, r.ask(asking, s) }, func(error) bool { return true })
+		cancel()
+		if err != nil {
+			return
+		}
+	}
+	storing := collector.Storing{Sink: r.sink, Log: r.log, Metrics: r.config.Metrics, Clock: r.config.Clock}
+	storing.Drain(ctx, s, ended)
+}
+
+// ask tells the spool what the database knew before anything was stored.
+func (r *recorder) ask(ctx context.Context, s *spool.Spool) error {
+	alive, err := r.db.LastAlive(ctx, r.cluster)
+	if err != nil {
+		return err
+	}
+	seen, err := r.sink.LastWatched(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Ask(alive, seen)
+}
+
+// collect watches the cluster until ctx ends. Where the spool is not sure to know what the database has, it begins anew once that is there:
+// the lists are then compared with what the database has. Its errors are those of keeping what was seen last.
+func (r *recorder) collect(ctx context.Context, s *spool.Spool) error {
+	for {
+		config, err := r.resume(ctx, s)
+		if err != nil {
+			return ignoreCancel(ctx, err)
+		}
+		c, err := collector.New(config)
+		if err != nil {
+			return err
+		}
+		if err := r.turn(ctx, s, c); err != nil || ctx.Err() != nil {
+			return err
+		}
+		r.log.Info("cluster is listed anew, to compare it with the database")
+	}
+}
+
+// turn runs a collector until ctx ends or the cluster is to be compared with the database.
+func (r *recorder) turn(ctx context.Context, s *spool.Spool, c *collector.Collector) error {
+	g, ctx := errgroup.WithContext(ctx)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	r.log.Info("recording", "cluster", r.cluster, "addr", r.addr)
+	r.watching.Store(c)
+	if r.f.intake.auditFile != "" {
+		g.Go(func() error { return ignoreCancel(ctx, c.Follow(ctx, r.f.intake.auditFile)) })
+	}
+	if target := r.f.descheduler.target(); target != nil {
+		scraper, err := c.NewScraper(*target)
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return ignoreCancel(ctx, scraper.Run(ctx)) })
+	}
+	g.Go(func() error {
+		defer end()
+		r.untilCompared(ctx, s)
+		return nil
+	})
+	g.Go(func() error {
+		defer end()
+		return c.Run(ctx)
+	})
+	return g.Wait()
+}
+
+// compareEvery is how often is looked whether the cluster is to be compared with the database.
+const compareEvery = time.Second
+
+// untilCompared waits until ctx ends or the cluster is to be compared with the database.
+func (r *recorder) untilCompared(ctx context.Context, s *spool.Spool) {
+	tick := time.NewTicker(compareEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if r.db.isReady() && s.Compare() {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// resume gives from what a collector goes on: what the database has with what waits for it, or while it is away what the spool knows.
+func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config, error) {
+	c := r.config
+	c.Spool, c.Tracker = s, trail.NewTracker(r.cluster)
+	stored := false
+	var past spool.Past
+	if r.db.isReady() {
+		var err error
+		past, err = r.stored(ctx, c.Tracker)
+		switch {
+		case err == nil:
+			stored = true
+		case ctx.Err() != nil || !errors.Is(err, store.ErrUnavailable):
+			return c, err
+		default:
+			r.log.Warn("database is away again: going on from what the spool knows", "err", err)
+			c.Tracker = trail.NewTracker(r.cluster)
+		}
+	}
+	kept, err := s.Past(stored)
+	if err != nil {
+		r.log.Error("spool does not tell what it knows, going on without", "err", err)
+	}
+	for _, f := range kept.State {
+		c.Tracker.Resume(f)
+	}
+	past.Add(kept)
+	if d := s.Doubted(); stored && d != nil && !d.Alive.IsZero() {
+		past.Alive, past.Seen = d.Alive, d.Seen
+	}
+	c.LastAlive, c.LastSeen, c.Since = past.Alive, past.Seen, past.Alive
+	if waits := s.Condition().Oldest; !waits.IsZero() && waits.Before(c.Since) {
+		c.Since = waits // it is stored from now on
+	}
+	if stored {
+		if err := s.Remember(past, c.Tracker.State()); err != nil {
+			r.log.Error("spool does not remember what the database has", "err", err)
+		}
+	}
+	return c, nil
+}
+
+// stored reads what the database has.
+func (r *recorder) stored(ctx context.Context, t *trail.Tracker) (past spool.Past, err error) {
+	if err := r.db.Resume(ctx, r.cluster, t); err != nil {
+		return past, err
+	}
+	if past.Alive, err = r.db.LastAlive(ctx, r.cluster); err != nil {
+		return past, err
+	}
+	past.Seen, err = r.sink.LastWatched(ctx)
+	return past, err
+}
+
+// How often metrics tell how it stands with the spool, and how long something waits before the log does.
+const (
+	showEvery   = time.Second
+	saidWaiting = time.Minute
+)
+
+// show tells how it stands with the spool until ctx ends: metrics always, the log when facts begin to wait for long and when they no longer do.
+func (r *recorder) show(ctx context.Context, s *spool.Spool) {
+	tick := time.NewTicker(showEvery)
+	defer tick.Stop()
+	said := false
+	for {
+		c := s.Condition()
+		m := r.config.Metrics
+		m.SpoolCapacity.Set(float64(c.Capacity))
+		m.SpoolFacts.Set(float64(c.Facts))
+		m.Waiting(int(c.Bytes), c.Oldest)
+		m.SpoolWritable.Set(1)
+		if c.Problem != nil {
+			m.SpoolWritable.Set(0)
+		}
+		switch waits := !c.Oldest.IsZero() && now().Sub(c.Oldest) > saidWaiting; {
+		case waits && !said:
+			r.log.Warn("facts wait in the spool for the database", "count", c.Facts, "since", c.Oldest, "path", c.Path)
+		case !waits && said:
+			r.log.Info("no facts wait in the spool any more")
+		}
+		said = !c.Oldest.IsZero() && now().Sub(c.Oldest) > saidWaiting
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// unready says what is not ready: the cluster, a watch, and the database where nothing is kept on disk for it.
+func (r *recorder) unready(ctx context.Context) []string {
+	var lines []string
+	if s := r.spool.Load(); s != nil && s.Condition().Problem != nil {
+		if err := r.reach(ctx); err != nil {
+			lines = append(lines, err.Error(), fmt.Sprintf("spool: %v", s.Condition().Problem))
+		}
+	}
+	if c := r.watching.Load(); c != nil {
+		return append(lines, c.Unready()...)
+	}
+	return append(lines, errNoCluster.Error())
+}
+
+// notes says what is not as it should be and does no harm yet: the database is away, or facts are not kept on disk.
+func (r *recorder) notes(ctx context.Context) []string {
+	s := r.spool.Load()
+	if s == nil {
+		return nil
+	}
+	c := s.Condition()
+	if c.Problem != nil {
+		return []string{fmt.Sprintf("spool: %v: facts go straight to the database", c.Problem)}
+	}
+	err := r.reach(ctx)
+	if err == nil {
+		return nil
+	}
+	waiting := "nothing waits yet"
+	if c.Facts > 0 {
+		waiting = fmt.Sprintf("%d facts, the oldest since %s", c.Facts, c.Oldest.Format(time.RFC3339))
+	}
+	return []string{fmt.Sprintf("%v: what is seen is spooled and not stored: %s", err, waiting)}
+}
+
+// reach tells whether the database is there and prepared.
+func (r *recorder) reach(ctx context.Context) error {
+	if err := r.db.Ping(ctx); err != nil {
+		return err
+	}
+	if !r.db.isReady() {
+		return errors.New("the database's schema is not ready")
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Storing stores facts in a Sink, tries until they are stored, and counts what that brought. All fields are required.
+type Storing struct {
+	Sink    Sink
+	Log     *slog.Logger
+	Metrics *metrics.Metrics
+	Clock   func() time.Time
+
+	stopping <-chan struct{} // closed when what is not taken at once may be left where it is; nil: never
+}
+
+// store appends a batch, trying until it is stored or ctx ends. A fact that the Sink refuses for good is found by
+// halving the batch; it is counted, logged and left out, so that nothing good is lost with it.
+func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
+	wait, within, last := retryFirst, answerWithin, false
+	for {
+		err := s.append(ctx, batch, within)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, trail.ErrRefused) && len(batch) > 1:
+			half := len(batch) / 2
+			return errors.Join(s.store(ctx, batch[:half]), s.store(ctx, batch[half:]))
+		case errors.Is(err, trail.ErrRefused):
+			s.Metrics.Facts.WithLabelValues(string(batch[0].Kind), metrics.StageRejected).Inc()
+			s.Metrics.Lost.WithLabelValues(string(batch[0].Kind), metrics.LostStoreReject).Inc()
+			s.Log.Error("fact refused", "kind", batch[0].Kind, "namespace", batch[0].Namespace, "vmi", batch[0].VMI, "err", err)
+			return nil
+		}
+		s.Log.Warn("database does not take facts, trying again", "count", len(batch), "remaining", wait, "err", err)
+		if errors.Is(err, context.DeadlineExceeded) {
+			within *= 2 // it may be slow, not gone
+		}
+		select {
+		case <-time.After(wait):
+		case <-s.stopping: // once more: the database may be back
+			if last {
+				return err
+			}
+			last = true
+		case <-ctx.Done():
+			return err
+		}
+		wait = min(2*wait, retryMost)
+	}
+}
+
+// append gives the Sink a batch, and up when it has not answered within a while: a connection whose other end stands still never says so.
+func (s *Storing) append(ctx context.Context, batch []trail.Fact, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	start := time.Now()
+	news, err := s.Sink.Append(ctx, batch)
+	s.Metrics.StoreWrite.WithLabelValues(metrics.OpAppend).Observe(time.Since(start).Seconds())
+	s.Metrics.Count(news, s.Clock())
+	s.Metrics.Stored(metrics.OpAppend, err)
+	if err != nil {
+		return err
+	}
+	s.known(batch, news.Facts)
+	s.Log.Debug("facts appended", "count", len(batch), "added", len(news.Facts), "elapsed", time.Since(start))
+	return nil
+}
+
+// known counts what the Sink had already.
+func (s *Storing) known(batch, added []trail.Fact) {
+	isNew := make(map[trail.FactID]bool, len(added))
+	for _, f := range added {
+		isNew[f.ID] = true
+	}
+	for _, f := range batch {
+		if !isNew[f.ID] {
+			s.Metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageDeduplicated).Inc()
+		}
+	}
+}
+
+// alive tells the Sink that we are alive, and what is seen.
+func (s *Storing) alive(ctx context.Context, sign trail.Sign) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	news, err := s.Sink.Alive(ctx, sign.At, sign.Watching)
+	s.Metrics.Count(news, s.Clock())
+	s.Metrics.Stored(metrics.OpAlive, err)
+	return err
+}

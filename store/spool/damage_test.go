@@ -1,0 +1,235 @@
+package spool
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// filled is a file in which some facts wait and others did, with a sign between.
+func filled(t *testing.T) (raw []byte, waiting []trail.Fact) {
+	t.Helper()
+	r := begin(t, t.TempDir(), 1<<30)
+	for i := range 20 {
+		r.take(t, placed(i*500, 500))
+		if i == 10 {
+			for range 2 {
+				_, _, err := r.Next(t.Context())
+				require.NoError(t, err)
+				r.Stored()
+			}
+			r.Sign(start, []trail.Watching{{Source: "pods", Since: start}})
+		}
+	}
+	raw, err := os.ReadFile(r.path)
+	require.NoError(t, err)
+	return raw, placed(4000, 6000)
+}
+
+// opened opens a spool on a file of these bytes.
+func opened(t *testing.T, raw []byte) *rig {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(PathOf(dir, "c1"), raw, 0o600))
+	return begin(t, dir, 1<<30)
+}
+
+// requirePart wants facts to be some of those that went in, in their order, each once, and tells how many are missing.
+func requirePart(t *testing.T, in, out []trail.Fact, note string) (missing int) {
+	t.Helper()
+	at := 0
+	for _, f := range out {
+		for at < len(in) && in[at].ID != f.ID {
+			at++
+		}
+		require.Less(t, at, len(in), "%s: %s of %s did not go in, or not then", note, f.Kind, f.VMI)
+		require.Equal(t, in[at], f, note)
+		at++
+	}
+	return len(in) - len(out)
+}
+
+// TestFlippedBits turns bits of a spool, one in each of many files, and a thousand in one. What comes out is what went in; what does not is
+// counted and told as a gap.
+func TestFlippedBits(t *testing.T) {
+	t.Parallel()
+	raw, want := filled(t)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %d bytes", seed, len(raw))
+	random := rand.New(rand.NewPCG(seed, 0))
+	flips := append(make([]int, 60), 10, 100, 1000, 1000, 1000)
+	lostInAll := 0
+	for run, n := range flips {
+		note := fmt.Sprintf("run %d of seed %d", run, seed)
+		damaged := append([]byte{}, raw...)
+		for range max(n, 1) {
+			bit := random.IntN(len(damaged) * 8)
+			if n == 0 && run < 20 { // where the structure is: the first pages and the last
+				bit = random.IntN(4 * 4096 * 8)
+			}
+			damaged[bit/8] ^= 1 << (bit % 8)
+		}
+		r := opened(t, damaged)
+		facts, _ := r.drain(t)
+		told, facts := gaps(facts)
+		missing := requirePart(t, want, facts, note)
+		require.Equal(t, missing, r.lost["unknown spool_corrupt"], "%s: %s", note, r.log)
+		if n < 1000 {
+			require.LessOrEqual(t, missing, max(n, 1), "%s: no fact is lost with another", note)
+		}
+		if lostInAll += missing; missing > 0 {
+			require.NotNil(t, r.Doubted(), note)
+			r.Sign(start, nil)
+			more, _ := r.drain(t)
+			later, _ := gaps(more)
+			told = append(told, later...)
+			require.Len(t, told, 1, note)
+			require.Contains(t, told[0], fmt.Sprintf("evictrail corrupted: %d facts", missing), note)
+		}
+		r.take(t, placed(20_000, 5))
+		facts, _ = r.drain(t)
+		require.Len(t, facts, 5, "%s: it goes on", note)
+		require.NoError(t, r.Close())
+	}
+	t.Logf("%d facts lost in all", lostInAll)
+	require.Positive(t, lostInAll, "no bit hit a fact")
+}
+
+// TestCutAndForeignFiles wants whatever lies in the place of a spool not to keep evictrail from starting.
+func TestCutAndForeignFiles(t *testing.T) {
+	t.Parallel()
+	raw, want := filled(t)
+	for name, damaged := range map[string][]byte{
+		"cut in the middle": raw[:len(raw)/2], "a page and a half": raw[:6000], "some bytes": raw[:100], "zeros": make([]byte, 1<<20),
+		"another program's": []byte("this is a letter, and no spool"), "its middle is gone": append(append(append([]byte{}, raw[:len(raw)/3]...), make([]byte, len(raw)/3)...), raw[len(raw)/3*2:]...),
+	} {
+		r := opened(t, damaged)
+		facts, _ := r.drain(t)
+		_, facts = gaps(facts)
+		missing := requirePart(t, want, facts, name)
+		require.Contains(t, r.log.String(), "spool damaged", name)
+		require.FileExists(t, r.path+".damaged", name)
+		require.NotNil(t, r.Doubted(), name)
+		if name == "cut in the middle" || name == "its middle is gone" {
+			require.Less(t, missing, len(want), name)
+			require.Positive(t, r.lost["unknown spool_corrupt"], name)
+		}
+		r.take(t, placed(20_000, 5))
+		facts, _ = r.drain(t)
+		_, facts = gaps(facts)
+		require.Len(t, facts, 5, name)
+	}
+}
+
+// TestDamageWhileItRuns damages the file below an open spool.
+func TestDamageWhileItRuns(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for run := range 20 {
+		note := fmt.Sprintf("run %d of seed %d", run, seed)
+		r := begin(t, t.TempDir(), 1<<30)
+		var want []trail.Fact
+		for i := range 6 {
+			facts := placed(i*300, 300)
+			want = append(want, facts...)
+			r.take(t, facts)
+		}
+		f, err := os.OpenFile(r.path, os.O_RDWR, 0)
+		require.NoError(t, err)
+		size := 2 << 20
+		info, err := f.Stat()
+		require.NoError(t, err)
+		size = min(size, int(info.Size()))
+		for range 30 {
+			_, err := f.WriteAt([]byte{byte(random.IntN(256))}, int64(2*4096+random.IntN(size-2*4096)))
+			require.NoError(t, err)
+		}
+		require.NoError(t, f.Close())
+		r.take(t, placed(5000, 10))
+		want = append(want, placed(5000, 10)...)
+		facts, _ := r.drain(t)
+		_, facts = gaps(facts)
+		missing := requirePart(t, want, facts, note)
+		require.Equal(t, missing, r.lost["unknown spool_corrupt"], "%s: %s", note, r.log)
+		require.LessOrEqual(t, missing, 30, note)
+		require.NoError(t, r.Condition().Problem, note)
+	}
+}
+
+// TestPowerCut takes the power away in the middle of a commit: some pages are written, some are not, some are torn. What was acknowledged
+// before is there; of the commit nothing has to be.
+func TestPowerCut(t *testing.T) {
+	t.Parallel()
+	const runs, sector = 200, 512
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	r := begin(t, t.TempDir(), 1<<30)
+	var acked []trail.Fact
+	stored := 0
+	for run := range runs {
+		note := fmt.Sprintf("run %d of seed %d", run, seed)
+		before, err := os.ReadFile(r.path)
+		require.NoError(t, err)
+		head := stored
+		facts := placed(run*200, 1+random.IntN(200))
+		cut := random.IntN(3) > 0 || stored >= len(acked)
+		if cut {
+			r.take(t, facts)
+		} else {
+			got, _, err := r.Next(t.Context())
+			require.NoError(t, err)
+			r.Stored()
+			stored += len(got)
+		}
+		after, err := os.ReadFile(r.path)
+		require.NoError(t, err)
+
+		// bbolt writes the first two pages once the others are synced.
+		torn := append([]byte{}, before...)
+		if len(after) > len(before) && random.IntN(2) == 0 {
+			torn = append(torn, make([]byte, len(after)-len(before))...)
+		}
+		late := random.IntN(3) == 0 // all is synced but the first pages
+		for at := 0; at+sector <= len(torn); at += sector {
+			switch first := at < 2*4096; {
+			case late && !first:
+				copy(torn[at:at+sector], after[at:])
+			case late && random.IntN(2) == 0, !late && !first && random.IntN(2) == 0:
+				copy(torn[at:at+sector], after[at:])
+			}
+		}
+		if late {
+			torn = append(torn, after[min(len(torn), len(after)):]...)
+		}
+		if late && random.IntN(2) == 0 { // a sector that was being written
+			page := 4096 * random.IntN(2)
+			for i := range 40 {
+				torn[page+40+i] = byte(random.IntN(256))
+			}
+		}
+		again := opened(t, torn)
+		got, _ := again.drain(t)
+		_, got = gaps(got)
+		want := acked[head:]
+		if !cut && len(got) < len(want) {
+			want = acked[stored:] // deleted already
+		}
+		require.GreaterOrEqual(t, len(got), len(want), note)
+		require.Equal(t, append([]trail.Fact{}, want...), append([]trail.Fact{}, got[:len(want)]...), note)
+		if cut {
+			requirePart(t, facts, got[len(want):], note)
+			acked = append(acked, facts...)
+		}
+		require.NoError(t, again.Close())
+	}
+	require.NotEmpty(t, acked)
+}

@@ -1,0 +1,121 @@
+package spool
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// modelSteps is how many operations the model is compared over.
+const modelSteps = 100_000
+
+// entry is what the model holds: a fact or a sign.
+type entry struct {
+	fact *trail.Fact
+	sign *trail.Sign
+}
+
+// TestAsTheModel does random things to a spool and to a slice, and wants the same to come out of both. Commits are not synced one by one
+// here; that they are is for the tests of power cuts.
+func TestAsTheModel(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	r := begin(t, t.TempDir(), 1<<40)
+	r.file.db.NoSync = true
+	var model []entry
+	state := map[string]string{} // by object and aspect
+	given := 0                   // how much of the model Next gave and Stored has not confirmed
+	tracker := trail.NewTracker("c1")
+	alive := time.Time{}
+	version := 0
+	for step := range modelSteps {
+		note := func() string { return fmt.Sprintf("step %d of seed %d", step, seed) }
+		switch op := random.IntN(1000); {
+		case op < 400: // some objects change
+			var facts []trail.Fact
+			for range 1 + random.IntN(4) {
+				version++
+				n := random.IntN(50)
+				o := trail.VMIObservation{
+					Seen: trail.Seen{At: start.Add(time.Duration(version) * time.Millisecond), Gone: random.IntN(10) == 0},
+					Meta: trail.Meta{UID: fmt.Sprint("u", n), Namespace: "shop", Name: fmt.Sprint("vm-", n), ResourceVersion: fmt.Sprint(version)},
+					Node: fmt.Sprint("worker-", random.IntN(3)), Mark: []string{"", "worker-1"}[random.IntN(2)],
+				}
+				facts = append(facts, tracker.Observe(o)...)
+			}
+			if len(facts) == 0 {
+				continue
+			}
+			r.take(t, facts)
+			for _, f := range facts {
+				model = append(model, entry{fact: &f})
+				if f.What != trail.WhatGone {
+					state[f.Object.UID+" "+f.What] = f.Value
+					continue
+				}
+				for _, what := range []string{"node", "mark"} {
+					delete(state, f.Object.UID+" "+what)
+				}
+			}
+		case op < 550: // a sign of life
+			alive = start.Add(time.Duration(step) * time.Second)
+			sign := trail.Sign{At: alive, Watching: []trail.Watching{{Source: []string{"pods", "nodes"}[random.IntN(2)], Since: start}}}
+			r.Sign(sign.At, sign.Watching)
+			if last := len(model) - 1; last >= given && model[last].sign != nil && model[last].sign.Watching[0] == sign.Watching[0] {
+				model[last].sign = &sign
+			} else {
+				model = append(model, entry{sign: &sign})
+			}
+		case op < 750: // what comes next
+			if len(model) == 0 {
+				continue
+			}
+			facts, sign, err := r.Next(t.Context())
+			require.NoError(t, err)
+			given = len(facts)
+			if sign != nil {
+				given = 1
+				require.Equal(t, model[0].sign, sign, note())
+			}
+			for i := range facts {
+				require.Equal(t, *model[i].fact, facts[i], note())
+			}
+		case op < 990: // it is stored
+			r.Stored()
+			model, given = model[given:], 0
+		case op < 992: // a crash
+			raw, err := os.ReadFile(r.path)
+			require.NoError(t, err)
+			require.NoError(t, r.Close())
+			require.NoError(t, os.WriteFile(r.path, raw, 0o600))
+			r = begin(t, r.Dir, r.Size)
+			r.file.db.NoSync = true
+			given = 0
+		default: // how it stands
+			facts := 0
+			for _, e := range model {
+				if e.fact != nil {
+					facts++
+				}
+			}
+			require.Equal(t, facts, r.Condition().Facts, note())
+			past, err := r.Past(false)
+			require.NoError(t, err)
+			require.Equal(t, alive, past.Alive, note())
+			got := map[string]string{}
+			for _, f := range past.State {
+				got[f.Object.UID+" "+f.What] = f.Value
+			}
+			require.Equal(t, state, got, note())
+		}
+	}
+	require.Empty(t, r.lost)
+}

@@ -1,0 +1,215 @@
+package spool
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Cause says why something was lost.
+type Cause string
+
+// The causes, as metrics name them.
+const (
+	LostFull    Cause = "spool_full"
+	LostCorrupt Cause = "spool_corrupt"
+	LostReject  Cause = "store_reject"
+)
+
+// KindUnknown stands for the kind of what cannot be read any more.
+const KindUnknown trail.Kind = "unknown"
+
+// loss is what is missing of a source, until it is told as a gap.
+type loss struct {
+	Source string             `json:"source"`
+	Cause  trail.Reason       `json:"cause"`
+	Since  time.Time          `json:"since"`
+	Until  time.Time          `json:"until"`
+	Kinds  map[trail.Kind]int `json:"kinds"`
+}
+
+// The shares of the bound from which on something is left out, and below which there is room again. What is kept free is for what matters
+// more.
+const (
+	shedRepeats = 0.8 // repeats of refused requests: the first said the same
+	shedBlocks  = 0.9 // what counters of the descheduler say: the next one says it, too
+	shedAll     = 1.0
+	roomAgain   = 0.7
+)
+
+// repeatsKept bounds the refused requests that are remembered to know their repeats.
+const repeatsKept = 50_000
+
+// shedFrom gives the share of the bound from which on a fact is left out.
+func (s *Spool) shedFrom(f trail.Fact) float64 {
+	switch d := f.Detail.(type) {
+	case *trail.RequestDetail:
+		if s.isRepeat(f, d) {
+			return shedRepeats
+		}
+	case *trail.BlocksDetail:
+		return shedBlocks
+	}
+	return shedAll
+}
+
+// isRepeat tells whether the same was asked before by the same user, and refused for the same reason, as long as the spool remembers. That
+// is as long as there is something in it.
+func (s *Spool) isRepeat(f trail.Fact, d *trail.RequestDetail) bool {
+	switch trail.RequestAnswer(f.Reason) {
+	case trail.AnswerAlreadyMarked, trail.AnswerNotMigratable, trail.AnswerTargetPod, trail.AnswerPDB, trail.AnswerNotFound, trail.AnswerError:
+	default:
+		return false
+	}
+	key := sha256.Sum256([]byte(strings.Join([]string{f.Subject.String(), string(f.Reason), d.User, d.Agent}, "\x00")))
+	if s.refused[key] {
+		return true
+	}
+	if len(s.refused) >= repeatsKept {
+		clear(s.refused)
+	}
+	s.refused[key] = true
+	return false
+}
+
+// written is a fact with its text.
+type written struct {
+	trail.Fact
+	text []byte
+}
+
+// write writes facts, but for those that cannot be written anywhere, such as those with a time after the year 9999.
+func (s *Spool) write(facts []trail.Fact) []written {
+	out := make([]written, 0, len(facts))
+	for _, f := range facts {
+		text, err := trail.WriteFact(f)
+		if err != nil {
+			s.Log.Error("fact refused", "kind", f.Kind, "namespace", f.Namespace, "vmi", f.VMI, "err", err)
+			s.Lost(f.Kind, LostReject, 1)
+			continue
+		}
+		out = append(out, written{f, text})
+	}
+	return out
+}
+
+// admit parts facts into those for which there is room and those that are lost.
+func (s *Spool) admit(facts []written) (kept []written, lost []trail.Fact) {
+	bytes := s.mark.Bytes
+	for _, f := range facts {
+		if from := s.shedFrom(f.Fact); float64(bytes) >= from*float64(s.Size) {
+			lost = append(lost, f.Fact)
+			continue
+		}
+		bytes += entrySize(f.text) + int64(headerSize)
+		kept = append(kept, f)
+	}
+	return kept, lost
+}
+
+// lose notes what found no room. What was recorded of an object and is lost must be recorded anew.
+func (c *change) lose(lost []trail.Fact) {
+	for _, f := range lost {
+		c.known.missing(f.Source(), trail.ReasonOverflow, f.ObservedAt, f.ObservedAt, f.Kind, 1)
+		if f.Object.Kind.Remembered() {
+			c.known.doubt(c.mark.Tail)
+		}
+	}
+}
+
+// wasLost tells of what found no room.
+func (s *Spool) wasLost(lost []trail.Fact) {
+	for _, f := range lost {
+		s.Lost(f.Kind, LostFull, 1)
+		s.resumed = s.resumed && !f.Object.Kind.Remembered()
+	}
+	if len(lost) > 0 && !s.full {
+		s.full = true
+		s.Log.Error("spool is filling up: what matters least is left out, counted, and told as a gap", "path", s.path, "count", len(lost), "waiting", s.mark.Facts)
+	}
+}
+
+// missing adds to what is to be told as a gap.
+func (k *known) missing(source string, cause trail.Reason, since, until time.Time, kind trail.Kind, n int) {
+	key := source + " " + string(cause)
+	l := k.Losses[key]
+	if l == nil {
+		l = &loss{Source: source, Cause: cause, Since: since, Until: until, Kinds: map[trail.Kind]int{}}
+		if k.Losses == nil {
+			k.Losses = map[string]*loss{}
+		}
+		k.Losses[key] = l
+	}
+	if since.Before(l.Since) {
+		l.Since = since
+	}
+	if until.After(l.Until) {
+		l.Until = until
+	}
+	l.Kinds[kind] += n
+}
+
+// tell gives the gaps of what was lost, once there is room for them and for what comes after.
+func (s *Spool) tell() []trail.Fact {
+	if len(s.known.Losses) == 0 || float64(s.mark.Bytes) >= roomAgain*float64(s.Size) {
+		return nil
+	}
+	now := s.Clock()
+	var facts []trail.Fact
+	for _, l := range s.known.Losses {
+		gap := trail.GapObservation{
+			Seen: trail.Seen{At: now}, Source: l.Source, Key: string(l.Cause) + " " + l.Since.UTC().Format(time.RFC3339Nano),
+			OpenedAt: l.Since, ClosedAt: l.Until, Cause: l.Cause, Detail: l.detail(),
+		}
+		if !gap.ClosedAt.After(gap.OpenedAt) {
+			gap.ClosedAt = now
+		}
+		facts = append(facts, gap.Facts(s.Cluster)...)
+	}
+	return facts
+}
+
+// told notes that all losses were told: what is seen of their sources is whole from now on.
+func (s *Spool) told(losses map[string]*loss) {
+	for _, l := range losses {
+		s.whole[l.Source] = s.Clock()
+	}
+	s.full = false
+}
+
+func (l loss) detail() string {
+	n := 0
+	var kinds []string
+	for kind, count := range l.Kinds {
+		n += count
+		kinds = append(kinds, fmt.Sprintf("%d %s", count, kind))
+	}
+	slices.Sort(kinds)
+	what := "found no room in the spool"
+	if l.Cause == trail.ReasonCorrupted {
+		what = "in the spool could not be read again"
+	}
+	return fmt.Sprintf("%d facts %s: %s", n, what, strings.Join(kinds, ", "))
+}
+
+// honest takes out of a sign what it must not say: a source of which something is missing was not seen without a break.
+func (s *Spool) honest(sign trail.Sign) trail.Sign {
+	out := trail.Sign{At: sign.At}
+	for _, w := range sign.Watching {
+		lost := slices.ContainsFunc([]trail.Reason{trail.ReasonOverflow, trail.ReasonCorrupted}, func(cause trail.Reason) bool {
+			return s.known.Losses[w.Source+" "+string(cause)] != nil
+		})
+		if lost {
+			continue
+		}
+		if whole := s.whole[w.Source]; whole.After(w.Since) {
+			w.Since = whole
+		}
+		out.Watching = append(out.Watching, w)
+	}
+	return out
+}

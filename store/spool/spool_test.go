@@ -1,0 +1,523 @@
+package spool
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+var start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// placed are facts of VMs that come to nodes, one a millisecond.
+func placed(from, n int) []trail.Fact {
+	t := trail.NewTracker("c1")
+	var out []trail.Fact
+	for i := from; i < from+n; i++ {
+		name := fmt.Sprintf("vm-%d", i)
+		out = append(out, t.Observe(trail.VMIObservation{
+			Seen: trail.Seen{At: start.Add(time.Duration(i) * time.Millisecond), Listed: true},
+			Meta: trail.Meta{UID: "uid-" + name, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(1000 + i)}, Node: "worker-1",
+		})...)
+	}
+	return out
+}
+
+// refusals are requests of one user for one pod, each refused by a budget.
+func refusals(from, n int) []trail.Fact {
+	t := trail.NewTracker("c1")
+	var out []trail.Fact
+	for i := from; i < from+n; i++ {
+		out = append(out, t.Observe(trail.RequestObservation{
+			Seen: trail.Seen{At: start.Add(time.Duration(i) * time.Millisecond)}, Source: trail.SourceAudit, ID: fmt.Sprint("audit-", i),
+			Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db", AskedAt: start,
+			Detail: trail.RequestDetail{User: "drainer", Code: 429, Causes: []string{"DisruptionBudget"}, AnsweredAt: start},
+		})...)
+	}
+	return out
+}
+
+// blocks are what a counter of the descheduler says from scrape to scrape.
+func blocks(n int) []trail.Fact {
+	t := trail.NewTracker("c1")
+	var out []trail.Fact
+	for i := range n {
+		for _, f := range t.Observe(trail.ScrapeObservation{
+			Seen: trail.Seen{At: start.Add(time.Duration(i) * time.Second)}, Target: "descheduler", StartedAt: start.Add(-time.Hour), Plugin: true,
+			Blocks: []trail.BlockCount{{Reason: "cooldown", Node: "worker-1", Namespace: "shop", Count: float64(i + 1)}},
+		}) {
+			if f.Kind == trail.KindBlocksObserved {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// rig is a spool with what it told of itself.
+type rig struct {
+	*Spool
+	log  *logged
+	lost map[string]int // by kind and cause
+}
+
+type logged struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func begin(t *testing.T, dir string, size int64) *rig {
+	t.Helper()
+	r := &rig{log: &logged{}, lost: map[string]int{}}
+	s, err := Open(Options{
+		Dir: dir, Cluster: "c1", Size: size, Log: slog.New(slog.NewTextHandler(r.log, nil)), Clock: func() time.Time { return start.Add(time.Hour) },
+		Lost: func(kind trail.Kind, cause Cause, n int) { r.lost[string(kind)+" "+string(cause)] += n },
+	})
+	require.NoError(t, err)
+	r.Spool = s
+	t.Cleanup(func() { _ = s.Close() })
+	return r
+}
+
+// crashed is the spool as a process finds it whose predecessor was killed now: a copy of the file, as nobody closed the first.
+func (r *rig) crashed(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	raw, err := os.ReadFile(r.path)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(PathOf(dir, "c1"), raw, 0o600))
+	return dir
+}
+
+func (r *rig) take(t *testing.T, facts []trail.Fact) {
+	t.Helper()
+	require.NoError(t, r.Take(t.Context(), facts))
+}
+
+// drain takes everything out.
+func (r *rig) drain(t *testing.T) (facts []trail.Fact, signs []trail.Sign) {
+	t.Helper()
+	for {
+		c := r.Condition()
+		r.mu.Lock()
+		empty := r.mark.Head == r.mark.Tail && r.direct == nil && r.sign == nil
+		r.mu.Unlock()
+		if empty {
+			require.Zero(t, c.Facts)
+			require.Zero(t, c.Bytes)
+			require.True(t, c.Oldest.IsZero())
+			return facts, signs
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		got, sign, err := r.Next(ctx)
+		cancel()
+		if err != nil { // the rest could not be read
+			require.Zero(t, r.Condition().Facts)
+			return facts, signs
+		}
+		require.LessOrEqual(t, len(got), batchFacts)
+		facts = append(facts, got...)
+		if sign != nil {
+			require.Empty(t, got)
+			signs = append(signs, *sign)
+		}
+		r.Stored()
+	}
+}
+
+// gaps gives the gaps among facts: source, cause, and what they say.
+func gaps(facts []trail.Fact) (out []string, rest []trail.Fact) {
+	for _, f := range facts {
+		d, ok := f.Detail.(*trail.GapDetail)
+		switch {
+		case !ok:
+			rest = append(rest, f)
+		case f.Kind == trail.KindGapOpened:
+			out = append(out, fmt.Sprintf("%s %s: %s", f.Object.UID, d.Cause, d.Detail))
+		}
+	}
+	return out, rest
+}
+
+func TestFactsComeOutAsTheyWentIn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := begin(t, dir, 1<<30)
+	first, second := placed(0, 3000), append(refusals(0, 3), blocks(3)...)
+	r.take(t, first)
+	r.Sign(start.Add(time.Minute), []trail.Watching{{Source: "pods", Since: start}})
+	r.take(t, second)
+	c := r.Condition()
+	require.Equal(t, 3006, c.Facts)
+	require.Equal(t, first[0].ObservedAt, c.Oldest)
+	require.Greater(t, c.Bytes, int64(3006*200))
+	require.NoError(t, c.Problem)
+
+	again := begin(t, r.crashed(t), 1<<30)
+	require.Equal(t, c.Bytes, again.Condition().Bytes)
+	facts, sign, err := again.Next(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, sign)
+	require.Equal(t, first[:2000], facts)
+	same, _, err := again.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, facts, same, "as long as nobody says that they are stored")
+	again.Stored()
+	again = begin(t, again.crashed(t), 1<<30)
+	rest, signs := again.drain(t)
+	require.Equal(t, append(append([]trail.Fact{}, first[2000:]...), second...), rest)
+	require.Equal(t, []trail.Sign{{At: start.Add(time.Minute), Watching: []trail.Watching{{Source: "pods", Since: start}}}}, signs)
+	empty := begin(t, again.crashed(t), 1<<30)
+	facts, signs = empty.drain(t)
+	require.Empty(t, facts)
+	require.Empty(t, signs)
+	require.Empty(t, empty.lost)
+
+	info, err := os.Stat(r.path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+func TestOneProcessPerSpool(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	_, err := Open(Options{Dir: r.Dir, Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: time.Now})
+	require.ErrorIs(t, err, ErrHeld)
+	require.ErrorContains(t, err, r.path)
+	other, err := Open(Options{Dir: r.Dir, Cluster: "a/b", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: time.Now})
+	require.NoError(t, err, "clusters may share a directory")
+	require.NoError(t, other.Close())
+	require.NoError(t, r.Close())
+	begin(t, r.Dir, 1<<30)
+}
+
+// TestSignsOfLife wants signs behind the facts that they speak of, and one where many say the same.
+func TestSignsOfLife(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	whole := []trail.Watching{{Source: "pods", Since: start}, {Source: trail.SourceSelf, Since: start}}
+	for i := range 100 {
+		r.Sign(start.Add(time.Duration(i)*time.Second), whole)
+	}
+	r.take(t, placed(0, 1))
+	r.Sign(start.Add(200*time.Second), whole[:1])
+	r.Sign(start.Add(201*time.Second), whole)
+	r.Sign(start.Add(202*time.Second), whole)
+	require.Equal(t, uint64(4), r.mark.Tail-r.mark.Head)
+	past, err := r.Past(false)
+	require.NoError(t, err)
+	require.Equal(t, start.Add(202*time.Second), past.Alive)
+	require.Equal(t, map[string]time.Time{"pods": start.Add(202 * time.Second), trail.SourceSelf: start.Add(202 * time.Second)}, past.Seen)
+
+	_, sign, err := r.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, start.Add(99*time.Second), sign.At)
+	require.True(t, r.Behind())
+	r.Stored()
+	facts, _, err := r.Next(t.Context())
+	require.NoError(t, err)
+	require.Len(t, facts, 1)
+	r.Stored()
+	r.Stored() // nothing was given out
+	_, sign, err = r.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, whole[:1], sign.Watching)
+	r.Stored()
+	_, sign, err = r.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, start.Add(202*time.Second), sign.At)
+	require.False(t, r.Behind())
+	r.Sign(start.Add(203*time.Second), whole) // the last is being stored: another one
+	require.True(t, r.Behind())
+	r.Stored()
+	_, sign, err = r.Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, start.Add(203*time.Second), sign.At)
+}
+
+// TestWhatMattersLeastIsLeftOutFirst fills a spool with everything at once.
+func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 200_000)
+	share := func() float64 { return float64(r.mark.Bytes) / 200_000 }
+	asked, counted, seen := refusals(0, 2000), blocks(2000), placed(0, 2000)
+	var repeats, blocked, all float64 // how full it was when each began to be left out
+	for i := range asked {
+		r.take(t, asked[i:i+1])
+		if repeats == 0 && r.lost["eviction_requested spool_full"] > 0 {
+			repeats = share()
+		}
+		r.take(t, counted[i:i+1])
+		if blocked == 0 && r.lost["blocks_observed spool_full"] > 0 {
+			blocked = share()
+		}
+		r.take(t, seen[i:i+1])
+		if all == 0 && r.lost["vmi_placed spool_full"] > 0 {
+			all = share()
+		}
+	}
+	require.InDelta(t, 0.8, repeats, 0.02)
+	require.InDelta(t, 0.9, blocked, 0.02)
+	require.InDelta(t, 1, all, 0.02)
+	c := r.Condition()
+	require.True(t, c.Full)
+	require.LessOrEqual(t, c.Bytes, int64(205_000))
+	require.Equal(t, 1, strings.Count(r.log.String(), "spool is filling up"))
+
+	r = begin2(t, r)
+	watching := []trail.Watching{{Source: "virtualmachineinstances", Since: start}, {Source: "pods", Since: start}}
+	r.Sign(start.Add(time.Minute), watching)
+	facts, signs := r.drain(t)
+	told, rest := gaps(facts)
+	require.Empty(t, told, "until there is room nothing is told")
+	require.Equal(t, watching[1:], signs[0].Watching, "a source of which something is missing was not seen whole")
+	r.Sign(start.Add(2*time.Minute), watching)
+	facts, signs = r.drain(t)
+	told, more := gaps(facts)
+	require.Empty(t, more)
+	n := func(kept int) string { return fmt.Sprint(2000 - kept) }
+	kinds := map[trail.Kind]int{}
+	for _, f := range rest {
+		kinds[f.Kind]++
+	}
+	require.ElementsMatch(t, []string{
+		"audit overflow: " + n(kinds[trail.KindEvictionRequested]) + " facts found no room in the spool: " + n(kinds[trail.KindEvictionRequested]) + " eviction_requested",
+		"descheduler overflow: " + n(kinds[trail.KindBlocksObserved]) + " facts found no room in the spool: " + n(kinds[trail.KindBlocksObserved]) + " blocks_observed",
+		"virtualmachineinstances overflow: " + n(kinds[trail.KindVMIPlaced]) + " facts found no room in the spool: " + n(kinds[trail.KindVMIPlaced]) + " vmi_placed",
+	}, told)
+	require.Equal(t, watching[1:], signs[0].Watching, "it is of the moment before the gap was told")
+	r.Sign(start.Add(2*time.Hour), watching)
+	facts, signs = r.drain(t)
+	require.Empty(t, facts, "a gap is told once")
+	require.Equal(t, []trail.Watching{{Source: "virtualmachineinstances", Since: start.Add(time.Hour)}, watching[1]}, signs[0].Watching)
+	require.NotNil(t, r.Doubted(), "what was left out of VMs is to be recorded anew")
+	require.NoError(t, r.Ask(start, nil))
+	require.True(t, r.Compare())
+}
+
+// begin2 goes on with a spool after a crash, with what was told of it so far.
+func begin2(t *testing.T, r *rig) *rig {
+	t.Helper()
+	next := begin(t, r.crashed(t), r.Size)
+	next.lost = r.lost
+	return next
+}
+
+// TestTheFirstRefusalIsKept wants one of each refusal to be told, however full it is.
+func TestTheFirstRefusalIsKept(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 100_000)
+	for r.mark.Bytes < 82_000 {
+		r.take(t, placed(int(r.mark.Tail), 1))
+	}
+	r.take(t, refusals(0, 5))
+	require.Equal(t, map[string]int{"eviction_requested spool_full": 4}, r.lost)
+}
+
+func TestStateOutlivesTheProcess(t *testing.T) {
+	t.Parallel()
+	seen := func(tr *trail.Tracker, rv, node, mark string, gone bool) []trail.Fact {
+		return tr.Observe(trail.VMIObservation{
+			Seen: trail.Seen{At: start, Gone: gone}, Meta: trail.Meta{UID: "u", Namespace: "shop", Name: "db", ResourceVersion: rv}, Node: node, Mark: mark,
+		})
+	}
+	before := trail.NewTracker("c1")
+	r := begin(t, t.TempDir(), 1<<30)
+	r.take(t, seen(before, "10", "worker-1", "worker-1", false))
+	r.take(t, before.Observe(trail.PodObservation{
+		Seen: trail.Seen{At: start}, Meta: trail.Meta{UID: "p", Namespace: "shop", Name: "virt-launcher-db", ResourceVersion: "11"}, VMI: "db", VMIUID: "u", Node: "worker-1",
+	}))
+	r.drain(t)
+
+	resumed := func(waiting bool) *trail.Tracker {
+		past, err := begin(t, r.crashed(t), 1<<30).Past(waiting)
+		require.NoError(t, err)
+		tr := trail.NewTracker("c1")
+		for _, f := range past.State {
+			tr.Resume(f)
+		}
+		return tr
+	}
+	require.Empty(t, resumed(true).Held(), "what is stored is read from the database where that is there")
+	again := resumed(false)
+	require.Empty(t, seen(again, "10", "worker-1", "worker-1", false), "it is as it was recorded")
+	cleared := seen(again, "12", "worker-1", "", false)
+	require.Len(t, cleared, 1)
+	require.Equal(t, trail.KindEvacuationUnmarked, cleared[0].Kind)
+	gone := resumed(false).Observe(trail.ListObservation{Seen: trail.Seen{At: start}, Kind: trail.ObjectPod, ResourceVersion: "20"})
+	require.Len(t, gone, 1)
+	require.Equal(t, "virt-launcher-db", gone[0].Detail.(*trail.PodDetail).Pod)
+
+	r.take(t, seen(before, "13", "worker-1", "worker-1", true))
+	require.Equal(t, map[trail.ObjectKind]int{trail.ObjectPod: 1}, resumed(false).Held(), "who is gone is forgotten")
+}
+
+// TestRememberTakesWhatTheDatabaseHas wants the state to be that of the database, with what waits for it.
+func TestRememberTakesWhatTheDatabaseHas(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	require.NotNil(t, r.Doubted(), "a new one does not know what the database has")
+	r.take(t, placed(0, 2)) // vm-1 is to be forgotten, vm-0 not: it still waits
+	r.drain(t)
+	r.take(t, append(placed(0, 1), placed(7, 1)...))
+	database := trail.NewTracker("c1")
+	for _, f := range placed(2, 3) {
+		database.Resume(f)
+	}
+	require.NoError(t, r.Remember(Past{Alive: start, Seen: map[string]time.Time{"pods": start}}, database.State()))
+	r = begin2(t, r)
+	past, err := r.Past(false)
+	require.NoError(t, err)
+	var names []string
+	for _, f := range past.State {
+		names = append(names, f.VMI)
+	}
+	require.ElementsMatch(t, []string{"vm-0", "vm-7", "vm-2", "vm-3", "vm-4"}, names)
+	require.Equal(t, start, past.Alive)
+	waiting, err := r.Past(true)
+	require.NoError(t, err)
+	require.Len(t, waiting.State, 2)
+	require.True(t, waiting.Alive.IsZero())
+
+	require.NoError(t, r.Remember(Past{Alive: start}, database.State()))
+	r.Sign(start.Add(time.Second), []trail.Watching{{Source: "pods", Since: start}})
+	require.NotNil(t, r.Doubted(), "not everything was listed yet")
+	r.Sign(start.Add(2*time.Second), []trail.Watching{{Source: trail.SourceSelf, Since: start}})
+	require.Nil(t, r.Doubted())
+}
+
+// TestDoubtIsAskedOnce wants what the database said before anything was drained to outlive the process.
+func TestDoubtIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	r.take(t, placed(0, 1))
+	require.False(t, r.Compare())
+	require.NoError(t, r.Ask(start, map[string]time.Time{"pods": start}))
+	require.NoError(t, r.Ask(start.Add(time.Hour), nil))
+	r = begin2(t, r)
+	require.Equal(t, &Doubt{Asked: true, Alive: start, Seen: map[string]time.Time{"pods": start}}, r.Doubted())
+	require.True(t, r.Compare())
+	require.NoError(t, r.Remember(Past{Alive: start}, trail.NewTracker("c1").State()))
+	require.False(t, r.Compare(), "it is being done")
+
+	fresh := begin(t, t.TempDir(), 1<<30)
+	require.NoError(t, fresh.Ask(time.Time{}, nil))
+	require.Nil(t, fresh.Doubted(), "a database that knows nothing has nothing to compare with")
+}
+
+// TestFileShrinks wants a file that had grown to be made anew once it is empty.
+func TestFileShrinks(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	r.large = 1 << 20
+	for i := range 20 {
+		r.take(t, refusals(i*1000, 1000))
+	}
+	r.take(t, placed(0, 10))
+	before, err := os.Stat(r.path)
+	require.NoError(t, err)
+	require.Greater(t, before.Size(), int64(8<<20))
+	facts, _ := r.drain(t)
+	require.Len(t, facts, 20_010)
+	after, err := os.Stat(r.path)
+	require.NoError(t, err)
+	require.Less(t, after.Size(), before.Size()/4)
+	r.take(t, placed(100, 5))
+	r = begin2(t, r)
+	past, err := r.Past(false)
+	require.NoError(t, err)
+	require.Len(t, past.State, 15, "the state of objects stays")
+	facts, _ = r.drain(t)
+	require.Len(t, facts, 5)
+	left, err := filepath.Glob(filepath.Join(r.Dir, "*"))
+	require.NoError(t, err)
+	require.Equal(t, []string{r.path}, left)
+}
+
+// TestWhatCannotBeWrittenIsRefused wants one impossible fact to hold up nothing.
+func TestWhatCannotBeWrittenIsRefused(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	facts := placed(0, 3)
+	facts[1].OccurredAt = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
+	r.take(t, facts)
+	got, _ := r.drain(t)
+	require.Equal(t, []trail.Fact{facts[0], facts[2]}, got)
+	require.Equal(t, map[string]int{"vmi_placed store_reject": 1}, r.lost)
+}
+
+// TestEntriesOfAnotherVersion wants an entry that is whole and cannot be understood to be lost alone.
+func TestEntriesOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	r.take(t, placed(0, 3))
+	require.NoError(t, r.file.update(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketQueue).Put(keyOf(2), frame{formFact, 2, []byte(`{"subject":"of another time"}`)}.encode())
+	}))
+	facts, _ := r.drain(t)
+	require.Len(t, facts, 2)
+	require.Equal(t, map[string]int{"unknown spool_corrupt": 1}, r.lost)
+	r.Sign(start, nil)
+	facts, _ = r.drain(t)
+	told, _ := gaps(facts)
+	require.Equal(t, []string{"evictrail corrupted: 1 facts in the spool could not be read again: 1 unknown"}, told)
+	require.Equal(t, placed(0, 1)[0].ObservedAt, facts[0].OccurredAt, "between those around it")
+	require.Equal(t, placed(2, 1)[0].ObservedAt, facts[1].OccurredAt)
+}
+
+func TestNextEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := r.Next(ctx)
+		done <- err
+	}()
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+}
+
+// TestMemoryIsBounded wants what waits to be on disk alone.
+func TestMemoryIsBounded(t *testing.T) { //nolint:paralleltest // others would be measured, too
+	r := begin(t, t.TempDir(), 1<<30)
+	r.file.db.NoSync = true
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	facts := refusals(0, 2000)
+	before := heap()
+	for range 100 {
+		r.take(t, facts)
+	}
+	require.Greater(t, r.Condition().Bytes, int64(80<<20))
+	after := heap()
+	require.Less(t, after, before+8<<20)
+	require.Equal(t, 200_000, r.Condition().Facts)
+}
