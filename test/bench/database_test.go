@@ -15,7 +15,7 @@ import (
 	"github.com/evictrail/evictrail/store/embedded"
 )
 
-// server is a Postgres of our own, as it comes: what is committed is on disk. That of the other tests is not.
+// server is a Postgres of our own that has memory and is durable: what is committed is on disk, which with other tests it is not.
 var server struct {
 	once sync.Once
 	*embedded.Server
@@ -44,7 +44,7 @@ func newDatabase(tb testing.TB) string {
 			return
 		}
 		server.Server, server.err = embedded.Start(context.WithoutCancel(tb.Context()), embedded.Options{Dir: server.dir, Settings: map[string]string{
-			"shared_buffers": "2GB", "max_wal_size": "8GB", "shared_preload_libraries": "pg_stat_statements",
+			"shared_buffers": "2GB", "max_wal_size": "8GB",
 		}})
 	})
 	require.NoError(tb, server.err)

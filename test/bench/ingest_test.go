@@ -17,7 +17,7 @@ import (
 // inOne is how many facts go into one transaction, as many as the collector's writer puts into one.
 const inOne = 2000
 
-// most single INSERTs tell enough.
+// singles is how many single INSERTs tell enough.
 const singles = 1000
 
 // TestIngest stores the facts of a simulated cluster, batch by batch on one connection, until they and all that is derived of them are
