@@ -12,6 +12,8 @@ RACE         ?=
 PKG          ?= ./...
 LOAD_DIR     ?= $(BIN)/load
 LOAD_ARGS    ?=
+BENCH_ARGS   ?=
+BENCH_DAYS   ?= 20
 E2E_ARGS     ?=
 SIM_RUNS     ?= 1000
 SIM_SEED     ?= 0
@@ -51,8 +53,9 @@ test: postgres ## Run all tests (RACE=1: with the race detector, which needs a C
 	$(if $(filter ./...,$(PKG)),hack/ensure-promtool.sh && hack/ensure-chromium.sh && hack/ensure-axe.sh && cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...)
 
 .PHONY: bench
-bench: postgres ## Run the benchmarks (PKG=./store: of one package)
-	$(GO) test -run '^$$' -bench . -benchmem -timeout $(TEST_TIMEOUT) $(PKG)
+bench: postgres ## Measure evictrail against what could be in its place (BENCH_ARGS='-run TestIngest -bench.size 10'; PKG=./store: the benchmarks of one package)
+	$(if $(filter ./...,$(PKG)),cd test && $(GO) test ./bench -v -count=1 -timeout 2h -bench.size 100 -bench.rounds 3 $(BENCH_ARGS),$(GO) test -run '^$$' -bench . -benchmem -timeout $(TEST_TIMEOUT) $(PKG))
+	$(if $(filter ./...,$(PKG)),$(if $(BENCH_ARGS),,cd test && $(GO) test ./load -v -count=1 -timeout 2h -run TestQuestions -load.days $(BENCH_DAYS) -load.dir $(LOAD_DIR) -load.for 2s))
 
 .PHONY: load
 load: postgres ## Fill a Postgres of our own with a million events, keep it in LOAD_DIR, and measure every kind of question (LOAD_ARGS='-run TestHTTP')

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -229,9 +230,10 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 		c.judgePolicy(n.feed.String() + " " + noPolicy)
 	}
 	present := make(map[string]struct{}, len(n.objects))
-	for _, o := range n.objects {
-		present[string(o.UID)] = struct{}{}
+	for i, o := range n.objects {
+		present[o.UID] = struct{}{}
 		c.object(ctx, o, n.feed, trail.Seen{At: now, Listed: true})
+		n.objects[i] = nil // its facts are made: a list need not be held as long as it takes to store them
 	}
 	c.observe(ctx, trail.ListObservation{
 		Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: present,
@@ -294,6 +296,7 @@ func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 		return
 	}
 	c.complete = true
+	go debug.FreeOSMemory() // the first lists took several times what is kept of them: the machine has it back now, not within minutes
 	c.whole(trail.SourceSelf, now)
 	if !c.wasAway {
 		return

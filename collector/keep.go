@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // shape is what is kept of a JSON value: of an object the fields named here, of an array what its items have, of anything else
@@ -50,6 +48,13 @@ func (s *shape) add(t reflect.Type) {
 
 func (s *shape) addField(f reflect.StructField) {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	switch {
+	case f.Anonymous && name == "":
+		s.add(f.Type)
+		return
+	case !f.IsExported():
+		return
+	}
 	if name == "" {
 		name = f.Name
 	}
@@ -113,20 +118,13 @@ func (s *shape) of(key string) *shape {
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	Metadata   struct {
-		Name              string       `json:"name"`
-		Namespace         string       `json:"namespace"`
-		UID               string       `json:"uid"`
-		ResourceVersion   string       `json:"resourceVersion"`
-		CreationTimestamp metav1.Time  `json:"creationTimestamp"`
-		DeletionTimestamp *metav1.Time `json:"deletionTimestamp"`
-	} `json:"metadata"`
+	slimHead
 }
 
-// shapeOfObject gives the shape of the objects that are decoded into a type.
-func shapeOfObject(slim reflect.Type) *shape {
+// shapeOfObject gives the shape of the objects that are decoded into a slim type.
+func shapeOfObject(of slim) *shape {
 	s := shapeOf(reflect.TypeFor[head]())
-	s.add(slim)
+	s.add(reflect.TypeOf(of))
 	return s
 }
 

@@ -1,33 +1,31 @@
 package collector
 
 import (
-	"encoding/json"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictrail/evictrail/trail"
 )
 
 // slimKubeEvent is what is read of a Kubernetes Event.
 type slimKubeEvent struct {
+	slimHead
 	InvolvedObject struct {
 		Kind      string `json:"kind"`
 		Namespace string `json:"namespace"`
 		Name      string `json:"name"`
 		UID       string `json:"uid"`
 	} `json:"involvedObject"`
-	Reason         string            `json:"reason"`
-	Message        string            `json:"message"`
-	Type           string            `json:"type"`
-	Count          int64             `json:"count"`
-	LastTimestamp  *metav1.Time      `json:"lastTimestamp"`
-	EventTime      *metav1.MicroTime `json:"eventTime"`
-	Source         component         `json:"source"`
-	ReportingField string            `json:"reportingComponent"`
+	Reason         string    `json:"reason"`
+	Message        string    `json:"message"`
+	Type           string    `json:"type"`
+	Count          int64     `json:"count"`
+	LastTimestamp  time.Time `json:"lastTimestamp"`
+	EventTime      time.Time `json:"eventTime"`
+	Source         component `json:"source"`
+	ReportingField string    `json:"reportingComponent"`
 	Series         *struct {
-		Count            int64            `json:"count"`
-		LastObservedTime metav1.MicroTime `json:"lastObservedTime"`
+		Count            int64     `json:"count"`
+		LastObservedTime time.Time `json:"lastObservedTime"`
 	} `json:"series"`
 }
 
@@ -35,11 +33,7 @@ type component struct {
 	Component string `json:"component"`
 }
 
-func decodeKubeEvent(raw []byte, m trail.Meta) (Observation, error) {
-	var v slimKubeEvent
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return nil, err
-	}
+func (v *slimKubeEvent) decode(m trail.Meta) (Observation, error) {
 	o := trail.KubeEventObservation{
 		Meta: m, Reason: v.Reason, Message: v.Message, Type: v.Type, Component: v.Source.Component,
 		About: trail.Involved(v.InvolvedObject),
@@ -53,9 +47,9 @@ func decodeKubeEvent(raw []byte, m trail.Meta) (Observation, error) {
 
 // repeated tells how often the Event occurred and when last: the older API writes count and lastTimestamp, the newer
 // eventTime and, once it recurs, a series.
-func (v slimKubeEvent) repeated() (int64, time.Time) {
-	count, last := max(v.Count, 1), utc(v.LastTimestamp)
-	if last.IsZero() && v.EventTime != nil {
+func (v *slimKubeEvent) repeated() (int64, time.Time) {
+	count, last := max(v.Count, 1), v.LastTimestamp.UTC()
+	if last.IsZero() {
 		last = v.EventTime.UTC()
 	}
 	if v.Series != nil {

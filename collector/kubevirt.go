@@ -1,13 +1,10 @@
 package collector
 
-import (
-	"encoding/json"
-
-	"github.com/evictrail/evictrail/trail"
-)
+import "github.com/evictrail/evictrail/trail"
 
 // slimKubeVirt is what is read of the KubeVirt CR.
 type slimKubeVirt struct {
+	slimHead
 	Spec struct {
 		Configuration struct {
 			EvictionStrategy       string `json:"evictionStrategy"`
@@ -33,11 +30,7 @@ type slimKubeVirt struct {
 	} `json:"status"`
 }
 
-func decodeKubeVirt(raw []byte, m trail.Meta) (Observation, error) {
-	var v slimKubeVirt
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return nil, err
-	}
+func (v *slimKubeVirt) decode(m trail.Meta) (Observation, error) {
 	c := v.Spec.Configuration
 	o := trail.KubeVirtObservation{Meta: m, Settings: trail.KubeVirtSettings{
 		Version:                 v.Status.ObservedKubeVirtVersion,

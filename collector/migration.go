@@ -1,9 +1,7 @@
 package collector
 
 import (
-	"encoding/json"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"time"
 
 	"github.com/evictrail/evictrail/trail"
 )
@@ -11,6 +9,7 @@ import (
 // slimMigration is what is read of a VirtualMachineInstanceMigration.
 type slimMigration struct {
 	Metadata struct {
+		metadata
 		Labels struct {
 			VolumeUpdate *string `json:"kubevirt.io/volume-update-migration"`
 		} `json:"labels"`
@@ -47,20 +46,20 @@ func (i *migrationID) id() string {
 
 // slimMigrationState is what is read of a migrationState, on VMIs and on VMIMs.
 type slimMigrationState struct {
-	MigrationUID           string       `json:"migrationUid"`
-	SourceNode             string       `json:"sourceNode"`
-	TargetNode             string       `json:"targetNode"`
-	SourcePod              string       `json:"sourcePod"`
-	TargetPod              string       `json:"targetPod"`
-	StartTimestamp         *metav1.Time `json:"startTimestamp"`
-	EndTimestamp           *metav1.Time `json:"endTimestamp"`
-	Mode                   string       `json:"mode"`
-	Completed              bool         `json:"completed"`
-	Failed                 bool         `json:"failed"`
-	FailureReason          string       `json:"failureReason"`
-	AbortRequested         bool         `json:"abortRequested"`
-	AbortStatus            string       `json:"abortStatus"`
-	MigrationPolicyName    string       `json:"migrationPolicyName"`
+	MigrationUID           string    `json:"migrationUid"`
+	SourceNode             string    `json:"sourceNode"`
+	TargetNode             string    `json:"targetNode"`
+	SourcePod              string    `json:"sourcePod"`
+	TargetPod              string    `json:"targetPod"`
+	StartTimestamp         time.Time `json:"startTimestamp"`
+	EndTimestamp           time.Time `json:"endTimestamp"`
+	Mode                   string    `json:"mode"`
+	Completed              bool      `json:"completed"`
+	Failed                 bool      `json:"failed"`
+	FailureReason          string    `json:"failureReason"`
+	AbortRequested         bool      `json:"abortRequested"`
+	AbortStatus            string    `json:"abortStatus"`
+	MigrationPolicyName    string    `json:"migrationPolicyName"`
 	MigrationConfiguration struct {
 		CompletionTimeoutPerGiB int64 `json:"completionTimeoutPerGiB"`
 		ProgressTimeout         int64 `json:"progressTimeout"`
@@ -73,18 +72,16 @@ func (s *slimMigrationState) state() *trail.MigrationState {
 	}
 	return &trail.MigrationState{
 		UID: s.MigrationUID, SourceNode: s.SourceNode, TargetNode: s.TargetNode, SourcePod: s.SourcePod, TargetPod: s.TargetPod,
-		StartedAt: utc(s.StartTimestamp), EndedAt: utc(s.EndTimestamp), Mode: s.Mode, Completed: s.Completed, Failed: s.Failed,
+		StartedAt: s.StartTimestamp.UTC(), EndedAt: s.EndTimestamp.UTC(), Mode: s.Mode, Completed: s.Completed, Failed: s.Failed,
 		FailureReason: s.FailureReason, AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus, Policy: s.MigrationPolicyName,
 		CompletionTimeoutPerGiB: s.MigrationConfiguration.CompletionTimeoutPerGiB,
 		ProgressTimeout:         s.MigrationConfiguration.ProgressTimeout,
 	}
 }
 
-func decodeMigration(raw []byte, m trail.Meta) (Observation, error) {
-	var v slimMigration
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return nil, err
-	}
+func (v *slimMigration) meta() *metadata { return &v.Metadata.metadata }
+
+func (v *slimMigration) decode(m trail.Meta) (Observation, error) {
 	a := v.Metadata.Annotations
 	o := trail.MigrationObservation{
 		Meta:           m,

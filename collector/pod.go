@@ -1,14 +1,11 @@
 package collector
 
-import (
-	"encoding/json"
-
-	"github.com/evictrail/evictrail/trail"
-)
+import "github.com/evictrail/evictrail/trail"
 
 // slimPod is what is read of a virt-launcher pod.
 type slimPod struct {
 	Metadata struct {
+		metadata
 		Labels struct {
 			CreatedBy       string `json:"kubevirt.io/created-by"`
 			MigrationJobUID string `json:"kubevirt.io/migrationJobUID"`
@@ -36,11 +33,9 @@ type slimPod struct {
 	} `json:"status"`
 }
 
-func decodePod(raw []byte, m trail.Meta) (Observation, error) {
-	var v slimPod
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return nil, err
-	}
+func (v *slimPod) meta() *metadata { return &v.Metadata.metadata }
+
+func (v *slimPod) decode(m trail.Meta) (Observation, error) {
 	a := v.Metadata.Annotations
 	o := trail.PodObservation{
 		Meta:               m,

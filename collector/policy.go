@@ -204,27 +204,22 @@ type PolicyMap struct {
 
 // watched gives the ConfigMap as a resource to watch.
 func (p *PolicyMap) watched() watched {
-	return watched{name: "configmaps", version: "v1", kind: trail.ObjectPolicy, slim: reflect.TypeFor[slimPolicyMap](), decode: decodePolicyMap(p.Model), namespace: p.Namespace, object: p.Name}
+	return watched{name: "configmaps", version: "v1", kind: trail.ObjectPolicy, slim: func() slim { return &slimPolicyMap{model: p.Model} }, namespace: p.Namespace, object: p.Name}
 }
 
 // slimPolicyMap is what is read of that ConfigMap.
 type slimPolicyMap struct {
-	Data map[string]string `json:"data"`
+	slimHead
+	model string            // PolicyMap.Model
+	Data  map[string]string `json:"data"`
 }
 
-// decodePolicyMap reads the ConfigMap with the descheduler's policy.
-func decodePolicyMap(model string) decoder {
-	return func(raw []byte, m trail.Meta) (Observation, error) {
-		var v slimPolicyMap
-		if err := json.Unmarshal(raw, &v); err != nil {
-			return nil, err
-		}
-		text, found := v.Data[policyKey]
-		if !found {
-			return nil, errors.New("ConfigMap without the key " + policyKey)
-		}
-		return policy(m, []byte(text), model), nil
+func (v *slimPolicyMap) decode(m trail.Meta) (Observation, error) {
+	text, found := v.Data[policyKey]
+	if !found {
+		return nil, errors.New("ConfigMap without the key " + policyKey)
 	}
+	return policy(m, []byte(text), v.model), nil
 }
 
 // noPolicy says that the ConfigMap with the policy does not exist.

@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -52,11 +51,11 @@ type Recorder struct {
 	scrapes *http.Client // nil without a target
 
 	mu       sync.Mutex
-	problems map[string]string      // by resource: why it cannot be seen
-	objects  map[types.UID]struct{} // that were recorded
-	skipped  int                    // states of objects that cannot be read
-	versions map[string]string      // by resource: the resourceVersion up to which it was recorded
-	moved    chan struct{}          // closed and replaced when a version changes
+	problems map[string]string   // by resource: why it cannot be seen
+	objects  map[string]struct{} // that were recorded
+	skipped  int                 // states of objects that cannot be read
+	versions map[string]string   // by resource: the resourceVersion up to which it was recorded
+	moved    chan struct{}       // closed and replaced when a version changes
 }
 
 // flushEvery is how much of a recording is lost at most when it is killed.
@@ -69,7 +68,7 @@ func NewRecorder(config RecorderConfig) (*Recorder, error) {
 		return nil, err
 	}
 	r := &Recorder{
-		RecorderConfig: config, client: client, problems: map[string]string{}, objects: map[types.UID]struct{}{}, versions: map[string]string{}, moved: make(chan struct{}),
+		RecorderConfig: config, client: client, problems: map[string]string{}, objects: map[string]struct{}{}, versions: map[string]string{}, moved: make(chan struct{}),
 	}
 	if config.Scrape != nil {
 		client, err := config.Scrape.client()
@@ -80,7 +79,7 @@ func NewRecorder(config RecorderConfig) (*Recorder, error) {
 	}
 	for _, w := range watchedWith(config.Policy) {
 		r.problems[w.name] = fmt.Sprintf("%s: waiting for the first list", w)
-		r.feeds = append(r.feeds, &tapeFeed{watched: w, r: r, shape: shapeOfObject(w.slim)})
+		r.feeds = append(r.feeds, &tapeFeed{watched: w, r: r, shape: shapeOfObject(w.slim())})
 	}
 	return r, nil
 }

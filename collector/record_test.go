@@ -38,7 +38,7 @@ func TestKeepIsWhatIsRead(t *testing.T) {
 			if !watched || l.Object == nil || l.Kind == recording.KindBookmark {
 				continue
 			}
-			v, err := shapeOfObject(r.slim).keep(l.Object)
+			v, err := shapeOfObject(r.slim()).keep(l.Object)
 			require.NoError(t, err)
 			kept, err := json.Marshal(v)
 			require.NoError(t, err)

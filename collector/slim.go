@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,10 +23,13 @@ import (
 // Source: k8s.io/apimachinery pkg/api/validation, TotalAnnotationSizeLimitB.
 const maxAnnotations = 256 << 10
 
-// object is what a Reflector handles for us: the metadata that it needs, and the observation or why there is none.
+// object is what a Reflector handles for us: the metadata that it needs, and the observation or why there is none. It is kept short, as the
+// Reflector holds all those of a list at once.
 type object struct {
 	metav1.TypeMeta
-	metav1.ObjectMeta
+	Namespace, Name, UID, ResourceVersion string
+
+	listed  bool // it is the bookmark that ends the list at the beginning of a watch
 	observe Observation
 	kept    json.RawMessage // what a Recorder keeps of it; nil but in one, and where it keeps nothing
 	err     error           // the object could not be read; metadata is there as far as it could be
@@ -32,6 +37,15 @@ type object struct {
 
 // DeepCopyObject satisfies runtime.Object. Objects are never changed after decoding, so they may be shared.
 func (o *object) DeepCopyObject() runtime.Object { return o }
+
+// GetObjectMeta gives the metadata as client-go asks for it.
+func (o *object) GetObjectMeta() metav1.Object {
+	m := &metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID), ResourceVersion: o.ResourceVersion}
+	if o.listed {
+		m.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+	}
+	return m
+}
 
 // objectList is the answer to a list request.
 type objectList struct {
@@ -43,31 +57,31 @@ type objectList struct {
 // DeepCopyObject satisfies runtime.Object. Lists are never changed after decoding, so they may be shared.
 func (l *objectList) DeepCopyObject() runtime.Object { return l }
 
-// decoder reads one kind of object. It gets the metadata that is common to all.
-type decoder func(raw []byte, m trail.Meta) (Observation, error)
+// slim is what the objects of one kind are decoded into: the fields that are read of them, and no others.
+type slim interface {
+	meta() *metadata
+	decode(m trail.Meta) (Observation, error) // gets the metadata that is common to all
+}
+
+// slimHead is what is read of objects of whose metadata no more is read than of all.
+type slimHead struct {
+	Metadata metadata `json:"metadata"`
+}
+
+func (h *slimHead) meta() *metadata { return &h.Metadata }
 
 // metadata is what is read of every object's metadata.
 type metadata struct {
-	Name              string          `json:"name"`
-	Namespace         string          `json:"namespace"`
-	UID               string          `json:"uid"`
-	ResourceVersion   string          `json:"resourceVersion"`
-	CreationTimestamp metav1.Time     `json:"creationTimestamp"`
-	DeletionTimestamp *metav1.Time    `json:"deletionTimestamp"`
-	Annotations       annotationsSize `json:"annotations"`
-}
-
-// annotationsSize measures the annotations without keeping them.
-type annotationsSize int
-
-// UnmarshalJSON takes the length of the annotations as they are written.
-func (s *annotationsSize) UnmarshalJSON(raw []byte) error {
-	*s = annotationsSize(len(raw))
-	return nil
+	Name              string    `json:"name"`
+	Namespace         string    `json:"namespace"`
+	UID               string    `json:"uid"`
+	ResourceVersion   string    `json:"resourceVersion"`
+	CreationTimestamp time.Time `json:"creationTimestamp"`
+	DeletionTimestamp time.Time `json:"deletionTimestamp"`
 }
 
 // check says what makes the metadata unusable.
-func (m metadata) check() error {
+func (m *metadata) check() error {
 	switch {
 	case m.UID == "":
 		return errors.New("object without metadata.uid")
@@ -75,34 +89,32 @@ func (m metadata) check() error {
 		return errors.New("object without metadata.name")
 	case m.ResourceVersion == "":
 		return errors.New("object without metadata.resourceVersion")
-	case m.Annotations > maxAnnotations:
-		return fmt.Errorf("annotations of %d bytes: at most %d are possible", m.Annotations, maxAnnotations)
 	}
 	return nil
 }
 
-// decodeObject reads one object. It always gives one: what cannot be read carries its error, so that one bad object
+// lenient takes what encoding/json takes: it is not for us to judge what an API server stores.
+var lenient = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsonv2.MatchCaseInsensitiveNames(true))
+
+// decodeObject reads one object into an empty slim one. It always gives one: what cannot be read carries its error, so that one bad object
 // does not end a watch.
-func decodeObject(raw []byte, decode decoder) *object {
-	var head struct {
-		Metadata metadata `json:"metadata"`
+func decodeObject(raw []byte, into slim) *object {
+	err := jsonv2.Unmarshal(raw, into, lenient)
+	m := into.meta()
+	if err != nil && m.UID == "" { // the bad field came first
+		var head slimHead
+		_ = jsonv2.Unmarshal(raw, &head, lenient)
+		m = head.meta()
 	}
-	err := json.Unmarshal(raw, &head)
-	m := head.Metadata
-	o := &object{ObjectMeta: metav1.ObjectMeta{
-		Name: m.Name, Namespace: m.Namespace, UID: types.UID(m.UID), ResourceVersion: m.ResourceVersion,
-	}}
+	o := &object{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
 	if err == nil {
-		err = m.check()
+		err = errors.Join(m.check(), checkAnnotations(raw))
 	}
 	if err == nil {
-		meta := trail.Meta{
-			UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion, CreatedAt: m.CreationTimestamp.UTC(),
-		}
-		if m.DeletionTimestamp != nil {
-			meta.DeletionAt = m.DeletionTimestamp.UTC()
-		}
-		o.observe, err = decode(raw, meta)
+		o.observe, err = into.decode(trail.Meta{
+			UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
+			CreatedAt: m.CreationTimestamp.UTC(), DeletionAt: m.DeletionTimestamp.UTC(),
+		})
 	}
 	if err != nil {
 		o.err = fmt.Errorf("read %s/%s: %w", m.Namespace, m.Name, err)
@@ -110,83 +122,133 @@ func decodeObject(raw []byte, decode decoder) *object {
 	return o
 }
 
+// checkAnnotations refuses an object with more annotations than are possible.
+func checkAnnotations(raw []byte) error {
+	if len(raw) <= maxAnnotations {
+		return nil
+	}
+	var v struct {
+		Metadata struct {
+			Annotations jsontext.Value `json:"annotations"`
+		} `json:"metadata"`
+	}
+	if err := jsonv2.Unmarshal(raw, &v, lenient); err != nil {
+		return err
+	}
+	if n := len(v.Metadata.Annotations); n > maxAnnotations {
+		return fmt.Errorf("annotations of %d bytes: at most %d are possible", n, maxAnnotations)
+	}
+	return nil
+}
+
 // decodeList reads the answer to a list request item by item, so that one item is held at a time.
 func decodeList(r io.Reader, read func(raw []byte) *object) (*objectList, error) {
 	list := &objectList{}
-	d := json.NewDecoder(r)
-	if _, err := d.Token(); err != nil {
+	d := jsontext.NewDecoder(r, lenient)
+	if _, err := d.ReadToken(); err != nil {
 		return nil, fmt.Errorf("read list: %w", err)
 	}
-	for d.More() {
-		key, err := d.Token()
+	for d.PeekKind() != '}' {
+		token, err := d.ReadToken()
 		if err != nil {
 			return nil, fmt.Errorf("read list: %w", err)
 		}
+		key := token.String()
 		switch key {
 		case "metadata":
-			err = d.Decode(&list.ListMeta)
+			err = jsonv2.UnmarshalDecode(d, &list.ListMeta)
 		case "items":
 			err = decodeItems(d, read, list)
 		default:
-			var skipped json.RawMessage
-			err = d.Decode(&skipped)
+			err = d.SkipValue()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read list: %v: %w", key, err)
+			return nil, fmt.Errorf("read list: %s: %w", key, err)
 		}
 	}
 	return list, nil
 }
 
-func decodeItems(d *json.Decoder, read func(raw []byte) *object, list *objectList) error {
-	start, err := d.Token()
-	if err != nil || start == nil { // "items": null
+func decodeItems(d *jsontext.Decoder, read func(raw []byte) *object, list *objectList) error {
+	if d.PeekKind() == 'n' { // "items": null
+		return d.SkipValue()
+	}
+	if _, err := d.ReadToken(); err != nil {
 		return err
 	}
-	for d.More() {
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
+	for d.PeekKind() != ']' {
+		raw, err := d.ReadValue()
+		if err != nil {
 			return err
 		}
 		list.Items = append(list.Items, read(raw))
 	}
-	_, err = d.Token()
+	_, err := d.ReadToken()
 	return err
 }
 
 // watchDecoder reads the stream of a watch. It satisfies watch.Decoder.
 type watchDecoder struct {
 	body   io.ReadCloser
-	json   *json.Decoder
+	json   *jsontext.Decoder
 	reader reader
 }
 
 func newWatchDecoder(body io.ReadCloser, r reader) *watchDecoder {
-	return &watchDecoder{body: body, json: json.NewDecoder(body), reader: r}
+	return &watchDecoder{body: body, json: jsontext.NewDecoder(body, lenient), reader: r}
 }
 
-// Decode reads the next notification of the stream.
-func (d *watchDecoder) Decode() (watch.EventType, runtime.Object, error) {
-	var event struct {
-		Type   watch.EventType `json:"type"`
-		Object json.RawMessage `json:"object"`
+// Decode reads the next notification of the stream. The API server writes its type first, so that its object is decoded in place.
+func (d *watchDecoder) Decode() (kind watch.EventType, o runtime.Object, err error) {
+	if _, err := d.json.ReadToken(); err != nil {
+		return "", nil, cutOff(err)
 	}
-	if err := d.json.Decode(&event); err != nil {
-		return "", nil, err
+	for d.json.PeekKind() != '}' {
+		key, err := d.json.ReadToken()
+		if err != nil {
+			return "", nil, cutOff(err)
+		}
+		name := key.String()
+		raw, err := d.json.ReadValue()
+		if err != nil {
+			return "", nil, cutOff(err)
+		}
+		switch name {
+		case "type":
+			err = jsonv2.Unmarshal(raw, &kind)
+		case "object":
+			o, err = d.object(kind, raw)
+		}
+		if err != nil {
+			return kind, o, err
+		}
 	}
-	switch event.Type {
+	_, err = d.json.ReadToken()
+	return kind, o, cutOff(err)
+}
+
+// cutOff gives the error of a stream that ended within a notification as client-go knows it: that is no error of the server's.
+func cutOff(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// object reads the object of a notification.
+func (d *watchDecoder) object(kind watch.EventType, raw []byte) (runtime.Object, error) {
+	switch kind {
 	case watch.Error:
 		status := &metav1.Status{}
-		err := json.Unmarshal(event.Object, status)
+		err := json.Unmarshal(raw, status)
 		d.reader.broken(&apierrors.StatusError{ErrStatus: *status})
-		return event.Type, status, err
+		return status, err
 	case watch.Bookmark:
-		o, err := decodeBookmark(event.Object)
-		return event.Type, o, err
+		return decodeBookmark(raw)
 	case watch.Added, watch.Modified, watch.Deleted:
-		return event.Type, d.reader.read(event.Object), nil
+		return d.reader.read(raw), nil
 	}
-	return event.Type, nil, fmt.Errorf("unknown watch notification %q", event.Type)
+	return nil, fmt.Errorf("unknown watch notification %q", kind)
 }
 
 // Close ends the stream.
@@ -199,33 +261,25 @@ func decodeBookmark(raw []byte) (*object, error) {
 			Annotations     map[string]string `json:"annotations"`
 		} `json:"metadata"`
 	}
-	if err := json.Unmarshal(raw, &b); err != nil {
+	if err := jsonv2.Unmarshal(raw, &b, lenient); err != nil {
 		return nil, fmt.Errorf("read bookmark: %w", err)
 	}
-	return &object{ObjectMeta: metav1.ObjectMeta{
-		ResourceVersion: b.Metadata.ResourceVersion, Annotations: b.Metadata.Annotations,
-	}}, nil
-}
-
-// utc gives the time of an optional field, zero where it is absent.
-func utc(t *metav1.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
+	return &object{
+		ResourceVersion: b.Metadata.ResourceVersion, listed: b.Metadata.Annotations[metav1.InitialEventsAnnotationKey] == "true",
+	}, nil
 }
 
 // condition is a condition of any object.
 type condition struct {
-	Type               string       `json:"type"`
-	Status             string       `json:"status"`
-	Reason             string       `json:"reason"`
-	Message            string       `json:"message"`
-	LastTransitionTime *metav1.Time `json:"lastTransitionTime"`
+	Type               string    `json:"type"`
+	Status             string    `json:"status"`
+	Reason             string    `json:"reason"`
+	Message            string    `json:"message"`
+	LastTransitionTime time.Time `json:"lastTransitionTime"`
 }
 
 func (c condition) decode() trail.Condition {
-	return trail.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: utc(c.LastTransitionTime)}
+	return trail.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: c.LastTransitionTime.UTC()}
 }
 
 func conditionsFrom(in []condition) []trail.Condition {
@@ -238,8 +292,8 @@ func conditionsFrom(in []condition) []trail.Condition {
 
 // phaseTime is an entry of status.phaseTransitionTimestamps of VMIs and VMIMs.
 type phaseTime struct {
-	Phase string      `json:"phase"`
-	At    metav1.Time `json:"phaseTransitionTimestamp"`
+	Phase string    `json:"phase"`
+	At    time.Time `json:"phaseTransitionTimestamp"`
 }
 
 func phaseTimesFrom(in []phaseTime) []trail.PhaseTime {

@@ -1,8 +1,6 @@
 package collector
 
 import (
-	"encoding/json"
-
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evictrail/evictrail/trail"
@@ -11,6 +9,7 @@ import (
 // slimVMI is what is read of a VirtualMachineInstance.
 type slimVMI struct {
 	Metadata struct {
+		metadata
 		Annotations struct {
 			EvictionSource string `json:"kubevirt.io/eviction-source"`
 		} `json:"annotations"`
@@ -31,11 +30,9 @@ type slimVMI struct {
 	} `json:"status"`
 }
 
-func decodeVMI(raw []byte, m trail.Meta) (Observation, error) {
-	var v slimVMI
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return nil, err
-	}
+func (v *slimVMI) meta() *metadata { return &v.Metadata.metadata }
+
+func (v *slimVMI) decode(m trail.Meta) (Observation, error) {
 	o := trail.VMIObservation{
 		Meta:           m,
 		Node:           v.Status.NodeName,

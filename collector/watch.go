@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"time"
 
@@ -30,21 +29,20 @@ type watched struct {
 	group    string // empty for the core group
 	version  string
 	kind     trail.ObjectKind
-	selector string       // label selector
-	slim     reflect.Type // what decode reads
-	decode   decoder
+	selector string      // label selector
+	slim     func() slim // makes what an object is decoded into
 
 	namespace, object string // the one object that is watched; empty: all
 }
 
 // resources are watched in this order of starting; their watches have no common order.
 var resources = []watched{
-	{name: "kubevirts", group: "kubevirt.io", version: "v1", kind: trail.ObjectKubeVirt, slim: reflect.TypeFor[slimKubeVirt](), decode: decodeKubeVirt},
-	{name: "nodes", version: "v1", kind: trail.ObjectNode, slim: reflect.TypeFor[slimNode](), decode: decodeNode},
-	{name: "virtualmachineinstances", group: "kubevirt.io", version: "v1", kind: trail.ObjectVMI, slim: reflect.TypeFor[slimVMI](), decode: decodeVMI},
-	{name: "virtualmachineinstancemigrations", group: "kubevirt.io", version: "v1", kind: trail.ObjectMigration, slim: reflect.TypeFor[slimMigration](), decode: decodeMigration},
-	{name: "pods", version: "v1", kind: trail.ObjectPod, selector: "kubevirt.io=virt-launcher", slim: reflect.TypeFor[slimPod](), decode: decodePod},
-	{name: "events", version: "v1", kind: trail.ObjectKubeEvent, slim: reflect.TypeFor[slimKubeEvent](), decode: decodeKubeEvent},
+	{name: "kubevirts", group: "kubevirt.io", version: "v1", kind: trail.ObjectKubeVirt, slim: func() slim { return &slimKubeVirt{} }},
+	{name: "nodes", version: "v1", kind: trail.ObjectNode, slim: func() slim { return &slimNode{} }},
+	{name: "virtualmachineinstances", group: "kubevirt.io", version: "v1", kind: trail.ObjectVMI, slim: func() slim { return &slimVMI{} }},
+	{name: "virtualmachineinstancemigrations", group: "kubevirt.io", version: "v1", kind: trail.ObjectMigration, slim: func() slim { return &slimMigration{} }},
+	{name: "pods", version: "v1", kind: trail.ObjectPod, selector: "kubevirt.io=virt-launcher", slim: func() slim { return &slimPod{} }},
+	{name: "events", version: "v1", kind: trail.ObjectKubeEvent, slim: func() slim { return &slimKubeEvent{} }},
 }
 
 // watchedWith gives the resources to watch, with the ConfigMap of the descheduler's policy where there is one.
@@ -107,7 +105,7 @@ func (r watched) path() string {
 }
 
 // read reads one object.
-func (r watched) read(raw []byte) *object { return decodeObject(raw, r.decode) }
+func (r watched) read(raw []byte) *object { return decodeObject(raw, r.slim()) }
 
 // String names the resource as kubectl does.
 func (r watched) String() string {

@@ -21,11 +21,11 @@ ON CONFLICT DO NOTHING`
 	lockSharedQuery = `
 SELECT count(*)
 FROM (
-  SELECT FROM evictrail.subjects
-  WHERE cluster = @cluster
-    AND subject = ANY(@subjects)
-  ORDER BY subject
-  FOR SHARE
+  SELECT
+  FROM unnest(@subjects::text[]) AS n(subject)
+  JOIN evictrail.subjects AS s ON s.cluster = @cluster AND s.subject = n.subject
+  ORDER BY s.subject
+  FOR SHARE OF s
 ) AS s`
 )
 

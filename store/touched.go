@@ -220,32 +220,27 @@ func slotsWithin(ctx context.Context, tx pgx.Tx, cluster string, from, to []time
 // The rows of VMs that touch nodes, each as JSON with the columns of its table as keys.
 const (
 	placementsOfNodesQuery = `
-SELECT node, row_to_json(t)
-FROM evictrail.placements AS t
-WHERE cluster = @cluster
-  AND node = ANY(@nodes)`
+SELECT t.node, row_to_json(t)
+FROM unnest(@nodes::text[]) AS n(name)
+JOIN evictrail.placements AS t ON t.cluster = @cluster AND t.node = n.name`
 	evacuationsOfNodesQuery = `
-SELECT node, row_to_json(t)
-FROM evictrail.evacuations AS t
-WHERE cluster = @cluster
-  AND node = ANY(@nodes)`
+SELECT t.node, row_to_json(t)
+FROM unnest(@nodes::text[]) AS n(name)
+JOIN evictrail.evacuations AS t ON t.cluster = @cluster AND t.node = n.name`
 	requestsOfNodesQuery = `
-SELECT node, row_to_json(t)
-FROM evictrail.eviction_requests AS t
-WHERE cluster = @cluster
-  AND node = ANY(@nodes)
-  AND salient`
+SELECT t.node, row_to_json(t)
+FROM unnest(@nodes::text[]) AS n(name)
+JOIN evictrail.eviction_requests AS t ON t.cluster = @cluster AND t.node = n.name
+WHERE t.salient`
 	migrationsOfNodesQuery = `
-SELECT source_node, row_to_json(t)
-FROM evictrail.migrations AS t
-WHERE cluster = @cluster
-  AND source_node = ANY(@nodes)`
+SELECT t.source_node, row_to_json(t)
+FROM unnest(@nodes::text[]) AS n(name)
+JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.source_node = n.name`
 	holdsOfNodesQuery = `
-SELECT node, row_to_json(t)
-FROM evictrail.cooldown_decisions AS t
-WHERE cluster = @cluster
-  AND node = ANY(@nodes)
-  AND verdict = 'holds'`
+SELECT t.node, row_to_json(t)
+FROM unnest(@nodes::text[]) AS n(name)
+JOIN evictrail.cooldown_decisions AS t ON t.cluster = @cluster AND t.node = n.name
+WHERE t.verdict = 'holds'`
 	stuckQuery = `
 SELECT '', row_to_json(t)
 FROM evictrail.evacuations AS t

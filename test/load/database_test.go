@@ -29,10 +29,10 @@ const urlEnv = "EVICTRAIL_LOAD_DATABASE_URL"
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// open gives the filled database.
-func open(tb testing.TB) *store.Store {
+// open gives the filled database, and its URL.
+func open(tb testing.TB) (s *store.Store, url string) {
 	tb.Helper()
-	url := os.Getenv(urlEnv)
+	url = os.Getenv(urlEnv)
 	switch {
 	case url != "":
 	case *dir != "":
@@ -44,7 +44,7 @@ func open(tb testing.TB) *store.Store {
 	require.NoError(tb, err)
 	tb.Cleanup(s.Close)
 	fill(tb, s, url, *days)
-	return s
+	return s, url
 }
 
 // kept starts the Postgres that keeps its data, with the plans of slow statements in its log.

@@ -34,7 +34,7 @@ func handler(tb testing.TB, s *store.Store) http.Handler {
 // the same again, which the database has read by then. It prints how long the answers took and how the slowest statements were planned. No
 // answer may be an error.
 func TestHTTP(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
-	s := open(t)
+	s, _ := open(t)
 	server := httptest.NewServer(handler(t, s))
 	defer server.Close()
 	of, before := take(t, s), logSize(t)

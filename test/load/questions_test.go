@@ -21,13 +21,13 @@ type question struct {
 	ask  func(context.Context) error
 }
 
-// TestQuestions asks the store each kind of question that the API, the pages and the command line ask, again and again, one after the
+// TestQuestions asks the store each kind of question that the API, the pages, the command line and the dashboards ask, again and again, one after the
 // other, and prints how long that takes. Where others use the machine, the fastest of several times that the same is asked tells more.
 func TestQuestions(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
-	s := open(t)
+	s, url := open(t)
 	of, before := take(t, s), logSize(t)
 	var table []timing
-	for _, q := range questions(s, of) {
+	for _, q := range append(questions(s, of), panels(t, url, of)...) {
 		took := timing{name: q.name}
 		for began, about := time.Now(), uint64(0); time.Since(began) < *lasts; about++ {
 			fastest := time.Duration(math.MaxInt64)

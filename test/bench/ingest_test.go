@@ -1,0 +1,162 @@
+package bench_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/sim"
+)
+
+// inOne is how many facts go into one transaction, as many as the collector's writer puts into one.
+const inOne = 2000
+
+// singles is how many single INSERTs tell enough.
+const singles = 1000
+
+// TestIngest stores the facts of a simulated cluster, batch by batch on one connection, until they and all that is derived of them are
+// committed, and in bulk, where deriving comes after; against COPY of the same rows into the same table with its indexes, against COPY into
+// a table without any, and against INSERTs of one row.
+func TestIngest(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
+	for _, n := range sizes(1000) {
+		facts := simulated(n)
+		var appended, imported, copied, plain, single []float64
+		for range *rounds {
+			s, url := newStore(t)
+			appended = append(appended, perSecond(n, func() { appendAll(t, s, facts) }))
+			rows := readRows(t, url)
+			s, _ = newStore(t)
+			imported = append(imported, perSecond(n, func() { importAll(t, s, facts) }))
+			_, url = newStore(t)
+			for month := range months(facts) {
+				run(t, url, "SELECT evictrail.ensure_month('"+month+"')")
+			}
+			single = append(single, perSecond(min(n, singles), func() { rows.insert(t, url, min(n, singles)) }))
+			run(t, url, "TRUNCATE evictrail.events")
+			copied = append(copied, perSecond(n, func() { rows.copy(t, url, pgx.Identifier{"evictrail", "events"}) }))
+			run(t, url, "CREATE TABLE plain AS SELECT * FROM evictrail.events LIMIT 0")
+			plain = append(plain, perSecond(n, func() { rows.copy(t, url, pgx.Identifier{"plain"}) }))
+		}
+		// A row with the spool before the database belongs here.
+		what := fmt.Sprintf("%d facts with all that is derived", n)
+		for _, r := range []row{
+			{what: what, ours: appended, against: "COPY into the same table", theirs: copied},
+			{what: what, ours: appended, against: "COPY without indexes", theirs: plain},
+			{what: what, ours: appended, against: "single INSERTs", theirs: single},
+			{what: what + ", in bulk", ours: imported, against: "COPY into the same table", theirs: copied},
+		} {
+			r.unit = "facts/s"
+			add(r)
+		}
+	}
+}
+
+// perSecond tells how many of n things were done in a second.
+func perSecond(n int, do func()) float64 {
+	began := time.Now()
+	do()
+	return float64(n) / time.Since(began).Seconds()
+}
+
+// simulated gives so many facts of a simulated cluster: a small one for a few.
+func simulated(n int) []trail.Fact {
+	var facts []trail.Fact
+	tracker := trail.NewTracker("bench")
+	see := func(all []trail.Observation) {
+		for _, o := range all {
+			if len(facts) < n {
+				facts = append(facts, tracker.Observe(o)...)
+			}
+		}
+	}
+	if n <= 1000 {
+		see(sim.New(4).Observations)
+	} else {
+		sim.Long(1, n/40_000+1, see)
+	}
+	return facts[:min(n, len(facts))]
+}
+
+// months gives the first days of the months of facts.
+func months(facts []trail.Fact) map[string]bool {
+	out := map[string]bool{}
+	for _, f := range facts {
+		out[f.OccurredAt.UTC().Format("2006-01-01")] = true
+	}
+	return out
+}
+
+func appendAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
+	tb.Helper()
+	for batch := range slices.Chunk(facts, inOne) {
+		_, err := s.Append(tb.Context(), "bench", batch)
+		require.NoError(tb, err)
+	}
+}
+
+func importAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
+	tb.Helper()
+	for batch := range slices.Chunk(facts, inOne) {
+		_, err := s.Import(tb.Context(), "bench", batch)
+		require.NoError(tb, err)
+	}
+	_, err := s.DeriveStale(tb.Context(), "bench", nil)
+	require.NoError(tb, err)
+}
+
+// tableRows is what a table holds.
+type tableRows struct {
+	columns []string
+	rows    [][]any
+}
+
+// readRows reads all facts of a database as rows, in the order in which they were seen.
+func readRows(tb testing.TB, url string) tableRows {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), url)
+	require.NoError(tb, err)
+	defer func() { require.NoError(tb, conn.Close(tb.Context())) }()
+	result, err := conn.Query(tb.Context(), "SELECT * FROM evictrail.events ORDER BY observed_at")
+	require.NoError(tb, err)
+	var out tableRows
+	for _, f := range result.FieldDescriptions() {
+		out.columns = append(out.columns, f.Name)
+	}
+	out.rows, err = pgx.CollectRows(result, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
+	require.NoError(tb, err)
+	return out
+}
+
+// copy copies the rows into a table, as many at once as facts are stored at once.
+func (t tableRows) copy(tb testing.TB, url string, into pgx.Identifier) {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), url)
+	require.NoError(tb, err)
+	defer func() { require.NoError(tb, conn.Close(tb.Context())) }()
+	for batch := range slices.Chunk(t.rows, inOne) {
+		_, err := conn.CopyFrom(tb.Context(), into, t.columns, pgx.CopyFromRows(batch))
+		require.NoError(tb, err)
+	}
+}
+
+// insert inserts the first rows one by one.
+func (t tableRows) insert(tb testing.TB, url string, n int) {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), url)
+	require.NoError(tb, err)
+	defer func() { require.NoError(tb, conn.Close(tb.Context())) }()
+	places := ""
+	for i := range t.columns {
+		places += fmt.Sprintf(", $%d", i+1)
+	}
+	for _, row := range t.rows[:min(n, len(t.rows))] {
+		_, err := conn.Exec(tb.Context(), "INSERT INTO evictrail.events VALUES ("+places[2:]+")", row...)
+		require.NoError(tb, err)
+	}
+}

@@ -1,0 +1,129 @@
+package bench_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMemory has a collector, and a dynamic informer for each of its resources, hold VMIs, as many migrations and as many launcher pods,
+// each in a process of its own: what of that is retained, what is resident once all is listed, and what was at most.
+func TestMemory(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
+	for _, objects := range sizes(1000) {
+		var ours, theirs []held
+		for range *rounds {
+			ours = append(ours, holdApart(t, "collector", objects))
+			if objects <= 10_000 { // a hundred thousand of each would need 20 GB
+				theirs = append(theirs, holdApart(t, "informer", objects))
+			}
+		}
+		what := fmt.Sprintf("%d VMIs, migrations and pods: ", objects)
+		for _, by := range []struct {
+			what, unit string
+			of         func(held) float64
+		}{
+			{"retained for each three", "B", func(h held) float64 { return h.heap / float64(objects) }},
+			{"resident", "MB", func(h held) float64 { return h.resident / 1e6 }},
+			{"resident at most", "MB", func(h held) float64 { return h.peak / 1e6 }},
+		} {
+			add(row{what + by.what, by.unit, each(ours, by.of), "dynamic informer", each(theirs, by.of)})
+		}
+		add(row{what + "listed after", "s", each(ours, func(h held) float64 { return h.listed }), "dynamic informer", each(theirs, func(h held) float64 { return h.listed })})
+	}
+}
+
+// each gives a figure of each round; nil of none.
+func each[T any](all []T, of func(T) float64) []float64 {
+	var out []float64
+	for _, one := range all {
+		out = append(out, of(one))
+	}
+	return out
+}
+
+// held is what a process holds, in bytes, and how long it listed, in seconds.
+type held struct{ heap, resident, peak, listed float64 }
+
+var heldLine = regexp.MustCompile(`held (\d+) (\d+) (\d+) ([\d.]+)`)
+
+// holdApart runs TestHold in a process of its own.
+func holdApart(tb testing.TB, who string, objects int) held {
+	tb.Helper()
+	out, err := exec.CommandContext(tb.Context(), os.Args[0], "-test.run=^TestHold$", "-test.v", "-bench.hold="+who, "-bench.objects="+strconv.Itoa(objects)).CombinedOutput()
+	require.NoError(tb, err, string(out))
+	m := heldLine.FindStringSubmatch(string(out))
+	require.NotNil(tb, m, string(out))
+	var n [4]float64
+	for i := range n {
+		n[i], err = strconv.ParseFloat(m[i+1], 64)
+		require.NoError(tb, err)
+	}
+	return held{n[0], n[1], n[2], n[3]}
+}
+
+// TestHold lists a cluster once, says what this process then holds, and ends.
+func TestHold(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
+	before, began := heap(), time.Now()
+	ctx, cancel := context.WithCancel(t.Context())
+	objects := map[string]int{vmis: *holdObjects, migrations: *holdObjects, pods: *holdObjects}
+	s := newAPIServer(t, objects)
+	var keep []any
+	switch *hold {
+	case "collector":
+		c, done := collect(ctx, t, s, discard{})
+		for resource := range objects {
+			require.NoError(t, c.Taken(ctx, resource, fmt.Sprint(listVersion)))
+		}
+		require.NoError(t, c.Flush(ctx))
+		keep = append(keep, c)
+		defer func() { require.NoError(t, <-done) }()
+	case "informer":
+		for resource := range objects {
+			informer, _ := inform(ctx, t, s, resource)
+			keep = append(keep, informer)
+		}
+	default:
+		t.Fatalf("-bench.hold=%s: collector or informer", *hold)
+	}
+	listed := time.Since(began)
+	time.Sleep(2 * time.Second) // what is only garbage may go
+	now := resident(t)
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	_, _ = fmt.Fprintf(t.Output(), "held %d %d %d %.3f\n", max(heap(), before)-before, now, u.Maxrss*1024, listed.Seconds())
+	runtime.KeepAlive(keep)
+	cancel()
+}
+
+// heap gives the bytes that are in use.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// resident gives the bytes that this process has of the machine's memory; elsewhere than on Linux, those that Go has of it.
+func resident(tb testing.TB) uint64 {
+	tb.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.Sys - m.HeapReleased
+	}
+	pages, err := strconv.ParseUint(strings.Fields(string(text))[1], 10, 64)
+	require.NoError(tb, err)
+	return pages * uint64(os.Getpagesize())
+}

@@ -1,0 +1,60 @@
+package load_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/dashboards"
+	"github.com/evictrail/evictrail/dashboards/dashboardstest"
+)
+
+// panels gives the queries of SQL of the dashboards, each as Grafana sends it when somebody looks at a day, and at 90.
+func panels(tb testing.TB, url string, of sample) []question {
+	tb.Helper()
+	conn, err := pgx.Connect(tb.Context(), url)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
+	queries, err := dashboards.Queries()
+	require.NoError(tb, err)
+	var nodes []string
+	for _, n := range of.nodes {
+		nodes = append(nodes, n.Name)
+	}
+	var all []question
+	for _, q := range queries {
+		if q.Language != dashboards.SQL {
+			continue
+		}
+		for name, span := range map[string]time.Duration{"of a day": 24 * time.Hour, "of 90 days": 90 * 24 * time.Hour} {
+			all = append(all, question{"dashboard " + strings.TrimPrefix(q.Name(), "evictrail-") + " " + name, func(ctx context.Context) error {
+				namespace, vmi := one(of, of.vms).VM()
+				vars := dashboardstest.Values{
+					"cluster": {large}, "namespace": {namespace}, "vmi": {vmi}, "node": nodes, "incident": of.loops[:min(len(of.loops), 1)],
+					"cause": {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "unknown"},
+				}
+				if q.Dashboard == dashboards.UIDLoop {
+					vars["node"] = []string{one(of, of.nodes).Name}
+				}
+				text, err := dashboardstest.SQL(q.Text, of.seen.Add(-span), of.seen, span/100, vars)
+				if err != nil {
+					return err
+				}
+				rows, err := conn.Query(ctx, text, pgx.QueryExecModeSimpleProtocol)
+				if err != nil {
+					return err
+				}
+				for rows.Next() {
+				}
+				return rows.Err()
+			}})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b question) int { return strings.Compare(a.name, b.name) })
+	return all
+}
