@@ -37,7 +37,7 @@ func FuzzObject(f *testing.F) {
 		r := all[int(kind)%len(all)]
 		tracker := trail.NewTracker("fuzz")
 		for i, raw := range [][]byte{first, second, first} {
-			o := decodeObject(raw, r.decode)
+			o := decodeObject(raw, r.slim())
 			if o.err != nil {
 				continue
 			}

@@ -39,6 +39,7 @@ func newEvictrail(t *testing.T, c *cluster, database, name string, args ...strin
 	e := &evictrail{t: t, program: program, name: name, address: kubetest.FreeAddress(t), dir: t.TempDir()}
 	e.args = append([]string{
 		"run", "--kubeconfig", c.kubeconfig, "--cluster", "c1", "--database-url", database, "--listen", e.address, "--replica", name,
+		"--spool-dir=" + filepath.Join(e.dir, "spool"),
 	}, args...)
 	return e
 }
