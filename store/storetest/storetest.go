@@ -27,17 +27,24 @@ var server struct {
 	count    atomic.Int64
 }
 
-// Main runs the tests of a package and then stops the shared server. They fail where a goroutine of ours stays behind. Call it from TestMain.
+// Main runs the tests of a package and then stops the shared server. Call it from TestMain.
 func Main(m *testing.M) { MainWith(m, func() {}) }
+
+// MainStrict is Main, and fails where a goroutine of ours stays behind.
+func MainStrict(m *testing.M) {
+	code := m.Run()
+	stop()
+	if n := leaked(os.Stderr); n > 0 && code == 0 {
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // MainWith is Main for a package that has more to clean up.
 func MainWith(m *testing.M, cleanUp func()) {
 	code := m.Run()
 	stop()
 	cleanUp()
-	if n := leaked(os.Stderr); n > 0 && code == 0 {
-		code = 1
-	}
 	os.Exit(code)
 }
 
