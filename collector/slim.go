@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -203,6 +204,7 @@ func (d *watchDecoder) Decode() (kind watch.EventType, o runtime.Object, err err
 	if _, err := d.json.ReadToken(); err != nil {
 		return "", nil, cutOff(err)
 	}
+	var early []byte // an object that came before its type
 	for d.json.PeekKind() != '}' {
 		key, err := d.json.ReadToken()
 		if err != nil {
@@ -213,17 +215,21 @@ func (d *watchDecoder) Decode() (kind watch.EventType, o runtime.Object, err err
 		if err != nil {
 			return "", nil, cutOff(err)
 		}
-		switch name {
-		case "type":
+		switch {
+		case name == "type":
 			err = jsonv2.Unmarshal(raw, &kind)
-		case "object":
+		case name == "object" && kind == "":
+			early = bytes.Clone(raw)
+		case name == "object":
 			o, err = d.object(kind, raw)
 		}
 		if err != nil {
 			return kind, o, err
 		}
 	}
-	_, err = d.json.ReadToken()
+	if _, err = d.json.ReadToken(); err == nil && o == nil {
+		o, err = d.object(kind, early)
+	}
 	return kind, o, cutOff(err)
 }
 

@@ -51,6 +51,24 @@ func TestCutStream(t *testing.T) {
 	}
 }
 
+// TestNotificationInAnyOrder reads notifications whose members come in another order than the API server's, or not at all.
+func TestNotificationInAnyOrder(t *testing.T) {
+	t.Parallel()
+	d := newWatchDecoder(io.NopCloser(strings.NewReader(`{"object":{"metadata":{"name":"db","uid":"u1","resourceVersion":"7"}},"more":[1],"type":"MODIFIED"}
+{"type":"DELETED"}
+{"object":{"metadata":{"name":"db","uid":"u1","resourceVersion":"7"}}}`)), ofVMIs{})
+	kind, o, err := d.Decode()
+	require.NoError(t, err)
+	require.Equal(t, watch.Modified, kind)
+	require.Equal(t, "u1", o.(*object).UID)
+	require.NoError(t, o.(*object).err)
+	_, o, err = d.Decode()
+	require.NoError(t, err)
+	require.Error(t, o.(*object).err)
+	_, _, err = d.Decode()
+	require.ErrorContains(t, err, "unknown watch notification")
+}
+
 // ofVMIs reads VMIs.
 type ofVMIs struct{}
 

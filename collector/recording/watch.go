@@ -160,7 +160,10 @@ func (st *stream) cut() bool {
 }
 
 func (st *stream) send(kind string, object json.RawMessage) {
-	_ = json.NewEncoder(st.w).Encode(map[string]any{"type": kind, "object": object})
+	_ = json.NewEncoder(st.w).Encode(struct { // in the order in which an API server writes them
+		Type   string          `json:"type"`
+		Object json.RawMessage `json:"object"`
+	}{kind, object})
 }
 
 func (st *stream) flush() { _ = http.NewResponseController(st.w).Flush() }
