@@ -78,7 +78,8 @@ chaos: postgres ## The test matrix (docs/chaos.md): evictrail killed, its databa
 .PHONY: chaos-elsewhere
 chaos-elsewhere: sim
 	$(GO) test ./store -v -count=30 -timeout 1h -run '^Test(ReplicasRecordOneHistory|ADeposedLeaderDerivesNothing|ALeaderThatHoldsItsLocksHoldsUpNobody|T11Months)$$'
-	$(GO) test ./cmd/evictrail -v -count=4 -timeout 1h -run '^TestPlayKilled$$'
+	$(GO) test ./store/spool -v -count=5 -timeout 1h
+	$(GO) test ./cmd/evictrail -v -count=4 -timeout 1h -run '^Test(PlayKilled|RunKilledWithoutItsDatabase)$$'
 	$(MAKE) e2e E2E_ARGS="-run '^Test(Outages|TwoReplicas)'"
 	$(MAKE) fuzz race shuffle
 

@@ -81,6 +81,8 @@ type Collector struct {
 	told    chan told
 	reviews chan trail.RequestObservation
 	ended   chan struct{} // closed when the owner takes nothing more
+	pacing  chan struct{} // whoever is held back last; the others wait for it
+	paced   atomic.Int32  // how many are held back
 	out     *writer
 
 	rejected map[string]bool      // the owner's: objects whose rejection was logged
@@ -108,7 +110,7 @@ func New(config Config) (*Collector, error) {
 	}
 	c := &Collector{
 		Config: config, client: client,
-		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan trail.RequestObservation, reviewed), ended: make(chan struct{}),
+		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan trail.RequestObservation, reviewed), ended: make(chan struct{}), pacing: make(chan struct{}, 1),
 		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, wasAway: wasAway(config),
 		moved: make(chan struct{}), since: map[string]time.Time{},
 	}

@@ -41,6 +41,8 @@ func (m *memorySpool) Sign(at time.Time, watching []trail.Watching) {
 	m.put(trail.Sign{At: at, Watching: watching})
 }
 
+func (m *memorySpool) Backlog() (int, uint64) { return 0, 0 }
+
 func (m *memorySpool) Next(ctx context.Context) ([]trail.Fact, *trail.Sign, error) {
 	for {
 		m.mu.Lock()

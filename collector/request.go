@@ -16,8 +16,12 @@ import (
 // ErrBusy says that facts wait in memory already, or that the collector ends: come again later.
 var ErrBusy = errors.New("too many facts wait for the database")
 
-// busyBacklog is how many facts may wait in memory before audit events are refused: they come again, what the watches see does not.
-const busyBacklog = 25_000
+// busyBacklog is how many facts may wait in memory before audit events are refused, and pacedBacklog how many in the spool before they are
+// held back: they come again, what the watches see does not.
+const (
+	busyBacklog  = 25_000
+	pacedBacklog = 5_000
+)
 
 // reviewed bounds the reviews that wait for the owner goroutine.
 const reviewed = 1000
@@ -32,7 +36,7 @@ type told struct {
 // Audit takes the audit events of one body and returns when they are stored. Errors: ErrBusy, ErrTooLarge, of a body
 // that breaks off, and of ctx; what was read before a body broke off is stored all the same.
 func (c *Collector) Audit(ctx context.Context, body io.Reader) (AuditReport, error) {
-	if c.out.waiting() > busyBacklog {
+	if c.out.waiting() > busyBacklog || c.paced.Load() >= mostPaced {
 		return AuditReport{}, ErrBusy
 	}
 	var requests []Request
@@ -68,8 +72,49 @@ func (c *Collector) tell(ctx context.Context, requests []Request) error {
 		if err := c.tellSome(ctx, some); err != nil {
 			return err
 		}
+		if err := c.pace(ctx, len(some)); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// mostPaced bounds the bodies that are held back; paceEvery is how often one looks whether it may go on.
+const (
+	mostPaced = 4
+	paceEvery = 20 * time.Millisecond
+)
+
+// pace holds back who brought some requests while many facts wait in the spool for a database that takes some, until that took as many: so
+// what is told does not come faster than it is stored, and what the watches see does not wait long behind it.
+func (c *Collector) pace(ctx context.Context, n int) error {
+	if c.Spool == nil {
+		return nil
+	}
+	if waiting, _ := c.Spool.Backlog(); waiting <= pacedBacklog {
+		return nil
+	}
+	c.paced.Add(1)
+	defer c.paced.Add(-1)
+	select { // one after the other
+	case c.pacing <- struct{}{}:
+		defer func() { <-c.pacing }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	_, from := c.Spool.Backlog()
+	tick := time.NewTicker(paceEvery)
+	defer tick.Stop()
+	for {
+		if waiting, taken := c.Spool.Backlog(); waiting <= pacedBacklog || taken-from >= uint64(n) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (c *Collector) tellSome(ctx context.Context, requests []Request) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -139,4 +140,59 @@ func TestFollow(t *testing.T) {
 	restarted := start(t, newAPI(), again, func(c *Config) { c.LastSeen = map[string]time.Time{vmis: time.Now().Add(-time.Minute)} })
 	follow(restarted)
 	has(restarted, 7) // what was rotated while we were away, and the log itself; not what is older
+}
+
+// pacedSpool is a Spool with a backlog.
+type pacedSpool struct {
+	memorySpool
+	waiting int
+	taken   uint64
+}
+
+func (p *pacedSpool) Backlog() (int, uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiting, p.taken
+}
+
+func (p *pacedSpool) set(waiting int, taken uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting, p.taken = waiting, taken
+}
+
+// TestPace holds requests back while many facts wait in the spool, until as many as they are were stored: one body after the other, of which
+// only some may wait.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		spool := &pacedSpool{waiting: pacedBacklog}
+		c := &Collector{Config: Config{Spool: spool, Clock: time.Now}, pacing: make(chan struct{}, 1), out: &writer{}}
+		require.NoError(t, c.pace(t.Context(), 1000), "not that many wait")
+
+		spool.set(pacedBacklog+1, 50)
+		done := make(chan error, mostPaced)
+		for range mostPaced {
+			go func() { done <- c.pace(t.Context(), 1000) }()
+		}
+		time.Sleep(time.Second)
+		require.Empty(t, done)
+		_, err := c.Audit(t.Context(), strings.NewReader(eviction()))
+		require.ErrorIs(t, err, ErrBusy)
+
+		spool.set(pacedBacklog+1, 1050)
+		time.Sleep(time.Second)
+		require.Len(t, done, 1, "what the database took is for one")
+		spool.set(pacedBacklog, 1060)
+		time.Sleep(time.Second)
+		require.Len(t, done, mostPaced)
+		for range mostPaced {
+			require.NoError(t, <-done)
+		}
+
+		spool.set(pacedBacklog+1, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, c.pace(ctx, 1000), context.DeadlineExceeded)
+	})
 }

@@ -69,6 +69,8 @@ type Spool struct {
 	out     *batch               // what Next gave and Stored has not confirmed
 	last    *trail.Sign          // the last entry of the queue, where that is a sign
 	since   time.Time            // when something began to wait
+	taken   uint64               // facts that were stored
+	takenAt time.Time            // when some were last
 	direct  *direct              // facts that wait in memory for want of a disk
 	sign    *trail.Sign          // a sign of life that does
 	changed chan struct{}        // closed and replaced when there is something new
@@ -242,8 +244,24 @@ func (s *Spool) Next(ctx context.Context) ([]trail.Fact, *trail.Sign, error) {
 func (s *Spool) Stored() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.out != nil && s.out.facts > 0 {
+		s.taken, s.takenAt = s.taken+uint64(s.out.facts), time.Now()
+	}
 	s.confirm()
 	s.wake()
+}
+
+// standsStill is how long nothing was stored when the database counts as away.
+const standsStill = 10 * time.Second
+
+// Backlog tells how many facts wait for a database that takes some, and how many it has taken since the start.
+func (s *Spool) Backlog() (waiting int, taken uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.takenAt) > standsStill {
+		return 0, s.taken
+	}
+	return s.mark.Facts, s.taken
 }
 
 // Behind tells whether more waits behind what Next gave.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ type evictrail struct {
 	args    []string
 	dir     string
 	runs    int
+	held    atomic.Int64 // bytes of memory at most
 
 	*kubetest.Process
 }
@@ -49,6 +51,7 @@ func (e *evictrail) start() {
 	e.t.Helper()
 	e.runs++
 	e.Process = kubetest.StartProcess(e.t, filepath.Join(e.dir, fmt.Sprintf("%s-%d.log", e.name, e.runs)), e.program, e.args...)
+	go e.watchMemory(fmt.Sprintf("/proc/%d/status", e.PID()), e.Ended())
 }
 
 // await waits until it says that it is ready.
@@ -103,18 +106,26 @@ func (e *evictrail) metric(name, labels string) float64 {
 	return sum
 }
 
-// memory gives the most memory that it held since it was started, in bytes.
-func (e *evictrail) memory() int64 {
-	e.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.PID()))
-	require.NoError(e.t, err)
-	for line := range strings.Lines(string(text)) {
-		if rest, is := strings.CutPrefix(line, "VmHWM:"); is {
-			kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			require.NoError(e.t, err)
-			return kib << 10
+// memory gives the most memory of its own that it was seen to hold, in bytes: pages of the spool's file are the kernel's, which takes them back.
+func (e *evictrail) memory() int64 { return e.held.Load() }
+
+// watchMemory looks at its memory as long as it runs.
+func (e *evictrail) watchMemory(status string, ended <-chan struct{}) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text, _ := os.ReadFile(status) // gone when it ends
+		for line := range strings.Lines(string(text)) {
+			if rest, is := strings.CutPrefix(line, "RssAnon:"); is {
+				if kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64); err == nil {
+					e.held.Store(max(e.held.Load(), kib<<10))
+				}
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ended:
+			return
 		}
 	}
-	e.t.Fatal("no VmHWM")
-	return 0
 }

@@ -16,7 +16,7 @@ const (
 )
 
 // TestT1DatabaseAway has the database go, and as much happen meanwhile as in an hour with 50 transitions a second, and then 2,000 a second for a
-// minute. When it is back everything is stored, once.
+// minute; evictrail is killed meanwhile, and starts without the database. When that is back everything is stored, once.
 func TestT1DatabaseAway(t *testing.T) {
 	t.Parallel()
 	hour, burst := count(3000, 180_000), count(2000, 120_000)
@@ -40,6 +40,11 @@ func TestT1DatabaseAway(t *testing.T) {
 		}
 		c.tell(a)
 		time.Sleep(a * pace)
+		if c.told-a < calm+hour && c.told >= calm+hour {
+			e.Kill()
+			e.start()
+			e.await()
+		}
 	}
 	await(t, time.Minute, "it says that the database is away", func() bool { return e.metric("evictrail_store_up", "") == 0 })
 	waiting := e.metric("evictrail_spool_bytes", "")
@@ -49,7 +54,7 @@ func TestT1DatabaseAway(t *testing.T) {
 	c.tell(len(c.truth))
 	awaitStored(t, database, len(c.truth))
 	drain := time.Since(back)
-	t.Logf("T1: %d transitions while the database was away for %s: %.0f KiB of facts waited; drained within %s, %d MiB at most",
+	t.Logf("T1: %d transitions while the database was away for %s, and a kill: %.0f KiB of facts waited; drained within %s, %d MiB at most",
 		hour+burst, away.Round(time.Second), waiting/1024, drain.Round(time.Second), e.memory()>>20)
 	require.Positive(t, waiting)
 	require.Less(t, drain, drained)
