@@ -13,7 +13,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// ErrBusy says that facts wait in memory already, or that the collector ends: come again later.
+// ErrBusy says that too many facts wait in memory, or too many bodies for the database to get on, or that the collector ends: come again
+// later.
 var ErrBusy = errors.New("too many facts wait for the database")
 
 // busyBacklog is how many facts may wait in memory before audit events are refused, and pacedBacklog how many in the spool before they are
@@ -33,8 +34,8 @@ type told struct {
 	ticket chan uint64
 }
 
-// Audit takes the audit events of one body and returns when they are stored. Errors: ErrBusy, ErrTooLarge, of a body
-// that breaks off, and of ctx; what was read before a body broke off is stored all the same.
+// Audit takes the audit events of one body and returns when they are kept: on disk in the Spool, or without one stored. Errors: ErrBusy,
+// ErrTooLarge, of a body that breaks off, and of ctx; what was read before a body broke off is kept all the same.
 func (c *Collector) Audit(ctx context.Context, body io.Reader) (AuditReport, error) {
 	if c.out.waiting() > busyBacklog || c.paced.Load() >= mostPaced {
 		return AuditReport{}, ErrBusy
@@ -62,11 +63,11 @@ func (c *Collector) countAudit(r AuditReport) {
 	}
 }
 
-// toldAtOnce bounds the requests of one body that wait for the database at once. What the watches see waits behind them, whatever an API server
+// toldAtOnce bounds the requests of one body that wait to be kept at once. What the watches see waits behind them, whatever an API server
 // sends: a body of 10 MiB has more than ten thousand.
 const toldAtOnce = 1000
 
-// tell hands requests to the owner goroutine, some at a time, and returns when their facts are stored. With an error some of them may be.
+// tell hands requests to the owner goroutine, some at a time, and returns when their facts are kept. With an error some of them may be.
 func (c *Collector) tell(ctx context.Context, requests []Request) error {
 	for some := range slices.Chunk(requests, toldAtOnce) {
 		if err := c.tellSome(ctx, some); err != nil {
