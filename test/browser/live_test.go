@@ -1,7 +1,6 @@
 package browser_test
 
 import (
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/ports"
 )
 
 // TestLive has pages open while facts come in, while the server is away, and when it is there again: they follow without being loaded again.
 func TestLive(t *testing.T) {
 	t.Parallel()
-	url, address, recordings := storetest.NewURL(t), freeAddress(t), t.TempDir()
+	url, address, recordings := storetest.NewURL(t), ports.Free(t), t.TempDir()
 	for _, name := range []string{"a-descheduler-eviction-success", "d-external-strategy"} {
 		require.NoError(t, os.CopyFS(filepath.Join(recordings, name), os.DirFS(filepath.Join(root, "testdata/recordings", name))))
 	}
@@ -84,12 +84,4 @@ func TestLive(t *testing.T) {
 func (b *tab) stays() {
 	b.Helper()
 	ask[bool](b, `window.stillHere = true`)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }

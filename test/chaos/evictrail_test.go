@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/ports"
 )
 
 // evictrail is the built program, recording a cluster into a database, again after each end.
@@ -38,7 +39,7 @@ func newEvictrail(t *testing.T, c *cluster, database, name string, args ...strin
 	t.Helper()
 	program, err := kubetest.Evictrail()
 	require.NoError(t, err)
-	e := &evictrail{t: t, program: program, name: name, address: kubetest.FreeAddress(t), dir: t.TempDir()}
+	e := &evictrail{t: t, program: program, name: name, address: ports.Free(t), dir: t.TempDir()}
 	e.args = append([]string{
 		"run", "--kubeconfig", c.kubeconfig, "--cluster", "c1", "--database-url", database, "--listen", e.address, "--replica", name,
 		"--spool-dir=" + filepath.Join(e.dir, "spool"),

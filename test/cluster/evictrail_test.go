@@ -19,10 +19,12 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/deploy"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/ports"
 )
 
 // namespace is evictrail's own, and the name of its ServiceAccount.
@@ -91,7 +93,7 @@ type siteOptions struct {
 // newSite starts a cluster with the audit policy and the audit webhook that evictrail generates, and with KubeVirt's virt-api.
 func newSite(t *testing.T, o siteOptions) *site {
 	t.Helper()
-	s := &site{t: t, dir: t.TempDir(), address: kubetest.FreeAddress(t)}
+	s := &site{t: t, dir: t.TempDir(), address: ports.Free(t)}
 	var err error
 	s.ca, err = kubetest.NewAuthority("evictrail-ca")
 	require.NoError(t, err)
@@ -179,9 +181,8 @@ func (s *site) unready(ctx context.Context) string {
 // await waits until evictrail is ready.
 func (s *site) await() {
 	s.t.Helper()
-	problem := ""
-	ready := func() bool { problem = s.unready(s.t.Context()); return problem == "" }
-	require.Eventually(s.t, ready, time.Minute, 100*time.Millisecond, "evictrail gets ready: %s", &problem)
+	ready := func(c *assert.CollectT) { assert.Empty(c, s.unready(s.t.Context())) }
+	require.EventuallyWithT(s.t, ready, time.Minute, 100*time.Millisecond, "evictrail gets ready")
 }
 
 // rows reads the rows of a query.

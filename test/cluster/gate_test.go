@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 
-	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/ports"
 )
 
 // gate stands between evictrail and the API server, and can be shut.
@@ -27,7 +27,7 @@ func newGate(t *testing.T, config *rest.Config) (*gate, *rest.Config) {
 	t.Helper()
 	server, err := url.Parse(config.Host)
 	require.NoError(t, err)
-	g := &gate{t: t, at: kubetest.FreeAddress(t), to: server.Host, open: map[net.Conn]struct{}{}}
+	g := &gate{t: t, at: ports.Free(t), to: server.Host, open: map[net.Conn]struct{}{}}
 	g.unlock()
 	t.Cleanup(g.lock)
 	through := rest.CopyConfig(config)

@@ -12,11 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/ports"
 )
 
 // kills is how often the replica that derives is killed; for ten of them, and for what is left, one ends in order and one hangs.
@@ -95,7 +97,7 @@ func TestTwoReplicas(t *testing.T) {
 	s.Namespace(shop, nil)
 	s.makeNodes("worker-1", "worker-2")
 	url := storetest.NewURL(t)
-	both := []*replica{{s: s, name: "evictrail-0", address: s.address, url: url}, {s: s, name: "evictrail-1", address: kubetest.FreeAddress(t), url: url}}
+	both := []*replica{{s: s, name: "evictrail-0", address: s.address, url: url}, {s: s, name: "evictrail-1", address: ports.Free(t), url: url}}
 	for _, r := range both {
 		r.start()
 	}
@@ -177,8 +179,7 @@ func distribution(after string, times []time.Duration) string {
 func awaitDerived(t *testing.T, url string, last map[string]string) {
 	t.Helper()
 	outcomes := map[string]string{"Succeeded": "succeeded", "Failed": "failed"}
-	left := ""
-	require.Eventually(t, func() bool {
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		derived := map[string]string{}
 		for _, r := range rows[struct {
 			UID     string  `json:"migration_uid"`
@@ -188,14 +189,13 @@ func awaitDerived(t *testing.T, url string, last map[string]string) {
 				derived[r.UID] = *r.Outcome
 			}
 		}
-		left = ""
+		assert.Equal(c, len(last), len(derived))
 		for uid, phase := range last {
-			if derived[uid] != outcomes[phase] {
-				left = fmt.Sprintf("%s: got %q after %s", uid, derived[uid], phase)
+			if !assert.Equal(c, outcomes[phase], derived[uid], "of migration %s, after %s", uid, phase) {
+				return
 			}
 		}
-		return left == "" && len(derived) == len(last)
-	}, time.Minute, 500*time.Millisecond, "every migration is derived: %s", &left)
+	}, time.Minute, 500*time.Millisecond, "every migration is derived")
 }
 
 // requireDerivedAnew derives everything anew from the facts and wants the same rows. Nobody else may derive meanwhile.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/ports"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -215,7 +216,7 @@ func TestARecorderRuns(t *testing.T) {
 	certificate, err := i.Client().CoreV1().Secrets(namespace).Get(t.Context(), "evictrail-tls", metav1.GetOptions{})
 	require.NoError(t, err)
 
-	m := machine{dir: t.TempDir(), listen: kubetest.FreeAddress(t), secrets: map[string]map[string][]byte{
+	m := machine{dir: t.TempDir(), listen: ports.Free(t), secrets: map[string]map[string][]byte{
 		"ca": {"ca.crt": d.authority.PEM}, "client": {"tls.crt": d.client.Cert, "tls.key": d.client.Key},
 		"tokens": {"tokens": []byte("sesame\n")}, "evictrail-tls": certificate.Data,
 	}}

@@ -16,6 +16,7 @@ import (
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/ports"
 )
 
 // TestScrape runs the service on a cluster that stands still at the end of a recording, and has a Prometheus scrape it and
@@ -38,7 +39,7 @@ clusters: [{name: c, cluster: {server: %q}}]
 contexts: [{name: c, context: {cluster: c}}]
 current-context: c
 `, cluster.URL), 0o600))
-	address := freeAddress(t)
+	address := ports.Free(t)
 	background(t, "evictrail", "run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", address, "--database-url", storetest.NewURL(t), "--spool-dir", t.TempDir())
 	rules, err := filepath.Abs(root + "/deploy/alerts/rules.yaml")
 	require.NoError(t, err)

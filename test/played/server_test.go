@@ -3,7 +3,6 @@ package played_test
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/test/ports"
 )
 
 // server is a running Prometheus.
@@ -22,20 +23,12 @@ func startPrometheus(t *testing.T, data, config string) server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-	address := freeAddress(t)
+	address := ports.Free(t)
 	background(t, "prometheus", "--config.file="+file, "--storage.tsdb.path="+data, "--web.listen-address="+address, "--log.level=warn",
 		"--storage.tsdb.retention.time=100y", "--query.max-samples=10000000")
 	s := server{"http://" + address}
 	require.Eventually(t, func() bool { return s.ready(t) }, time.Minute, 50*time.Millisecond, "Prometheus gets ready")
 	return s
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 func (s server) ready(t *testing.T) bool {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/evictrail/evictrail/test/ports"
 )
 
 // Options say what a cluster has besides RBAC, the default admission and KubeVirt's kinds.
@@ -43,7 +45,7 @@ const ready = 2 * time.Minute
 // Start starts a control plane with KubeVirt's kinds. It ends with the test.
 func Start(tb testing.TB, o Options) *Cluster {
 	tb.Helper()
-	c := &Cluster{t: tb, dir: tb.TempDir(), etcd: "http://" + FreeAddress(tb), addr: FreeAddress(tb)}
+	c := &Cluster{t: tb, dir: tb.TempDir(), etcd: "http://" + ports.Free(tb), addr: ports.Free(tb)}
 	if err := c.prepare(o); err != nil {
 		tb.Fatalf("prepare a control plane: %v", err)
 	}
@@ -109,7 +111,7 @@ func (c *Cluster) program(name string) string {
 
 func (c *Cluster) startEtcd() {
 	c.t.Helper()
-	peer := "http://" + FreeAddress(c.t)
+	peer := "http://" + ports.Free(c.t)
 	p := StartProcess(c.t, filepath.Join(c.dir, "etcd.log"), c.program("etcd"), "--name=e", "--data-dir="+filepath.Join(c.dir, "etcd"),
 		"--listen-client-urls="+c.etcd, "--advertise-client-urls="+c.etcd, "--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer,
 		"--initial-cluster=e="+peer, "--unsafe-no-fsync", "--log-level=warn")

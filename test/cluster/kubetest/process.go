@@ -2,10 +2,8 @@ package kubetest
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -98,31 +96,4 @@ func (p *Process) tail() string {
 	const most = 4 << 10
 	text := p.Output()
 	return text[max(0, len(text)-most):]
-}
-
-var given struct {
-	sync.Mutex
-	ports map[int]bool
-}
-
-// FreeAddress gives an address on 127.0.0.1 that nobody listens on, and that it gave to nobody else.
-func FreeAddress(tb testing.TB) string {
-	tb.Helper()
-	given.Lock()
-	defer given.Unlock()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		_ = l.Close()
-		port := l.Addr().(*net.TCPAddr).Port
-		if !given.ports[port] {
-			if given.ports == nil {
-				given.ports = map[int]bool{}
-			}
-			given.ports[port] = true
-			return l.Addr().String()
-		}
-	}
 }
