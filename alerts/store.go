@@ -11,7 +11,7 @@ const (
 
 // store is about the way from what was seen to the database.
 func store() []alert {
-	return []alert{down(), growing(), nearlyFull(), eventLoss(), freshness(), partitionRunway(), schemaMismatch()}
+	return []alert{down(), growing(), nearlyFull(), unwritable(), eventLoss(), freshness(), partitionRunway(), schemaMismatch()}
 }
 
 func down() alert {
@@ -56,6 +56,20 @@ func nearlyFull() alert {
 		summary: "Spool of " + theReplica + " fills within 4 hours",
 		description: "The spool of " + theReplica + " is " + theShare + " full, and as it grows now it has no room left within four hours. Then evictrail can " +
 			"take in no more, and what the cluster forgets meanwhile is lost for good: this is the last call.",
+	}
+}
+
+// unwritable leaves out whoever has no spool, as those that play a recording.
+func unwritable() alert {
+	return alert{
+		name: "EvictrailSpoolUnwritable", severity: Warning, of: perReplica, wait: "5m", board: boardCollector,
+		expr: lines(
+			"("+maxBy(perReplica, metrics.SpoolWritable)+" < 1)",
+			"and "+on(perReplica),
+			"("+maxBy(perReplica, metrics.SpoolCapacityBytes)+" > 0)"),
+		summary: "Spool of " + theReplica + " cannot be written",
+		description: "The disk under the spool of " + theReplica + " takes nothing. Facts go straight to the database, and while that is away at most 50,000 wait in " +
+			"memory: a restart then, or more of them, loses what was seen.",
 	}
 }
 

@@ -26,8 +26,8 @@ CROSS JOIN LATERAL (
     AND (e.migration = w.name OR e.migration IS NULL AND e.occurred_at <= w.since + interval '2 minutes')
 ) AS f`
 
-// derive derives VMs of their facts and of what surrounds them.
-func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact) (map[trail.Subject]trail.Derived, error) {
+// derive derives VMs of their facts and of what surrounds them. What their migrations waited for in times that do not matter is left open.
+func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact, matter func(from, to time.Time) bool) (map[trail.Subject]trail.Derived, error) {
 	env, err := q.env(ctx, of)
 	if err != nil {
 		return nil, err
@@ -39,7 +39,12 @@ func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact)
 	for s, facts := range of {
 		d := trail.Derive(s, facts, env, q.at)
 		a, b := d.Queued()
-		from, to, but, slots = append(from, a...), append(to, b...), append(but, s), append(slots, d.Slots()...)
+		for i := range a {
+			if matter(a[i], b[i]) {
+				from, to = append(from, a[i]), append(to, b[i])
+			}
+		}
+		but, slots = append(but, s), append(slots, d.Slots()...)
 		rows[s] = d
 	}
 	if len(from) == 0 {
@@ -57,13 +62,15 @@ func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact)
 	return rows, nil
 }
 
+func always(_, _ time.Time) bool { return true }
+
 // deriveInto reads the facts of VMs and derives them.
 func (q *inquiry) deriveInto(ctx context.Context, rows map[trail.Subject]trail.Derived, vms []trail.Subject) error {
 	var facts []trail.Fact
 	if err := q.read(ctx, &facts, vms); err != nil {
 		return err
 	}
-	derived, err := q.derive(ctx, trail.BySubject(facts))
+	derived, err := q.derive(ctx, trail.BySubject(facts), always)
 	for s, d := range derived {
 		rows[s] = d
 	}

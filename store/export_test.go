@@ -7,10 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // Simulated histories last hours: with this the facts of neighbours begin within them.
-func init() { neighboursBefore = 5 * time.Minute }
+func init() { neighboursBefore = func(trail.Thresholds) time.Duration { return 5 * time.Minute } }
 
 // Pool lets tests look at the tables.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }

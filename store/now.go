@@ -111,24 +111,24 @@ func (q *inquiry) reach(stands trail.Derived) time.Time {
 // VMs whose rows are behind are derived. Nil where those of the node are.
 func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	own := []trail.Subject{q.of}
-	lately := stay{q.of.Name, q.since, q.at, true}
+	lately := stay{node: q.of.Name, from: q.since, to: q.at, began: q.since}
 	if !q.told {
 		lately.from = earlier(q.since, q.at.Add(-lookBack))
 		args := pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "subject": clean(q.of.String()), "since": lately.from}
 		if err := q.tx.QueryRow(ctx, openSinceQuery, args).Scan(&lately.from); err != nil {
 			return nil, err
 		}
-	}
-	if err := q.stretch(ctx, &lately); err != nil {
-		return nil, err
+		if err := q.stretch(ctx, &lately); err != nil {
+			return nil, err
+		}
 	}
 	rows := map[trail.Subject]trail.Derived{}
 	var batch pgx.Batch
 	behind := q.behind(&batch, own)
-	vms, late := q.on(&batch, lately.from)
-	q.rowsNear(&batch, rows, own, lately.from)
-	q.linesNear(&batch, rows, own, lately.from)
-	q.drains(&batch, rows, own, lately.from)
+	vms, late := q.on(&batch, lately.began)
+	q.rowsNear(&batch, rows, own, lately.began)
+	q.linesNear(&batch, rows, own, lately.began)
+	q.drains(&batch, rows, own, lately.began)
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -138,11 +138,11 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	all := slices.Concat(*vms, *late)
 	facts := q.common
 	batch = pgx.Batch{}
-	q.rowsNear(&batch, rows, *vms, lately.from)
+	q.rowsNear(&batch, rows, *vms, lately.began)
 	if !q.told {
 		q.openEvacuations(&batch, rows, names(all))
 	}
-	q.annotations(&batch, &facts, all, lately.from)
+	q.annotations(&batch, &facts, all, lately.began)
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -255,8 +255,11 @@ var (
 	blockersOfQuery = rowsQuery("drain_blockers", "", "waiting_since, vmi_uid")
 	loopsOfVMQuery  = rowsQuery("loops", `
   AND (closed_at IS NULL OR closed_at >= @since)
-  AND (namespace = @namespace AND vmi = @vmi OR evidence @> jsonb_build_array(jsonb_build_object('vmi', @name::text)))`, "opened_at, loop_id")
+  AND `+tellsOfVM, "opened_at, loop_id")
 )
+
+// tellsOfVM are the loops that tell of a VM.
+const tellsOfVM = `(namespace = @namespace AND vmi = @vmi OR evidence @> jsonb_build_array(jsonb_build_object('vmi', @name::text)))`
 
 // lastEvacuations are the last ones of subjects.
 const lastEvacuations = `

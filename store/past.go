@@ -42,74 +42,111 @@ WHERE cluster = @cluster
   AND node = @node
   AND marked_at <= @until
   AND (ended_at IS NULL OR ended_at >= @since)`
+	loopsToldQuery = `
+SELECT node, greatest(opened_at, @since), least(closed_at, @at)
+FROM evictrail.loops
+WHERE cluster = @cluster
+  AND node IS NOT NULL
+  AND opened_at <= @at
+  AND (closed_at IS NULL OR closed_at >= @since)
+  AND ` + tellsOfVM + `
+ORDER BY opened_at, loop_id`
+	// In the times that matter everything is read of a neighbour. Of others it is read where and how it stood, and how its migrations ended: not how
+	// they went, nor of pods that were gone. OFFSET is there for what factsOfSubjectsQuery has it for.
 	neighboursQuery = `
 WITH w AS (
   SELECT *
-  FROM unnest(@nodes::text[], @from::timestamptz[], @to::timestamptz[], @guests::boolean[]) AS w(node, since, until, guests)
+  FROM unnest(@nodes::text[], @from::timestamptz[], @to::timestamptz[], @began::timestamptz[], @ended::timestamptz[], @guests::boolean[])
+    AS w(node, since, until, began, ended, guests)
 ), n AS (
-  SELECT p.subject, w.since
+  SELECT p.subject, w.since, w.until, w.began
   FROM w
   JOIN evictrail.placements AS p ON p.cluster = @cluster AND p.node = w.node
   WHERE w.guests
-    AND p.from_at <= w.until
-    AND (p.to_at IS NULL OR p.to_at >= w.since)
-  UNION ALL
-  SELECT e.subject, w.since
+    AND p.from_at <= w.ended
+    AND (p.to_at IS NULL OR p.to_at >= w.began)
+  UNION
+  SELECT e.subject, w.since, w.until, least(w.began, e.marked_at - @slack::interval)
   FROM w
   JOIN evictrail.evacuations AS e ON e.cluster = @cluster AND e.node = w.node
-  WHERE e.marked_at <= w.until
-    AND (e.ended_at IS NULL OR e.ended_at >= w.since)
-  UNION ALL
-  SELECT r.subject, w.since
+  WHERE e.marked_at <= w.ended
+    AND (e.ended_at IS NULL OR e.ended_at >= w.began)
+  UNION
+  SELECT r.subject, w.since, w.until, w.began
   FROM w
   JOIN evictrail.eviction_requests AS r ON r.cluster = @cluster AND r.node = w.node
   WHERE r.salient
-    AND r.requested_at BETWEEN w.since AND w.until
+    AND r.requested_at BETWEEN w.began AND w.ended
     AND r.subject LIKE 'vmi:%'
-  UNION ALL
-  SELECT subject, @at
+  UNION
+  SELECT subject, @at::timestamptz, @at, marked_at - @slack::interval
   FROM evictrail.evacuations
   WHERE cluster = @cluster
     AND @everywhere
-    AND marked_at <= @at
-    AND (ended_at IS NULL OR ended_at >= @at)
+    AND marked_at <= @at + @slack::interval
+    AND (ended_at IS NULL OR ended_at >= @at - @slack::interval)
 ), s AS (
-  SELECT subject, min(since) - @before::interval AS since
-  FROM n
+  SELECT subject, range_agg(tstzrange(least(n.since, m.created_at - @slack::interval), n.until, '[]')) AS times, min(began) - @before::interval AS began
+  FROM (
+    SELECT subject, since - @before::interval AS since, until, began
+    FROM n
+    UNION ALL
+    SELECT DISTINCT subject, @at - @before::interval, @at, @at
+    FROM n
+  ) AS n
+  CROSS JOIN LATERAL (
+    SELECT min(created_at) AS created_at
+    FROM evictrail.migrations AS m
+    WHERE m.cluster = @cluster
+      AND m.subject = n.subject
+      AND m.created_at < n.since
+      AND (m.finished_at IS NULL OR m.finished_at >= n.since)
+  ) AS m
   WHERE subject <> @but
   GROUP BY subject
+), gone AS (
+  SELECT f.object_uid
+  FROM s
+  CROSS JOIN LATERAL (
+    SELECT object_uid
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.subject
+      AND occurred_at < lower(s.times)
+      AND kind = 'launcher_pod'
+      AND what = 'gone'
+    OFFSET 0
+  ) AS f
 )
-SELECT s.subject, least(s.since, e.marked_at - interval '1 minute', m.created_at - interval '1 minute')
+SELECT f.*
 FROM s
 CROSS JOIN LATERAL (
-  SELECT min(marked_at) AS marked_at
-  FROM evictrail.evacuations AS e
-  WHERE e.cluster = @cluster
+  SELECT ` + factColumns + `
+  FROM evictrail.events AS e
+  WHERE cluster = @cluster
     AND e.subject = s.subject
-    AND e.marked_at < s.since
-    AND (e.ended_at IS NULL OR e.ended_at >= s.since)
-) AS e
-CROSS JOIN LATERAL (
-  SELECT min(created_at) AS created_at
-  FROM evictrail.migrations AS m
-  WHERE m.cluster = @cluster
-    AND m.subject = s.subject
-    AND m.created_at < s.since
-    AND (m.finished_at IS NULL OR m.finished_at >= s.since)
-) AS m
-ORDER BY s.subject`
-	// Of neighbours it matters what they were doing meanwhile, and where and how they stood by then: not how they moved before.
-	factsSinceQuery = `
-SELECT ` + factColumns + `
-FROM unnest(@subjects::text[], @since::timestamptz[]) AS w(of, since)
-JOIN evictrail.events AS e ON e.cluster = @cluster AND e.subject = w.of
-WHERE e.occurred_at <= @at
-  AND (e.occurred_at >= w.since OR NOT (e.object_kind IN ('VirtualMachineInstanceMigration', 'Event') OR e.kind = 'migration_result'))`
+    AND occurred_at <= @at
+    AND (
+      occurred_at <@ s.times
+      OR CASE
+        WHEN kind IN ('migration_phase', 'migration_result') THEN occurred_at >= s.began AND (what IN ('phase/Succeeded', 'phase/Failed') OR detail ? 'ended_at')
+        WHEN kind = 'launcher_pod' THEN object_uid NOT IN (SELECT object_uid FROM gone)
+        WHEN object_kind = 'VirtualMachineInstanceMigration' THEN occurred_at >= s.began
+        ELSE object_kind <> 'Event'
+      END
+    )
+  OFFSET 0
+) AS f`
 )
 
-// neighboursBefore is how long before the time that matters the facts of neighbours begin, in which it shows what held them back: the
-// descheduler's cooldown counts the migrations of two days.
-var neighboursBefore = 48 * time.Hour
+// tellingSlack is by how much the times of stored rows may differ from what was known at a moment: what is seen later may tell them better.
+const tellingSlack = time.Minute
+
+// neighboursBefore is how long before the time that matters the facts of neighbours begin: twice the time in which what happens on a node belongs
+// together. The completions that cooldowns count are read however old they are.
+var neighboursBefore = func(t trail.Thresholds) time.Duration {
+	return 2 * max(t.Quiet, t.FailureRecent, t.PinnedAfter, t.Unanswered)
+}
 
 // past derives everything of facts: what is stored tells of later times.
 func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
@@ -123,7 +160,7 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 			return nil, q.unknown()
 		}
 		var err error
-		if rows, err = q.derive(ctx, map[trail.Subject][]trail.Fact{q.of: own}); err != nil {
+		if rows, err = q.derive(ctx, map[trail.Subject][]trail.Fact{q.of: own}, always); err != nil {
 			return nil, err
 		}
 	}
@@ -137,15 +174,11 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 			nodes = append(nodes, node)
 		}
 	}
-	vms, since, err := q.neighbours(ctx, stays)
+	facts, err := q.neighbours(ctx, stays)
 	if err != nil {
 		return nil, err
 	}
-	var facts []trail.Fact
-	var batch pgx.Batch
-	q.facts(&batch, &facts, nodes)
-	q.factsBy(&batch, &facts, factsSinceQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": vms, "since": since, "at": q.at})
-	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
+	if err := q.read(ctx, &facts, nodes); err != nil {
 		return nil, err
 	}
 	beside := slices.Clone(q.common)
@@ -158,7 +191,9 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 	}
 	of := trail.BySubject(facts)
 	maps.DeleteFunc(of, func(s trail.Subject, _ []trail.Fact) bool { return s.Kind != trail.SubjectVMI })
-	others, err := q.derive(ctx, of)
+	others, err := q.derive(ctx, of, func(from, to time.Time) bool {
+		return !to.Before(q.at) || slices.ContainsFunc(stays, func(s stay) bool { return !from.After(s.to) && !to.Before(s.from) })
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -168,15 +203,16 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 
 // stay is a time in which what happened on a node matters.
 type stay struct {
-	node     string
-	from, to time.Time
-	guests   bool // whoever was there matters, not only those that were to leave
+	node         string
+	from, to     time.Time
+	began, ended time.Time // of whatever was going on then: whoever had to do with the node between them matters
+	guests       bool      // whoever was there matters, not only those that were to leave
 }
 
 // stays gives those that matter to the answer: the node that is asked about or on which the VM is, lately, and that which the VM was to
 // leave last, meanwhile.
 func (q *inquiry) stays(ctx context.Context, own trail.Derived) ([]stay, error) {
-	lately := stay{q.of.Name, q.at.Add(-lookBack), q.at, true}
+	lately := stay{node: q.of.Name, from: q.at.Add(-lookBack), to: q.at, guests: true}
 	if q.of.Kind == trail.SubjectNode {
 		err := q.stretch(ctx, &lately)
 		return []stay{lately}, err
@@ -188,11 +224,16 @@ func (q *inquiry) stays(ctx context.Context, own trail.Derived) ([]stay, error) 
 	}
 	if n := len(own.Evacuations); n > 0 {
 		e := own.Evacuations[n-1]
-		last := stay{e.Node, e.MarkedAt.Add(-time.Minute), e.EndedAt, true}
+		last := stay{node: e.Node, from: e.MarkedAt.Add(-tellingSlack), to: e.EndedAt, guests: true}
 		if last.to.IsZero() {
 			last.to = q.at
 		}
 		out = append(out, last)
+	}
+	told, err := q.loopsTold(ctx, own.StoryFrom())
+	out = append(out, told...)
+	if err != nil {
+		return nil, err
 	}
 	for i := range out {
 		if err := q.narrow(ctx, &out[i]); err != nil {
@@ -202,7 +243,24 @@ func (q *inquiry) stays(ctx context.Context, own trail.Derived) ([]stay, error) 
 	return out, nil
 }
 
-// narrow leaves of a stay what matters to a VM: all of it, and longer, where a loop or a drain was told of the node; whoever was there only
+// loopsTold gives the times of the loops that tell of the VM since a time, wherever they are: the descheduler may have asked to evict the target pod
+// of its migration from another node.
+func (q *inquiry) loopsTold(ctx context.Context, since time.Time) ([]stay, error) {
+	namespace, vmi := q.of.VM()
+	rows, err := q.tx.Query(ctx, loopsToldQuery, pgx.StrictNamedArgs{
+		"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "since": since, "at": q.at,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (stay, error) {
+		var s stay
+		err := row.Scan(&s.node, &s.from, &s.to)
+		return s, err
+	})
+}
+
+// narrow leaves of a stay what matters to a VM: all of it, and what goes beyond, where a loop or a drain was told of the node; whoever was there only
 // to a drain; else who held a slot of the descheduler at the moment.
 func (q *inquiry) narrow(ctx context.Context, s *stay) error {
 	var loops bool
@@ -213,18 +271,18 @@ func (q *inquiry) narrow(ctx context.Context, s *stay) error {
 		return err
 	}
 	if !loops && !s.guests {
-		s.from, s.to = q.at, q.at
+		s.from, s.to, s.began, s.ended = q.at, q.at, q.at, q.at
 		return nil
 	}
 	return q.stretch(ctx, s)
 }
 
-// stretch makes a stay as long as the evacuations from the node that fall into it: the loops that these make may have begun before, and
-// go on after.
+// stretch finds how long lasted what was going on at a stay: the evacuations from the node that fall into it, and the loops that these make, may have
+// begun before, and go on after.
 func (q *inquiry) stretch(ctx context.Context, s *stay) error {
 	return q.tx.QueryRow(ctx, stretchQuery, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "node": s.node, "since": s.from, "until": s.to, "at": q.at,
-	}).Scan(&s.from, &s.to)
+	}).Scan(&s.began, &s.ended)
 }
 
 // read reads facts of subjects.
@@ -234,28 +292,21 @@ func (q *inquiry) read(ctx context.Context, into *[]trail.Fact, subjects []trail
 	return q.tx.SendBatch(ctx, &batch).Close()
 }
 
-// neighbours finds the VMs that matter beside the one that is asked about, and from when on.
-func (q *inquiry) neighbours(ctx context.Context, stays []stay) (vms []string, since []time.Time, err error) {
+// neighbours reads the facts of the VMs that matter beside the one that is asked about.
+func (q *inquiry) neighbours(ctx context.Context, stays []stay) ([]trail.Fact, error) {
 	var nodes []string
-	var from, to []time.Time
+	var from, to, began, ended []time.Time
 	var guests []bool
 	for _, s := range stays {
 		nodes, from, to, guests = append(nodes, s.node), append(from, s.from), append(to, s.to), append(guests, s.guests)
+		began, ended = append(began, s.began), append(ended, s.ended)
 	}
 	rows, err := q.tx.Query(ctx, neighboursQuery, planned, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "but": clean(q.of.String()), "nodes": nodes, "from": from, "to": to, "guests": guests, "at": q.at,
-		"everywhere": trail.LimitsTotal(q.common), "before": neighboursBefore,
+		"cluster": q.cluster, "but": clean(q.of.String()), "nodes": nodes, "from": from, "to": to, "began": began, "ended": ended, "guests": guests, "at": q.at,
+		"everywhere": trail.LimitsTotal(q.common), "before": neighboursBefore(q.thresholds), "slack": tellingSlack,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	type neighbour struct {
-		VM    string
-		Since time.Time
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[neighbour])
-	for _, n := range all {
-		vms, since = append(vms, n.VM), append(since, n.Since)
-	}
-	return vms, since, err
+	return collectFacts(rows, q.cluster)
 }

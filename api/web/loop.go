@@ -20,6 +20,7 @@ type loopBody struct {
 	Chart    chart
 	Evidence []proof
 	Lanes    string // what the lanes of the chart are, in a sentence
+	Whole    string // address of the whole of it, where only the end is drawn
 }
 
 // proof is a piece of evidence with the address of the fact behind it.
@@ -30,6 +31,9 @@ type proof struct {
 
 // loopMargin is how much time before a loop and after it is shown: what led to it, and what came of it.
 const loopMargin = 5 * time.Minute
+
+// drawnMost is how much of a loop is drawn where nothing asks for more: some go on for weeks.
+const drawnMost = 24 * time.Hour
 
 func loopPage(v *visit) error {
 	var id trail.FactID
@@ -44,37 +48,55 @@ func loopPage(v *visit) error {
 	if l.Kind != trail.LoopDualRetry && l.VMI != "" || l.Node == "" {
 		of = trail.VMISubject(l.Namespace, l.VMI)
 	}
-	var begin, at time.Time // as long as it is open, as of now
-	if !l.Open() {
-		begin, _ = told(l, l.ClosedAt)
-		at = l.ClosedAt.Add(loopMargin)
+	seen, err := v.reader.LastSeen(v.Context(), cluster, time.Now().UTC())
+	if err != nil {
+		return err
 	}
 	b := loopBody{Cluster: cluster, Loop: l, Name: l.Name()}
-	c := &trail.Cluster{Name: cluster, Now: at}
 	if of.Name != "/" { // a loop about slots of the cluster is about no one thing that could be drawn
-		if c, err = v.reader.Ask(v.Context(), trail.Question{Cluster: cluster, Of: of, From: begin, At: at}); err != nil {
+		if err := v.drawLoop(&b, of, seen); err != nil {
 			return err
 		}
-		from, to := told(l, c.Now)
-		w, err := v.window(from, to, c.Now)
-		if err != nil {
-			return err
-		}
-		b.draw(draft{w, c}, of)
-		b.Chart.Range = v.rangeOf(w)
 	}
-	b.Lasted = c.Now.Sub(l.OpenedAt)
+	b.Lasted = seen.Sub(l.OpenedAt)
 	if !l.Open() {
 		b.Lasted = l.ClosedAt.Sub(l.OpenedAt)
 	}
 	for _, x := range l.Evidence {
 		b.Evidence = append(b.Evidence, proofOf(cluster, l, x))
 	}
-	v.Title, v.Cluster, v.AsOf, v.Content = b.Name, cluster, c.Now, b
+	v.Title, v.Cluster, v.AsOf, v.Content = b.Name, cluster, seen, b
 	if l.Open() {
 		v.live("node", l.Node)
 	}
 	return v.render("loop", http.StatusOK)
+}
+
+// drawLoop draws what is asked for of a loop, else all of it, or the last of it where it is long.
+func (v *visit) drawLoop(b *loopBody, of trail.Subject, seen time.Time) error {
+	begin, to := told(b.Loop, seen)
+	from := begin
+	if latest := to.Add(-drawnMost); begin.Before(latest) {
+		from = latest
+	}
+	w, err := v.window(from, to, seen)
+	if err != nil {
+		return err
+	}
+	if w.From.After(begin) && from.After(begin) {
+		b.Whole = v.with("from", stamp(begin), "to", stamp(to))
+	}
+	at := w.To
+	if seen.Before(at) {
+		at = seen
+	}
+	c, err := v.reader.Ask(v.Context(), trail.Question{Cluster: b.Cluster, Of: of, From: w.From, At: at})
+	if err != nil {
+		return err
+	}
+	b.draw(draft{w, c}, of)
+	b.Chart.Range = v.rangeOf(w)
+	return nil
 }
 
 // told gives the span of time that a loop's evidence covers, with what was before and after.

@@ -23,6 +23,7 @@ type Reader interface {
 	Summaries(ctx context.Context) ([]trail.ClusterSummary, error)
 	Overview(ctx context.Context, cluster string, back, step time.Duration) (trail.Overview, error)
 	Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error)
+	LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error)
 	Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error)
 	Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error)
 	Find(ctx context.Context, cluster, text string) ([]trail.Found, error)

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
 
@@ -160,6 +163,30 @@ func answerOf(t *testing.T, into any, args ...string) {
 	code, out, stderr := run(t, append(args, "-o", "json")...)
 	require.Equal(t, exitFound, code, stderr)
 	require.NoError(t, json.Unmarshal([]byte(out), into))
+}
+
+// TestLongLoopsAreDrawnFromTheirEnd makes a recorded loop three days longer: its page draws the last day, and leads to the whole.
+func TestLongLoopsAreDrawnFromTheirEnd(t *testing.T) {
+	t.Parallel()
+	address, server := serveSite(t, "b-dual-retry-loop")
+	db, err := pgx.Connect(t.Context(), address)
+	require.NoError(t, err)
+	defer func() { _ = db.Close(context.WithoutCancel(t.Context())) }()
+	var id string
+	require.NoError(t, db.QueryRow(t.Context(), "SELECT loop_id FROM evictrail_v1.loops WHERE kind = 'dual_retry' LIMIT 1").Scan(&id))
+	page := "/loops/" + id + "?cluster=b-dual-retry-loop"
+	const part = "This is a part of it"
+	require.NotContains(t, visit(t, server, page).text, part)
+
+	_, err = db.Exec(t.Context(), "UPDATE evictrail.loops SET opened_at = opened_at - interval '3 days' WHERE loop_id = $1", id)
+	require.NoError(t, err)
+	long := visit(t, server, page)
+	require.Contains(t, long.text, part)
+	whole := slices.IndexFunc(long.links, func(l string) bool { return strings.HasPrefix(l, "/loops/"+id) && strings.Contains(l, "from=") })
+	require.GreaterOrEqual(t, whole, 0)
+	all := visit(t, server, long.links[whole])
+	require.Equal(t, http.StatusOK, all.status)
+	require.NotContains(t, all.text, part)
 }
 
 // TestPagesRefuse asks for what is not there, and wrongly.

@@ -42,29 +42,37 @@ func TestHTTP(t *testing.T) { //nolint:paralleltest // what runs beside it would
 	defer func() { _ = w.Flush() }()
 	_, _ = io.WriteString(w, "route\trequests\tp50\tp95\tmost\tagain p50\tp95\tmost\terrors\t\n")
 	asked, failed := regexp.MustCompile(*only), []string(nil)
+	var allFirst, allAgain vegeta.Metrics
+	row := func(name string, first, again vegeta.Metrics) {
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", name, first.Requests, ms(first.Latencies.P50), ms(first.Latencies.P95), ms(first.Latencies.Max),
+			ms(again.Latencies.P50), ms(again.Latencies.P95), ms(again.Latencies.Max), int(first.Requests+again.Requests)-first.StatusCodes["200"]-again.StatusCodes["200"])
+	}
 	for _, r := range slices.DeleteFunc(routes(of), func(r target) bool { return !asked.MatchString(r.template) }) {
 		var targets []vegeta.Target
 		for range 500 {
 			targets = append(targets, vegeta.Target{Method: http.MethodGet, URL: server.URL + r.about(), Header: http.Header{"Accept": {r.accept}}})
 		}
-		first, again := attack(r.template, targets), attack(r.template, targets)
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", r.template, first.Requests, ms(first.Latencies.P50), ms(first.Latencies.P95), ms(first.Latencies.Max),
-			ms(again.Latencies.P50), ms(again.Latencies.P95), ms(again.Latencies.Max), int(first.Requests+again.Requests)-first.StatusCodes["200"]-again.StatusCodes["200"])
+		first, again := attack(r.template, targets, &allFirst), attack(r.template, targets, &allAgain)
+		row(r.template, first, again)
 		for _, err := range slices.Concat(first.Errors, again.Errors) {
 			failed = append(failed, r.template+": "+err)
 		}
 	}
+	allFirst.Close()
+	allAgain.Close()
+	row("all of them", allFirst, allAgain)
 	_ = w.Flush()
 	writePlans(t, t.Output(), before)
 	require.Empty(t, failed)
 }
 
-// attack asks targets at the rate for as long as is asked for, the first of them first.
-func attack(name string, targets []vegeta.Target) vegeta.Metrics {
+// attack asks targets at the rate for as long as is asked for, the first of them first. It adds the answers to those of all routes.
+func attack(name string, targets []vegeta.Target, all *vegeta.Metrics) vegeta.Metrics {
 	var m vegeta.Metrics
 	for m.Requests == 0 { // a busy machine may let all of a short time pass
 		for result := range vegeta.NewAttacker().Attack(vegeta.NewStaticTargeter(targets...), vegeta.Rate{Freq: *rate, Per: time.Second}, *lasts, name) {
 			m.Add(result)
+			all.Add(result)
 		}
 	}
 	m.Close()
