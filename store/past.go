@@ -104,7 +104,7 @@ WITH w AS (
   ) AS m
   WHERE subject <> @but
   GROUP BY subject
-), gone AS (
+), gone AS MATERIALIZED (
   SELECT f.object_uid
   FROM s
   CROSS JOIN LATERAL (
