@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,9 +152,10 @@ func TestSlowQuestionsEnd(t *testing.T) {
 func TestQuestionsAtOnceAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		asked, finish := 0, make(chan struct{})
+		var asked atomic.Int32
+		finish := make(chan struct{})
 		h := api.Server{Readers: api.ForAll(&fakeReader{why: func(context.Context, trail.Question) (trail.Answer, error) {
-			asked++
+			asked.Add(1)
 			<-finish
 			return trail.Answer{}, nil
 		}})}.Handler()
@@ -163,7 +165,7 @@ func TestQuestionsAtOnceAreBounded(t *testing.T) {
 			go question()
 		}
 		synctest.Wait()
-		require.Equal(t, 3, asked)
+		require.Equal(t, int32(3), asked.Load())
 		w := ask(t, h, "/api/v1/vms/a/b/why")
 		require.Contains(t, problemIn(t, w).Detail, "too many questions at once: come again")
 		require.Equal(t, "1", w.Header().Get("Retry-After"))
