@@ -121,6 +121,9 @@ func (r *Result) WaitMean() time.Duration {
 	return (time.Duration(r.WaitTotal) / time.Duration(r.HeldBack)).Round(time.Second)
 }
 
+// Longest gives how long an eviction that is held back would have waited at most.
+func (r *Result) Longest() time.Duration { return time.Duration(r.WaitLongest) }
+
 // LoopsSaved counts the loops that would not have opened.
 func (r *Result) LoopsSaved() int {
 	n := 0
