@@ -58,7 +58,7 @@ func Words() []string {
 	}
 }
 
-// The proposals of the discussion in KubeVirt how the dual retry loop could be ended.
+// Proposals gives those of the discussion in KubeVirt how the dual retry loop could be ended.
 func Proposals() []Policy {
 	return []Policy{{KeepMark: true}, {TryOnce: true}, {GiveUpAfter: 3}}
 }
