@@ -317,13 +317,14 @@ func wishesOf(t *testing.T, name string) []wish {
 	return out
 }
 
-// scrape is one reading of a descheduler's metrics.
+// scraped is one reading of a descheduler's metrics.
 type scraped struct {
 	At   time.Time `json:"t"`
 	Text string    `json:"text"`
 }
 
 func scrapesOf(t *testing.T, name string) []scraped {
+	t.Helper()
 	t.Helper()
 	f, err := evictrail.Recordings().Open(name + "/scrapes.jsonl.gz")
 	require.NoError(t, err)
