@@ -189,6 +189,9 @@ func TestWhatIfTheCooldownWereAnother(t *testing.T) {
 		r := whatIf(t, url, "--policy", policy).Policies[0]
 		want := simulate(&p, wishes)
 		require.Equal(t, want, r.Would.Evictions, "%s: %+v", policy, r)
+		if p.off {
+			require.Empty(t, r.LoopsAvoided, "what comes sooner is no less of a loop")
+		}
 		require.Equal(t, policy == "base=30s cap=4m window=1h", want == recorded, "%s: the recorded cooldown alone changes nothing", policy)
 	}
 }

@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"slices"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -27,14 +28,14 @@ func (r *Replay) counted(d *trail.Decision) {
 	if v == nil || !r.inPeriod(r.now) || len(v.evacuations) > 0 || len(v.running) > 0 || r.now.Before(v.moving) {
 		return
 	}
-	earliest, latest := later(d.Inputs.Since, v.cooledFrom), r.now // between which it was kept from it
-	if v.cooledUntil.Before(latest) {
-		latest = v.cooledUntil
+	from, to := later(d.Inputs.Since, v.cooledFrom), r.now // between which it was kept from it
+	if v.cooledUntil.Before(to) {
+		to = v.cooledUntil
 	}
 	switch until := r.cooledUntil(v); {
-	case !until.Before(latest):
+	case !until.Before(to):
 		return
-	case until.After(earliest):
+	case until.After(from):
 		if told {
 			r.unknown[UnknownBlockWhen] += max(d.Count, 1)
 		}
@@ -59,6 +60,9 @@ func later(a, b time.Time) time.Time {
 func (r *Replay) sooner(v *vm, n *node, told bool) {
 	began, done := r.now, r.now.Add(v.took)
 	v.moving = done
+	if v.moved = append(v.moved, done); len(v.moved) > latest {
+		v.moved = slices.Delete(v.moved, 0, 1)
+	}
 	r.take(n, false, true)
 	uid := "sooner " + v.uid + " " + began.UTC().Format(time.RFC3339Nano)
 	r.at(done, func() {

@@ -42,6 +42,7 @@ type vm struct {
 	took                 time.Duration // its last migration; 0: none is known
 	moving               time.Time     // until when an eviction that comes sooner moves it; zero: none does
 	unmade               []string      // UIDs of the latest migrations that would not have been made
+	moved                []time.Time   // when it would have been moved sooner; the latest
 	unmoved              []time.Time   // when it moved in the history, and would not have; the latest
 	evacuations          []*evacuation // of the history, that are open there
 }

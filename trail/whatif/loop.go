@@ -131,6 +131,14 @@ func (r *Replay) bounced(l *trail.Loop) {
 			left = append(left, x.At)
 		}
 	}
+	fewer, sooner := len(left) < len(l.Evidence), false
+	for _, at := range v.moved { // which count, too, though where to is not known
+		sooner = sooner || len(l.Evidence) > 0 && at.After(l.Evidence[0].At)
+		if l.Kind == trail.LoopChurn {
+			left = append(left, at)
+		}
+	}
+	slices.SortFunc(left, time.Time.Compare)
 	within, most := r.history.Thresholds.MovesWithin, r.history.Thresholds.Moves
 	if l.Kind == trail.LoopPingPong {
 		within, most = r.history.Thresholds.ReturnWithin, r.history.Thresholds.Returns
@@ -141,7 +149,7 @@ func (r *Replay) bounced(l *trail.Loop) {
 		enough = enough || apart < within || apart == within && l.Kind == trail.LoopPingPong
 	}
 	counted := l.Counts["moves"] + l.Counts["returns"] // of which a loop shows some only
-	r.avoided(l, !enough && len(left) < len(l.Evidence), enough || counted <= len(l.Evidence))
+	r.avoided(l, !enough && fewer, enough || counted <= len(l.Evidence) && !sooner)
 }
 
 // pinned tells what became of a loop in which old evacuations hold all slots: whether fewer do.
