@@ -55,7 +55,7 @@ test: postgres ## Run all tests (RACE=1: with the race detector, which needs a C
 .PHONY: bench
 bench: postgres ## Measure evictrail against what could be in its place (BENCH_ARGS='-run TestIngest -bench.size 10'; PKG=./store: the benchmarks of one package)
 	$(if $(filter ./...,$(PKG)),cd test && $(GO) test ./bench -v -count=1 -timeout 2h -bench.size 100 -bench.rounds 3 $(BENCH_ARGS),$(GO) test -run '^$$' -bench . -benchmem -timeout $(TEST_TIMEOUT) $(PKG))
-	$(if $(filter ./...,$(PKG)),$(if $(BENCH_ARGS),,cd test && $(GO) test ./load -v -count=1 -timeout 2h -run TestQuestions -load.days $(BENCH_DAYS) -load.dir $(LOAD_DIR) -load.for 2s))
+	$(if $(filter ./...,$(PKG)),$(if $(BENCH_ARGS),,cd test && $(GO) test ./load -v -count=1 -timeout 2h -run '^Test(Questions|WhatIf)$$' -load.days $(BENCH_DAYS) -load.dir $(LOAD_DIR) -load.for 2s))
 
 .PHONY: load
 load: postgres ## Fill a Postgres of our own with a million events, keep it in LOAD_DIR, and measure every kind of question (LOAD_ARGS='-run TestHTTP')

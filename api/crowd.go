@@ -18,10 +18,29 @@ var errCrowded = errors.New("too many questions at once")
 type crowd struct {
 	queue chan struct{} // who waits or asks
 	room  chan struct{} // who asks
+	long  chan struct{} // who asks what takes long
 }
 
 func newCrowd() crowd {
-	return crowd{queue: make(chan struct{}, readQueue), room: make(chan struct{}, readAtOnce)}
+	return crowd{queue: make(chan struct{}, readQueue), room: make(chan struct{}, readAtOnce), long: make(chan struct{}, 1)}
+}
+
+// turn waits until it may be asked.
+type turn func(ctx context.Context) (leave func(), err error)
+
+// replay is turn for a question that takes long: only one is asked at a time, so that others find room.
+func (c crowd) replay(ctx context.Context) (func(), error) {
+	select {
+	case c.long <- struct{}{}:
+	case <-ctx.Done():
+		return nil, errCrowded
+	}
+	leave, err := c.turn(ctx)
+	if err != nil {
+		<-c.long
+		return nil, err
+	}
+	return func() { leave(); <-c.long }, nil
 }
 
 // turn waits until it is the caller's turn; leave is to be called at its end. With an error there was none.

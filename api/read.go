@@ -41,18 +41,23 @@ func (s *reads) routes() []route {
 	for _, v := range trail.Views() {
 		all = append(all, s.listRoute(v))
 	}
-	return append(append(all, s.whyRoutes()...), s.namesRoute())
+	return append(append(all, s.whyRoutes()...), s.whatIfRoute(), s.namesRoute())
 }
 
 // handler answers within bounds, compressed where the client likes that.
 func (s *reads) handler(ask asking) http.Handler {
+	return s.handlerWithin(readTimeout, s.crowd.turn, ask)
+}
+
+// handlerWithin is handler with bounds of its own.
+func (s *reads) handlerWithin(timeout time.Duration, turn turn, ask asking) http.Handler {
 	return compressed(s.gate.guard(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, who caller) {
 		w.Header().Set("Cache-Control", uncached)
-		ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		answer, err := s.inTurn(ctx, func() (reply, error) { return ask(ctx, s.readers(who.scope), r) })
+		answer, err := s.inTurn(ctx, turn, func() (reply, error) { return ask(ctx, s.readers(who.scope), r) })
 		if err != nil {
-			s.problemOf(err).write(w)
+			s.problemOf(err, timeout).write(w)
 			return
 		}
 		answer.write(w, r)
@@ -60,8 +65,8 @@ func (s *reads) handler(ask asking) http.Handler {
 }
 
 // inTurn asks when it is our turn.
-func (s *reads) inTurn(ctx context.Context, ask func() (reply, error)) (reply, error) {
-	leave, err := s.crowd.turn(ctx)
+func (s *reads) inTurn(ctx context.Context, turn turn, ask func() (reply, error)) (reply, error) {
+	leave, err := turn(ctx)
 	if err != nil {
 		return reply{}, err
 	}
@@ -70,7 +75,7 @@ func (s *reads) inTurn(ctx context.Context, ask func() (reply, error)) (reply, e
 }
 
 // problemOf says what is wrong and what to do. What the database says is ours to know, not the client's.
-func (s *reads) problemOf(err error) *Problem {
+func (s *reads) problemOf(err error, timeout time.Duration) *Problem {
 	var known *Problem
 	var ambiguous *trail.AmbiguousError
 	switch {
@@ -94,7 +99,7 @@ func (s *reads) problemOf(err error) *Problem {
 		p.Detail, p.retry = err.Error()+": come again", time.Second
 		return p
 	case errors.Is(err, context.DeadlineExceeded):
-		p.Detail = "the answer took longer than " + readTimeout.String() + ": ask for less, with a namespace, a VM, since, or a lower limit"
+		p.Detail = "the answer took longer than " + timeout.String() + ": ask for less, with a namespace, a VM, since, or a lower limit"
 	}
 	if s.failed != nil && !errors.Is(err, context.Canceled) {
 		s.failed(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/whatif"
 )
 
 // fakeReader answers as it is told, and nothing that it is not.
@@ -28,6 +29,11 @@ type fakeReader struct {
 	why      func(context.Context, trail.Question) (trail.Answer, error)
 	whyNot   func(context.Context, trail.Question) (trail.NotAnswer, error)
 	names    func(context.Context, trail.NameQuery) ([]string, error)
+	whatIf   func(context.Context, whatif.Question) (whatif.Answer, error)
+}
+
+func (f *fakeReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
+	return f.whatIf(ctx, q)
 }
 
 func (f *fakeReader) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/whatif"
 )
 
 // ForAll gives every caller the same Reader: for who serves nobody but themselves.
@@ -18,5 +19,6 @@ type Reader interface {
 	ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error)
 	Why(ctx context.Context, q trail.Question) (trail.Answer, error)
 	WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error)
+	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
 	Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 }

@@ -43,7 +43,7 @@ func (s Server) Handler() http.Handler {
 	r.NotFoundHandler = http.HandlerFunc(unknownPath)
 	if s.Site != nil {
 		site := *s.Site
-		site.Turn, site.Admit, site.Guarded = crowd.turn, s.Gate.visitor, s.Gate != nil
+		site.Turn, site.LongTurn, site.Admit, site.Guarded = crowd.turn, crowd.replay, s.Gate.visitor, s.Gate != nil
 		pages := r.NewRoute().Subrouter()
 		pages.Use(compressed)
 		site.Route(pages)

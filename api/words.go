@@ -105,7 +105,7 @@ func schemas(columns []trail.Column) fields {
 	for _, v := range trail.Views() {
 		all = append(all, field{rowName(v), described(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
 	}
-	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"Problem", problemSchema()})
+	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Problem", problemSchema()})
 }
 
 // rowName names the schema of a view's rows.

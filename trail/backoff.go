@@ -52,8 +52,8 @@ func decideBackoffs(l *life, mine []*migration, env *Env, now *moment) []Decisio
 		d := Decision{
 			ID: hashID("backoff", m.UID), Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid, Node: m.SourceNode, DecidedAt: m.FinishedAt,
 			Layer: LayerBackoff, Verdict: VerdictHolds, Reason: DecidedFailed, Base: Span(backoffFirst), Count: len(failed),
-			Effective: Span(wait), Until: m.retryAt, Cap: Span(backoffFirst << (finishedKept - 1)),
-			Capped: len(failed) == finishedKept && failedInARow(mine[:i+1]) > finishedKept, Model: BackoffModel, Origin: OriginDerived, EventID: m.EndEvent, toldAt: m.EndSeenAt,
+			Effective: Span(wait), Until: m.retryAt, Cap: Span(backoffFirst << (FinishedKept - 1)),
+			Capped: len(failed) == FinishedKept && failedInARow(mine[:i+1]) > FinishedKept, Model: BackoffModel, Origin: OriginDerived, EventID: m.EndEvent, toldAt: m.EndSeenAt,
 			Inputs: Inputs{Migration: m.Name, MigrationUID: m.UID, EndedAt: m.FinishedAt, Failed: failed, Survivors: survivors},
 		}
 		out = append(out, d)

@@ -19,8 +19,8 @@ func TestBackoff(t *testing.T) {
 			uid := string(rune('a' + i - 1))
 			h.creates(at, uid, "db", nil)
 			h.fails(at+10*time.Second, uid)
-			if i > finishedKept {
-				h.goes(at+11*time.Second, string(rune('a'+i-1-finishedKept)))
+			if i > FinishedKept {
+				h.goes(at+11*time.Second, string(rune('a'+i-1-FinishedKept)))
 			}
 		}
 	}

@@ -14,7 +14,7 @@ func (n *node) observedBlocks() []Decision {
 		if !ok {
 			continue
 		}
-		p := n.env.cooldownPolicy(f.OccurredAt)
+		p := n.env.CooldownPolicy(f.OccurredAt)
 		out = append(out, Decision{
 			ID: hashID("observed", f.ID.String()), Namespace: f.Namespace, Node: n.name, DecidedAt: f.OccurredAt, Layer: LayerCooldown,
 			Verdict: VerdictBlocked, Reason: DecidedObserved, Count: int(d.Increase), Model: p.Model, Origin: OriginObserved, EventID: &f.ID,

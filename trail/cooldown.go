@@ -14,10 +14,10 @@ const (
 	CooldownNone     = "none"   // there is no plugin, or nothing is known of it
 )
 
-// finishedKept is how many finished migrations KubeVirt keeps per VMI.
+// FinishedKept is how many finished migrations KubeVirt keeps per VMI.
 //
 // Source: kubevirt pkg/virt-controller/watch/migration/migration.go, defaultFinalizedMigrationGarbageCollectionBuffer.
-const finishedKept = 5
+const FinishedKept = 5
 
 // CooldownPolicy is how the descheduler holds back a VM that was migrated.
 type CooldownPolicy struct {
@@ -84,8 +84,8 @@ func (p CooldownPolicy) atCap(d time.Duration) bool {
 	return p.Max > 0 && d >= p.Max || d >= 1<<62
 }
 
-// cooldownPolicy gives the policy in force at a time.
-func (e *Env) cooldownPolicy(at time.Time) CooldownPolicy {
+// CooldownPolicy gives the policy in force at a time.
+func (e *Env) CooldownPolicy(at time.Time) CooldownPolicy {
 	s := e.policy(at)
 	if s == nil || s.Cooldown == nil {
 		return CooldownPolicy{Model: CooldownNone}
@@ -185,7 +185,7 @@ func (c *cooling) follow(i int, d Decision, m *moment) []Decision {
 		if !t.After(d.DecidedAt) || !t.Before(d.Until) || superseded(t) || !end.IsZero() && !end.After(t) || !m.reached(t) {
 			continue
 		}
-		p := c.env.cooldownPolicy(t)
+		p := c.env.CooldownPolicy(t)
 		if p.Model == CooldownNone {
 			return append(out, d.released(DecidedOver, t, uid))
 		}
@@ -212,7 +212,7 @@ func (c *cooling) follow(i int, d Decision, m *moment) []Decision {
 // begin gives the decision that follows a completion; none where no policy is known.
 func (c *cooling) begin(i int) (Decision, bool) {
 	done := c.completions[i]
-	p := c.env.cooldownPolicy(done.EndedAt)
+	p := c.env.CooldownPolicy(done.EndedAt)
 	if p.Model == CooldownNone {
 		return Decision{}, false
 	}
@@ -249,18 +249,26 @@ func (c *cooling) decision(p CooldownPolicy, history []Completion, at time.Time)
 	return d
 }
 
-// remembered gives the completions that the descheduler has in its memory at a time, and in any case the last one: that
-// stands on the VMI. What came before its process started it has read from the migrations that still existed then, and
-// only the successes; the older behaviour does so in each cycle, so that it knows no failure.
+// remembered gives the completions that the descheduler has in its memory at a time.
 func (c *cooling) remembered(p CooldownPolicy, history []Completion, at time.Time) (known []Completion, since time.Time) {
-	since, _ = c.env.descheduler(at)
+	return c.env.Remembered(p, history, at, func(since time.Time) map[string]bool {
+		return c.seed(c.readable(p, history[len(history)-1], since))
+	})
+}
+
+// Remembered gives those completions that the descheduler has in its memory at a time, and in any case the last one: that
+// stands on the VMI. What came before its process started it has read from the migrations that still existed then, and
+// only the successes, which seeded names by their UIDs; the older behaviour does so in each cycle, so that it knows no failure.
+// Completions are at least one, in ascending order of their ends. Since is from when on it remembers; zero where that is not known.
+func (e *Env) Remembered(p CooldownPolicy, history []Completion, at time.Time, seeded func(since time.Time) map[string]bool) (known []Completion, since time.Time) {
+	since, _ = e.descheduler(at)
 	if p.Model == CooldownReseeded {
 		since = at
 	}
 	if since.IsZero() {
 		return history, since
 	}
-	seed := c.seed(c.readable(p, history[len(history)-1], since))
+	seed := seeded(since)
 	for i, done := range history {
 		done.forgotten = !done.EndedAt.After(since) && !seed[done.MigrationUID]
 		if !done.forgotten || i == len(history)-1 {
@@ -295,7 +303,7 @@ func (c *cooling) seed(at time.Time) map[string]bool {
 // meet gives the decision that an act of the descheduler met: it was to be blocked, as a migration was running or a
 // cooldown held. None where nothing was in its way.
 func (c *cooling) meet(r *request) (Decision, bool) {
-	p := c.env.cooldownPolicy(r.RequestedAt)
+	p := c.env.CooldownPolicy(r.RequestedAt)
 	if p.Model == CooldownNone {
 		return Decision{}, false
 	}
@@ -355,7 +363,7 @@ func (d Decision) released(reason string, at time.Time, of string) Decision {
 // finishedAt gives the finished migrations that existed at a time, the newest first: KubeVirt keeps a few.
 func finishedAt(migrations []*migration, at time.Time) []*migration {
 	var out []*migration
-	for i := len(migrations) - 1; i >= 0 && len(out) < finishedKept; i-- {
+	for i := len(migrations) - 1; i >= 0 && len(out) < FinishedKept; i-- {
 		m := migrations[i]
 		gone := m.gone != nil && !m.goneAt.After(at)
 		if !m.FinishedAt.IsZero() && !m.FinishedAt.After(at) && !gone {

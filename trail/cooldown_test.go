@@ -153,8 +153,8 @@ func (h *history) hourly(outcomes string) {
 		if o != 'S' {
 			h.unmark(at+2*time.Second, "db")
 		}
-		if i >= finishedKept {
-			h.goes(at+2*time.Second, string(rune('a'+i-finishedKept)))
+		if i >= FinishedKept {
+			h.goes(at+2*time.Second, string(rune('a'+i-FinishedKept)))
 		}
 	}
 }

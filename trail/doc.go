@@ -28,5 +28,7 @@
 //   - loop.go and thresholds.go (what a loop is), timeline.go, moment.go (time), cluster.go (everything at once)
 //   - what is said: sentence.go (why), whynot.go and standing.go (why not), advice.go (what to do), wording.go
 //
+// Package whatif below replays what was derived under policies that were not in force; package sim plays histories for tests.
+//
 // Read observation.go, fact.go and reason.go first, then tracker.go, then derive.go.
 package trail

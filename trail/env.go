@@ -260,12 +260,13 @@ func (e *Env) policy(at time.Time) *DeschedulerSettings {
 
 // descheduler gives the process of the descheduler at a time: the last that was started before. Nil where none is known.
 func (e *Env) descheduler(at time.Time) (start time.Time, process *DeschedulerDetail) {
-	for _, f := range e.starts {
-		if d, ok := f.Detail.(*DeschedulerDetail); ok && !f.OccurredAt.After(at) {
-			start, process = f.OccurredAt, d
+	n := sort.Search(len(e.starts), func(i int) bool { return e.starts[i].OccurredAt.After(at) }) // they may be many: one per run of a CronJob
+	for i := n - 1; i >= 0; i-- {
+		if d, ok := e.starts[i].Detail.(*DeschedulerDetail); ok {
+			return e.starts[i].OccurredAt, d
 		}
 	}
-	return start, process
+	return time.Time{}, nil
 }
 
 // deschedulerChanges gives the times at which the descheduler was started or its policy changed, in their order.

@@ -115,7 +115,7 @@ func (m Migration) exhibit() Exhibit {
 // pathOf tells by which way the descheduler came to act although an eviction from the node was under way. The strongest
 // evidence counts: what it did against its limits, then what it did first.
 func (n *node) pathOf(e *Evacuation, d dual) LoopPath {
-	if e.InProgress == "kubevirt" {
+	if e.InProgress == InProgressPerAttempt {
 		return PathAnnotationLost
 	}
 	if e.InProgress == "" {

@@ -57,7 +57,7 @@ func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env
 	for _, e := range evacuations {
 		begin := e.MarkedAt.Add(env.thresholds.PinnedAfter)
 		over := e.Outcome != "" && !begin.Before(e.EndedAt)
-		if len(limits) == 0 || !e.holdsSlot() || over || !now.reached(begin) {
+		if len(limits) == 0 || !e.HoldsSlot() || over || !now.reached(begin) {
 			continue
 		}
 		edges = append(edges, edge{at: begin, e: e, up: true})
@@ -95,11 +95,15 @@ func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env
 	return loops
 }
 
-// holdsSlot tells whether the descheduler counts the evacuation as under way: for as long as its pod is annotated, whoever
+// HoldsSlot tells whether the descheduler counts the evacuation as under way: for as long as its pod is annotated, whoever
 // asked. Before KubeVirt v1.6.1 the annotation is taken off at each failure.
-func (e *Evacuation) holdsSlot() bool {
-	return e.InProgress != "kubevirt" && e.MarkedBy != MarkedByTaint
+func (e *Evacuation) HoldsSlot() bool {
+	return e.InProgress != InProgressPerAttempt && e.MarkedBy != MarkedByTaint
 }
+
+// InProgressPerAttempt is the value of the annotation eviction-in-progress where it lasts only as long as an attempt: KubeVirt before v1.6.1
+// takes it off at each failure. Later it stays until the evacuation ends.
+const InProgressPerAttempt = "kubevirt"
 
 func pinnedLoop(held []*Evacuation, limit int, node string, at time.Time, env *Env) Loop {
 	var names []string
@@ -186,8 +190,22 @@ func LimitsTotal(rules []Fact) bool {
 // SlotLimit gives how many VMs the descheduler may evict from one node at a time, by the policy in force then; 0 where there is no
 // limit, or no policy is known.
 func (c *Cluster) SlotLimit(at time.Time) int {
-	if p := c.env.policy(at); p != nil && p.LimitPerNode != nil {
-		return int(*p.LimitPerNode)
+	n, _, _ := c.env.SlotLimits(at)
+	return n
+}
+
+// SlotLimits gives how many VMs the descheduler may evict at a time from one node, and from all, by the policy in force then; 0 where there
+// is no limit. Known is false where no policy was ever seen.
+func (e *Env) SlotLimits(at time.Time) (node, total int, known bool) {
+	p := e.policy(at)
+	if p == nil {
+		return 0, 0, false
 	}
-	return 0
+	if p.LimitPerNode != nil {
+		node = int(*p.LimitPerNode)
+	}
+	if p.LimitTotal != nil {
+		total = int(*p.LimitTotal)
+	}
+	return node, total, true
 }

@@ -224,7 +224,7 @@ func (c *Cluster) slotHolders(node string) (held []*Evacuation, limit int, where
 	var here, all []*Evacuation
 	for _, d := range c.Rows {
 		for i := range d.Evacuations {
-			if e := &d.Evacuations[i]; e.Outcome == "" && e.holdsSlot() {
+			if e := &d.Evacuations[i]; e.Outcome == "" && e.HoldsSlot() {
 				all = append(all, e)
 				if e.Node == node {
 					here = append(here, e)

@@ -180,7 +180,7 @@ func (s *State) evacuation(e *Evacuation) {
 	if e.FailedAttempts > 0 {
 		n.Retrying++
 	}
-	if e.holdsSlot() {
+	if e.HoldsSlot() {
 		n.Slots.take(e.MarkedAt)
 		s.Slots.take(e.MarkedAt)
 	}

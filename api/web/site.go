@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/mux"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/whatif"
 )
 
 // Reader is where pages get what they tell. It is safe for concurrent use. Errors: trail.ErrNotFound, *trail.AmbiguousError.
@@ -27,6 +28,7 @@ type Reader interface {
 	Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error)
 	Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error)
 	Find(ctx context.Context, cluster, text string) ([]trail.Found, error)
+	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
 }
 
 // ForAll gives every visitor the same Reader: for who serves nobody but themselves.
@@ -42,6 +44,8 @@ type Site struct {
 	Guarded bool
 	// Turn waits until a page may ask its Reader, and gives what is to be called after; nil: at once.
 	Turn func(context.Context) (leave func(), err error)
+	// LongTurn is Turn for a page that may take long; nil: at once.
+	LongTurn func(context.Context) (leave func(), err error)
 	// Failed is told of an error that a visitor cannot mend; nil: nobody is.
 	Failed func(path string, err error)
 }
@@ -61,6 +65,7 @@ func (s *Site) Route(r *mux.Router) {
 	get("/loops/{id}", loopPage)
 	get("/facts", factsPage)
 	get("/search", searchPage)
+	r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.pageWithin(whatIfTimeout, s.LongTurn, whatIfPage))
 	if s.Guarded {
 		r.Path(signInPath).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.door)
 		r.Path(signInPath).Methods(http.MethodPost).HandlerFunc(s.signIn)
@@ -96,6 +101,11 @@ type frame struct {
 
 // page makes a handler of what shows a page. Answers are whole or an error page, never half of one.
 func (s *Site) page(show func(*visit) error) http.HandlerFunc {
+	return s.pageWithin(pageTimeout, s.Turn, show)
+}
+
+// pageWithin is page with bounds of its own.
+func (s *Site) pageWithin(timeout time.Duration, turn func(context.Context) (func(), error), show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.open(w, r, func(v *visit) error {
 			var refusal *Refusal
@@ -105,7 +115,7 @@ func (s *Site) page(show func(*visit) error) http.HandlerFunc {
 			case err != nil:
 				return err
 			}
-			return v.inTurn(show)
+			return v.inTurn(timeout, turn, show)
 		})
 	}
 }
@@ -127,12 +137,12 @@ func (s *Site) open(w http.ResponseWriter, r *http.Request, show func(*visit) er
 const pageTimeout = 10 * time.Second
 
 // inTurn shows the page when it is its turn.
-func (v *visit) inTurn(show func(*visit) error) error {
-	ctx, cancel := context.WithTimeout(v.Context(), pageTimeout)
+func (v *visit) inTurn(timeout time.Duration, turn func(context.Context) (func(), error), show func(*visit) error) error {
+	ctx, cancel := context.WithTimeout(v.Context(), timeout)
 	defer cancel()
 	v.Request = v.WithContext(ctx)
-	if v.site.Turn != nil {
-		leave, err := v.site.Turn(ctx)
+	if turn != nil {
+		leave, err := turn(ctx)
 		if err != nil {
 			return err
 		}
@@ -240,7 +250,7 @@ func cached(next http.Handler) http.Handler {
 var pages = func() map[string]*template.Template {
 	layout := template.Must(template.New("layout").Funcs(words).ParseFS(files, "templates/layout.html", "templates/chart.html"))
 	out := map[string]*template.Template{}
-	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "signin", "error"} {
+	for _, name := range []string{"front", "vm", "node", "loop", "facts", "search", "whatif", "signin", "error"} {
 		out[name] = template.Must(template.Must(layout.Clone()).ParseFS(files, "templates/"+name+".html"))
 	}
 	return out

@@ -106,7 +106,7 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		&cobra.Group{ID: "keep", Title: "Upkeep:"},
 	)
 	root.AddCommand(newRun(), newRecord(), newDemo(), newPlay(), newAudit())
-	root.AddCommand(newWhy(), newWhyNot())
+	root.AddCommand(newWhy(), newWhyNot(), newWhatIf())
 	for _, l := range []list{requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, timelineList} {
 		root.AddCommand(newList(l))
 	}

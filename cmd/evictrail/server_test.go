@@ -57,6 +57,13 @@ func TestServerAnswersAsTheDatabase(t *testing.T) {
 		{"why-not", "node", "worker-2"}, // several clusters
 		{"why-not", "node", "nowhere"},
 		{"why", "demo/vm-d", "--at", "yesterday"},
+		{"whatif"}, // several clusters
+		{"whatif", "--cluster", cluster},
+		{"whatif", "--cluster", cluster, "--policy", "cooldown=on", "--policy", "node-limit=1 keep-mark", "-o", "json"},
+		{"whatif", "--cluster", "g-churn-cooldown", "--sweep", "base=30s..5m/30s", "--keep-mark", "--cooldown", "cap=1h", "--since", "30d", "-o", "csv"},
+		{"whatif", "--cluster", cluster, "--node", "worker-2", "-n", "demo", "--since", "2026-11-21", "--until", "2026-11-21T00:44:00Z"},
+		{"whatif", "--cluster", cluster, "--until", "2020-01-01"},
+		{"whatif", "--cluster", "nowhere"},
 		{"timeline", "--vm", "demo/vm-d", "--limit", "3"},
 		{"timeline", "--since", "2026-11-21", "--until", "2026-11-22", "--limit", "0"},
 		{"timeline", "--since", "2020-01-01", "--limit", "0"},

@@ -174,12 +174,16 @@ func shareCluster(t *testing.T) *sharedCluster {
 	return c
 }
 
-// get asks as who has a token, from an address of their own.
+// get asks as who has a token, from an address of their own; a target with a space and a body behind it is sent it.
 func (c *sharedCluster) get(t *testing.T, token, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	r := httptest.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
+	method, path, body := http.MethodGet, target, io.Reader(http.NoBody)
+	if before, after, posted := strings.Cut(target, " "); posted {
+		method, path, body = http.MethodPost, before, strings.NewReader(after)
+	}
+	r := httptest.NewRequestWithContext(ctx, method, path, body)
 	r.RemoteAddr = "[" + token + "]:1"
 	r.Header.Set("Authorization", "Bearer "+token)
 	for i := 0; i < len(header); i += 2 {
@@ -252,7 +256,8 @@ func (c *sharedCluster) targets(t *testing.T, chance *rand.Rand) []string {
 	slices.Sort(out)
 	span := "&from=2026-11-21T00:00:00Z&to=2026-11-22T00:00:00Z"
 	return append(out, "/", "/?cluster=shared&span=24h", "/?cluster=other", "/vms/"+vm, "/nodes/"+node, "/nodes/"+node+"?cluster=shared"+span, "/loops/"+loop.ID.String(), "/loops/"+loop.ID.String()+"?cluster=other",
-		"/facts?vm="+vm+span, "/facts?node="+node+span, "/search?q=vm-1", "/search?q="+name, "/search?q=kubevirt-evac", "/search?q="+url.QueryEscape(vm), "/search?q="+node, "/nowhere")
+		"/whatif", "/whatif?policy=try-once&policy=keep-mark&other=node-limit%3D1&sweep=give-up-after%3D1..3", `/api/v1/whatif {"policies": ["try-once", "keep-mark", "node-limit=1", "base=1h"]}`,
+		`/api/v1/whatif {"namespace": "`+namespace+`", "node": "`+node+`"}`, `/api/v1/whatif {"cluster": "other"}`, "/facts?vm="+vm+span, "/facts?node="+node+span, "/search?q=vm-1", "/search?q="+name, "/search?q=kubevirt-evac", "/search?q="+url.QueryEscape(vm), "/search?q="+node, "/nowhere")
 }
 
 // TestTenants has those who share a cluster ask about it.

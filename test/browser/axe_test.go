@@ -39,7 +39,8 @@ func TestAccessibility(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, site, l)
 			b.expect("404")
-			addresses := []string{"/", "/docs", "/search?q=vm-", "/search?q=nobody-at-all", "/vms/demo/nobody", "/?cluster=k-blocked-slot"}
+			addresses := []string{"/", "/docs", "/search?q=vm-", "/search?q=nobody-at-all", "/vms/demo/nobody", "/?cluster=k-blocked-slot",
+				"/whatif", "/whatif?cluster=b-dual-retry-loop-v1.8&policy=try-once&policy=keep-mark&sweep=base%3D5m..60m"}
 			for _, incident := range []string{"b-dual-retry-loop-v1.8", "c-node-drain"} {
 				for _, address := range kinds(b, incident) {
 					addresses = append(addresses, address)

@@ -180,3 +180,27 @@ func (s service) pages(t *testing.T, target string) []string {
 		require.NoError(t, err)
 	}
 }
+
+// TestWhatIfAnswersAsDocumented asks what would have been different, in every way, and what must be refused.
+func TestWhatIfAnswersAsDocumented(t *testing.T) {
+	t.Parallel()
+	s := serve(t, openStore(t, played(t)))
+	for body, status := range map[string]int{
+		`{"cluster": "b-dual-retry-loop-v1.8"}`: http.StatusOK,
+		`{"cluster": "g-churn-cooldown", "policies": ["cooldown=off", "base=2m cap=10m window=1h"], "sweep": "base=30s..5m/30s", "sweep_with": "keep-mark"}`: http.StatusOK,
+		`{"cluster": "k-blocked-slot", "node": "worker-1", "namespace": "demo", "since": "2026-11-20", "policies": ["node-limit=1 try-once"]}`:               http.StatusOK,
+		`{"cluster": "nowhere"}`: http.StatusNotFound,
+		`{}`:                     http.StatusConflict,
+		`{"since": "200d"}`:      http.StatusBadRequest,
+	} {
+		request := func() *http.Request {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/v1/whatif", strings.NewReader(body))
+			require.NoError(t, err)
+			r.Header.Set("Content-Type", "application/json")
+			return r
+		}
+		valid, problems := s.validator.ValidateHttpRequest(request())
+		require.True(t, valid, "%s: %v", body, problems)
+		require.Equal(t, status, s.received(t, request(), request()).status, body)
+	}
+}

@@ -1,0 +1,28 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/trail/whatif"
+)
+
+// WhatIf is Store.WhatIf. Nobody is told of its progress.
+func (c *Client) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
+	var a whatif.Answer
+	question, err := json.Marshal(api.NewWhatIfBody(q))
+	if err != nil {
+		return a, fmt.Errorf("write question: %w", err)
+	}
+	body, _, err := c.send(ctx, http.MethodPost, &url.URL{Path: api.WhatIfPath}, "application/json", bytes.NewReader(question))
+	if err != nil {
+		return a, err
+	}
+	err = c.decode(body, &a)
+	return a, err
+}

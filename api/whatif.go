@@ -1,0 +1,234 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/whatif"
+)
+
+// WhatIfPath is where it is asked what would have been different.
+const WhatIfPath = "/api/v1/whatif"
+
+// The bounds of that question. It reads months in order, so that it may take longer than others, and only one is answered at a time.
+const (
+	whatIfTimeout = 25 * time.Second
+	whatIfBody    = 64 << 10 // bytes
+)
+
+// WhatIfBody is the question as it is sent. Policies and the sweep are written as on the command line.
+type WhatIfBody struct {
+	Cluster   string   `json:"cluster,omitempty"`
+	Namespace string   `json:"namespace,omitempty"`
+	Node      string   `json:"node,omitempty"`
+	Since     string   `json:"since,omitempty"`
+	Until     string   `json:"until,omitempty"`
+	Policies  []string `json:"policies,omitempty"`
+	Sweep     string   `json:"sweep,omitempty"`
+	SweepWith string   `json:"sweep_with,omitempty"`
+}
+
+// NewWhatIfBody gives a question as it is sent.
+func NewWhatIfBody(q whatif.Question) WhatIfBody {
+	b := WhatIfBody{Cluster: q.Cluster, Namespace: q.Namespace, Node: q.Node, Since: writeTime(q.Since), Until: writeTime(q.Until)}
+	for _, p := range q.Policies {
+		b.Policies = append(b.Policies, p.String())
+	}
+	if q.Sweep != nil {
+		b.Sweep, b.SweepWith = q.Sweep.Text, q.Sweep.With.String()
+	}
+	return b
+}
+
+// Question reads what was sent, now being the moment from which ages count. The error says what is wrong.
+func (b *WhatIfBody) Question(now time.Time) (whatif.Question, error) {
+	q := whatif.Question{Cluster: b.Cluster, Namespace: b.Namespace, Node: b.Node}
+	for name, text := range map[string]string{"cluster": b.Cluster, "namespace": b.Namespace, "node": b.Node} {
+		if !isText(text) {
+			return q, fmt.Errorf("%s: expected text in UTF-8", name)
+		}
+	}
+	var err error
+	if q.Since, err = trail.ParseTime(b.Since, now); err != nil {
+		return q, fmt.Errorf("since %w", err)
+	}
+	if q.Until, err = trail.ParseTime(b.Until, now); err != nil {
+		return q, fmt.Errorf("until %w", err)
+	}
+	for _, text := range b.Policies {
+		p, err := whatif.ParsePolicy(text)
+		if err != nil {
+			return q, err
+		}
+		q.Policies = append(q.Policies, p)
+	}
+	if b.Sweep == "" {
+		return q, q.Bound(now)
+	}
+	var with whatif.Policy
+	if b.SweepWith != "" {
+		if with, err = whatif.ParsePolicy(b.SweepWith); err != nil {
+			return q, err
+		}
+	}
+	s, err := whatif.ParseSweep(b.Sweep, with)
+	if err != nil {
+		return q, err
+	}
+	q.Sweep = &s
+	return q, q.Bound(now)
+}
+
+// whatIf answers what would have been different.
+func whatIf(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
+	raw, err := io.ReadAll(io.LimitReader(r.Body, whatIfBody+1))
+	switch {
+	case err != nil:
+		return reply{}, newProblem(http.StatusBadRequest, "the body cannot be read to its end")
+	case len(raw) > whatIfBody:
+		return reply{}, newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d KiB", whatIfBody>>10))
+	}
+	var b WhatIfBody
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b); err != nil && !errors.Is(err, io.EOF) || err == nil && d.More() {
+		return reply{}, newProblem(http.StatusBadRequest, "the body cannot be read: expected one JSON object with cluster, namespace, node, since, until, policies, sweep and sweep_with, all of which may be missing")
+	}
+	q, err := b.Question(time.Now().UTC())
+	if err != nil {
+		return reply{}, newProblem(http.StatusBadRequest, err.Error())
+	}
+	return said(reader.WhatIf(ctx, q))
+}
+
+func (s *reads) whatIfRoute() route {
+	return route{
+		method: http.MethodPost, path: WhatIfPath, tag: tagWhy, id: "whatIf", short: "Say what would have been different under other policies",
+		about: fmt.Sprintf("Replays what was recorded of a period, a week by default and at most %d days, under policies that were not in force. Without policies and a sweep these are %s. "+
+			"At most %d policies at once, those of the sweep among them; one such question is answered at a time.", whatif.MostDays, proposals(), whatif.MostPolicies),
+		body:     &requestBody{"What is asked. Nothing of it has to be given.", false, fields{{mediaTypes["json"], content{ref("WhatIf"), exampleWhatIf}}}},
+		answers:  []answer{{http.StatusOK, "The answer.", []string{headerCached, headerVary}, jsonContent(ref("WhatIfAnswer"), nil)}},
+		problems: problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge), handler: s.handlerWithin(whatIfTimeout, s.crowd.replay, whatIf),
+	}
+}
+
+// proposals names the policies that are replayed where none is asked about.
+func proposals() string {
+	text := ""
+	for i, p := range whatif.Proposals() {
+		if i > 0 {
+			text += ", "
+		}
+		text += p.String()
+	}
+	return text
+}
+
+var exampleWhatIf = WhatIfBody{Since: "7d", Policies: []string{"try-once", "base=30m cap=4h"}, Sweep: "base=5m..60m"}
+
+func whatIfSchema() schema {
+	s := record(nil, fields{
+		{"cluster", described(text(), "The cluster, where several are recorded.")},
+		{"namespace", described(text(), "Tell only of VMs of this namespace; the others are replayed, too.")},
+		{"node", described(text(), "Tell only of this node; the others are replayed, too.")},
+		{"since", described(text(), "From when on: "+timeAbout+". By default a week before until.")},
+		{"until", described(text(), "Until when. By default now or, where the cluster is not watched any more, when it was last seen.")},
+		{"policies", described(listOf(text()), "Each as words, such as base=5m cap=1h: "+wordsText()+". What a policy leaves out is as it was recorded.")},
+		{"sweep", described(text(), "A setting from here to there, such as base=5m..60m, window=12h..72h/12h or node-limit=1..5.")},
+		{"sweep_with", described(text(), "What else the policies of the sweep have in common, as words.")},
+	})
+	return described(s, "A question about what would have been different.")
+}
+
+func wordsText() string {
+	text := ""
+	for i, w := range whatif.Words() {
+		if i > 0 {
+			text += ", "
+		}
+		text += w
+	}
+	return text
+}
+
+func whatIfAnswerSchema() schema {
+	seconds := func(about string) schema { return schema{Type: types{"number"}, Description: about + ", in seconds."} }
+	yes := func(about string) schema { return schema{Type: types{"boolean"}, Description: about} }
+	tally := record([]string{"evictions", "evacuations", "migrations", "failed_attempts", "moves", "loops"}, fields{
+		{"evictions", count("Of the descheduler, each once however often it was repeated.")},
+		{"evacuations", count("Whoever asked.")},
+		{"migrations", count("That ended.")},
+		{"failed_attempts", count("Of these.")},
+		{"moves", count("Of these: guests that came to another node.")},
+		{"loops", count("That opened.")},
+	})
+	change := record([]string{"kind", "at", "namespace", "vmi", "vmi_uid", "node", "migrations_saved", "failed_attempts_saved", "stays", "sentence"}, fields{
+		{"kind", described(oneOf(whatif.ChangeHeldBack, whatif.ChangeGaveUp, whatif.ChangeSooner), "What is different.")},
+		{"at", moment("When the eviction was asked, given up, or would have come.")},
+		{"namespace", text()}, {"vmi", text()}, {"vmi_uid", text()}, {"node", text()},
+		{"rule", described(oneOf(whatif.RuleInProgress, whatif.RuleCooldown, whatif.RuleNodeSlots, whatif.RuleTotalSlots), "By what it would have been held back.")},
+		{"until", moment("When nothing would have been in the way any more. Missing where that is not within the period.")},
+		{"asked_again", moment("When the descheduler asked for the VM, and might have it. Missing where it did not.")},
+		{"migrations_saved", count("Migrations that would not have happened.")},
+		{"failed_attempts_saved", count("Of these.")},
+		{"stays", yes("It moved, and would not have then.")},
+		{"left_at", moment("When it moved.")},
+		{"hot_seen_at", moment("When the descheduler last asked for a VM of the node after that.")},
+		{"sentence", described(text(), "The same in words.")},
+	})
+	cooldown := record(nil, fields{
+		{"off", yes("There is none.")}, {"base_seconds", seconds("After the first migration in the window")}, {"cap_seconds", seconds("Most that it is")},
+		{"window_seconds", seconds("In which migrations count")},
+	})
+	policy := record(nil, fields{
+		{"cooldown", cooldown},
+		{"node_limit", count("Evictions under way from one node.")}, {"total_limit", count("Evictions under way from all nodes.")},
+		{"keep_mark", yes("The in-progress mark stays until the evacuation ends.")}, {"try_once", yes("KubeVirt tries an eviction of the descheduler once.")},
+		{"give_up_after", count("Attempts after which KubeVirt gives up.")},
+	})
+	result := record([]string{"name", "policy", "would", "changed", "migrations_saved", "failed_attempts_saved", "requests_saved", "evictions_held_back", "asked_again", "wait_total_seconds",
+		"wait_longest_seconds", "evictions_sooner", "gave_up", "stays", "stays_hot", "vms_staying", "loops_avoided", "unknown", "changes", "changes_more"}, fields{
+		{"name", described(text(), "The policy as it is written.")},
+		{"policy", described(policy, "What is different of it; what is missing is as it was recorded.")},
+		{"swept", yes("It is a point of the sweep.")},
+		{"value", schema{Type: types{"number"}, Description: "Of the setting that was swept: seconds, or a number."}},
+		{"would", described(tally, "What would have happened.")},
+		{"changed", yes("Anything at all.")},
+		{"migrations_saved", count("Migrations that would not have happened.")},
+		{"failed_attempts_saved", count("Of these.")},
+		{"requests_saved", count("Repetitions that the descheduler would not have sent.")},
+		{"evictions_held_back", count("Evictions that would not have come when they did.")},
+		{"asked_again", count("Of these: whose VM the descheduler asked for later, when it might have it.")},
+		{"wait_total_seconds", seconds("From when they were asked until nothing would have been in the way, all together")},
+		{"wait_longest_seconds", seconds("The longest of these")},
+		{"evictions_sooner", count("Evictions that were kept back, and would not have been.")},
+		{"gave_up", count("Evacuations that KubeVirt would have given up while it went on.")},
+		{"stays", count("Moves away from a node that would not have been made when they were.")},
+		{"stays_hot", count("Of these: whose node the descheduler went on to relieve.")},
+		{"vms_staying", count("How many VMs that are.")},
+		{"loops_avoided", schema{Type: types{"object"}, Description: "Numbers, by kind of loop."}},
+		{"unknown", described(listOf(record([]string{"reason", "text", "count"}, fields{{"reason", text()}, {"text", text()}, {"count", count("How often it came up.")}})), "What the history cannot tell, the most frequent first.")},
+		{"changes", described(listOf(change), "The first differences, in the order of their times.")},
+		{"changes_more", count("Differences that are only counted.")},
+	})
+	return described(record([]string{"cluster", "since", "until", "recorded", "policies", "assumptions"}, fields{
+		{"cluster", text()}, {"namespace", text()}, {"node", text()},
+		{"since", moment("Inclusive.")}, {"until", moment("Exclusive.")},
+		{"recorded", described(tally, "What really happened.")},
+		{"rules", described(record([]string{"model"}, fields{
+			{"model", described(text(), "Of the cooldown: the versions of the descheduler that behave so, or none.")},
+			{"cooldown", described(cooldown, "Missing where there was none.")},
+			{"node_limit", count("Evictions under way from one node. Missing where there was no limit.")}, {"total_limit", count("The same from all nodes.")},
+		}), "Of the descheduler, as they were seen in force at the end. Missing where none were.")},
+		{"policies", described(listOf(result), "In the order in which they were asked about, those of the sweep last.")},
+		{"sweep_of", described(text(), "The setting that was swept.")},
+		{"assumptions", described(listOf(record([]string{"name", "text"}, fields{{"name", text()}, {"text", text()}})), "What is taken for granted.")},
+	}), "What would have been different.")
+}

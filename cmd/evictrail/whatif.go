@@ -1,0 +1,341 @@
+package main
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/trail/whatif"
+)
+
+// whatIfFlags say what is asked, and how the answer is written.
+type whatIfFlags struct {
+	from               readerFlags
+	question           whatif.Question
+	since, until       string
+	policies           []string
+	cooldown, sweep    string
+	nodeLimit          int
+	totalLimit, giveUp int
+	keepMark, tryOnce  bool
+	output             string
+}
+
+func newWhatIf() *cobra.Command {
+	var w whatIfFlags
+	cmd := &cobra.Command{
+		Use: "whatif", Short: "Say what would have been different under other policies", GroupID: "ask", Args: asUsage(cobra.NoArgs),
+		Long: `Replay what was recorded of a period under policies that were not in force, and say what would have been different: migrations that
+would not have happened, failed attempts saved, evictions held back and for how long, VMs that would have stayed on a hot node, loops avoided.
+
+A policy is words: ` + strings.Join(whatif.Words(), ", ") + `.
+What it leaves out is as it was recorded. --policy can be given several times; --cooldown, --node-limit, --total-limit, --keep-mark, --try-once and
+--give-up-after make one more. Without any, the three proposals are compared that were discussed for KubeVirt: ` + wordsOf(whatif.Proposals()) + `.
+
+--sweep replays one setting from here to there, on top of that one more policy. Each answer says what it takes for granted, and counts what the
+history cannot tell. The answer comes from the database, or with --server from an evictrail that serves it. Exit status 3 when no evacuation
+began in the period.`,
+		Example: `  evictrail whatif --since 30d
+  evictrail whatif --cooldown base=5m,cap=1h,window=24h --since 7d
+  evictrail whatif --policy cooldown=off --policy "try-once node-limit=1" -o json
+  evictrail whatif --sweep base=5m..60m --namespace shop
+  evictrail whatif --sweep give-up-after=1..5 --server https://evictrail.example`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd) },
+	}
+	w.add(cmd)
+	return cmd
+}
+
+// wordsOf lists policies as they are written.
+func wordsOf(policies []whatif.Policy) string {
+	var out []string
+	for _, p := range policies {
+		out = append(out, p.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+func (w *whatIfFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&w.question.Cluster, "cluster", "", "the `cluster`, where several are recorded")
+	f.StringVarP(&w.question.Namespace, "namespace", "n", "", "tell only of VMs of this `namespace`; the others are replayed, too")
+	f.StringVar(&w.question.Node, "node", "", "tell only of this `node`; the others are replayed, too")
+	f.StringVar(&w.since, "since", "", "from when on: a `time` (2026-11-21 or 2026-11-21T00:30:00Z) or an age (90m, 24h, 7d); by default a week")
+	f.StringVar(&w.until, "until", "", "until when: a `time` or an age; by default now, or when the cluster was last seen")
+	f.StringArrayVar(&w.policies, "policy", nil, "a policy: `words` such as \"base=5m cap=1h\"; can be given several times")
+	f.StringVar(&w.cooldown, "cooldown", "", "another `cooldown` of the descheduler: base=5m,cap=1h,window=24h, or off, or on")
+	f.IntVar(&w.nodeLimit, "node-limit", 0, "let the descheduler have `N` evictions under way from one node")
+	f.IntVar(&w.totalLimit, "total-limit", 0, "let the descheduler have `N` evictions under way from all nodes")
+	f.BoolVar(&w.keepMark, "keep-mark", false, "keep the in-progress mark on the pod until the evacuation ends")
+	f.BoolVar(&w.tryOnce, "try-once", false, "have KubeVirt try an eviction of the descheduler once")
+	f.IntVar(&w.giveUp, "give-up-after", 0, "have KubeVirt give up any evacuation after `N` attempts")
+	f.StringVar(&w.sweep, "sweep", "", "a `setting` from here to there: base=5m..60m, window=12h..72h/12h, node-limit=1..5")
+	f.StringVarP(&w.output, "output", "o", "table", "`format`: table, json or csv")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "csv"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions([]string{
+		"keep-mark", "try-once", "give-up-after=3", "cooldown=off", "cooldown=on", "base=15m", "node-limit=1", "total-limit=5",
+	}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("cooldown", cobra.FixedCompletions([]string{"off", "on", "base=15m,cap=6h,window=48h"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("sweep", cobra.FixedCompletions([]string{"base=5m..60m", "cap=1h..8h", "window=12h..72h/12h", "node-limit=1..5", "total-limit=1..10", "give-up-after=1..5"}, cobra.ShellCompDirectiveNoFileComp))
+	w.from.add(cmd)
+	completeNames(cmd, &w.from, &w.question.Cluster)
+}
+
+// parse reads what the flags say, now being the moment from which ages count.
+func (w *whatIfFlags) parse(now time.Time) error {
+	if !slices.Contains([]string{"table", "json", "csv"}, w.output) {
+		return usagef("output %q: expected table, json or csv", w.output)
+	}
+	var err error
+	if w.question.Since, err = parseTime("since", w.since, now); err != nil {
+		return err
+	}
+	if w.question.Until, err = parseTime("until", w.until, now); err != nil {
+		return err
+	}
+	for _, text := range w.policies {
+		p, err := whatif.ParsePolicy(text)
+		if err != nil {
+			return usagef("%w", err)
+		}
+		w.question.Policies = append(w.question.Policies, p)
+	}
+	one, said, err := w.one()
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if w.sweep != "" {
+		s, err := whatif.ParseSweep(w.sweep, one)
+		if err != nil {
+			return usagef("%w", err)
+		}
+		w.question.Sweep = &s
+	} else if said {
+		w.question.Policies = append(w.question.Policies, one)
+	}
+	if err := w.question.Validate(); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}
+
+// one gives the policy that the flags make, and whether any of them is given.
+func (w *whatIfFlags) one() (p whatif.Policy, said bool, err error) {
+	var words []string
+	switch {
+	case w.cooldown == "":
+	case strings.Contains(w.cooldown, "="):
+		words = append(words, w.cooldown)
+	default:
+		words = append(words, "cooldown="+w.cooldown)
+	}
+	for _, n := range []struct {
+		word  string
+		value int
+	}{{"node-limit", w.nodeLimit}, {"total-limit", w.totalLimit}, {"give-up-after", w.giveUp}} {
+		if n.value != 0 {
+			words = append(words, n.word+"="+strconv.Itoa(n.value))
+		}
+	}
+	if w.keepMark {
+		words = append(words, "keep-mark")
+	}
+	if w.tryOnce {
+		words = append(words, "try-once")
+	}
+	if len(words) == 0 {
+		return p, false, nil
+	}
+	p, err = whatif.ParsePolicy(strings.Join(words, " "))
+	return p, true, err
+}
+
+func (w *whatIfFlags) run(cmd *cobra.Command) error {
+	if err := w.parse(time.Now()); err != nil {
+		return err
+	}
+	s, err := w.from.open(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	w.question.Progress = sayHowFar(cmd.ErrOrStderr())
+	a, err := s.WhatIf(cmd.Context(), w.question)
+	if err != nil {
+		return inCluster(err)
+	}
+	switch out := cmd.OutOrStdout(); w.output {
+	case "json":
+		return api.WriteJSON(out, a)
+	case "csv":
+		return writeWhatIfCSV(out, &a)
+	default:
+		return writeWhatIf(out, &a)
+	}
+}
+
+// progressAfter is after how long it is said how far a replay is, and how often from then on.
+const progressAfter = 2 * time.Second
+
+// sayHowFar says now and then how far a replay is, if it takes long.
+func sayHowFar(out io.Writer) func(time.Time) {
+	last := time.Now()
+	return func(at time.Time) {
+		if time.Since(last) >= progressAfter {
+			last = time.Now()
+			_, _ = fmt.Fprintf(out, "replayed up to %s\n", at.UTC().Format("2006-01-02 15:04:05Z"))
+		}
+	}
+}
+
+// whatIfColumns are those of the table and of CSV.
+var whatIfColumns = []struct {
+	head, name string // of the table, of CSV
+	of         func(r *whatif.Result) string
+}{
+	{"POLICY", "policy", func(r *whatif.Result) string { return r.Name }},
+	{"EVICTIONS", "evictions", func(r *whatif.Result) string { return strconv.Itoa(r.Would.Evictions) }},
+	{"MIGRATIONS SAVED", "migrations_saved", func(r *whatif.Result) string { return strconv.Itoa(r.MigrationsSaved) }},
+	{"FAILED SAVED", "failed_attempts_saved", func(r *whatif.Result) string { return strconv.Itoa(r.FailedSaved) }},
+	{"HELD BACK", "evictions_held_back", func(r *whatif.Result) string { return strconv.Itoa(r.HeldBack) }},
+	{"WAIT", "wait_mean_seconds", func(r *whatif.Result) string { return strconv.FormatFloat(r.WaitMean().Seconds(), 'f', -1, 64) }},
+	{"LONGEST", "wait_longest_seconds", func(r *whatif.Result) string {
+		return strconv.FormatFloat(time.Duration(r.WaitLongest).Seconds(), 'f', -1, 64)
+	}},
+	{"SOONER", "evictions_sooner", func(r *whatif.Result) string { return strconv.Itoa(r.Sooner) }},
+	{"GAVE UP", "gave_up", func(r *whatif.Result) string { return strconv.Itoa(r.GaveUp) }},
+	{"STAY", "vms_staying", func(r *whatif.Result) string { return strconv.Itoa(r.VMsStaying) }},
+	{"STAY HOT", "stays_hot", func(r *whatif.Result) string { return strconv.Itoa(r.StaysHot) }},
+	{"LOOPS AVOIDED", "loops_avoided", func(r *whatif.Result) string { return strconv.Itoa(r.LoopsSaved()) }},
+	{"UNKNOWN", "unknown", func(r *whatif.Result) string { return strconv.Itoa(r.UnknownCount()) }},
+}
+
+func writeWhatIfCSV(out io.Writer, a *whatif.Answer) error {
+	w := csv.NewWriter(out)
+	var head []string
+	for _, c := range whatIfColumns {
+		head = append(head, c.name)
+	}
+	_ = w.Write(head)
+	for i := range a.Policies {
+		var row []string
+		for _, c := range whatIfColumns {
+			row = append(row, c.of(&a.Policies[i]))
+		}
+		_ = w.Write(row)
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// writeWhatIf writes the table, and what it rests on.
+func writeWhatIf(out io.Writer, a *whatif.Answer) error {
+	var b strings.Builder
+	t := a.Recorded
+	fmt.Fprintf(&b, "Recorded of %s from %s to %s: %d evictions of the descheduler, %d evacuations, %d migrations (%d failed, %d moves), %d loops.\n",
+		a.Cluster, a.Since.UTC().Format("2006-01-02 15:04:05"), a.Until.UTC().Format("2006-01-02 15:04:05"), t.Evictions, t.Evacuations, t.Migrations, t.Failed, t.Moves, t.Loops)
+	fmt.Fprintf(&b, "%s\n\n", a.RulesText())
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	var head []string
+	for _, c := range whatIfColumns {
+		head = append(head, c.head)
+	}
+	_, _ = fmt.Fprintln(w, strings.Join(head, "\t"))
+	for i := range a.Policies {
+		var row []string
+		for _, c := range whatIfColumns {
+			cell := c.of(&a.Policies[i])
+			if strings.HasSuffix(c.name, "_seconds") {
+				seconds, _ := strconv.ParseFloat(cell, 64)
+				cell = time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+			}
+			row = append(row, cell)
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush()
+	others, _ := a.Swept()
+	for i := range others {
+		writeChanges(&b, &others[i])
+	}
+	writeUnknown(&b, a.Policies)
+	b.WriteString("\nTaken for granted:\n")
+	for _, x := range a.Assumptions {
+		fmt.Fprintf(&b, "%s\n", indent(x.Text))
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// changesShown is how many differences of a policy a table shows.
+const changesShown = 10
+
+// writeChanges writes the first differences that a policy makes.
+func writeChanges(b *strings.Builder, r *whatif.Result) {
+	fmt.Fprintf(b, "\n%s:\n", r.Name)
+	if !r.Changed {
+		b.WriteString("  Nothing would have been different.\n")
+		return
+	}
+	for i, c := range r.Changes {
+		if i == changesShown {
+			break
+		}
+		fmt.Fprintf(b, "%s\n", indent(*tableText(c.Sentence)))
+	}
+	if more := len(r.Changes) + r.ChangesMore - changesShown; more > 0 {
+		fmt.Fprintf(b, "  And %d more; -o json tells %d of them.\n", more, len(r.Changes)-changesShown)
+	}
+	if n := r.RequestsSaved; n > 0 {
+		fmt.Fprintf(b, "  The descheduler would not have repeated %d of its requests.\n", n)
+	}
+	for _, kind := range sortedKeys(r.LoopsAvoided) {
+		fmt.Fprintf(b, "  Loops avoided: %d %s.\n", r.LoopsAvoided[kind], kind)
+	}
+}
+
+// writeUnknown writes what the history cannot tell, each reason once.
+func writeUnknown(b *strings.Builder, results []whatif.Result) {
+	texts := map[whatif.UnknownReason]string{}
+	counts := map[whatif.UnknownReason][]string{}
+	for i := range results {
+		for _, u := range results[i].Unknown {
+			texts[u.Reason] = u.Text
+			counts[u.Reason] = append(counts[u.Reason], fmt.Sprintf("%d with %s", u.Count, results[i].Name))
+		}
+	}
+	if len(texts) == 0 {
+		return
+	}
+	b.WriteString("\nWhat the history cannot tell:\n")
+	for _, reason := range sortedKeys(texts) {
+		fmt.Fprintf(b, "%s\n", indent(texts[reason]+" ("+strings.Join(counts[reason], ", ")+")."))
+	}
+}
+
+// sortedKeys gives the keys of a map in their order.
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// tableText is a text without control characters.
+func tableText(text string) *string {
+	cell := tableCell(&text)
+	return &cell
+}
+
+// indent wraps a paragraph and sets it apart.
+func indent(text string) string { return "  " + strings.ReplaceAll(wrap(text), "\n", "\n  ") }

@@ -1,0 +1,39 @@
+package browser_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhatIf ticks a policy and gives a setting to go through, with the keyboard, and reads what would have been different, with and without
+// JavaScript.
+func TestWhatIf(t *testing.T) {
+	t.Parallel()
+	for with, l := range scripts {
+		t.Run(with, func(t *testing.T) {
+			t.Parallel()
+			b := newTab(t, site, l)
+			b.open("/?cluster=b-dual-retry-loop-v1.8")
+			b.follow(`nav[aria-label=More] a[href^="/whatif"]`)
+			require.Equal(t, "What if b-dual-retry-loop-v1.8", b.text("h1"))
+			require.Contains(t, b.text("main"), "Tick a policy, or give a setting to go through")
+			ask[bool](b, `document.querySelector("input[value=try-once]").focus() ?? true`)
+			b.press(" ")
+			ask[bool](b, `document.querySelector("#sweep").focus() ?? true`)
+			b.leaves(func() { b.press("give-up-after=1..5\r") })
+			require.True(t, ask[bool](b, `document.querySelector("input[value=try-once]").checked`), "the form keeps what was asked")
+			require.Contains(t, b.text("main"), "KubeVirt would have given up moving demo/vm-d away from worker-1")
+			require.Contains(t, b.text("main"), "Loops avoided: 1 dual retry.")
+			require.Contains(t, b.text("main"), "What is taken for granted")
+			require.Equal(t, 10, ask[int](b, `document.querySelectorAll(".curve circle").length`))
+			require.Equal(t, 6, ask[int](b, `document.querySelectorAll("main tbody tr").length`))
+
+			b.open("/whatif?cluster=e-user-migrations&policy=try-once")
+			require.Contains(t, b.text("main"), "No evacuation began in that time")
+			b.expect("400")
+			b.open("/whatif?cluster=k-blocked-slot&other=faster")
+			require.Contains(t, b.text("[role=alert]"), "expected one of recorded")
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package whatif_test
+
+import (
+	"flag"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/whatif"
+)
+
+// runs is how many simulated histories the properties are tried on.
+var runs = flag.Int("whatif.runs", 1000, "how many simulated histories are replayed")
+
+// past is a history that can be replayed.
+type past struct {
+	whatif.History
+	events []whatif.Event
+	rows   *trail.Cluster
+}
+
+// simulated gives what is recorded of a simulated run.
+func simulated(seed uint64) past {
+	run := sim.New(seed)
+	tracker := trail.NewTracker("sim")
+	var facts []trail.Fact
+	for _, o := range run.Observations {
+		facts = append(facts, tracker.Observe(o)...)
+	}
+	c := trail.DeriveAll(facts, trail.DefaultThresholds(), run.End)
+	return past{
+		whatif.History{Rules: whatif.RulesOf(facts), Thresholds: trail.DefaultThresholds(), Since: run.Start, Until: run.End},
+		whatif.Gather(c, facts), c,
+	}
+}
+
+// replay gives what would have been different.
+func (p *past) replay(policy whatif.Policy) (whatif.Result, whatif.Tally) {
+	r := whatif.New(policy, &p.History)
+	for _, e := range p.events {
+		r.Step(e)
+	}
+	return r.End()
+}
+
+// eachRun has something found out of some simulated histories, as many at once as there are processors.
+func eachRun[R any](n int, of func(past) R) []R {
+	out := make([]R, n)
+	var wait sync.WaitGroup
+	seeds := make(chan int)
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for seed := range seeds {
+				out[seed] = of(simulated(uint64(seed)))
+			}
+		})
+	}
+	for seed := range n {
+		seeds <- seed
+	}
+	close(seeds)
+	wait.Wait()
+	return out
+}
+
+// replayed is what a replay gave, and what a plain count of the rows gives.
+type replayed struct {
+	whatif.Result
+	recorded, counted whatif.Tally
+}
+
+// TestRecordedPolicyChangesNothing replays under the policy that was in force, said and not said.
+func TestRecordedPolicyChangesNothing(t *testing.T) {
+	t.Parallel()
+	evictions, loops := 0, 0
+	for seed, both := range eachRun(*runs, func(p past) (out [2]replayed) {
+		said := whatif.Policy{}
+		said.NodeLimit, said.TotalLimit, _ = trail.NewEnv(p.Rules).SlotLimits(p.Since)
+		for i, policy := range []whatif.Policy{{}, said} {
+			out[i].Result, out[i].recorded = p.replay(policy)
+			out[i].counted = p.count()
+		}
+		return out
+	}) {
+		for _, got := range both {
+			require.False(t, got.Changed, "seed %d, %s: %+v", seed, got.Name, got.Result)
+			require.Equal(t, got.recorded, got.Would, "seed %d, %s", seed, got.Name)
+			require.Equal(t, got.counted, got.recorded, "seed %d, %s", seed, got.Name)
+			require.Empty(t, got.Changes, "seed %d, %s", seed, got.Name)
+			require.Empty(t, got.LoopsAvoided, "seed %d, %s", seed, got.Name)
+		}
+		require.Empty(t, both[0].Unknown, "seed %d", seed)
+		evictions, loops = evictions+both[0].recorded.Evictions, loops+both[0].recorded.Loops
+	}
+	require.Greater(t, evictions, 2**runs)
+	require.Greater(t, loops, *runs/4)
+}
+
+// count counts the rows of the period.
+func (p *past) count() whatif.Tally {
+	var want whatif.Tally
+	for _, d := range p.rows.Rows {
+		for _, e := range d.Evacuations {
+			if !e.MarkedAt.Before(p.Since) && e.MarkedAt.Before(p.Until) {
+				want.Evacuations++
+			}
+		}
+		for _, q := range d.Requests {
+			if q.Answer == trail.AnswerMarked && q.RequesterClass == trail.RequesterDescheduler && q.EvacuationID != nil && !q.DryRun {
+				want.Evictions++
+			}
+		}
+		for _, m := range d.Migrations {
+			if m.FinishedAt.IsZero() || m.FinishedAt.Before(p.Since) || !m.FinishedAt.Before(p.Until) {
+				continue
+			}
+			want.Migrations++
+			switch m.Outcome {
+			case trail.OutcomeFailed:
+				want.Failed++
+			case trail.OutcomeSucceeded:
+				want.Moves++
+			default:
+			}
+		}
+		for _, l := range d.Loops {
+			if l.ClosedBy != trail.LoopRefuted {
+				want.Loops++
+			}
+		}
+	}
+	return want
+}
