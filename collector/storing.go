@@ -17,6 +17,8 @@ type Storing struct {
 	Metrics *metrics.Metrics
 	Clock   func() time.Time
 
+	saidSettled bool // that facts of a time whose facts were dropped come
+
 	stopping <-chan struct{} // closed when what is not taken at once may be left where it is; nil: never
 }
 
@@ -69,6 +71,10 @@ func (s *Storing) append(ctx context.Context, batch []trail.Fact, within time.Du
 		return err
 	}
 	s.known(batch, news.Facts)
+	if !news.Settled.IsZero() && !s.saidSettled {
+		s.saidSettled = true
+		s.Log.Warn("facts of a time come whose facts were dropped: they are kept, and what is told of that time stays as it is", "before", news.Settled)
+	}
 	s.Log.Debug("facts appended", "count", len(batch), "added", len(news.Facts), "elapsed", time.Since(start))
 	return nil
 }

@@ -97,6 +97,7 @@ var stateMetrics = []Metric{
 var upkeepMetrics = []Metric{
 	{Name: PartitionAheadSeconds, Type: Gauge, Help: "For how long from now on there are partitions for new facts."},
 	{Name: DefaultPartitionRows, Type: Gauge, Help: "Facts in the default partition, where they are only when their own was missing. Counted up to 1000."},
+	{Name: FactsFromTimestamp, Type: Gauge, Help: "Since when all facts are there; of older ones those that what came after rests on. Absent where none were dropped."},
 	{Name: SchemaVersion, Type: Gauge, Help: "Version of the schema that the database has."},
 	{Name: SchemaVersionExpected, Type: Gauge, Help: "Version of the schema that this evictrail needs."},
 	{Name: SeriesDroppedTotal, Type: Counter, Labels: []string{LabelMetric}, Help: "Series of single VMs that were left out at a reading of the state because there were more than --max-vm-series."},
@@ -132,6 +133,8 @@ var ownMetrics = []Metric{
 	{Name: ScrapesTotal, Type: Counter, Labels: []string{LabelResult}, Help: "Scrapes of the descheduler's metrics, by how they went."},
 	{Name: HTTPRequestDurationSeconds, Type: Histogram, Labels: []string{LabelRoute, LabelMethod, LabelCode}, Buckets: callBuckets, Help: "Time to answer a request, by the template of its route and by class of status."},
 	{Name: AuthzDeniedTotal, Type: Counter, Labels: []string{LabelCause}, Help: "Requests to evictrail that were refused for want of credentials, by cause."},
+	{Name: RetentionDroppedTotal, Type: Counter, Labels: []string{LabelKind}, Help: "What was dropped as it was kept long enough: facts, derived rows, or names of people who asked (requesters). Counted by the replica that did it."},
+	{Name: RetentionLastTimestamp, Type: Gauge, Help: "When this replica last dropped what was kept long enough, if there was any. Absent where it did not yet, as only the one that derives does."},
 }
 
 // byName finds metrics. A name that is not in the catalogue is a mistake in wiring.

@@ -124,6 +124,9 @@ func (m *Metrics) facts(n trail.News, now time.Time) {
 	for _, f := range n.Facts {
 		kind := string(f.Kind)
 		m.Facts.WithLabelValues(kind, StageCommitted).Inc()
+		if f.OccurredAt.Before(n.Settled) {
+			m.Facts.WithLabelValues(kind, StageSettled).Inc()
+		}
 		exemplar(m.commitLag.WithLabelValues(kind), max(now.Sub(f.ObservedAt), 0), f.ID.String())
 		if f.Late && !f.OccurredAt.Before(m.ledger.since) {
 			m.recovered.WithLabelValues(string(f.Object.Kind)).Inc()

@@ -32,10 +32,11 @@ type Metrics struct {
 	ledger          *ledger
 	countsBlocks    atomic.Bool            // the descheduler counts blocks itself, and its counters are read
 	seriesDropped   *prometheus.CounterVec // metric
-	partitionsAhead *prometheus.GaugeVec   // no label, like the three below, so that they are absent until they are known; seconds
+	partitionsAhead *prometheus.GaugeVec   // no label, like the four below, so that they are absent until they are known; seconds
 	strayRows       *prometheus.GaugeVec
 	schema          *prometheus.GaugeVec
 	schemaExpected  *prometheus.GaugeVec
+	factsFrom       *prometheus.GaugeVec // Unix seconds
 	state           *stateGauges
 
 	// What evictrail tells of itself: set where it happens.
@@ -65,6 +66,8 @@ type Metrics struct {
 	Scrapes           *prometheus.CounterVec   // result
 	HTTPRequests      *prometheus.HistogramVec // route, method, code; seconds
 	Denied            *prometheus.CounterVec   // cause
+	Dropped           *prometheus.CounterVec   // kind
+	RetentionLast     *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
 }
 
 // New makes the instruments and registers them. Series of closed label sets start at zero, so that the first event of each
@@ -81,6 +84,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		unrecoverable: f.counters(WatchRelistUnrecoverableTotal), ledger: newLedger(), seriesDropped: f.counters(SeriesDroppedTotal),
 		partitionsAhead: f.gauges(PartitionAheadSeconds), strayRows: f.gauges(DefaultPartitionRows),
 		schema: f.gauges(SchemaVersion), schemaExpected: f.gauges(SchemaVersionExpected),
+		factsFrom: f.gauges(FactsFromTimestamp), Dropped: f.counters(RetentionDroppedTotal), RetentionLast: f.gauges(RetentionLastTimestamp),
 		state: newStateGauges(),
 
 		Facts: f.counters(FactsTotal), Lost: f.counters(EventsLostTotal), SpoolBytes: f.gauge(SpoolBytes), SpoolCapacity: f.gauge(SpoolCapacityBytes),
@@ -147,6 +151,7 @@ func (m *Metrics) startAtZero() {
 	m.Lost.WithLabelValues(KindUnknown, LostSpoolCorrupt)
 	m.SpoolFsync.WithLabelValues()
 	m.Lost.WithLabelValues(string(trail.ObjectMigration), LostGCBeforeSeen)
+	zero(m.Dropped, DroppedFacts, DroppedRows, DroppedRequesters)
 	zero(m.AuditEvents, AuditTaken, AuditSkipped, AuditRefused)
 	zero(m.Reviews, ReviewTaken, ReviewSkipped, ReviewDropped)
 	zero(m.Scrapes, ScrapeOK, ScrapeFailed)

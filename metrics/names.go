@@ -55,6 +55,7 @@ const (
 	SchemaVersion           = "evictrail_schema_version"
 	SchemaVersionExpected   = "evictrail_schema_version_expected"
 	SeriesDroppedTotal      = "evictrail_series_dropped_total"
+	FactsFromTimestamp      = "evictrail_facts_from_timestamp_seconds"
 )
 
 // The names of what evictrail tells of itself.
@@ -88,6 +89,8 @@ const (
 	ScrapesTotal                  = "evictrail_scrapes_total"
 	HTTPRequestDurationSeconds    = "evictrail_http_request_duration_seconds"
 	AuthzDeniedTotal              = "evictrail_authz_denied_total"
+	RetentionDroppedTotal         = "evictrail_retention_dropped_total"
+	RetentionLastTimestamp        = "evictrail_retention_last_timestamp_seconds"
 )
 
 // The metrics of the descheduler that rules and panels use. evictrail never exports them.
@@ -142,6 +145,14 @@ const (
 	StageCommitted    = "committed"    // the store took it, and it was new
 	StageDeduplicated = "deduplicated" // the store had it already
 	StageRejected     = "rejected"     // the object could not be read; the kind is then that of the object
+	StageSettled      = "settled"      // the store took it, and what is told of its time stays: other facts of that time were dropped
+)
+
+// What was dropped: values of LabelKind of RetentionDroppedTotal.
+const (
+	DroppedFacts      = "facts"
+	DroppedRows       = "rows"
+	DroppedRequesters = "requesters" // facts and rows in which the name of a person was erased
 )
 
 // Why something was lost: values of LabelCause of EventsLostTotal.
@@ -192,6 +203,7 @@ const (
 	OpAlive  = "alive"
 	OpResume = "resume"
 	OpState  = "state"
+	OpRetain = "retain"
 )
 
 // The windows over which is counted: values of LabelWindow.

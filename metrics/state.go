@@ -227,6 +227,9 @@ func truth(b bool) float64 {
 func (m *Metrics) SetUpkeep(u trail.Upkeep, now time.Time) {
 	m.partitionsAhead.WithLabelValues().Set(max(u.PartitionsUntil.Sub(now), 0).Seconds())
 	m.strayRows.WithLabelValues().Set(float64(u.StrayRows))
+	if !u.FactsFrom.IsZero() {
+		m.factsFrom.WithLabelValues().Set(float64(u.FactsFrom.Unix()))
+	}
 	m.schema.WithLabelValues().Set(float64(u.Schema))
 	m.schemaExpected.WithLabelValues().Set(float64(u.SchemaExpected))
 	m.ClockSkew.WithLabelValues(PeerPostgres).Set(u.ClockSkew.Seconds())

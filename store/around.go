@@ -88,7 +88,7 @@ func (d *derivation) env(ctx context.Context, subjects []trail.Subject) (*trail.
 	}
 	env := trail.NewEnv(facts)
 	env.Judge(d.thresholds)
-	return env, sortedSubjects(pods), nil
+	return env, sortedSubjects(pods), settle(ctx, d.tx, env, d.cluster, onlyVMs(subjects), d.settled)
 }
 
 // surrounding reads the facts of what surrounds VMs. Nodes are held, as they are derived after the VMs; the rest is shared.

@@ -48,7 +48,7 @@ func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact,
 		rows[s] = d
 	}
 	if len(from) == 0 {
-		return rows, nil
+		return rows, q.settle(ctx, rows)
 	}
 	others, err := slotsWithin(ctx, q.tx, q.cluster, from, to, but)
 	if err != nil {
@@ -59,7 +59,7 @@ func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact,
 		d.ExplainQueue(slots, env)
 		rows[s] = d
 	}
-	return rows, nil
+	return rows, q.settle(ctx, rows)
 }
 
 func always(_, _ time.Time) bool { return true }
@@ -115,7 +115,7 @@ func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*
 	}
 	env := trail.NewEnv(facts)
 	env.Judge(q.thresholds)
-	return env, nil
+	return env, settle(ctx, q.tx, env, q.cluster, slices.Collect(maps.Keys(of)), q.settled)
 }
 
 // slackOfRequests is how long before a migration was created or deleted, and after, requests for that are looked for.

@@ -16,6 +16,7 @@ type derivation struct {
 	cluster    string
 	now        time.Time                      // for which is derived
 	thresholds trail.Thresholds               // of loops
+	settled    *time.Time                     // what was over before is settled; nil: nothing is
 	facts      map[trail.Subject][]trail.Fact // of the subjects that are held
 	news       trail.News                     // what came of it so far
 }
@@ -30,6 +31,8 @@ WHERE cluster = @cluster`
 func newDerivation(ctx context.Context, tx pgx.Tx, cluster string, now time.Time, term int64) (*derivation, error) {
 	d := &derivation{tx: tx, cluster: cluster, now: now, thresholds: trail.DefaultThresholds(), facts: map[trail.Subject][]trail.Fact{}}
 	var batch pgx.Batch
+	batch.Queue(dropNoFactsQuery)
+	readSettled(&batch, &d.settled)
 	fence(&batch, cluster, term)
 	batch.Queue(clusterQuery, pgx.StrictNamedArgs{"cluster": cluster}).Query(d.standing)
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {

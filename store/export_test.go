@@ -11,8 +11,48 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// Simulated histories last hours: with this the facts of neighbours begin within them.
-func init() { neighboursBefore = func(trail.Thresholds) time.Duration { return 5 * time.Minute } }
+// Simulated histories last hours: with this the facts of neighbours begin within them, and so do those that are kept of what was dropped.
+func init() {
+	neighboursBefore = func(trail.Thresholds) time.Duration { return 5 * time.Minute }
+	reachOf = func([]trail.Fact, trail.Thresholds) time.Duration { return Reach }
+	keptTogether, lockTries, lockPause = 20, 4, 50*time.Millisecond
+}
+
+// OpenFailing opens a database of which a statement fails before it is sent where fail says so.
+func OpenFailing(ctx context.Context, url string, fail func(sql string) bool) (*Store, error) {
+	config, err := (&link{url: url}).config()
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig.Tracer = failing(fail)
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	return &Store{Reader: Reader{pool, trail.Everything()}, months: map[time.Time]bool{}}, err
+}
+
+type failing func(sql string) bool
+
+func (f failing) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	return f.end(ctx, q.SQL)
+}
+func (f failing) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (f failing) TraceBatchStart(ctx context.Context, _ *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
+	return f.end(ctx, b.Batch.QueuedQueries[0].SQL)
+}
+func (f failing) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (f failing) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+func (f failing) end(ctx context.Context, sql string) context.Context {
+	if f(sql) {
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		return ended
+	}
+	return ctx
+}
+
+// Reach is how far back facts are kept in tests: as long as the longest threshold of theirs.
+var Reach = 20 * time.Minute
 
 // Pool lets tests look at the tables.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }

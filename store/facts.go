@@ -140,6 +140,9 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 		}
 		news = d.news
 		news.Facts = added
+		if d.settled != nil && slices.ContainsFunc(added, func(f trail.Fact) bool { return f.OccurredAt.Before(*d.settled) }) {
+			news.Settled = d.settled.UTC()
+		}
 		return nil
 	})
 	if err != nil {
@@ -263,7 +266,10 @@ func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.F
 		return nil, explain("insert facts", err)
 	}
 	out, err := pgx.CollectRows(inserted, pgx.RowToStructByName[insertedRow])
-	return out, explain("insert facts", err)
+	if err != nil {
+		return nil, explain("insert facts", err)
+	}
+	return out, keepLate(ctx, tx, out)
 }
 
 // column takes one column out of rows, as unnest wants it.

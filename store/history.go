@@ -21,12 +21,14 @@ func (s *Store) History(ctx context.Context, cluster string, of trail.Subject, a
 func (s *Reader) history(ctx context.Context, asked trail.Question) (*trail.Cluster, error) {
 	var h *trail.Cluster
 	of, cluster := asked.Of, asked.Cluster
-	err := s.read(ctx, "read the history of "+of.Name, func(tx pgx.Tx) error {
+	err := s.readFacts(ctx, "read the history of "+of.Name, func(tx pgx.Tx) error {
 		q := &inquiry{tx: tx, cluster: cluster, of: of, since: earlier(asked.Since, asked.From), move: asked.Move, told: !asked.From.IsZero(), at: asked.At}
 		err := q.begin(ctx)
 		switch {
 		case err != nil:
 			return err
+		case q.settled != nil && q.at.Before(*q.settled) && !q.told:
+			return q.dropped()
 		case !q.told && q.at.Before(q.alive):
 			h, err = q.past(ctx)
 		case of.Kind == trail.SubjectNode:
@@ -56,6 +58,7 @@ type inquiry struct {
 	at      time.Time
 
 	alive      time.Time        // when the cluster was last seen
+	settled    *time.Time       // what was over before is settled; nil: nothing is
 	thresholds trail.Thresholds // in force
 	seen       trail.Coverage
 	common     []trail.Fact // of the rules in force and of gaps, up to the time
@@ -73,6 +76,7 @@ func (q *inquiry) begin(ctx context.Context) error {
 	q.thresholds = trail.DefaultThresholds()
 	args := pgx.StrictNamedArgs{"cluster": q.cluster}
 	var batch pgx.Batch
+	readSettled(&batch, &q.settled)
 	batch.Queue(clusterQuery, args).Query(each(func(row pgx.CollectableRow) error {
 		var stated *trail.Thresholds
 		err := row.Scan(&q.alive, &stated)
@@ -88,6 +92,11 @@ func (q *inquiry) begin(ctx context.Context) error {
 
 func (q *inquiry) unknown() error {
 	return fmt.Errorf("history of %s in cluster %s: %w", q.of.Name, q.cluster, ErrNotFound)
+}
+
+func (q *inquiry) dropped() error {
+	return fmt.Errorf("what was known of %s at %s: %w: facts from before %s were dropped: ask for a later time, or list what is told of then, as with `evictrail timeline --until %s`",
+		q.of.Name, q.at.Format(time.RFC3339), ErrNotFound, q.settled.UTC().Format(time.RFC3339), q.at.Format(time.RFC3339))
 }
 
 // earlier gives the earlier of two times of which either may be zero.

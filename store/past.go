@@ -198,7 +198,12 @@ func (q *inquiry) past(ctx context.Context) (*trail.Cluster, error) {
 		return nil, err
 	}
 	maps.Copy(rows, others)
-	return trail.Surround(rows, beside, q.thresholds, q.at), nil
+	c := trail.Surround(rows, beside, q.thresholds, q.at)
+	around := maps.Clone(c.Rows)
+	maps.DeleteFunc(around, func(s trail.Subject, _ trail.Derived) bool { return s.Kind == trail.SubjectVMI }) // they are
+	err = q.settle(ctx, around)
+	maps.Copy(c.Rows, around)
+	return c, err
 }
 
 // stay is a time in which what happened on a node matters.

@@ -19,7 +19,16 @@ SET LOCAL max_parallel_workers_per_gather = 0`
 
 // read runs the statements of one question. ErrNotFound stays as it is.
 func (s *Reader) read(ctx context.Context, doing string, run func(pgx.Tx) error) error {
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: readOnly}, run)
+	return s.readAs(ctx, readOnly, doing, run)
+}
+
+// readFacts is read for questions that are answered of facts: none are dropped meanwhile.
+func (s *Reader) readFacts(ctx context.Context, doing string, run func(pgx.Tx) error) error {
+	return s.readAs(ctx, readOnly+";\n"+dropNoFactsQuery, doing, run)
+}
+
+func (s *Reader) readAs(ctx context.Context, begin, doing string, run func(pgx.Tx) error) error {
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: begin}, run)
 	if errors.Is(err, ErrNotFound) {
 		return err
 	}

@@ -30,19 +30,26 @@ type table struct {
 	matters   string // what of a row matters to the node
 	ended     string // how what a row t is about ended, as SQL; empty: it has no end
 	renamed   bool   // what a row is about may be told under another key later
+	over      string // when what a row @ is about was over, as SQL; NULL: it is not
 }
 
+// lineOver is when a line was over, as SQL: the one that counts how often a request was repeated is not as long as that may go on.
+const lineOver = `CASE WHEN @.at >= @settled::timestamptz OR @.kind <> 'eviction_requested' OR NOT EXISTS (
+    SELECT FROM evictrail.eviction_requests AS r
+    WHERE r.cluster = @.cluster AND r.subject = @.subject AND r.last_repeat_at >= @settled::timestamptz AND r.requested_at <= least(@.at, @settled::timestamptz)
+  ) THEN @.at END`
+
 var derivedTables = []table{
-	{"eviction_requests", "request_id", requestRow{}, "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']", "", true},
-	{"evacuations", "evacuation_id", evacuationRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "t.outcome", true},
-	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome", false},
-	{"placements", "placement_id", placementRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "", false},
-	{"cooldown_decisions", "decision_id", decisionRow{}, "vmi node", "t.node", "to_jsonb(t) - 'changed_at'", "", false},
-	{"loops", "loop_id", loopRow{}, "vmi node cluster", "", "", "t.closed_by", false},
-	{"drains", "drain_id", drainRow{}, "node", "", "", "", false},
-	{"drain_blockers", "vmi_uid", blockerRow{}, "node", "", "", "", false},
-	{"gaps", "gap_id", gapRow{}, "source", "", "", "", false},
-	{"timeline", "event_id", timelineRow{}, "vmi pod node cluster source config namespace", "", "", "", false},
+	{"eviction_requests", "request_id", requestRow{}, "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']", "", true, "greatest(@.requested_at, @.answered_at, @.last_repeat_at)"},
+	{"evacuations", "evacuation_id", evacuationRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "t.outcome", true, "@.ended_at"},
+	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome", false, "@.finished_at"},
+	{"placements", "placement_id", placementRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "", false, "@.to_at"},
+	{"cooldown_decisions", "decision_id", decisionRow{}, "vmi node", "t.node", "to_jsonb(t) - 'changed_at'", "", false, "greatest(@.decided_at, @.until)"},
+	{"loops", "loop_id", loopRow{}, "vmi node cluster", "", "", "t.closed_by", false, "@.closed_at"},
+	{"drains", "drain_id", drainRow{}, "node", "", "", "", false, "@.ended_at"},
+	{"drain_blockers", "vmi_uid", blockerRow{}, "node", "", "", "", false, "NULL::timestamptz"},
+	{"gaps", "gap_id", gapRow{}, "source", "", "", "", false, "@.closed_at"},
+	{"timeline", "event_id", timelineRow{}, "vmi pod node cluster source config namespace", "", "", "", false, lineOver},
 }
 
 // subjects gives those among subjects that may have rows in the table.
@@ -60,13 +67,14 @@ func (of table) subjects(all []string) []string {
 type tables struct {
 	cluster string
 	now     time.Time
+	settled *time.Time       // what was over before is settled; nil: nothing is
 	rows    map[string][]any // by table
 	next    []*time.Time     // of each subject added, when time alone changes its rows
 	of      []string         // the subjects added
 }
 
 func (d *derivation) tables() *tables {
-	return &tables{cluster: d.cluster, now: d.now, rows: map[string][]any{}}
+	return &tables{cluster: d.cluster, now: d.now, settled: d.settled, rows: map[string][]any{}}
 }
 
 func (t *tables) add(s trail.Subject, d trail.Derived) {
@@ -131,7 +139,8 @@ func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string, news *
 
 // The rows come as a JSON array whose keys are the columns. Table, key and columns are names of ours. Rows are compared column
 // by column, without changed_at, which a row that comes or changes gets of the database; rows that a program wrote that knows
-// no changed_at count as changed. A loop that is derived no more stays: it was told.
+// no changed_at count as changed. A loop that is derived no more stays: it was told. What is settled stays as it is: a row about what was over before facts
+// were dropped, unless it is derived as one that is not; and one that is derived as over by then counts only where it was told and was not.
 const (
 	deleteChangedQuery = `
 DELETE FROM evictrail.%[1]s AS t
@@ -139,23 +148,38 @@ WHERE t.cluster = @cluster
   AND t.subject = ANY(@subjects)
   AND NOT EXISTS (
     SELECT FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
-    WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s AND (%[4]s) IS NOT DISTINCT FROM (%[5]s) AND t.changed_at IS NOT NULL
+    WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[4]s) IS NOT DISTINCT FROM (%[5]s) AND t.changed_at IS NOT NULL OR %[6]s)
   )
+  AND (NOT %[7]s OR EXISTS (
+    SELECT FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
+    WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s
+  ))
 RETURNING %[3]s`
 	insertMissingQuery = `
 INSERT INTO evictrail.%[1]s AS t (%[2]s)
 SELECT %[2]s
-FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb)
+FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
+WHERE NOT %[4]s
 ON CONFLICT DO NOTHING
 RETURNING %[3]s`
+	endQuery = `
+UPDATE evictrail.%[1]s AS t
+SET (%[2]s, changed_at) = (%[4]s, now())
+FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
+WHERE t.cluster = @cluster
+  AND t.subject = ANY(@subjects)
+  AND n.subject = t.subject AND n.%[3]s = t.%[3]s AND %[5]s AND NOT %[6]s
+RETURNING %[7]s`
 	deleteToldQuery = `
 DELETE FROM evictrail.%[1]s AS t
 USING jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
 WHERE t.cluster = @cluster
   AND t.subject = ANY(@subjects)
-  AND n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[4]s) IS DISTINCT FROM (%[5]s) OR t.changed_at IS NULL)
+  AND n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[4]s) IS DISTINCT FROM (%[5]s) OR t.changed_at IS NULL) AND NOT %[6]s
 RETURNING %[3]s`
-	refuteQuery = `
+)
+
+var refuteQuery = `
 UPDATE evictrail.loops AS t
 SET closed_at = greatest(coalesce(closed_at, @now), opened_at), closed_by = 'refuted', changed_at = now()
 WHERE t.cluster = @cluster
@@ -164,11 +188,11 @@ WHERE t.cluster = @cluster
     SELECT FROM jsonb_populate_recordset(NULL::evictrail.loops, @rows::jsonb) AS n
     WHERE n.subject = t.subject AND n.loop_id = t.loop_id
   )
+  AND NOT coalesce(t.closed_at < @settled::timestamptz, false)
   AND closed_by IS DISTINCT FROM 'refuted'`
-)
 
 // replacing is the SQL that replaces rows of one table.
-type replacing struct{ remove, insert string }
+type replacing struct{ remove, end, insert string }
 
 // replacings has the SQL of each derived table, by its name.
 var replacings = func() map[string]replacing {
@@ -179,13 +203,24 @@ var replacings = func() map[string]replacing {
 			remove = deleteToldQuery
 		}
 		columns, returning := jsonKeys(reflect.TypeOf(of.row)), of.returning()
+		all, new, old := strings.Join(columns, ", "), "n."+strings.Join(columns, ", n."), "t."+strings.Join(columns, ", t.")
+		args := []any{of.name, of.key, returning, new, old, of.settled("n"), of.settled("t")}
+		if of.name == "loops" {
+			args = args[:6]
+		}
 		out[of.name] = replacing{
-			remove: fmt.Sprintf(remove, of.name, of.key, returning, "n."+strings.Join(columns, ", n."), "t."+strings.Join(columns, ", t.")),
-			insert: fmt.Sprintf(insertMissingQuery, of.name, strings.Join(columns, ", "), returning),
+			remove: fmt.Sprintf(remove, args...),
+			end:    fmt.Sprintf(endQuery, of.name, all, of.key, new, of.settled("n"), of.settled("t"), returning),
+			insert: fmt.Sprintf(insertMissingQuery, of.name, all, returning, of.settled("n")),
 		}
 	}
 	return out
 }()
+
+// settled tells, as SQL, whether a row is about what was over when facts were dropped.
+func (of table) settled(row string) string {
+	return "coalesce(" + strings.ReplaceAll(of.over, "@.", row+".") + " < @settled::timestamptz, false)"
+}
 
 // jsonKeys gives the keys that a struct, with those that it embeds, has in JSON.
 func jsonKeys(t reflect.Type) []string {
@@ -208,13 +243,18 @@ func (t *tables) replace(batch *pgx.Batch, d *diff, subjects []string) error {
 	if err != nil {
 		return err
 	}
+	args := pgx.NamedArgs{"cluster": t.cluster, "subjects": subjects, "rows": text, "now": t.now, "settled": t.settled}
 	if d.of.name == "loops" {
-		batch.Queue(refuteQuery, pgx.StrictNamedArgs{"cluster": t.cluster, "subjects": subjects, "rows": text, "now": t.now})
+		batch.Queue(refuteQuery, args)
 	}
 	by := replacings[d.of.name]
-	batch.Queue(by.remove, pgx.StrictNamedArgs{"cluster": t.cluster, "subjects": subjects, "rows": text}).Query(d.went)
-	if len(rows) > 0 {
-		batch.Queue(by.insert, pgx.StrictNamedArgs{"rows": text}).Query(d.came)
+	batch.Queue(by.remove, args).Query(d.went)
+	if len(rows) == 0 {
+		return nil
 	}
+	if t.settled != nil {
+		batch.Queue(by.end, args).Query(d.came)
+	}
+	batch.Queue(by.insert, args).Query(d.came)
 	return nil
 }

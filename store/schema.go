@@ -104,7 +104,7 @@ WHERE n.nspname = 'evictrail'`
 var writtenTables = []string{
 	"evictrail.subjects", "evictrail.aspects", "evictrail.clusters", "evictrail.leaders", "evictrail.watching", "evictrail.eviction_requests",
 	"evictrail.evacuations", "evictrail.migrations", "evictrail.placements", "evictrail.cooldown_decisions", "evictrail.loops", "evictrail.drains",
-	"evictrail.drain_blockers", "evictrail.gaps", "evictrail.timeline",
+	"evictrail.drain_blockers", "evictrail.gaps", "evictrail.timeline", "evictrail.retention",
 }
 
 // Roles gives the SQL that makes the roles of evictrail and grants each what it needs. It may be run again.
@@ -120,6 +120,9 @@ BEGIN
     END IF;
     IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'evictrail_writer') THEN
         CREATE ROLE evictrail_writer NOLOGIN;
+    END IF;
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'evictrail_retention') THEN
+        CREATE ROLE evictrail_retention NOLOGIN;
     END IF;
 END
 $$;
@@ -145,4 +148,16 @@ GRANT INSERT ON evictrail.events TO evictrail_writer;
 GRANT INSERT, UPDATE, DELETE ON
     ` + strings.Join(writtenTables, ",\n    ") + `
 TO evictrail_writer;
+
+-- Who drops what was kept long enough, and erases names: grant it to the user of "evictrail run" beside evictrail_writer. It drops no facts of the last
+-- week, and cannot change one but for names in requests that are older than a day.
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'evictrail_retention') THEN
+        GRANT USAGE ON SCHEMA evictrail TO evictrail_retention;
+        GRANT EXECUTE ON FUNCTION evictrail.begin_drop(timestamptz, name), evictrail.finish_drop(), evictrail.erase_requesters(timestamptz, integer)
+        TO evictrail_retention;
+    END IF;
+END
+$$;
 `

@@ -22,16 +22,21 @@ SELECT
           AND c.relname ~ '^events_\d{4}_\d{2}$'
     ), to_timestamp(0)::timestamp),
     (SELECT count(*) FROM (SELECT FROM evictrail.events_default LIMIT @most) AS d),
+    (SELECT facts_from FROM evictrail.retention),
     clock_timestamp()`
 
 // Upkeep tells how the database is kept, and how far its clock is from ours.
 func (s *Store) Upkeep(ctx context.Context) (trail.Upkeep, error) {
 	var u trail.Upkeep
 	var theirs time.Time
+	var from *time.Time
 	asked := time.Now()
-	err := s.pool.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": strayMost}).Scan(&u.PartitionsUntil, &u.StrayRows, &theirs)
+	err := s.pool.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": strayMost}).Scan(&u.PartitionsUntil, &u.StrayRows, &from, &theirs)
 	if err != nil {
 		return u, explain("read how the database is kept", err)
+	}
+	if from != nil {
+		u.FactsFrom = from.UTC()
 	}
 	took := time.Since(asked)
 	u.ClockSkew = theirs.Sub(asked.Add(took / 2))

@@ -31,9 +31,17 @@ func movesOf(l *life, migrations []*migration) []move {
 }
 
 // bouncing finds the loops in which the descheduler moves one VMI again and again.
-func bouncing(l *life, migrations []*migration, t Thresholds, now *moment) []Loop {
+func bouncing(l *life, migrations []*migration, env *Env, now *moment) []Loop {
 	moves := movesOf(l, migrations)
-	return append(pingPong(l, moves, t, now), churn(l, moves, t, now)...)
+	return append(
+		env.settled.number(l, LoopPingPong, pingPong(l, moves, env.thresholds, now)),
+		env.settled.number(l, LoopChurn, churn(l, moves, env.thresholds, now))...,
+	)
+}
+
+// loopID is the identity of a loop around a VMI, by its number among those of its kind.
+func loopID(kind LoopKind, vmiUID string, ordinal int) FactID {
+	return hashID("loop", string(kind), vmiUID, strconv.Itoa(ordinal))
 }
 
 // pingPong finds the returns of a VMI to nodes that it left not long ago, both moves being the descheduler's.
@@ -42,7 +50,7 @@ func pingPong(l *life, moves []move, t Thresholds, now *moment) []Loop {
 	var run []move // returns that follow each other closely
 	end := func() {
 		if len(run) >= t.Returns {
-			loops = append(loops, l.bounce(LoopPingPong, len(loops), run, run[t.Returns-1].at, run[len(run)-1].at.Add(t.ReturnWithin), now))
+			loops = append(loops, l.bounce(LoopPingPong, run, run[t.Returns-1].at, run[len(run)-1].at.Add(t.ReturnWithin), now))
 		}
 		run = nil
 	}
@@ -87,16 +95,16 @@ func churn(l *life, moves []move, t Thresholds, now *moment) []Loop {
 		for last+1 < len(theirs) && theirs[last+1].at.Before(falls()) {
 			last++
 		}
-		loops = append(loops, l.bounce(LoopChurn, len(loops), theirs[first:last+1], theirs[i].at, falls(), now))
+		loops = append(loops, l.bounce(LoopChurn, theirs[first:last+1], theirs[i].at, falls(), now))
 		i = last
 	}
 	return loops
 }
 
 // bounce makes the loop of some moves. It is over at a time, if the VMI lives till then.
-func (l *life) bounce(kind LoopKind, ordinal int, moves []move, opened, quiet time.Time, now *moment) Loop {
+func (l *life) bounce(kind LoopKind, moves []move, opened, quiet time.Time, now *moment) Loop {
 	loop := Loop{
-		ID: hashID("loop", string(kind), l.uid, strconv.Itoa(ordinal)), Kind: kind, Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid,
+		Kind: kind, Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid,
 		OpenedAt: opened, Counts: map[string]int{"moves": len(moves)},
 	}
 	switch {

@@ -73,7 +73,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	for _, l := range lives {
 		own := l.own(migrations)
 		d.Decisions = slices.Concat(d.Decisions, decideCooldowns(l, own, requests, env, now), decideBackoffs(l, own, env, now))
-		d.Loops = append(d.Loops, bouncing(l, migrations, env.thresholds, now)...)
+		d.Loops = append(d.Loops, bouncing(l, migrations, env, now)...)
 		summarize(l, migrations, facts)
 	}
 	inOrder(d.Decisions)

@@ -21,6 +21,7 @@ type Env struct {
 	rows     map[Subject]Rows // of the VMs that touch a node
 
 	thresholds Thresholds
+	settled    Settled
 	gaps       []Gap // in which marks could come and go unseen
 }
 

@@ -1,5 +1,7 @@
 package trail
 
+import "time"
+
 // News is what storing facts brought: the facts that were new, and the derived rows that changed because of them or
 // because time went by. Rows come in no order; one may come more than once, the last time as it stands.
 type News struct {
@@ -9,6 +11,8 @@ type News struct {
 	Migrations  []Told[Migration]
 	Decisions   []Told[Decision]
 	Loops       []Told[Loop]
+
+	Settled time.Time // facts among them from before it came too late to change what is told of their time; zero: none did
 }
 
 // Told is a derived row as it is told from now on.
@@ -44,4 +48,5 @@ func (n *News) Add(more News) {
 	n.Migrations = append(n.Migrations, more.Migrations...)
 	n.Decisions = append(n.Decisions, more.Decisions...)
 	n.Loops = append(n.Loops, more.Loops...)
+	n.Settled = later(n.Settled, more.Settled)
 }

@@ -63,6 +63,8 @@ func (r *recorder) run(ctx context.Context) error {
 			return nil
 		}
 		g.Go(func() error { return keepGauges(ctx, r.db.Store, cluster, r.config.Metrics, r.log) })
+		k := &keeper{store: r.db.Store, leads: r.sink.Leads, retention: r.f.retention.retention(), metrics: r.config.Metrics, log: r.log}
+		g.Go(func() error { return k.run(ctx) })
 		return leader{r.sink, r.thresholds, r.config.Metrics, r.log}.run(ctx, storing, r.config.REST, r.f.leader)
 	})
 	g.Go(func() error { r.show(ctx, s); return nil })

@@ -28,6 +28,7 @@ type runFlags struct {
 	loops       thresholdFlags
 	leader      leaderFlags
 	spool       spoolFlags
+	retention   retentionFlags
 	kube        kubeFlags
 	cluster     string
 	maxVMSeries int
@@ -59,6 +60,9 @@ What is seen is kept on disk first, in --spool-dir, until the database has it. S
 keeps what it has not stored through a crash. When the spool is filling up (--spool-size) repeats of refused requests are left out first, then
 what the descheduler counts, then all else; each loss is counted and told as a gap. One process has a spool.
 
+Facts are kept for --keep-facts and then dropped by whole months; what they came to (evacuations, migrations, loops, timelines) stays for --keep-rows, so that lists
+go on telling of them. --keep-requesters erases the names of people who asked sooner (docs/retention.md). The replica that derives does that, every hour.
+
 Several replicas may record one cluster into one database: each stores what it sees, and with --leader-elect the holder of a lease, which
 needs create, get and update on leases in its namespace, derives what that means. The others take over within 20 s.
 
@@ -89,6 +93,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.loops.add(cmd)
 	f.leader.add(cmd)
 	f.spool.add(cmd)
+	f.retention.add(cmd)
 	f.kube.add(cmd)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which the cluster is recorded; by default the UID of its namespace kube-system")
 	cmd.Flags().IntVar(&f.maxVMSeries, "max-vm-series", metrics.DefaultMaxVMSeries, "at most `N` series of each metric about single VMs; those that need somebody most are kept")
@@ -96,7 +101,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 // checks gives what is wrong with the flags alone.
 func (f *runFlags) checks(cmd *cobra.Command) []error {
-	return []error{f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.leader.check(), f.spool.check()}
+	return []error{f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.leader.check(), f.spool.check(), f.retention.check()}
 }
 
 func (f *runFlags) run(cmd *cobra.Command) (err error) {

@@ -52,10 +52,25 @@ still writes, and to run again. "run" does the same at its start.`,
 
 func newSchemaStatus() *cobra.Command {
 	var db databaseFlags
+	var r retentionFlags
+	var capacity byteSize
+	var output string
 	cmd := &cobra.Command{
-		Use: "status", Short: "Tell which schema the database has", Args: asUsage(cobra.NoArgs),
-		Long: `Print the version of the database's schema and the one that this evictrail needs. Exit status 1 when they differ.`,
+		Use: "status", Short: "Tell which schema the database has, and what lies in it", Args: asUsage(cobra.NoArgs),
+		Long: `Print the version of the database's schema and the one that this evictrail needs, the months of facts with their sizes, how many facts come a day, what is
+dropped next and when, and for how long the room lasts. Exit status 1 when the versions differ.
+
+How much room there is a database does not tell: say it with --capacity. How long things are kept "run" is told: say the same here where it is not the default.
+Rows are counted as Postgres estimates them.`,
+		Example: `  evictrail schema status --capacity 50GiB
+  evictrail schema status --keep-facts 30d --capacity 20GiB -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := r.check(); err != nil {
+				return err
+			}
+			if output != "table" && output != "json" {
+				return usagef("output %s: expected table or json", output)
+			}
 			s, err := db.open(cmd.Context())
 			if err != nil {
 				return err
@@ -65,18 +80,32 @@ func newSchemaStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "database: %d\nneeded:   %d\n", status.Version, status.Expected)
+			told := schemaStatus{Version: status.Version, Expected: status.Expected}
+			if status.Version == status.Expected {
+				storage, err := s.Storage(cmd.Context(), now())
+				if err != nil {
+					return err
+				}
+				told.tell(storage, r.retention(), int64(capacity))
+			}
+			if err := told.print(cmd.OutOrStdout(), output); err != nil {
+				return err
+			}
 			return status.Check()
 		},
 	}
 	db.add(cmd)
+	r.addKept(cmd)
+	cmd.Flags().Var(&capacity, "capacity", "room that the database has, in `bytes`, such as 50GiB: tells for how long it lasts")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "`format`: table or json")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func newSchemaRoles() *cobra.Command {
 	return &cobra.Command{
 		Use: "roles", Short: "Print the SQL that makes the roles", Args: asUsage(cobra.NoArgs),
-		Long: `Print the SQL that creates evictrail_reader and evictrail_writer and grants them what they need. Nothing is run. Once they exist,
+		Long: `Print the SQL that creates evictrail_reader, evictrail_writer and evictrail_retention and grants them what they need. Nothing is run. Once they exist,
 "schema up" grants them what a new version brings, where the schema belongs to the user that runs it.`,
 		Example: `  evictrail schema roles | psql -d evictrail`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

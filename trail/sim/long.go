@@ -12,7 +12,10 @@ import (
 // moment at which all other runs begin. Each day has its loops and what only looks like one, and what goes wrong is put right
 // by the next. What was seen is handed out a day at a time, in the order of the times; what changes nothing that is recorded
 // is left out. A day takes about a second and makes some 50,000 facts.
-func Long(seed uint64, days int, see func([]trail.Observation)) {
+func Long(seed uint64, days int, see func([]trail.Observation)) { LongUntil(seed, days, epoch, see) }
+
+// LongUntil plays the same days as Long, with another end.
+func LongUntil(seed uint64, days int, end time.Time, see func([]trail.Observation)) {
 	const day = 24 * time.Hour
 	o := options{
 		nodes: 250, vms: 5_000, hours: day, natural: true, flaky: 0.03, policySeen: true, auditDelay: 2 * time.Second,
@@ -20,7 +23,7 @@ func Long(seed uint64, days int, see func([]trail.Observation)) {
 	}
 	c := assemble(newDice(seed), o, v190)
 	c.descheduler.total, c.descheduler.gate = 0, true
-	c.clock.now = c.clock.now.Add(-time.Duration(days) * day)
+	c.clock.now = c.clock.now.Add(end.Sub(epoch) - time.Duration(days)*day)
 	c.build()
 	c.live()
 	c.descheduler.begin()

@@ -41,8 +41,12 @@ var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 // New plays one run. With even seeds loops are injected, and nodes are hot and migrations fail by chance as well; with odd
 // ones nothing happens but what a plot wants, so that there is no loop.
-func New(seed uint64) Run {
+func New(seed uint64) Run { return NewAt(seed, epoch) }
+
+// NewAt plays the same run as New, with another beginning.
+func NewAt(seed uint64, begin time.Time) Run {
 	c := newCluster(seed)
+	c.clock.now = c.clock.now.Add(begin.Sub(epoch))
 	return c.play(seed)
 }
 

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/store"
+)
+
+// retentionFlags say how long what is recorded is kept.
+type retentionFlags struct {
+	facts, rows, requesters days
+}
+
+// How long what is recorded is kept by default.
+const (
+	keepFacts = days(90 * 24 * time.Hour)
+	keepRows  = days(400 * 24 * time.Hour)
+)
+
+func (f *retentionFlags) add(cmd *cobra.Command) {
+	f.addKept(cmd)
+	cmd.Flags().Var(&f.requesters, "keep-requesters", "erase the names of people who asked after so many `days`; 0 keeps them as long as the rest")
+	_ = cmd.RegisterFlagCompletionFunc("keep-requesters", cobra.FixedCompletions([]string{"14d", "30d", "0"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// addKept adds the flags that say how much there will be.
+func (f *retentionFlags) addKept(cmd *cobra.Command) {
+	f.facts, f.rows = keepFacts, keepRows
+	flags := cmd.Flags()
+	flags.Var(&f.facts, "keep-facts", "keep facts for so many `days` or longer: they are dropped by whole months; 0 keeps them for ever")
+	flags.Var(&f.rows, "keep-rows", "keep what was derived of them (evacuations, migrations, loops, lines of timelines) for so many `days`; 0 keeps it for ever")
+	for name, choices := range map[string][]string{"keep-facts": {"30d", "90d", "180d", "0"}, "keep-rows": {"180d", "400d", "0"}} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
+	}
+}
+
+// retention gives what the flags say.
+func (f *retentionFlags) retention() store.Retention {
+	return store.Retention{Facts: time.Duration(f.facts), Rows: time.Duration(f.rows), Requesters: time.Duration(f.requesters)}
+}
+
+func (f *retentionFlags) check() error {
+	if err := f.retention().Validate(); err != nil {
+		return usagef("keep-facts %s, keep-rows %s, keep-requesters %s: %w", &f.facts, &f.rows, &f.requesters, err)
+	}
+	return nil
+}
+
+// days is a time as people give it: 90d, or what time.ParseDuration reads.
+type days time.Duration
+
+// Set reads a time.
+func (d *days) Set(text string) error {
+	if n, is := strings.CutSuffix(text, "d"); is {
+		if v, err := strconv.ParseFloat(n, 64); err == nil && v >= 0 && v <= 36500 {
+			*d = days(v * float64(24*time.Hour))
+			return nil
+		}
+	} else if v, err := time.ParseDuration(text); err == nil && v >= 0 {
+		*d = days(v)
+		return nil
+	}
+	return errors.New("expected days, such as 90d, or 0")
+}
+
+// String writes it in days.
+func (d *days) String() string {
+	if *d == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%gd", time.Duration(*d).Hours()/24)
+}
+
+// Type names what help shows.
+func (d *days) Type() string { return "days" }
+
+// When what is old is dropped: not at once, so that during an upgrade no replica of the version before derives any more, and then every hour.
+const (
+	retainFirst = 15 * time.Minute
+	retainEvery = time.Hour
+)
+
+// keeper drops what was kept long enough, while this replica derives.
+type keeper struct {
+	store     *store.Store
+	leads     func() bool
+	retention store.Retention
+	metrics   *metrics.Metrics
+	log       *slog.Logger
+
+	said string // what was last said to be in the way
+}
+
+// run drops what is old until ctx ends.
+func (k *keeper) run(ctx context.Context) error {
+	next := time.NewTimer(retainFirst)
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+			k.step(ctx, now())
+			next.Reset(retainEvery)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// step drops what is old at a time.
+func (k *keeper) step(ctx context.Context, at time.Time) {
+	if !k.leads() {
+		return
+	}
+	did, err := k.store.Retain(ctx, k.retention, at)
+	for _, p := range did.Dropped {
+		k.log.Info("facts of a month dropped, as they were kept long enough", "partition", p.Name, "from", p.From, "until", p.To, "count", p.Facts, "bytes", p.Bytes)
+	}
+	if len(did.Dropped) > 0 {
+		k.metrics.Dropped.WithLabelValues(metrics.DroppedFacts).Add(float64(max(did.Old-did.Kept, 0)))
+		k.log.Info("facts kept on which what came after rests", "count", did.Kept, "of", did.Old, "before", did.Facts)
+	}
+	if n := did.RowCount(); n > 0 {
+		k.metrics.Dropped.WithLabelValues(metrics.DroppedRows).Add(float64(n))
+		k.log.Info("derived rows dropped, as they were kept long enough", "count", n)
+	}
+	if did.Requesters > 0 {
+		k.metrics.Dropped.WithLabelValues(metrics.DroppedRequesters).Add(float64(did.Requesters))
+		k.log.Info("names of people who asked erased", "count", did.Requesters)
+	}
+	switch said := did.Waits; {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		k.metrics.StoreFailed(metrics.OpRetain, err)
+		k.say(err.Error())
+	case said != "":
+		k.say(said)
+	default:
+		k.said = ""
+		k.metrics.RetentionLast.WithLabelValues().Set(float64(at.Unix()))
+	}
+}
+
+// say says once what is in the way.
+func (k *keeper) say(why string) {
+	if why != k.said {
+		k.log.Warn("what is old is not dropped yet, trying again in an hour", "reason", why)
+	}
+	k.said = why
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+func TestDays(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{"90d": 90 * day, "0": 0, "0d": 0, "36h": 36 * time.Hour, "1.5d": 36 * time.Hour} {
+		var d days
+		require.NoError(t, d.Set(text), text)
+		require.Equal(t, want, time.Duration(d), text)
+	}
+	for _, text := range []string{"", "90", "-1d", "-1h", "d", "ninety", "1e9d"} {
+		var d days
+		require.ErrorContains(t, d.Set(text), "such as 90d", text)
+	}
+	d := days(36 * time.Hour)
+	require.Equal(t, "1.5d", d.String())
+}
+
+func TestRetentionThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"keep-facts 3d, keep-rows 400d, keep-requesters 0: facts for 3d: must be 7d or longer": {"--keep-facts", "3d"},
+		"must be kept as long or longer":                                        {"--keep-rows", "30d"},
+		"and must be kept as long or shorter":                                   {"--keep-requesters", "91d"},
+		"as long as those are kept for ever, so are they":                       {"--keep-facts", "0"},
+		`invalid argument "90" for "--keep-facts" flag: expected days, such as`: {"--keep-facts", "90"},
+	} {
+		code, _, stderr := run(t, append([]string{"run", "--listen", "127.0.0.1:0"}, args...)...)
+		require.Equal(t, exitUsage, code, stderr)
+		require.Contains(t, stderr, want)
+	}
+}
+
+// oldFacts stores facts of a node in each of some months, one a day, the last of them some days ago.
+func oldFacts(t *testing.T, s *store.Store, months int) {
+	t.Helper()
+	tracker := trail.NewTracker("c1")
+	var facts []trail.Fact
+	for i, at := 0, now().AddDate(0, -months, 0); at.Before(now()); i, at = i+1, at.AddDate(0, 0, 1) {
+		facts = append(facts, tracker.Observe(trail.NodeObservation{
+			Meta: trail.Meta{UID: "n", Name: "n1", ResourceVersion: strconv.Itoa(i + 1)}, Seen: trail.Seen{At: at}, Unschedulable: i%2 == 0,
+		})...)
+	}
+	_, err := s.Append(t.Context(), "c1", facts)
+	require.NoError(t, err)
+}
+
+func TestWhatIsOldIsDroppedByTheLeader(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	oldFacts(t, s, 6)
+	var log bytes.Buffer
+	leads := false
+	m := metrics.New(prometheus.NewRegistry())
+	k := &keeper{
+		store: s, leads: func() bool { return leads }, metrics: m, log: slog.New(slog.NewTextHandler(&log, nil)),
+		retention: store.Retention{Facts: 90 * 24 * time.Hour, Rows: 100 * 24 * time.Hour},
+	}
+	k.step(t.Context(), now())
+	require.Empty(t, log.String(), "a follower drops nothing")
+	require.Zero(t, testutil.CollectAndCount(m.RetentionLast))
+	leads = true
+	k.step(t.Context(), now())
+	text := log.String()
+	require.GreaterOrEqual(t, strings.Count(text, "facts of a month dropped"), 2)
+	require.Equal(t, 1, strings.Count(text, "derived rows dropped"))
+	require.Greater(t, testutil.ToFloat64(m.Dropped.WithLabelValues(metrics.DroppedFacts)), 50.0)
+	require.Positive(t, testutil.ToFloat64(m.Dropped.WithLabelValues(metrics.DroppedRows)))
+	require.Equal(t, 1, testutil.CollectAndCount(m.RetentionLast))
+	k.step(t.Context(), now())
+	require.Equal(t, text, log.String(), "there is nothing more to say")
+}
+
+func TestSchemaStatus(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	s, err := store.Open(t.Context(), url, "")
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	oldFacts(t, s, 6)
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), "ANALYZE")
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
+	_, err = s.Retain(t.Context(), store.Retention{Facts: 90 * 24 * time.Hour}, now())
+	require.NoError(t, err)
+	code, out, stderr := run(t, "schema", "status", "--database-url", url, "--capacity", "50GiB", "-o", "json")
+	require.Equal(t, exitFound, code, stderr)
+	var told schemaStatus
+	require.NoError(t, json.Unmarshal([]byte(out), &told))
+	require.Equal(t, told.Expected, told.Version)
+	require.Nil(t, told.Partitions[0].From)
+	require.Equal(t, "events_kept", told.Partitions[0].Partition)
+	require.Equal(t, *told.FactsFrom, told.Partitions[0].To)
+	next := told.Partitions[1]
+	require.Equal(t, *told.FactsFrom, *next.From)
+	require.Equal(t, nextDropStatus{next.Partition, next.To.AddDate(0, 0, 90), next.Facts, next.Bytes}, *told.NextDrop)
+	require.Positive(t, told.NextDrop.Facts)
+	require.InDelta(t, 1, told.FactsADay, 0.5)
+	require.Positive(t, told.FactBytes)
+	require.Positive(t, told.BytesADay)
+	require.Zero(t, told.DefaultFacts)
+	require.Greater(t, told.DatabaseBytes, told.Classes[0].Bytes)
+	require.EqualValues(t, 50<<30, *told.CapacityBytes)
+	require.Less(t, *told.SettlesAtBytes, *told.CapacityBytes)
+	require.Nil(t, told.DaysLeft, "it is enough for ever")
+	_, out, _ = run(t, "schema", "status", "--database-url", url, "--capacity", "50GiB")
+	for _, want := range []string{"PARTITION", "(what was kept)", "events_default", "derived", "dropped next:", "for ever at the present rate: 50 GiB are enough"} {
+		require.Contains(t, out, want)
+	}
+	code, out, _ = run(t, "schema", "status", "--database-url", url, "--keep-facts", "0", "--keep-rows", "0", "--capacity", "1GiB")
+	require.Equal(t, exitFound, code)
+	require.Contains(t, out, "it grows without end")
+	require.Regexp(t, `days left: +\d[\d.e+]* at the present rate`, out)
+	_, out, _ = run(t, "schema", "status", "--database-url", url)
+	require.Contains(t, out, "say how much room there is with --capacity")
+}

@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// What began before a time and was not over by then, with where it happened. Of a drain that is over it is told what it left until there is another.
+const acrossQuery = `
+SELECT subject, coalesce(node, ''), coalesce(namespace, ''), began
+FROM (
+  SELECT subject, node, namespace, marked_at AS began, ended_at AS over FROM evictrail.evacuations WHERE cluster = @cluster AND marked_at < @back
+  UNION ALL
+  SELECT subject, source_node, namespace, created_at, finished_at FROM evictrail.migrations WHERE cluster = @cluster AND created_at < @back
+  UNION ALL
+  SELECT subject, node, namespace, opened_at, closed_at FROM evictrail.loops WHERE cluster = @cluster AND opened_at < @back
+  UNION ALL
+  SELECT subject, node, NULL, started_at, CASE WHEN NOT EXISTS (
+    SELECT FROM evictrail.drain_blockers AS b WHERE b.cluster = d.cluster AND b.subject = d.subject AND b.drain_id = d.drain_id
+  ) THEN ended_at END
+  FROM evictrail.drains AS d
+  WHERE cluster = @cluster AND started_at < @back
+  UNION ALL
+  SELECT subject, node, namespace, requested_at, greatest(requested_at, answered_at, last_repeat_at) FROM evictrail.eviction_requests
+  WHERE cluster = @cluster AND requested_at < @back
+  UNION ALL
+  SELECT subject, node, namespace, decided_at, greatest(decided_at, until) FROM evictrail.cooldown_decisions WHERE cluster = @cluster AND decided_at < @back
+  UNION ALL
+  SELECT subject, NULL, NULL, opened_at, closed_at FROM evictrail.gaps WHERE cluster = @cluster AND opened_at < @back
+) AS r
+WHERE over IS NULL
+   OR over >= @back`
+
+// reach says how far back facts of a cluster matter to what was not over at a boundary: of a VM, a node and the requests in a namespace since what went on
+// there had begun, and some time before, in which what happened may bear on that (trail.Reach).
+type reach struct {
+	cluster  string
+	boundary time.Time
+	before   time.Duration
+	back     time.Time // what was not over by then matters
+	subjects map[string]time.Time
+	nodes    map[string]time.Time
+	spaces   map[string]time.Time
+	first    time.Time
+}
+
+// reachOf is trail.Reach; tests have shorter histories.
+var reachOf = trail.Reach
+
+func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time) (*reach, error) {
+	d := &derivation{thresholds: trail.DefaultThresholds()}
+	var rules []trail.Fact
+	var batch pgx.Batch
+	batch.Queue(clusterQuery, pgx.StrictNamedArgs{"cluster": cluster}).Query(d.standing)
+	batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(ruleSubjects)}).Query(func(rows pgx.Rows) (err error) {
+		rules, err = collectFacts(rows, cluster)
+		return err
+	})
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, err
+	}
+	before := reachOf(rules, d.thresholds)
+	r := &reach{
+		cluster: cluster, boundary: boundary, before: before, back: boundary.Add(-before),
+		subjects: map[string]time.Time{}, nodes: map[string]time.Time{}, spaces: map[string]time.Time{},
+	}
+	r.first = r.back
+	rows, err := tx.Query(ctx, acrossQuery, planned, pgx.StrictNamedArgs{"cluster": cluster, "back": r.back})
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	return r, each(func(row pgx.CollectableRow) error {
+		var subject, node, namespace string
+		var began time.Time
+		if err := row.Scan(&subject, &node, &namespace, &began); err != nil {
+			return err
+		}
+		for of, name := range map[*map[string]time.Time]string{&r.subjects: subject, &r.nodes: node, &r.spaces: namespace} {
+			if at, known := (*of)[name]; !known || began.Before(at) {
+				(*of)[name] = began
+			}
+		}
+		r.first = earlier(r.first, began)
+		return nil
+	})(rows)
+}
+
+// since gives from when on all facts of a subject matter. pods gives the VM that a pod is of.
+func (r *reach) since(subject string, pods map[string]string) time.Time {
+	at := earlier(r.back, r.subjects[subject])
+	kind, name, _ := strings.Cut(subject, ":")
+	switch trail.SubjectKind(kind) {
+	case trail.SubjectConfig: // the rules are few, and it is looked back for the last one
+		return time.Time{}
+	case trail.SubjectSource: // gaps are few, and bear on all VMs
+		at = earlier(at, r.first)
+	case trail.SubjectNode:
+		at = earlier(at, r.nodes[name])
+	case trail.SubjectNamespace:
+		at = earlier(at, r.spaces[name])
+	case trail.SubjectPod:
+		at = earlier(at, r.subjects[pods[subject]])
+	case trail.SubjectVMI, trail.SubjectCluster, trail.SubjectUnknown:
+	}
+	return at.Add(-r.before)
+}
+
+const (
+	// keepFactsQuery keeps the facts of subjects that matter: all since a time and, of what is older, those that tell how it stood then. An object that was gone
+	// tells nothing any more. Of a pod or a migration that was still there everything does, also what other objects say of that migration, as KubeVirt counts
+	// the last ones that are there; of a VMI and a node, which live long, how they were first seen and each aspect as it was last.
+	keepFactsQuery = `
+WITH f AS MATERIALIZED (
+  SELECT
+    e.*,
+    e.occurred_at >= w.since AS matters,
+    bool_or(e.what = 'gone' AND e.occurred_at < w.since) OVER (PARTITION BY e.subject, e.object_kind, e.object_uid) AS gone,
+    row_number() OVER (PARTITION BY e.subject, e.object_kind, e.object_uid ORDER BY length(e.object_version), e.object_version, e.occurred_at) AS first,
+    row_number() OVER (
+      PARTITION BY e.subject, e.object_kind, e.object_uid, e.what, e.occurred_at >= w.since
+      ORDER BY length(e.object_version) DESC, e.object_version DESC, e.occurred_at DESC
+    ) AS last
+  FROM unnest(@subjects::text[], @since::timestamptz[]) AS w(subject, since)
+  JOIN evictrail.events AS e ON e.cluster = @cluster AND e.subject = w.subject
+  WHERE e.occurred_at < @boundary
+)
+INSERT INTO evictrail.events_next (
+  cluster, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node, migration, migration_uid,
+  object_kind, object_uid, object_version, what, value, evidence, detail
+)
+SELECT
+  cluster, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node, migration, migration_uid,
+  object_kind, object_uid, object_version, what, value, evidence, detail
+FROM f
+WHERE matters
+   OR NOT gone AND object_kind IN ('Pod', 'VirtualMachineInstanceMigration')
+   OR NOT gone AND object_kind IN ('VirtualMachineInstance', 'Node') AND (first = 1 OR last = 1)
+   OR EXISTS (
+     SELECT
+     FROM f AS m
+     WHERE m.subject = f.subject
+       AND m.object_kind = 'VirtualMachineInstanceMigration'
+       AND m.object_uid = f.migration_uid
+       AND NOT m.gone
+   )
+ON CONFLICT DO NOTHING`
+	podsOfVMsQuery = `
+SELECT DISTINCT p.subject, e.subject
+FROM unnest(@pods::text[], @namespaces::text[], @names::text[]) AS p(subject, namespace, name)
+JOIN evictrail.events AS e ON e.cluster = @cluster AND e.namespace = p.namespace AND e.detail ->> 'pod' = p.name
+WHERE e.kind = 'launcher_pod'`
+)
+
+// keep keeps the facts of subjects that matter.
+func (r *reach) keep(ctx context.Context, tx pgx.Tx, subjects []string) error {
+	pods, err := r.pods(ctx, tx, subjects)
+	if err != nil {
+		return err
+	}
+	since := make([]time.Time, len(subjects))
+	for i, s := range subjects {
+		since[i] = r.since(s, pods)
+	}
+	_, err = tx.Exec(ctx, keepFactsQuery, planned, pgx.StrictNamedArgs{"cluster": r.cluster, "boundary": r.boundary, "subjects": subjects, "since": since})
+	return err
+}
+
+// pods gives the VMs that the pods among subjects are of.
+func (r *reach) pods(ctx context.Context, tx pgx.Tx, subjects []string) (map[string]string, error) {
+	var pods, namespaces, names []string
+	for _, s := range subjects {
+		if name, is := strings.CutPrefix(s, string(trail.SubjectPod)+":"); is {
+			namespace, pod, _ := strings.Cut(name, "/")
+			pods, namespaces, names = append(pods, s), append(namespaces, namespace), append(names, pod)
+		}
+	}
+	of := map[string]string{}
+	if len(pods) == 0 {
+		return of, nil
+	}
+	rows, err := tx.Query(ctx, podsOfVMsQuery, pgx.StrictNamedArgs{"cluster": r.cluster, "pods": pods, "namespaces": namespaces, "names": names})
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	return of, each(func(row pgx.CollectableRow) error {
+		var pod, vm string
+		err := row.Scan(&pod, &vm)
+		of[pod] = vm
+		return err
+	})(rows)
+}

@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const eraseRequestersQuery = `
+SELECT DISTINCT cluster, subject, occurred_at
+FROM evictrail.erase_requesters(@before, @most)`
+
+// erasedTogether is in how many facts names are erased in one transaction.
+const erasedTogether = 2000
+
+// eraseRequesters erases the names of people in requests before a time, and has what they are about derived anew, so that no row has them either. Rows that are
+// settled are not: there the names are erased themselves. It tells of how many facts and rows.
+func (s *Store) eraseRequesters(ctx context.Context, before time.Time) (int, error) {
+	total := 0
+	for n := erasedTogether; n >= erasedTogether; {
+		err := s.inTx(ctx, "erase names", func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, eraseRequestersQuery, pgx.StrictNamedArgs{"before": before, "most": erasedTogether})
+			if err != nil {
+				return err
+			}
+			n = 0
+			of := map[string][]insertedRow{}
+			err = each(func(row pgx.CollectableRow) error {
+				var cluster string
+				var at insertedRow
+				err := row.Scan(&cluster, &at.Subject, &at.OccurredAt)
+				of[cluster] = append(of[cluster], at)
+				n++
+				return err
+			})(rows)
+			if err != nil {
+				return err
+			}
+			for cluster, places := range of {
+				if err := noteStale(ctx, tx, cluster, places); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return total, needsRole("erase names", err)
+		}
+		total += n
+	}
+	n, err := s.eraseSettled(ctx, before)
+	return total + n, err
+}
+
+// named says of derived tables which columns are names of requesters, and which texts they may be in, too.
+var named = []struct {
+	table        string
+	names, texts []string
+}{
+	{"loops", nil, []string{"summary", "evidence"}},
+	{"timeline", nil, []string{"sentence"}},
+	{"cooldown_decisions", nil, []string{"inputs"}},
+	{"eviction_requests", []string{"requester"}, []string{"user_agent", "stated_reason", "answer_text", "evidence"}},
+	{"evacuations", []string{"requester", "cancelled_by"}, []string{"evidence"}},
+	{"migrations", []string{"requester", "aborted_by"}, []string{"trigger_evidence"}},
+	{"drains", []string{"requester"}, nil},
+}
+
+const erased = "(erased)"
+
+// eraseSettled erases the names of people in rows that are settled and were over before a time. Names come from the columns that hold nothing else, which are
+// erased last: should this be cut off, the next time finds them again.
+func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error) {
+	var settled *time.Time
+	if err := s.pool.QueryRow(ctx, settledQuery).Scan(&settled); err != nil || settled == nil {
+		return 0, explain("read what is settled", err)
+	}
+	args := pgx.NamedArgs{"settled": earlier(before, *settled), "erased": erased}
+	var parts []string
+	for _, of := range named {
+		for _, column := range of.names {
+			parts = append(parts, fmt.Sprintf("SELECT %[2]s FROM evictrail.%[1]s AS t WHERE %[3]s AND %[2]s NOT LIKE 'system:%%' AND %[2]s NOT LIKE '(erased%%'", of.table, column, settledIn(of.table)))
+		}
+	}
+	rows, err := s.pool.Query(ctx, strings.Join(parts, "\nUNION\n"), planned, args)
+	if err != nil {
+		return 0, explain("look for names", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return 0, explain("look for names", err)
+	}
+	total := 0
+	for _, name := range names {
+		args["pattern"] = `(?<![[:alnum:]_-])` + regexp.QuoteMeta(name) + `(?![[:alnum:]_-])`
+		for _, of := range named {
+			var set, where []string
+			for _, column := range slices.Concat(of.texts, of.names) {
+				kind := "text"
+				if column == "inputs" || column == "evidence" && of.table == "loops" {
+					kind = "jsonb"
+				}
+				set = append(set, fmt.Sprintf("%[1]s = regexp_replace(%[1]s::text, @pattern, @erased, 'g')::%[2]s", column, kind))
+				where = append(where, fmt.Sprintf("%s::text ~ @pattern", column))
+			}
+			sql := fmt.Sprintf("UPDATE evictrail.%s AS t SET %s, changed_at = now() WHERE %s AND (%s)", of.table, strings.Join(set, ", "), settledIn(of.table), strings.Join(where, " OR "))
+			tag, err := s.pool.Exec(ctx, sql, planned, args)
+			if err != nil {
+				return total, explain("erase names in "+of.table, err)
+			}
+			total += int(tag.RowsAffected())
+		}
+	}
+	return total, nil
+}
+
+// settledIn tells, as SQL, whether a row t of a table is settled.
+func settledIn(name string) string {
+	of := derivedTables[slices.IndexFunc(derivedTables, func(of table) bool { return of.name == name })]
+	return of.settled("t")
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// aged says of each derived table when what a row is about began, of which there is an index, and on which node it was, as SQL.
+var aged = map[string]struct{ begun, node string }{
+	"eviction_requests": {"requested_at", "t.node"}, "evacuations": {"marked_at", "t.node"}, "migrations": {"created_at", "t.source_node"},
+	"placements": {"from_at", "t.node"}, "cooldown_decisions": {"decided_at", "t.node"}, "loops": {"opened_at", "t.node"},
+	"drains": {"started_at", "t.node"}, "drain_blockers": {"waiting_since", "t.node"}, "gaps": {"opened_at", "NULL"}, "timeline": {"at", "t.node"},
+}
+
+// dropRowsQuery drops some of the rows about what was over before a time. Those stay that tell of what led to something that goes on, on the node or of the
+// VM of which it is told.
+const dropRowsQuery = `
+DELETE FROM evictrail.%[1]s
+WHERE ctid = ANY(ARRAY(
+  SELECT t.ctid
+  FROM evictrail.%[1]s AS t
+  WHERE t.cluster = @cluster
+    AND t.%[2]s < @settled
+    AND %[3]s
+    AND NOT EXISTS (
+      SELECT
+      FROM unnest(@subjects::text[], @since::timestamptz[]) AS w(subject, since)
+      WHERE w.subject = t.subject
+        AND t.%[2]s >= w.since
+    )
+    AND NOT EXISTS (
+      SELECT
+      FROM unnest(@nodes::text[], @node_since::timestamptz[]) AS w(node, since)
+      WHERE w.node = %[4]s
+        AND t.%[2]s >= w.since
+    )%[5]s
+  LIMIT @limit
+  FOR UPDATE SKIP LOCKED
+))`
+
+// Loops around a VMI are numbered: as long as it is there none of them goes.
+const numbered = `
+    AND NOT (t.kind IN ('ping_pong', 'churn') AND EXISTS (
+      SELECT FROM evictrail.placements AS p WHERE p.cluster = t.cluster AND p.vmi_uid = t.vmi_uid AND p.to_at IS NULL
+    ))`
+
+// rowsTogether is how many derived rows are dropped in one transaction.
+const rowsTogether = 5000
+
+// dropRows drops derived rows about what was over before a time, and before the facts that are there: others would be derived again. It tells how many, by table.
+func (s *Store) dropRows(ctx context.Context, before, factsFrom time.Time) (map[string]int, error) {
+	before = earlier(before, factsFrom)
+	dropped := map[string]int{}
+	clusters, err := s.Clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, cluster := range clusters {
+		var r *reach
+		err := s.inTx(ctx, "look for what goes on", func(tx pgx.Tx) (err error) {
+			r, err = newReach(ctx, tx, cluster, before)
+			return err
+		})
+		if err != nil {
+			return dropped, err
+		}
+		args := pgx.NamedArgs{"cluster": cluster, "settled": before, "limit": rowsTogether}
+		args["subjects"], args["since"] = r.ongoing(r.subjects)
+		args["nodes"], args["node_since"] = r.ongoing(r.nodes)
+		for _, of := range derivedTables {
+			more := ""
+			if of.name == "loops" {
+				more = numbered
+			}
+			sql := fmt.Sprintf(dropRowsQuery, of.name, aged[of.name].begun, of.settled("t"), aged[of.name].node, more)
+			for n := int64(rowsTogether); n == rowsTogether; {
+				tag, err := s.pool.Exec(ctx, sql, planned, args)
+				if err != nil {
+					return dropped, explain("drop "+of.name, err)
+				}
+				n = tag.RowsAffected()
+				dropped[of.name] += int(n)
+			}
+		}
+	}
+	return dropped, nil
+}
+
+// ongoing gives from when on rows matter to what goes on, by name.
+func (r *reach) ongoing(of map[string]time.Time) (names []string, since []time.Time) {
+	for name, began := range of {
+		if name != "" {
+			names, since = append(names, name), append(since, began.Add(-r.before))
+		}
+	}
+	return names, since
+}

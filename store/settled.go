@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// dropNoFactsQuery has no facts dropped until a transaction ends. It comes before all else in a transaction whose statements see one state: what they
+// see is settled with the first that reads.
+const dropNoFactsQuery = `LOCK TABLE ONLY evictrail.events IN ACCESS SHARE MODE`
+
+const settledQuery = `
+SELECT facts_from
+FROM evictrail.retention`
+
+// readSettled asks, in a transaction in which no facts are dropped, before which time facts are gone and what was over is settled; nil where nothing is.
+func readSettled(batch *pgx.Batch, into **time.Time) {
+	batch.Queue(settledQuery).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
+}
+
+const bouncesQuery = `
+SELECT vmi_uid, kind, count(*)
+FROM evictrail.loops
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND kind IN ('ping_pong', 'churn')
+  AND closed_at < @settled
+  AND closed_by <> 'refuted'
+GROUP BY vmi_uid, kind`
+
+// settle tells an Env what is settled of VMs.
+func settle(ctx context.Context, tx pgx.Tx, env *trail.Env, cluster string, vms []trail.Subject, before *time.Time) error {
+	if before == nil {
+		return nil
+	}
+	rows, err := tx.Query(ctx, bouncesQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(vms), "settled": before})
+	if err != nil {
+		return explain("read what is settled", err)
+	}
+	s := trail.Settled{Before: *before, Bounces: map[trail.Bounce]int{}}
+	var of trail.Bounce
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&of.VMIUID, &of.Kind, &n}, func() error {
+		s.Bounces[of] = n
+		return nil
+	})
+	env.Settle(s)
+	return explain("read what is settled", err)
+}
+
+// settledRows has the question for the rows of each derived table that are settled.
+var settledRows = func() map[string]string {
+	out := map[string]string{}
+	for _, of := range derivedTables {
+		order := aged[of.name].begun + ", " + of.key
+		if of.name == "timeline" {
+			order = "at, tie, event_id"
+		}
+		out[of.name] = rowsQuery(of.name, "\n  AND "+of.settled("t"), order)
+	}
+	return out
+}()
+
+// goesOnQuery asks for the keys of rows about what had begun when facts were dropped and was not over.
+var goesOnQuery = func() string {
+	var out []string
+	for _, of := range derivedTables {
+		out = append(out, fmt.Sprintf(`
+SELECT '%[1]s ' || %[2]s::text
+FROM evictrail.%[1]s AS t
+WHERE cluster = @cluster
+  AND subject = ANY(@subjects)
+  AND %[3]s < @settled
+  AND NOT %[4]s`, of.name, of.key, aged[of.name].begun, of.settled("t")))
+	}
+	return strings.Join(out, "\nUNION ALL")
+}()
+
+// settle replaces, of what was derived, what was over when facts were dropped by what is told of it since before.
+func (q *inquiry) settle(ctx context.Context, rows map[trail.Subject]trail.Derived) error {
+	if q.settled == nil || len(rows) == 0 {
+		return nil
+	}
+	subjects := make(map[trail.Subject]bool, len(rows))
+	for s := range rows {
+		subjects[s] = true
+	}
+	of := names(sortedSubjects(subjects))
+	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": of, "settled": q.settled}
+	told := map[trail.Subject]trail.Derived{}
+	var batch pgx.Batch
+	batch.Queue(settledRows["eviction_requests"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
+	batch.Queue(settledRows["evacuations"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
+	batch.Queue(settledRows["migrations"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
+	batch.Queue(settledRows["placements"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
+	batch.Queue(settledRows["cooldown_decisions"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
+	batch.Queue(settledRows["loops"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+	batch.Queue(settledRows["drains"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
+	batch.Queue(settledRows["gaps"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Gap { return &d.Gaps }))
+	batch.Queue(settledRows["timeline"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+	goesOn := map[string]bool{}
+	batch.Queue(goesOnQuery, args).Query(each(func(row pgx.CollectableRow) error {
+		var key string
+		err := row.Scan(&key)
+		goesOn[key] = true
+		return err
+	}))
+	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return err
+	}
+	for s, d := range rows {
+		rows[s] = d.Unsettled(*q.settled, goesOn).After(told[s])
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package trail
+
+import (
+	"slices"
+	"time"
+)
+
+// leastReach is how far what happens may depend on what had happened before, whatever the rules in force say: the cooldown of a descheduler counts the
+// migrations of two days.
+const leastReach = DefaultCooldownWindow
+
+// Reach gives how far what happens may depend on what was over before: by the thresholds of loops, and by the policies among facts about the rules.
+func Reach(rules []Fact, t Thresholds) time.Duration {
+	reach := leastReach
+	for _, x := range t.all() {
+		if x.duration != nil {
+			reach = max(reach, *x.duration)
+		}
+	}
+	for _, f := range rules {
+		if d, ok := f.Detail.(*ConfigDetail); ok && d.Descheduler != nil && d.Descheduler.Cooldown != nil {
+			c := d.Descheduler.Cooldown
+			reach = max(reach, c.Base, c.Max, c.Window)
+		}
+	}
+	return reach
+}
+
+// Settled tells what is settled before a time: some facts from before it are gone, and what was over by then is told as it was told before they
+// went. Bounces counts the loops of a kind around a VMI that are settled, those that were refuted left out: those to come are numbered after them.
+type Settled struct {
+	Before  time.Time
+	Bounces map[Bounce]int
+}
+
+// Bounce is a kind of loops around one VMI.
+type Bounce struct {
+	VMIUID string
+	Kind   LoopKind
+}
+
+// Settle tells the Env what is settled. Without it nothing is.
+func (e *Env) Settle(s Settled) { e.settled = s }
+
+// number gives loops of one kind around a VMI, in their order, their identities: they are numbered, after those that are settled. Those among them that
+// are settled themselves have other numbers than they were told under, as facts are missing: what is derived of them counts for nothing.
+func (s Settled) number(l *life, kind LoopKind, loops []Loop) []Loop {
+	n := s.Bounces[Bounce{l.uid, kind}]
+	for i := range loops {
+		if over := loops[i].ClosedAt; !over.IsZero() && over.Before(s.Before) {
+			loops[i].ID = hashID("settled loop", string(kind), l.uid, formatTime(loops[i].OpenedAt))
+			continue
+		}
+		loops[i].ID = loopID(kind, l.uid, n)
+		n++
+	}
+	return loops
+}
+
+// Unsettled leaves of what is derived what was not over before a time, and what is told to go on since: goesOn has the names of the views
+// that show such rows, each followed by a space and the key of the row. What is left of a drain is
+// never settled: it is told until there is another drain.
+func (d Derived) Unsettled(before time.Time, goesOn map[string]bool) Derived {
+	u := unsettling{before, goesOn}
+	d.Requests = unsettled(u, "eviction_requests ", d.Requests, func(r EvictionRequest) (string, time.Time) {
+		return r.ID.String(), later(later(r.RequestedAt, r.AnsweredAt), r.LastRepeatAt)
+	})
+	d.Evacuations = unsettled(u, "evacuations ", d.Evacuations, func(e Evacuation) (string, time.Time) { return e.ID.String(), e.EndedAt })
+	d.Migrations = unsettled(u, "migrations ", d.Migrations, func(m Migration) (string, time.Time) { return m.UID, m.FinishedAt })
+	d.Placements = unsettled(u, "placements ", d.Placements, func(p Placement) (string, time.Time) { return p.ID.String(), p.ToAt })
+	d.Decisions = unsettled(u, "cooldown_decisions ", d.Decisions, func(x Decision) (string, time.Time) { return x.ID.String(), later(x.DecidedAt, x.Until) })
+	d.Loops = unsettled(u, "loops ", d.Loops, func(l Loop) (string, time.Time) { return l.ID.String(), l.ClosedAt })
+	d.Drains = unsettled(u, "drains ", d.Drains, func(x Drain) (string, time.Time) { return x.ID.String(), x.EndedAt })
+	d.Gaps = unsettled(u, "gaps ", d.Gaps, func(g Gap) (string, time.Time) { return g.ID.String(), g.ClosedAt })
+	d.Timeline = unsettled(u, "timeline ", d.Timeline, func(l Line) (string, time.Time) { return l.EventID.String(), l.At })
+	return d
+}
+
+// unsettling is before when what was over is settled, but for rows that are told to go on.
+type unsettling struct {
+	before time.Time
+	goesOn map[string]bool
+}
+
+// unsettled leaves of rows, whose keys and ends are given, those that are not settled; zero is no end.
+func unsettled[R any](u unsettling, view string, rows []R, of func(R) (key string, over time.Time)) []R {
+	return slices.DeleteFunc(slices.Clone(rows), func(r R) bool {
+		key, over := of(r)
+		return !over.IsZero() && over.Before(u.before) && !u.goesOn[view+key]
+	})
+}
+
+// After puts rows that are settled among others, which are not, each sort in the order of its times.
+func (d Derived) After(settled Derived) Derived {
+	for i := range settled.Migrations {
+		settled.Migrations[i].restorePhases()
+	}
+	d.Requests = among(settled.Requests, d.Requests, func(r EvictionRequest) time.Time { return r.RequestedAt })
+	d.Evacuations = among(settled.Evacuations, d.Evacuations, func(e Evacuation) time.Time { return e.MarkedAt })
+	d.Migrations = among(settled.Migrations, d.Migrations, func(m Migration) time.Time { return m.CreatedAt })
+	d.Placements = among(settled.Placements, d.Placements, func(p Placement) time.Time { return p.FromAt })
+	d.Decisions = among(settled.Decisions, d.Decisions, func(x Decision) time.Time { return x.DecidedAt })
+	d.Loops = among(settled.Loops, d.Loops, func(l Loop) time.Time { return l.OpenedAt })
+	d.Drains = among(settled.Drains, d.Drains, func(x Drain) time.Time { return x.StartedAt })
+	d.Gaps = among(settled.Gaps, d.Gaps, func(g Gap) time.Time { return g.OpenedAt })
+	d.Timeline = among(settled.Timeline, d.Timeline, func(l Line) time.Time { return l.At })
+	return d
+}
+
+// among puts rows among others, in the order of their times.
+func among[R any](rows, others []R, at func(R) time.Time) []R {
+	out := slices.Concat(rows, others)
+	slices.SortStableFunc(out, func(a, b R) int { return at(a).Compare(at(b)) })
+	return out
+}
