@@ -79,6 +79,9 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	inOrder(d.Decisions)
 	byOpening(d.Loops)
 	explainWaits(lives, migrations, pods, now)
+	for _, m := range migrations {
+		m.judge()
+	}
 	for _, r := range requests {
 		d.Requests = append(d.Requests, r.EvictionRequest)
 	}

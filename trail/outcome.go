@@ -46,7 +46,13 @@ type Migration struct {
 	EndEvent          *FactID       `json:"end_event,omitempty"`  // the fact that showed the end
 	PhaseSince        time.Time     `json:"phase_since,omitzero"` // since when it is in its phase
 	EndSeenAt         time.Time     `json:"end_seen_at,omitzero"` // the end by the best clock: finer than FinishedAt where it was seen live
-	Phases            []PhaseTime   `json:"-"`                    // in the order of their times
+	Need              Need          `json:"need,omitempty"`       // whether the source had to be relieved when it began; empty where it was not made for that
+	NeedBecause       string        `json:"need_because,omitempty"`
+	LastOverAt        time.Time     `json:"source_last_over_at,omitzero"` // when the source was last over its threshold before a move that was not needed; zero where that was not seen
+	Benefit           Benefit       `json:"benefit,omitempty"`            // what came of it; empty where it did not move the guest, or was not made to relieve its node
+	BenefitBecause    string        `json:"benefit_because,omitempty"`
+	BenefitFinal      bool          `json:"benefit_final,omitempty"` // nothing is looked at any more
+	Phases            []PhaseTime   `json:"-"`                       // in the order of their times
 
 	waited waited
 }
@@ -68,6 +74,7 @@ type migration struct {
 	aborting   bool      // condition migrationAbortRequested
 	pods       []Fact
 	events     []KubeEventDetail
+	loads      []*LoadDetail // in the order of their times
 	failedSeen bool
 }
 
@@ -131,6 +138,8 @@ func (m *migration) add(f Fact) {
 		m.VMIUID = cmp.Or(f.VMIUID, m.VMIUID)
 	case *KubeEventDetail:
 		m.events = append(m.events, *d)
+	case *LoadDetail:
+		m.loads = append(m.loads, d)
 	}
 	if f.Kind == KindMigrationPhase {
 		m.addPhase(f)

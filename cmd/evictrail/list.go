@@ -46,6 +46,8 @@ var (
 		other:   &other{"blockers", "each VM that drains have left, and why", trail.ViewBlockers}}
 	gapsList = list{view: trail.ViewGaps,
 		example: "  evictrail gaps --since 24h"}
+	loadsList = list{view: trail.ViewContext,
+		example: "  evictrail loads --vm shop/db-1 --since 24h\n  evictrail loads --node worker-1 -o json | jq '.[] | select(.value > .threshold)'"}
 	timelineList = list{view: trail.ViewTimeline,
 		example: "  evictrail timeline --namespace shop --vm db-1\n  evictrail timeline --node worker-1 --since 1h"}
 )
