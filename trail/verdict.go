@@ -111,6 +111,9 @@ func (m *migration) judge() {
 	if !m.relieves() {
 		return
 	}
+	if m.evacuation != nil {
+		m.AskedBy = m.evacuation.RequesterClass
+	}
 	start := m.judgeNeed()
 	if m.Outcome == OutcomeSucceeded {
 		m.judgeBenefit(start)
@@ -198,6 +201,45 @@ func (m *migration) judgeBenefit(start *sample) {
 	default:
 		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("%s; %s after the move it still %s", start, span(end.At.Sub(m.ended())), end.was())
 	}
+}
+
+// tell says in a sentence or two whether the migration was needed and what came of it; empty where neither is known.
+func (m *Migration) tell() string {
+	var text []string
+	switch m.Need {
+	case Needed:
+		text = append(text, "It was needed: "+m.NeedBecause+".")
+	case NotNeeded:
+		text = append(text, "It was not needed: "+m.NeedBecause+".")
+	case NeedUnknown:
+	}
+	switch m.Benefit {
+	case Helped:
+		text = append(text, "It helped: "+m.BenefitBecause+".")
+	case Harmed:
+		text = append(text, "It did harm: "+m.BenefitBecause+".")
+	case NoEffect:
+		if m.Need != NotNeeded { // else that is said
+			text = append(text, "It relieved nothing: "+m.BenefitBecause+".")
+		}
+	case BenefitUnknown:
+	}
+	return strings.Join(text, " ")
+}
+
+// needless tells in a loop's summary that the attempt which ended it was not needed any more; empty where it was, or is not known.
+func (m *Migration) needless() string {
+	if m.Need != NotNeeded || m.Outcome != OutcomeSucceeded {
+		return ""
+	}
+	text := fmt.Sprintf("Attempt %d then moved it without need", m.Attempt)
+	if !m.LastOverAt.IsZero() {
+		text += fmt.Sprintf(", %s after %s was last over its threshold", span(m.SchedulingAt.Sub(m.LastOverAt)), m.SourceNode)
+	}
+	if m.Benefit == Harmed {
+		text += fmt.Sprintf("; %s went over its own", m.TargetNode)
+	}
+	return text + "."
 }
 
 // targetBefore gives the last sample of the target from before the guest came; nil where none is known.

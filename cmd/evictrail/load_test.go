@@ -107,3 +107,39 @@ func TestPrometheusFlags(t *testing.T) {
 	require.Contains(t, told, "memory [m] above ")
 	require.Equal(t, `disk [max by (node, x) (y{a="b"})] above 0.8`, told[4])
 }
+
+// TestConsequences ties the evictions that followed a needless move to it.
+func TestConsequences(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string][]string{
+		"a-descheduler-eviction-success": nil,
+		"b-dual-retry-loop":              {"vm-a from worker-2 of vm-a, likely: 1 likely from vm-a"},
+		"b-dual-retry-loop-v1.8": {
+			"vm-e from worker-2 of vm-d, likely: 1 likely from vm-d", "vm-f from worker-2 of vm-d, likely: 1 likely from vm-d",
+			"vm-b from worker-1 of vm-e, likely: 2 likely from vm-d", "vm-b from worker-1 of vm-f, likely: 2 likely from vm-d",
+			"vm-f from worker-1 of vm-e, likely: 2 likely from vm-d", "vm-f from worker-1 of vm-f, likely: 2 likely from vm-d",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.NewURL(t)
+			play(t, url, name)
+			var got []string
+			for _, r := range rows[struct{ Told string }](t, url, `
+SELECT format('%s from %s of %s, %s: %s %s from %s', c.vmi, c.node, m.vmi, c.likelihood, c.steps, c.needless_likelihood, n.vmi) AS told
+FROM evictrail_v1.consequences AS c
+JOIN evictrail_v1.migrations AS m ON m.migration_uid = c.cause_uid
+LEFT JOIN evictrail_v1.migrations AS n ON n.migration_uid = c.needless_uid`) {
+				got = append(got, r.Told)
+			}
+			require.ElementsMatch(t, want, got)
+			loops := rows[struct{ Summary string }](t, url, "SELECT summary FROM evictrail_v1.loops WHERE kind = 'dual_retry'")
+			if want == nil {
+				require.Empty(t, loops)
+				return
+			}
+			require.Len(t, loops, 1)
+			require.Regexp(t, `Attempt [56] then moved it without need, [39]m\d+s after worker-1 was last over its threshold; worker-2 went over its own\.$`, loops[0].Summary)
+		})
+	}
+}
