@@ -205,5 +205,6 @@ func (t *ScrapeTarget) Metrics(ctx context.Context) (trail.ScrapeObservation, er
 		return trail.ScrapeObservation{}, err
 	}
 	defer func() { _ = body.Close() }()
-	return decodeScrape(&io.LimitedReader{R: body, N: scrapeLimit})
+	o, _, err := decodeScrape(&io.LimitedReader{R: body, N: scrapeLimit})
+	return o, err
 }

@@ -285,7 +285,7 @@ func (r *Recorder) ScrapeOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := decodeScrape(&io.LimitedReader{R: bytes.NewReader(raw), N: scrapeLimit}); err != nil {
+	if _, _, err := decodeScrape(&io.LimitedReader{R: bytes.NewReader(raw), N: scrapeLimit}); err != nil {
 		return fmt.Errorf("%s: %w", r.Scrape.URL, err)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)

@@ -50,7 +50,11 @@ type Scraper struct {
 	client  *http.Client
 	last    time.Time // when it was last read, or when we began to try; zero before
 	problem string    // why it cannot be read, which was logged; empty while it can
+	view    nodeView  // what the descheduler said of nodes
 }
+
+// Load gives what the descheduler says of nodes as a source of their load.
+func (s *Scraper) Load() LoadSource { return &s.view }
 
 // NewScraper makes a scraper that hands what it reads to the collector. Its errors are of the files that the target names.
 func (c *Collector) NewScraper(target ScrapeTarget) (*Scraper, error) {
@@ -125,7 +129,7 @@ func (s *Scraper) judge(err error) {
 // Scrape reads the metrics once and returns when the collector has taken them. What was not seen since the last time is a
 // gap, told now that it is over.
 func (s *Scraper) Scrape(ctx context.Context) error {
-	o, err := s.read(ctx)
+	o, nodes, err := s.read(ctx)
 	if err != nil {
 		s.c.Metrics.Scrapes.WithLabelValues(metrics.ScrapeFailed).Inc()
 		if s.c.Clock().Sub(s.last) > scrapesMissed*s.target.Interval {
@@ -147,25 +151,26 @@ func (s *Scraper) Scrape(ctx context.Context) error {
 	}
 	s.c.still(SourceDescheduler, o.At)
 	s.last = o.At
+	s.view.add(o.At, nodes)
 	_, err = s.c.hand(ctx, seen)
 	return err
 }
 
-func (s *Scraper) read(ctx context.Context) (trail.ScrapeObservation, error) {
+func (s *Scraper) read(ctx context.Context) (trail.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
 	body, err := s.target.get(ctx, s.client)
 	if err != nil {
-		return trail.ScrapeObservation{}, err
+		return trail.ScrapeObservation{}, nil, err
 	}
 	defer func() { _ = body.Close() }()
-	o, err := decodeScrape(&io.LimitedReader{R: body, N: scrapeLimit})
+	o, nodes, err := decodeScrape(&io.LimitedReader{R: body, N: scrapeLimit})
 	if err != nil {
-		return o, fmt.Errorf("%s: %w", s.target.URL, err)
+		return o, nil, fmt.Errorf("%s: %w", s.target.URL, err)
 	}
 	o.At, o.Target = s.c.Clock(), SourceDescheduler
 	if o.StartedAt.After(o.At.Add(startAhead)) {
-		return o, fmt.Errorf("%s: %s is %s, which is to come: its clock or ours is wrong", s.target.URL, familyProcess, o.StartedAt.Format(time.RFC3339))
+		return o, nil, fmt.Errorf("%s: %s is %s, which is to come: its clock or ours is wrong", s.target.URL, familyProcess, o.StartedAt.Format(time.RFC3339))
 	}
-	return o, nil
+	return o, nodes, nil
 }
 
 // The families that are read.
@@ -181,14 +186,14 @@ const (
 
 // decodeScrape reads the text of a descheduler's metrics. Without the start of its process its counters mean nothing, and
 // what has neither a build nor the plugin's metrics is no descheduler: both are errors.
-func decodeScrape(body *io.LimitedReader) (trail.ScrapeObservation, error) {
+func decodeScrape(body *io.LimitedReader) (trail.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(body)
 	switch {
 	case body.N <= 0:
-		return trail.ScrapeObservation{}, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, scrapeLimit)
+		return trail.ScrapeObservation{}, nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, scrapeLimit)
 	case err != nil:
-		return trail.ScrapeObservation{}, err
+		return trail.ScrapeObservation{}, nil, err
 	}
 	o := trail.ScrapeObservation{Plugin: families[familyCooldown] != nil}
 	for _, m := range families[familyBuild].GetMetric() {
@@ -200,13 +205,13 @@ func decodeScrape(body *io.LimitedReader) (trail.ScrapeObservation, error) {
 	}
 	switch {
 	case families[familyBuild] == nil && !o.Plugin:
-		return o, errors.New("no " + familyBuild + ": expected the metrics of a descheduler")
+		return o, nil, errors.New("no " + familyBuild + ": expected the metrics of a descheduler")
 	case !(started > 0 && started < 1e11): // the year 5138
-		return o, fmt.Errorf("%s %v: expected the time at which the descheduler was started", familyProcess, started)
+		return o, nil, fmt.Errorf("%s %v: expected the time at which the descheduler was started", familyProcess, started)
 	}
 	o.StartedAt = time.UnixMilli(int64(math.Round(started * 1000))).UTC()
 	o.Blocks, err = decodeBlocks(families[familyBlocks])
-	return o, err
+	return o, decodeNodes(families), err
 }
 
 // decodeBlocks reads the counter of blocks, sorted, one entry for each reason, node and namespace. Where Prometheus stands between, the namespace

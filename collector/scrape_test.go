@@ -42,7 +42,8 @@ func blocksOf(reason, node string, count int) string {
 }
 
 func decodeText(text string) (trail.ScrapeObservation, error) {
-	return decodeScrape(&io.LimitedReader{R: strings.NewReader(text), N: scrapeLimit})
+	o, _, err := decodeScrape(&io.LimitedReader{R: strings.NewReader(text), N: scrapeLimit})
+	return o, err
 }
 
 func TestDecodeScrape(t *testing.T) {

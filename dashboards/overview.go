@@ -22,6 +22,7 @@ func overview() Dashboard {
 		rows: []row{
 			{question: "Is anything wrong right now?", panels: []cog.Builder[dashboard.Panel]{verdict(), incidentSentences()}},
 			{question: "Why are VMs moving?", panels: []cog.Builder[dashboard.Panel]{movesByCause(), statedReasons()}},
+			{question: "Did moving help?", panels: []cog.Builder[dashboard.Panel]{movesThatHelped()}},
 			{question: "Which node is it?", panels: []cog.Builder[dashboard.Panel]{nodeStates()}},
 			{question: "Do VMs go back and forth between nodes?", panels: []cog.Builder[dashboard.Panel]{moveGraph()}},
 			{question: "Was it pressure that moved them?", panels: []cog.Builder[dashboard.Panel]{nodePressure("Pressure and use of nodes", onInstances("$node"))}},
@@ -121,6 +122,30 @@ func movesByCause() cog.Builder[dashboard.Panel] {
 	return bars("Migrations begun, by cause", "How many migrations began in each ten minutes, by who is behind them. Attempts of one evacuation count each.").
 		Datasource(postgres()).WithTarget(sql("A", formatSeries, movesByCauseSQL)).Overrides(asSeries(causePaints())).Interval("10m").
 		Span(12).Height(8)
+}
+
+const movesThatHelpedSQL = `
+SELECT
+  date_bin('10 minutes', finished_at, 'epoch') AS time,
+  benefit AS metric,
+  count(*) AS value
+FROM evictrail_v1.migrations
+WHERE ` + ofCluster + `
+  AND ` + ofNodes + `
+  AND ` + ofNamespaces + `
+  AND benefit IS NOT NULL
+  AND $__timeFilter(finished_at)
+GROUP BY 1, 2
+ORDER BY 1, 2
+LIMIT 10000`
+
+func movesThatHelped() cog.Builder[dashboard.Panel] {
+	return bars("Moves that helped", "Moves that were made to relieve a node, in each ten minutes, by what came of them: the source is relieved (helped), it is not or needed not be (no_effect), or the "+
+		"target went over its threshold (harmed). Unknown where the load of the nodes is not recorded: docs/node-load.md.").
+		Datasource(postgres()).WithTarget(sql("A", formatSeries, movesThatHelpedSQL)).Overrides(asSeries([]paint{
+		{string(trail.Helped), colourGood}, {string(trail.NoEffect), colourBlocked}, {string(trail.Harmed), colourBad}, {string(trail.BenefitUnknown), colourUnknown},
+	})).Interval("10m").
+		Span(fullWidth).Height(7)
 }
 
 const statedReasonsSQL = `

@@ -51,6 +51,7 @@ var countedMetrics = []Metric{
 	{Name: EvacuationDurationSeconds, Type: Histogram, Labels: []string{LabelRequester, LabelResult}, Buckets: movingBuckets, Help: "Time from the mark of an evacuation to its end."},
 	{Name: PhaseTransitionsTotal, Type: Counter, Labels: []string{LabelPhase, LabelTrigger}, Help: "Phases that migrations reached, by why the migration exists."},
 	{Name: MigrationsTotal, Type: Counter, Labels: []string{LabelResult, LabelClass, LabelTrigger}, Help: "Migrations that ended, by how, by the class of the failure, and by why they existed."},
+	{Name: MovesTotal, Type: Counter, Labels: []string{LabelRequester, LabelBenefit}, Help: "Moves that were made to relieve a node, by who asked and by what came of them a quarter of an hour later. Only where the load of nodes is known."},
 	{Name: PostCopyFailuresTotal, Type: Counter, Labels: []string{LabelNode}, Help: "Migrations that failed after the guest had left in post-copy, so that it was lost, by the node that it left."},
 	{Name: MigrationDurationSeconds, Type: Histogram, Labels: []string{LabelResult, LabelTrigger}, Buckets: movingBuckets, Help: "Time from the creation of a migration to its end."},
 	{Name: MigrationPhaseDurationSeconds, Type: Histogram, Labels: []string{LabelPhase}, Buckets: movingBuckets, Help: "Time that a migration spent in a phase."},

@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 // settleAfter is how long what was stored waits before it is counted: an API server sends audit events up to 30 s late, and
 // the object that tells why a migration failed may follow the one that tells that it did. A counter cannot be put right.
 const settleAfter = 40 * time.Second
+
+// judgedAfter is how long after a move is known for good what came of it: one that was made before evictrail came is counted where that is known later.
+const judgedAfter = 15 * time.Minute
 
 // forgetAfter is how long the series of a node that is gone stay: what ended with it is counted and scraped meanwhile.
 const forgetAfter = 5 * time.Minute
@@ -60,6 +64,8 @@ func (m *Metrics) Count(n trail.News, now time.Time) {
 	for _, t := range n.Migrations {
 		x := t.Row
 		post(l, "migration ", t, t.Ended(string(x.Outcome)), x.Outcome != "", x.FinishedAt, now, func() { m.migrated(x) })
+		judged := t.Change != trail.ChangeGone && !strings.Contains(t.Was, trail.WasJudged)
+		post(l, "move ", t, judged, x.BenefitFinal && x.Benefit != "", x.FinishedAt.Add(judgedAfter), now, func() { m.moves.WithLabelValues(string(x.AskedBy), string(x.Benefit)).Inc() })
 	}
 	for _, t := range n.Decisions {
 		d := t.Row

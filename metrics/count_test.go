@@ -243,3 +243,25 @@ evictrail_migration_postcopy_failures_total{node="worker-2"} 0
 	require.NoError(t, err)
 	require.Equal(t, 1+4+3, n, "also where nobody knows who asked: then the audit log is silent")
 }
+
+// TestMovesAreCountedOnceJudged counts a move when it is known for good what came of it.
+func TestMovesAreCountedOnceJudged(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	told := func(benefit trail.Benefit, final bool, was string, change trail.Change) trail.News {
+		return trail.News{Migrations: []trail.Told[trail.Migration]{{ID: "m1", Was: was, Change: change, Row: trail.Migration{
+			UID: "m1", Trigger: trail.TriggerDescheduler, Outcome: trail.OutcomeSucceeded, CreatedAt: start, FinishedAt: start.Add(time.Minute), AskedBy: trail.RequesterDescheduler,
+			Benefit: benefit, BenefitFinal: final,
+		}}}}
+	}
+	c.after(0, told(trail.Helped, false, "", trail.ChangeNew))
+	c.after(time.Minute, trail.News{})
+	require.Zero(t, c.value(t, metrics.MovesTotal), "it may change")
+	c.after(15*time.Minute, told(trail.Harmed, true, "succeeded", trail.ChangeOther))
+	c.after(16*time.Minute, trail.News{})
+	require.InDelta(t, 1, c.value(t, metrics.MovesTotal, "descheduler", "harmed"), 0)
+	c.after(17*time.Minute, told(trail.Helped, true, "succeeded "+trail.WasJudged, trail.ChangeOther))
+	c.CountRest()
+	require.InDelta(t, 1, c.value(t, metrics.MovesTotal), 0, "what was counted is not counted again")
+	require.InDelta(t, 1, c.value(t, metrics.MigrationsTotal), 0)
+}

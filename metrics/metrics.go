@@ -18,6 +18,7 @@ type Metrics struct {
 	evacuationTime  *prometheus.HistogramVec // requester, result
 	phases          *prometheus.CounterVec   // phase, trigger
 	migrations      *prometheus.CounterVec   // result, class, trigger
+	moves           *prometheus.CounterVec   // requester, benefit
 	postCopy        *prometheus.CounterVec   // node
 	migrationTime   *prometheus.HistogramVec // result, trigger
 	phaseTime       *prometheus.HistogramVec // phase
@@ -76,7 +77,7 @@ func New(reg prometheus.Registerer) *Metrics {
 	f := factory{reg}
 	m := &Metrics{
 		requests: f.counters(EvictionRequestsTotal), started: f.counters(EvacuationsStartedTotal), ended: f.counters(EvacuationsEndedTotal),
-		evacuationTime: f.histograms(EvacuationDurationSeconds), phases: f.counters(PhaseTransitionsTotal), migrations: f.counters(MigrationsTotal),
+		evacuationTime: f.histograms(EvacuationDurationSeconds), phases: f.counters(PhaseTransitionsTotal), migrations: f.counters(MigrationsTotal), moves: f.counters(MovesTotal),
 		postCopy: f.counters(PostCopyFailuresTotal), migrationTime: f.histograms(MigrationDurationSeconds),
 		phaseTime: f.histograms(MigrationPhaseDurationSeconds), queueWait: f.histograms(MigrationQueueWaitSeconds),
 		decisions: f.counters(CooldownDecisionsTotal), cooldowns: f.histograms(EffectiveCooldownSeconds), blocks: f.counters(EvictionBlocksTotal),
@@ -171,6 +172,9 @@ func (m *Metrics) startAtZero() {
 		}
 	}
 	for _, requester := range usualRequesters {
+		for _, benefit := range trail.Benefits() {
+			m.moves.WithLabelValues(requester, string(benefit))
+		}
 		for _, answer := range trail.Answers() {
 			m.requests.WithLabelValues(requester, string(answer))
 		}

@@ -145,6 +145,7 @@ func (d *derivation) envAround(ctx context.Context, subjects []trail.Subject) (*
 		batch.Queue(evacuationsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
 		batch.Queue(requestsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.EvictionRequest { return &r.Requests }))
 		batch.Queue(migrationsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Migration { return &r.Migrations }))
+		batch.Queue(arrivalsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Migration { return &r.Arrivals }))
 		batch.Queue(holdsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Decision { return &r.Decisions }))
 	}
 	if around[""] != nil {

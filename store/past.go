@@ -131,7 +131,7 @@ CROSS JOIN LATERAL (
       OR CASE
         WHEN kind IN ('migration_phase', 'migration_result') THEN occurred_at >= s.began AND (what IN ('phase/Succeeded', 'phase/Failed') OR detail ? 'ended_at')
         WHEN kind = 'launcher_pod' THEN object_uid NOT IN (SELECT object_uid FROM gone)
-        WHEN object_kind = 'VirtualMachineInstanceMigration' THEN occurred_at >= s.began
+        WHEN object_kind IN ('VirtualMachineInstanceMigration', 'NodeLoad') THEN occurred_at >= s.began
         ELSE object_kind <> 'Event'
       END
     )

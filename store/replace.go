@@ -42,12 +42,13 @@ const lineOver = `CASE WHEN @.at >= @settled::timestamptz OR @.kind <> 'eviction
 var derivedTables = []table{
 	{"eviction_requests", "request_id", requestRow{}, "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']", "", true, "greatest(@.requested_at, @.answered_at, @.last_repeat_at)"},
 	{"evacuations", "evacuation_id", evacuationRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "t.outcome", true, "@.ended_at"},
-	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome", false, "@.finished_at"},
+	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy', 'need_because', 'benefit_final']", "concat_ws(' ', t.outcome, CASE WHEN t.benefit_final THEN '" + trail.WasJudged + "' END)", false, "@.finished_at"},
 	{"placements", "placement_id", placementRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "", false, "@.to_at"},
 	{"cooldown_decisions", "decision_id", decisionRow{}, "vmi node", "t.node", "to_jsonb(t) - 'changed_at'", "", false, "greatest(@.decided_at, @.until)"},
 	{"loops", "loop_id", loopRow{}, "vmi node cluster", "", "", "t.closed_by", false, "@.closed_at"},
 	{"drains", "drain_id", drainRow{}, "node", "", "", "", false, "@.ended_at"},
 	{"drain_blockers", "vmi_uid", blockerRow{}, "node", "", "", "", false, "NULL::timestamptz"},
+	{"consequences", "consequence_id", consequenceRow{}, "node", "", "", "", false, "@.at"},
 	{"gaps", "gap_id", gapRow{}, "source", "", "", "", false, "@.closed_at"},
 	{"timeline", "event_id", timelineRow{}, "vmi pod node cluster source config namespace", "", "", "", false, lineOver},
 }
@@ -87,6 +88,7 @@ func (t *tables) add(s trail.Subject, d trail.Derived) {
 	put(t, "loops", d.Loops, func(r trail.Loop) any { return loopRow{o, r} })
 	put(t, "drains", d.Drains, func(r trail.Drain) any { return drainRow{o, r} })
 	put(t, "drain_blockers", d.Blockers, func(r trail.DrainBlocker) any { return blockerRow{o, r} })
+	put(t, "consequences", d.Consequences, func(r trail.Consequence) any { return consequenceRow{o, r} })
 	put(t, "gaps", d.Gaps, func(r trail.Gap) any { return gapRow{o, r} })
 	put(t, "timeline", timelineRows(o, d.Timeline), func(r timelineRow) any { return r })
 	t.of = append(t.of, o.Subject)

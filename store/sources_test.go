@@ -123,6 +123,11 @@ func (s *told) attempt(vm string) {
 	m.Meta = s.meta(m.UID, m.Name)
 	m.CreatedAt, m.Phase, m.Seen = created, trail.PhaseFailed, s.now()
 	s.see(m)
+	value, threshold := s.r.Float64(), 0.5
+	s.see(trail.LoadObservation{
+		Seen: s.now(), Origin: trail.OriginPrometheus, Of: trail.Occasion{Namespace: "shop", VMI: vm, MigrationUID: m.UID, SourceNode: "n1", Moment: trail.MomentAttempt, At: s.at},
+		Readings: []trail.Reading{{Node: "n1", Metric: "cpu", Sample: trail.SampleBefore, At: s.at, Value: &value, Threshold: &threshold}},
+	})
 }
 
 // request is seen by the audit log, by the observer, by both or by nobody; evictions alone have an observer.

@@ -57,6 +57,7 @@ type changedRow struct {
 	From    *time.Time `db:"slot_from"`
 	To      *time.Time `db:"slot_to"`
 	Ended   *string    `db:"ended"` // how what the row is about ended
+	Other   *string    `db:"other"` // another node that it matters to
 	Gone    bool       `db:"-"`     // it went; else it came
 }
 
@@ -64,17 +65,18 @@ func newDiff(of table) *diff { return &diff{of: of, rows: map[string][]changedRo
 
 // returning gives what a change of the table is to return.
 func (of table) returning() string {
-	node, matters, slot, ended := "NULL::text", "NULL::text", "NULL::timestamptz AS slot_from, NULL::timestamptz AS slot_to", "NULL::text"
+	node, matters, slot, ended, another := "NULL::text", "NULL::text", "NULL::timestamptz AS slot_from, NULL::timestamptz AS slot_to", "NULL::text", "NULL::text"
 	if of.node != "" {
 		node, matters = of.node, "("+of.matters+")::text"
 	}
 	if of.name == "migrations" {
 		slot = "t.scheduling_at AS slot_from, t.finished_at AS slot_to"
+		another = "CASE WHEN t.need = 'not_needed' OR t.benefit = 'harmed' THEN t.target_node END" // which it may have overloaded
 	}
 	if of.ended != "" {
 		ended = of.ended
 	}
-	return fmt.Sprintf("t.%s::text AS key, t.subject, %s AS node, %s AS matters, %s, %s AS ended", of.key, node, matters, slot, ended)
+	return fmt.Sprintf("t.%s::text AS key, t.subject, %s AS node, %s AS matters, %s, %s AS ended, %s AS other", of.key, node, matters, slot, ended, another)
 }
 
 // went and came collect the rows that a statement took away, and those that it wrote.
@@ -101,8 +103,10 @@ func (d *diff) touches(t *touched) {
 		}
 		t.evacuations = t.evacuations || d.of.name == "evacuations"
 		for _, r := range rows {
-			if known(r.Node) != "" {
-				t.nodes[*r.Node] = true
+			for _, node := range []*string{r.Node, r.Other} {
+				if known(node) != "" {
+					t.nodes[*node] = true
+				}
 			}
 		}
 		if same := len(rows) == 2 && sameTime(rows[0].From, rows[1].From) && sameTime(rows[0].To, rows[1].To); !same {
@@ -236,6 +240,12 @@ WHERE t.salient`
 SELECT t.source_node, row_to_json(t)
 FROM unnest(@nodes::text[]) AS n(name)
 JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.source_node = n.name`
+	arrivalsOfNodesQuery = `
+SELECT t.target_node, row_to_json(t)
+FROM unnest(@nodes::text[]) AS n(name)
+JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.target_node = n.name
+WHERE (t.need = 'not_needed' OR t.benefit = 'harmed')
+  AND t.outcome = 'succeeded'`
 	holdsOfNodesQuery = `
 SELECT t.node, row_to_json(t)
 FROM unnest(@nodes::text[]) AS n(name)

@@ -137,9 +137,10 @@ func (d Derived) Nodes() []string {
 func (m *Migration) attempt() *Migration {
 	return &Migration{
 		UID: m.UID, Name: m.Name, Namespace: m.Namespace, VMI: m.VMI, VMIUID: m.VMIUID, EvacuationID: m.EvacuationID, Attempt: m.Attempt,
-		Priority: m.Priority, SourceNode: m.SourceNode, CreatedAt: m.CreatedAt, SchedulingAt: m.SchedulingAt, RunningAt: m.RunningAt,
+		Priority: m.Priority, Trigger: m.Trigger, SourceNode: m.SourceNode, TargetNode: m.TargetNode, CreatedAt: m.CreatedAt, SchedulingAt: m.SchedulingAt, RunningAt: m.RunningAt,
 		FinishedAt: m.FinishedAt, Outcome: m.Outcome, FailureClass: m.FailureClass, FailureReason: m.FailureReason, FailureText: m.FailureText,
 		WaitReason: m.WaitReason, WaitDetail: m.WaitDetail, EndEvent: m.EndEvent, EndSeenAt: m.EndSeenAt,
+		Need: m.Need, LastOverAt: m.LastOverAt, Benefit: m.Benefit, BenefitBecause: m.BenefitBecause,
 	}
 }
 
@@ -176,7 +177,11 @@ func (d Derived) Around() map[Subject]Rows {
 		}
 	}
 	for i := range d.Migrations {
-		at(d.Migrations[i].SourceNode, Rows{Migrations: []*Migration{d.Migrations[i].attempt()}})
+		short := d.Migrations[i].attempt()
+		at(short.SourceNode, Rows{Migrations: []*Migration{short}})
+		if short.mayCause() {
+			at(short.TargetNode, Rows{Arrivals: []*Migration{short}})
+		}
 	}
 	for i := range d.Decisions {
 		if x := &d.Decisions[i]; x.Verdict == VerdictHolds {

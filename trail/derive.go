@@ -8,17 +8,18 @@ import (
 
 // Derived is what the facts of one subject mean together. Every slice is in the order of its rows' times.
 type Derived struct {
-	Requests    []EvictionRequest
-	Evacuations []Evacuation
-	Migrations  []Migration
-	Placements  []Placement
-	Decisions   []Decision
-	Loops       []Loop
-	Drains      []Drain
-	Blockers    []DrainBlocker
-	Gaps        []Gap
-	Timeline    []Line
-	NextAt      time.Time // when time alone will change these rows: then the subject is to be derived again. Zero: never
+	Requests     []EvictionRequest
+	Evacuations  []Evacuation
+	Migrations   []Migration
+	Placements   []Placement
+	Decisions    []Decision
+	Loops        []Loop
+	Drains       []Drain
+	Blockers     []DrainBlocker
+	Consequences []Consequence
+	Gaps         []Gap
+	Timeline     []Line
+	NextAt       time.Time // when time alone will change these rows: then the subject is to be derived again. Zero: never
 }
 
 // Derive ties together the facts of one subject as they stand at a time. It is pure: facts may come in any order and more
@@ -79,6 +80,9 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	inOrder(d.Decisions)
 	byOpening(d.Loops)
 	explainWaits(lives, migrations, pods, now)
+	for _, m := range migrations {
+		m.judge()
+	}
 	for _, r := range requests {
 		d.Requests = append(d.Requests, r.EvictionRequest)
 	}

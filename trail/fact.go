@@ -71,13 +71,14 @@ const (
 	ObjectSource      ObjectKind = "Source"      // one of our own sources: a watch, or evictrail itself
 	ObjectRequest     ObjectKind = "Request"     // a call of the API server
 	ObjectDescheduler ObjectKind = "Descheduler" // a descheduler whose metrics are scraped
+	ObjectNodeLoad    ObjectKind = "NodeLoad"    // the load of the nodes of a migration, by whose UID it goes
 )
 
 // Object is the object on which a fact showed.
 type Object struct {
 	Kind            ObjectKind
-	UID             string // for a Source and a Descheduler: its name; for a Request: who saw it, a colon, and the ID that the API server gave it
-	ResourceVersion string // at which the change showed; empty for a Source and a Request; for a Descheduler see observeScrape
+	UID             string // for a Source and a Descheduler: its name; for a NodeLoad: that of the migration; for a Request: who saw it, a colon, and the ID that the API server gave it
+	ResourceVersion string // at which the change showed; empty for a Source, a NodeLoad and a Request; for a Descheduler see observeScrape
 }
 
 // factShare is about how many bytes a fact takes beside its texts: its fixed fields, and a detail of common size.
@@ -166,6 +167,8 @@ func newDetail(kind Kind) Detail {
 		return &BlocksDetail{}
 	case KindDeschedulerStarted:
 		return &DeschedulerDetail{}
+	case KindNodeLoad:
+		return &LoadDetail{}
 	case KindAnnotationSet, KindAnnotationCleared, KindMigrationPhase,
 		KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone,
 		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:

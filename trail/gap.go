@@ -103,6 +103,8 @@ func (f Fact) Source() string {
 		return string(d.Source)
 	case *GapDetail:
 		return f.Object.UID
+	case *LoadDetail:
+		return string(d.Origin)
 	}
 	if source, known := sourceOf[f.Object.Kind]; known {
 		return source

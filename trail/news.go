@@ -24,6 +24,9 @@ type Told[R any] struct {
 	Instead string // the ID under which the same was told before; empty where it was not, or under this one
 }
 
+// WasJudged stands in what a migration was before where it was known for good what came of it.
+const WasJudged = "judged"
+
 // Change is what became of a derived row.
 type Change int
 

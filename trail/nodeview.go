@@ -13,6 +13,7 @@ type Rows struct {
 	Evacuations []*Evacuation
 	Requests    []*EvictionRequest // the salient ones
 	Migrations  []*Migration       // from the node
+	Arrivals    []*Migration       // to the node, those that may have caused others from it
 	Decisions   []*Decision        // that hold a VM back
 }
 
@@ -22,6 +23,7 @@ func (r *Rows) Add(more Rows) {
 	r.Evacuations = append(r.Evacuations, more.Evacuations...)
 	r.Requests = append(r.Requests, more.Requests...)
 	r.Migrations = append(r.Migrations, more.Migrations...)
+	r.Arrivals = append(r.Arrivals, more.Arrivals...)
 	r.Decisions = append(r.Decisions, more.Decisions...)
 }
 
@@ -31,12 +33,11 @@ func (e *Env) Around(s Subject, rows Rows) {
 	byTimeAnd(rows.Evacuations, func(e *Evacuation) (time.Time, FactID) { return e.MarkedAt, e.ID })
 	byTimeAnd(rows.Requests, func(r *EvictionRequest) (time.Time, FactID) { return r.RequestedAt, r.ID })
 	byTimeAnd(rows.Decisions, func(d *Decision) (time.Time, FactID) { return d.DecidedAt, d.ID })
-	slices.SortFunc(rows.Migrations, func(a, b *Migration) int {
-		if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.UID, b.UID)
-	})
+	for _, migrations := range [][]*Migration{rows.Migrations, rows.Arrivals} {
+		slices.SortFunc(migrations, func(a, b *Migration) int {
+			return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.UID, b.UID))
+		})
+	}
 	e.rows[s] = rows
 }
 
@@ -119,6 +120,7 @@ func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	d.Loops = append(d.Loops, pinned(n.Evacuations, env.slotLimits(limitPerNode), n.name, env, now)...)
 	d.Loops = byOpening(d.Loops)
 	d.Decisions = n.observedBlocks()
+	d.Consequences = n.consequences()
 	d.Timeline = byTime(slices.Concat((&speaker{env: n.own}).lines(facts), loopLines(d.Loops), drainLines(d.Drains)))
 	return d
 }

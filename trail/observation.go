@@ -7,8 +7,8 @@ import (
 
 // Observation is one thing that a collector saw: an object (VMIObservation, PodObservation, MigrationObservation,
 // NodeObservation, KubeVirtObservation, PolicyObservation, KubeEventObservation), a call of the API server
-// (RequestObservation), the metrics of the descheduler (ScrapeObservation), the end of a list (ListObservation) or a hole
-// in what it can see (GapObservation).
+// (RequestObservation), the metrics of the descheduler (ScrapeObservation), how loaded the nodes of a migration were
+// (LoadObservation), the end of a list (ListObservation) or a hole in what it can see (GapObservation).
 type Observation interface{ seen() Seen }
 
 // Seen says how and when an observation reached us.

@@ -9,44 +9,51 @@ import (
 
 // Migration is one VMIM from its creation to its end.
 type Migration struct {
-	UID               string        `json:"migration_uid"`
-	Name              string        `json:"migration"`
-	Namespace         string        `json:"namespace"`
-	VMI               string        `json:"vmi"`
-	VMIUID            string        `json:"vmi_uid,omitempty"`
-	Trigger           Trigger       `json:"trigger"`
-	TriggerConfidence Confidence    `json:"trigger_confidence"`
-	TriggerEvidence   string        `json:"trigger_evidence"`
-	Requester         string        `json:"requester,omitempty"` // user name of who asked for it; empty where nobody saw
-	EvacuationID      *FactID       `json:"evacuation_id,omitempty"`
-	Attempt           int           `json:"attempt,omitempty"` // from 1 within its evacuation; 0 outside of any
-	Priority          string        `json:"priority,omitempty"`
-	SourceNode        string        `json:"source_node,omitempty"`
-	TargetNode        string        `json:"target_node,omitempty"`
-	CreatedAt         time.Time     `json:"created_at"`
-	PendingAt         time.Time     `json:"pending_at,omitzero"`
-	SchedulingAt      time.Time     `json:"scheduling_at,omitzero"`
-	ScheduledAt       time.Time     `json:"scheduled_at,omitzero"`
-	PreparingTargetAt time.Time     `json:"preparing_target_at,omitzero"`
-	TargetReadyAt     time.Time     `json:"target_ready_at,omitzero"`
-	RunningAt         time.Time     `json:"running_at,omitzero"`
-	FinishedAt        time.Time     `json:"finished_at,omitzero"`
-	Phase             string        `json:"phase,omitempty"`       // the last one seen
-	WaitReason        WaitReason    `json:"wait_reason,omitempty"` // why it has no target pod yet or, once it has, for what it waited longest; empty where it did not wait
-	WaitDetail        string        `json:"wait_detail,omitempty"`
-	Outcome           Outcome       `json:"outcome,omitempty"`
-	FailureClass      FailureClass  `json:"failure_class,omitempty"`
-	FailureReason     FailureReason `json:"failure_reason,omitempty"`
-	FailureText       string        `json:"failure_text,omitempty"` // migrationState.failureReason as it came
-	FailureEvidence   string        `json:"failure_evidence,omitempty"`
-	AbortedBy         string        `json:"aborted_by,omitempty"` // user name of who deleted it; empty where it was not aborted or nobody saw
-	Mode              string        `json:"mode,omitempty"`
-	Policy            string        `json:"policy,omitempty"`
-	SeenLate          bool          `json:"seen_late"`            // its creation or its end came from a list
-	EndEvent          *FactID       `json:"end_event,omitempty"`  // the fact that showed the end
-	PhaseSince        time.Time     `json:"phase_since,omitzero"` // since when it is in its phase
-	EndSeenAt         time.Time     `json:"end_seen_at,omitzero"` // the end by the best clock: finer than FinishedAt where it was seen live
-	Phases            []PhaseTime   `json:"-"`                    // in the order of their times
+	UID               string         `json:"migration_uid"`
+	Name              string         `json:"migration"`
+	Namespace         string         `json:"namespace"`
+	VMI               string         `json:"vmi"`
+	VMIUID            string         `json:"vmi_uid,omitempty"`
+	Trigger           Trigger        `json:"trigger"`
+	TriggerConfidence Confidence     `json:"trigger_confidence"`
+	TriggerEvidence   string         `json:"trigger_evidence"`
+	Requester         string         `json:"requester,omitempty"` // user name of who asked for it; empty where nobody saw
+	EvacuationID      *FactID        `json:"evacuation_id,omitempty"`
+	Attempt           int            `json:"attempt,omitempty"` // from 1 within its evacuation; 0 outside of any
+	Priority          string         `json:"priority,omitempty"`
+	SourceNode        string         `json:"source_node,omitempty"`
+	TargetNode        string         `json:"target_node,omitempty"`
+	CreatedAt         time.Time      `json:"created_at"`
+	PendingAt         time.Time      `json:"pending_at,omitzero"`
+	SchedulingAt      time.Time      `json:"scheduling_at,omitzero"`
+	ScheduledAt       time.Time      `json:"scheduled_at,omitzero"`
+	PreparingTargetAt time.Time      `json:"preparing_target_at,omitzero"`
+	TargetReadyAt     time.Time      `json:"target_ready_at,omitzero"`
+	RunningAt         time.Time      `json:"running_at,omitzero"`
+	FinishedAt        time.Time      `json:"finished_at,omitzero"`
+	Phase             string         `json:"phase,omitempty"`       // the last one seen
+	WaitReason        WaitReason     `json:"wait_reason,omitempty"` // why it has no target pod yet or, once it has, for what it waited longest; empty where it did not wait
+	WaitDetail        string         `json:"wait_detail,omitempty"`
+	Outcome           Outcome        `json:"outcome,omitempty"`
+	FailureClass      FailureClass   `json:"failure_class,omitempty"`
+	FailureReason     FailureReason  `json:"failure_reason,omitempty"`
+	FailureText       string         `json:"failure_text,omitempty"` // migrationState.failureReason as it came
+	FailureEvidence   string         `json:"failure_evidence,omitempty"`
+	AbortedBy         string         `json:"aborted_by,omitempty"` // user name of who deleted it; empty where it was not aborted or nobody saw
+	Mode              string         `json:"mode,omitempty"`
+	Policy            string         `json:"policy,omitempty"`
+	SeenLate          bool           `json:"seen_late"`            // its creation or its end came from a list
+	EndEvent          *FactID        `json:"end_event,omitempty"`  // the fact that showed the end
+	PhaseSince        time.Time      `json:"phase_since,omitzero"` // since when it is in its phase
+	EndSeenAt         time.Time      `json:"end_seen_at,omitzero"` // the end by the best clock: finer than FinishedAt where it was seen live
+	Need              Need           `json:"need,omitempty"`       // whether the source had to be relieved when it began; empty where it was not made for that
+	NeedBecause       string         `json:"need_because,omitempty"`
+	LastOverAt        time.Time      `json:"source_last_over_at,omitzero"` // when the source was last over its threshold before a move that was not needed; zero where that was not seen
+	Benefit           Benefit        `json:"benefit,omitempty"`            // what came of it; empty where it did not move the guest, or was not made to relieve its node
+	BenefitBecause    string         `json:"benefit_because,omitempty"`
+	BenefitFinal      bool           `json:"benefit_final,omitempty"` // nothing is looked at any more
+	AskedBy           RequesterClass `json:"-"`                       // who asked for the evacuation that it is an attempt of; empty outside of any
+	Phases            []PhaseTime    `json:"-"`                       // in the order of their times
 
 	waited waited
 }
@@ -68,6 +75,7 @@ type migration struct {
 	aborting   bool      // condition migrationAbortRequested
 	pods       []Fact
 	events     []KubeEventDetail
+	loads      []*LoadDetail // in the order of their times
 	failedSeen bool
 }
 
@@ -131,6 +139,8 @@ func (m *migration) add(f Fact) {
 		m.VMIUID = cmp.Or(f.VMIUID, m.VMIUID)
 	case *KubeEventDetail:
 		m.events = append(m.events, *d)
+	case *LoadDetail:
+		m.loads = append(m.loads, d)
 	}
 	if f.Kind == KindMigrationPhase {
 		m.addPhase(f)

@@ -31,6 +31,7 @@ const (
 	KindActionRequested        Kind = "action_requested"
 	KindBlocksObserved         Kind = "blocks_observed"
 	KindDeschedulerStarted     Kind = "descheduler_started"
+	KindNodeLoad               Kind = "node_load"
 	KindGapOpened              Kind = "gap_opened"
 	KindGapClosed              Kind = "gap_closed"
 )
@@ -99,6 +100,8 @@ const (
 	ReasonCooldown             Reason = "cooldown"
 	ReasonMigrationInProgress  Reason = "migration_in_progress"
 	ReasonOther                Reason = "other"
+	ReasonSampled              Reason = "sampled"
+	ReasonNotSampled           Reason = "not_sampled"
 	ReasonExpired              Reason = "expired"
 	ReasonRelisted             Reason = "relisted"
 	ReasonNotRunning           Reason = "not_running"
@@ -218,6 +221,10 @@ func Kinds() []KindInfo {
 		}},
 		{KindDeschedulerStarted, "The descheduler's metrics name the start of its process.", []Sentence{
 			{ReasonStarted, "A start that was not recorded before: it was started, or is seen for the first time."},
+		}},
+		{KindNodeLoad, "How loaded the nodes of a migration were at a moment of it: when it was asked for, began, ended, and some minutes after.", []Sentence{
+			{ReasonSampled, "Some of it is known; the detail has each metric."},
+			{ReasonNotSampled, "Nothing of it is known; the detail says why."},
 		}},
 		{KindGapOpened, "A source could not be seen from here on.", gapReasons},
 		{KindGapClosed, "A source can be seen again.", gapReasons},

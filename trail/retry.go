@@ -103,6 +103,11 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 	l.prove(proof)
 	l.Counts = map[string]int{"failed_attempts": failed, "descheduler_acts": len(d.acts), "other_vms": len(others), "same_vm_requests": again}
 	l.Summary = dualSummary(e, failed, again, others, latest)
+	for _, m := range n.attempts[e.ID] {
+		if text := m.needless(); text != "" && m.UID == e.FulfilledBy && l.ClosedBy == LoopMigrated {
+			l.Summary += " " + text
+		}
+	}
 	l.Advice = adviceDual(e, l.Path, n.env.settings(l.OpenedAt))
 	return l
 }

@@ -243,6 +243,11 @@ func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
 	switch e.Outcome {
 	case OutcomeMigrated:
 		text = append(text, fmt.Sprintf("It was done at %s, after %s%s.", clock(e.EndedAt), span(e.EndedAt.Sub(e.MarkedAt)), e.fulfilment(mine)))
+		for i := range mine {
+			if verdict := mine[i].tell(); mine[i].UID == e.FulfilledBy && verdict != "" {
+				text = append(text, verdict)
+			}
+		}
 	case OutcomeCancelled:
 		text = append(text, fmt.Sprintf("The evacuation was cancelled at %s%s; the guest stayed.", clock(e.EndedAt), by(e.CancelledBy)))
 	case OutcomeVMIGone:

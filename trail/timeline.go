@@ -229,7 +229,7 @@ func (s *speaker) sentence(f Fact) string {
 		return blocksSentence(f)
 	case KindDeschedulerStarted:
 		return "The descheduler was started."
-	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindGapOpened, KindGapClosed,
+	case KindMigrationResult, KindMigrationCompleted, KindEvictionRequested, KindGapOpened, KindGapClosed, KindNodeLoad,
 		KindCooldownDecided, KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
 		return "" // told by the migration's phases, by requestLines and by gapLines
 	}

@@ -90,7 +90,7 @@ func (o *object) identify(f Fact) {
 		if d, ok := f.Detail.(*PodDetail); ok {
 			o.name = d.Pod
 		}
-	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler:
+	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
 	}
 }
 
@@ -122,7 +122,7 @@ func (t *Tracker) State() iter.Seq[Fact] {
 					f.Node = o.name
 				case ObjectPod:
 					f.Kind, f.Detail = KindLauncherPod, &PodDetail{Pod: o.name}
-				case ObjectVMI, ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler:
+				case ObjectVMI, ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
 				}
 				if !yield(f) {
 					return
@@ -134,7 +134,7 @@ func (t *Tracker) State() iter.Seq[Fact] {
 
 // Remembered tells whether the state of such objects outlives a restart: the facts of the others carry in their identity what they say.
 func (k ObjectKind) Remembered() bool {
-	return k != ObjectKubeEvent && k != ObjectSource && k != ObjectRequest
+	return k != ObjectKubeEvent && k != ObjectSource && k != ObjectRequest && k != ObjectNodeLoad
 }
 
 // Observe gives the facts that an observation adds, in the order in which they should be read; none where it is
@@ -161,6 +161,8 @@ func (t *Tracker) Observe(o Observation) []Fact {
 		return t.observeRequest(o)
 	case ScrapeObservation:
 		return t.observeScrape(o)
+	case LoadObservation:
+		return t.observeLoad(o)
 	case GapObservation:
 		return t.observeGap(o)
 	}
@@ -199,7 +201,7 @@ func (t *Tracker) gone(key objectKey, seen Seen, rv string) []Fact {
 		r.podGone()
 	case ObjectNode:
 		r.nodeGone()
-	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler:
+	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
 	}
 	return r.facts
 }

@@ -38,6 +38,11 @@ func (c *Cluster) SeenBy(scope Scope) *Cluster {
 // around hides what the rows of a node, or of the cluster as a whole, tell of VMs that are not seen, and of users.
 func (s Scope) around(d Derived) Derived {
 	out := Derived{Loops: s.Loops(d.Loops), Drains: s.Drains(d.Drains), Gaps: s.Gaps(d.Gaps)}
+	for _, c := range d.Consequences {
+		if s.Sees(c.Namespace) {
+			out.Consequences = append(out.Consequences, c)
+		}
+	}
 	for _, b := range d.Blockers {
 		if s.Sees(b.Namespace) {
 			out.Blockers = append(out.Blockers, b)

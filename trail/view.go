@@ -86,6 +86,16 @@ var (
 		At: "opened_at", Key: "gap_id", End: "closed_at", Changed: changedAt,
 		Brief: []string{"cluster", "source", "opened_at", "closed_at", "cause", "detail"},
 	}
+	ViewContext = View{
+		Noun: "loads", Name: "node_context", About: "node load: how loaded source and target were at the moments of each migration",
+		At: "at", Key: "context_id", Changed: changedAt, Where: byVM,
+		Brief: []string{"cluster", "at", "namespace", "vmi", "migration", "moment", "after_end", "side", "node", "metric", "value", "threshold", "sample", "sampled_at", "origin", "reason"},
+	}
+	ViewConsequences = View{
+		Noun: "consequences", Name: "consequences", About: "consequences: evictions from a node that an earlier move had come to and overloaded, or without need",
+		At: "at", Key: "consequence_id", Changed: changedAt, Where: byVM,
+		Brief: []string{"cluster", "at", "namespace", "vmi", "node", "likelihood", "because", "cause_need", "needless_uid", "needless_likelihood", "steps"},
+	}
 	ViewTimeline = View{
 		Noun: "timeline", Name: "timeline", About: "the timeline: the story of VMs and nodes, one sentence a line",
 		At: "at", Key: "event_id", Changed: changedAt, Where: byVM,
@@ -102,6 +112,6 @@ var (
 func Views() []View {
 	return []View{
 		ViewRequests, ViewEvacuations, ViewMigrations, ViewPlacements, ViewDecisions, ViewHolds, ViewLoops, ViewDrains, ViewBlockers,
-		ViewGaps, ViewTimeline, ViewEvents,
+		ViewGaps, ViewContext, ViewConsequences, ViewTimeline, ViewEvents,
 	}
 }

@@ -39,6 +39,7 @@ var dashboardScenarios = []scenario{
 var mustHaveRows = map[string][]string{
 	"evictrail-overview/What goes on, in a sentence/A":                          {"b-dual-retry-loop-v1.8", "g-churn-cooldown", "k-blocked-slot"},
 	"evictrail-overview/Migrations begun, by cause/A":                           {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations", "g-churn-cooldown"},
+	"evictrail-overview/Moves that helped/A":                                    {"b-dual-retry-loop-v1.8", "g-churn-cooldown"},
 	"evictrail-overview/Who asked, and why/A":                                   {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations"},
 	"evictrail-overview/The worst that each node had/A":                         {"b-dual-retry-loop-v1.8", "c-node-drain", "e-user-migrations"},
 	"evictrail-overview/Moves between nodes/nodes":                              {"g-churn-cooldown"},

@@ -153,6 +153,7 @@ func (d *doctor) rights(ctx context.Context) {
 func (d *doctor) sources(ctx context.Context) {
 	d.policy(ctx)
 	d.deschedulerMetrics(ctx)
+	d.nodeLoad(ctx)
 	d.auditFile()
 	d.observer(ctx)
 }

@@ -131,6 +131,7 @@ func TestDoctor(t *testing.T) {
 			patient: &patient{webhooks: "another"}, database: "new", code: exitError,
 			args: []string{
 				"--cluster=prod", "--eviction-observer", "--listen=127.0.0.1:1", "--audit-file=none.log", "--descheduler-metrics-url=http://127.0.0.1:1/metrics",
+				"--prometheus-url=http://127.0.0.1:1",
 				"--descheduler-policy=" + recordingDir("a-descheduler-eviction-success") + "/descheduler-policy.yaml",
 			},
 		},

@@ -46,6 +46,10 @@ var (
 		other:   &other{"blockers", "each VM that drains have left, and why", trail.ViewBlockers}}
 	gapsList = list{view: trail.ViewGaps,
 		example: "  evictrail gaps --since 24h"}
+	loadsList = list{view: trail.ViewContext,
+		example: "  evictrail loads --vm shop/db-1 --since 24h\n  evictrail loads --node worker-1 -o json | jq '.[] | select(.value > .threshold)'"}
+	consequencesList = list{view: trail.ViewConsequences,
+		example: "  evictrail consequences --since 7d\n  evictrail consequences -o json | jq '.[] | select(.needless_uid)'   # that would not have been but for a needless move"}
 	timelineList = list{view: trail.ViewTimeline,
 		example: "  evictrail timeline --namespace shop --vm db-1\n  evictrail timeline --node worker-1 --since 1h"}
 )

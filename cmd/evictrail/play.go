@@ -39,6 +39,7 @@ type playFlags struct {
 	speed   float64
 	loops   thresholdFlags
 	metrics string // where the metrics are written
+	load    prometheusFlags
 }
 
 func newPlay() *cobra.Command {
@@ -62,6 +63,7 @@ database that does not have the recording yet. A file cannot tell that a series 
 	f.db.add(cmd)
 	f.log.add(cmd, "warn")
 	f.loops.add(cmd)
+	f.load.add(cmd)
 	cmd.Flags().StringVar(&f.cluster, "cluster", "", "`name` under which it is recorded; by default the folder's name")
 	cmd.Flags().BoolVar(&f.noAudit, "no-audit", false, "leave out the recording's audit log")
 	cmd.Flags().DurationVar(&f.delay, "audit-delay", 0, "send each audit event this `long` after it was logged; an API server waits up to 30s")
@@ -75,6 +77,9 @@ database that does not have the recording yet. A file cannot tell that a series 
 func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 	if f.server.CutEvery < 0 || f.server.ExpireEvery < 0 || f.speed < 0 || f.delay < 0 {
 		return usagef("cut-every, expire-every, speed and audit-delay must not be negative")
+	}
+	if err := f.load.check(cmd); err != nil {
+		return err
 	}
 	thresholds, err := f.loops.thresholds()
 	if err != nil {
@@ -100,6 +105,9 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 	registry := prometheus.NewRegistry()
 	p := player{thresholds: thresholds, store: s, log: log, metrics: metrics.New(registry), progress: cmd.ErrOrStderr()}
 	p.options, p.speed, p.delay = f.server, f.speed, f.delay
+	if p.loads, err = f.load.sources(log); err != nil {
+		return err
+	}
 	if f.metrics != "" {
 		if p.samples, err = newSamples(registry, f.metrics); err != nil {
 			return err
@@ -133,8 +141,9 @@ type player struct {
 	progress   io.Writer
 	options    recording.ServerOptions
 	speed      float64
-	delay      time.Duration // of audit events
-	samples    *samples      // of the metrics; nil: none are taken
+	delay      time.Duration          // of audit events
+	samples    *samples               // of the metrics; nil: none are taken
+	loads      []collector.LoadSource // beside the descheduler's metrics
 }
 
 // play returns when everything of the recording is stored.
@@ -177,6 +186,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	if err != nil {
 		return err
 	}
+	loads := c.NewLoadContext(sink.Moved, append([]collector.LoadSource{scraper.Load()}, p.loads...)...)
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.Run(running) }()
@@ -186,7 +196,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	}
 	if p.samples != nil {
 		hooks.Every, hooks.Tick = scrapeEvery, func(ctx context.Context, at time.Time) error {
-			return errors.Join(c.Flush(ctx), p.sample(ctx, cluster, at))
+			return errors.Join(c.Flush(ctx), loads.Look(ctx, false), c.Flush(ctx), p.sample(ctx, cluster, at))
 		}
 		hooks.Clock = func(t time.Time) { // what is stored late by the recording's clock was not late
 			_ = c.Flush(ctx)
@@ -195,7 +205,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	}
 	err = recording.Play(ctx, rec, server, hooks)
 	if err == nil {
-		err = c.Flush(ctx)
+		err = errors.Join(c.Flush(ctx), loads.Look(ctx, true), c.Flush(ctx))
 	}
 	stop()
 	if err = errors.Join(err, <-done); err != nil {

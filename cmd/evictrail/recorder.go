@@ -152,12 +152,20 @@ func (r *recorder) turn(ctx context.Context, s *spool.Spool, c *collector.Collec
 	if r.f.intake.auditFile != "" {
 		g.Go(func() error { return ignoreCancel(ctx, c.Follow(ctx, r.f.intake.auditFile)) })
 	}
+	sources, err := r.f.prometheus.sources(r.log)
+	if err != nil {
+		return err
+	}
 	if target := r.f.descheduler.target(); target != nil {
 		scraper, err := c.NewScraper(*target)
 		if err != nil {
 			return err
 		}
+		sources = append(sources, scraper.Load())
 		g.Go(func() error { return ignoreCancel(ctx, scraper.Run(ctx)) })
+	}
+	if len(sources) > 0 {
+		g.Go(func() error { return ignoreCancel(ctx, r.look(ctx, c, sources)) })
 	}
 	g.Go(func() error {
 		defer end()
@@ -169,6 +177,14 @@ func (r *recorder) turn(ctx context.Context, s *spool.Spool, c *collector.Collec
 		return c.Run(ctx)
 	})
 	return g.Wait()
+}
+
+// look looks at the load of nodes once the database is there: what moved its rows tell.
+func (r *recorder) look(ctx context.Context, c *collector.Collector, sources []collector.LoadSource) error {
+	if !r.await(ctx) {
+		return ctx.Err()
+	}
+	return c.NewLoadContext(r.sink.Moved, sources...).Run(ctx)
 }
 
 // compareEvery is how often is looked whether the cluster is to be compared with the database.

@@ -25,6 +25,7 @@ type runFlags struct {
 	listen      listenFlags
 	intake      intakeFlags
 	descheduler deschedulerFlags
+	prometheus  prometheusFlags
 	loops       thresholdFlags
 	leader      leaderFlags
 	spool       spoolFlags
@@ -54,7 +55,8 @@ send audit events to /audit, or --audit-file follows their log; --eviction-obser
 
 What decides an eviction beforehand, and what was held back, only the descheduler knows: its policy comes from --descheduler-policy,
 from --descheduler-configmap, which needs list and watch on that ConfigMap, or from --migration-cooldown and its like;
---descheduler-metrics-url reads its metrics, at port 10258 of its pod.
+--descheduler-metrics-url reads its metrics, at port 10258 of its pod. Whether a move was needed and what came of it, the load of nodes tells:
+that of OpenShift's descheduler has its own view of it in these metrics, and --prometheus-url asks a Prometheus.
 
 What is seen is kept on disk first, in --spool-dir, until the database has it. So evictrail starts and records while the database is away, and
 keeps what it has not stored through a crash. When the spool is filling up (--spool-size) repeats of refused requests are left out first, then
@@ -90,6 +92,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.listen.add(cmd)
 	f.intake.add(cmd)
 	f.descheduler.add(cmd)
+	f.prometheus.add(cmd)
 	f.loops.add(cmd)
 	f.leader.add(cmd)
 	f.spool.add(cmd)
@@ -101,7 +104,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 
 // checks gives what is wrong with the flags alone.
 func (f *runFlags) checks(cmd *cobra.Command) []error {
-	return []error{f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.leader.check(), f.spool.check(), f.retention.check()}
+	return []error{f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.prometheus.check(cmd), f.leader.check(), f.spool.check(), f.retention.check()}
 }
 
 func (f *runFlags) run(cmd *cobra.Command) (err error) {

@@ -212,6 +212,17 @@ volumes:
 {{- end }}
 {{- end }}
 
+{{- define "evictrail.prometheus.sources" -}}
+{{- if .Values.prometheus.url }}
+{{- with .Values.prometheus.caSecret }}{{ if .name }}
+- secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: ca.crt}]}
+{{- end }}{{ end }}
+{{- with .Values.prometheus.tokenSecret }}{{ if .name }}
+- secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: token}]}
+{{- end }}{{ end }}
+{{- end }}
+{{- end }}
+
 {{- /* The ports of the database, and of the schema's owner's: what is behind the colons of the hosts, else 5432. */ -}}
 {{- define "evictrail.database.ports" -}}
 {{- $ports := list }}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictrail/evictrail/collector"
+)
+
+// prometheusFlags say which Prometheus is asked how loaded nodes were.
+type prometheusFlags struct {
+	url        string
+	tokenFile  string
+	caFile     string
+	insecure   bool
+	queries    []string
+	thresholds []string
+}
+
+func (f *prometheusFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.url, "prometheus-url", "", "ask the Prometheus at this `URL` how loaded the nodes of each migration were: whether it was needed, and what came of it")
+	flags.StringVar(&f.tokenFile, "prometheus-token-file", "", "`file` with the bearer token to send there; read again when it changes")
+	flags.StringVar(&f.caFile, "prometheus-ca-file", "", "`file` with the CA of its certificate (PEM); read again when it changes")
+	flags.BoolVar(&f.insecure, "prometheus-insecure", false, "do not check its certificate")
+	flags.StringArrayVar(&f.queries, "prometheus-query", nil, "`metric=PromQL` that gives a ratio for each node, in place of a default ("+
+		strings.Join(metricNames(collector.DefaultLoadQueries()), ", ")+") or beside them; metric= leaves one out")
+	flags.StringArrayVar(&f.thresholds, "prometheus-threshold", nil, "`metric=PromQL` above which a node is to be relieved: for each node, or one number for all")
+}
+
+func metricNames(queries []collector.LoadQuery) []string {
+	var out []string
+	for _, q := range queries {
+		out = append(out, q.Name)
+	}
+	return out
+}
+
+func (f *prometheusFlags) check(cmd *cobra.Command) error {
+	if f.url == "" {
+		for _, flag := range []string{"token-file", "ca-file", "insecure", "query", "threshold"} {
+			if cmd.Flags().Changed("prometheus-" + flag) {
+				return usagef("prometheus-%s: say where it is with --prometheus-url", flag)
+			}
+		}
+		return nil
+	}
+	u, err := url.Parse(f.url)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return usagef("prometheus-url %q: expected such as https://prometheus.example:9090", f.url)
+	case u.User != nil:
+		return usagef("prometheus-url: no user or password in it: give a token with --prometheus-token-file")
+	case f.insecure && f.caFile != "":
+		return usagef("prometheus-insecure and prometheus-ca-file exclude each other")
+	}
+	for flag, file := range map[string]string{"token-file": f.tokenFile, "ca-file": f.caFile} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.ReadFile(file); err != nil {
+			return fmt.Errorf("prometheus-%s: %w", flag, err)
+		}
+	}
+	for flag, all := range map[string][]string{"query": f.queries, "threshold": f.thresholds} {
+		for _, said := range all {
+			name, _, is := strings.Cut(said, "=")
+			switch {
+			case !is || name == "" || strings.ContainsAny(name, " (){}"):
+				return usagef("prometheus-%s %q: expected METRIC=PROMQL", flag, said)
+			case flag == "threshold" && !slices.Contains(metricNames(f.asked()), name):
+				return usagef("prometheus-threshold %s: there is no such metric: expected one of %s", name, strings.Join(metricNames(f.asked()), ", "))
+			}
+		}
+	}
+	return nil
+}
+
+// asked gives the queries: the defaults, with what was said in their place or beside them.
+func (f *prometheusFlags) asked() []collector.LoadQuery {
+	out := collector.DefaultLoadQueries()
+	for _, said := range f.queries {
+		name, query, _ := strings.Cut(said, "=")
+		i := slices.IndexFunc(out, func(q collector.LoadQuery) bool { return q.Name == name })
+		switch {
+		case query == "" && i >= 0:
+			out = slices.Delete(out, i, i+1)
+		case query == "":
+		case i >= 0:
+			out[i].Values = []string{query}
+		default:
+			out = append(out, collector.LoadQuery{Name: name, Values: []string{query}})
+		}
+	}
+	for _, said := range f.thresholds {
+		name, threshold, _ := strings.Cut(said, "=")
+		for i := range out {
+			if out[i].Name == name {
+				out[i].Threshold = threshold
+			}
+		}
+	}
+	return out
+}
+
+// target gives the Prometheus to ask, nil where there is none.
+func (f *prometheusFlags) target() *collector.PrometheusTarget {
+	if f.url == "" {
+		return nil
+	}
+	return &collector.PrometheusTarget{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure, Queries: f.asked()}
+}
+
+// sources gives the Prometheus as a source of load; none where there is none.
+func (f *prometheusFlags) sources(log *slog.Logger) ([]collector.LoadSource, error) {
+	target := f.target()
+	if target == nil {
+		return nil, nil
+	}
+	source, err := collector.NewPrometheus(*target, log)
+	if err != nil {
+		return nil, err
+	}
+	return []collector.LoadSource{source}, nil
+}

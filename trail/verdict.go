@@ -1,0 +1,270 @@
+package trail
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Need says whether the source node was still to be relieved when an attempt began.
+type Need string
+
+// The verdicts about the need of an attempt.
+const (
+	Needed      Need = "needed"     // the source was over its threshold
+	NotNeeded   Need = "not_needed" // it was not
+	NeedUnknown Need = "unknown"
+)
+
+// Needs lists the verdicts about need.
+func Needs() []Need { return []Need{Needed, NotNeeded, NeedUnknown} }
+
+// Benefit says what came of a move that was made to relieve a node.
+type Benefit string
+
+// The verdicts about the benefit of a move.
+const (
+	Helped         Benefit = "helped"    // the source was over its threshold, and is not any more, or less so; the target is not
+	NoEffect       Benefit = "no_effect" // the source is as loaded as before, or was not to be relieved; or the target was over its threshold before
+	Harmed         Benefit = "harmed"    // the target went over its threshold
+	BenefitUnknown Benefit = "unknown"
+)
+
+// Benefits lists the verdicts about benefit.
+func Benefits() []Benefit { return []Benefit{Helped, NoEffect, Harmed, BenefitUnknown} }
+
+// The bounds of what counts as a relief.
+const (
+	leastRelief = 0.2              // of what a node was over its threshold, that must be gone for a move to have helped where it still is
+	tellsAfter  = 30 * time.Second // a sample of so soon after a move is of a time before it
+)
+
+// relieves tells whether a migration may have been made because its source was overloaded. A drain, an update of KubeVirt, or a user who moves one VM has
+// other reasons, and load says nothing about them.
+func (m *Migration) relieves() bool {
+	if m.EvacuationID == nil {
+		return false
+	}
+	return m.Trigger == TriggerDescheduler || m.Trigger == TriggerEviction || m.Trigger == TriggerUnknown
+}
+
+// sample is a reading with a threshold, as it was told about one moment of a migration.
+type sample struct {
+	Reading
+	moment LoadMoment
+	after  time.Duration
+}
+
+// excess gives by how much the node was over its threshold, below it where negative. What equals the threshold is not over it.
+//
+// Source: descheduler pkg/framework/plugins/nodeutilization/nodeutilization.go, isNodeAboveThreshold.
+func (s sample) excess() float64 { return *s.Value - *s.Threshold }
+
+// String tells the numbers.
+func (s sample) String() string { return s.Node + " " + s.was() }
+
+// was tells the numbers of a node that was named before.
+func (s sample) was() string {
+	side := "under"
+	if s.excess() > 0 {
+		side = "over"
+	}
+	return fmt.Sprintf("was at %s at %s, %s its threshold of %s", percent(*s.Value), clock(s.At), side, percent(*s.Threshold))
+}
+
+// percent writes a ratio.
+func percent(ratio float64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*ratio), ".0") + " %"
+}
+
+// samples gives the readings of a node that can be compared with a threshold, in the order of their times: of the kinds given, or of all.
+func (m *migration) samples(node string, of func(*LoadDetail) bool, kinds ...LoadSample) []sample {
+	var out []sample
+	for _, d := range m.loads {
+		for _, r := range d.Readings {
+			if r.compares() && r.Node == node && node != "" && of(d) && (len(kinds) == 0 || slices.Contains(kinds, r.Sample)) {
+				out = append(out, sample{r, d.Moment, time.Duration(d.After)})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b sample) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.after, b.after), cmp.Compare(a.Metric, b.Metric), cmp.Compare(*a.Value, *b.Value))
+	})
+	return out
+}
+
+// worst gives the sample that is furthest above its threshold, or nearest to it; nil where there is none.
+func worst(all []sample) *sample {
+	var out *sample
+	for i := range all {
+		if out == nil || all[i].excess() > out.excess() {
+			out = &all[i]
+		}
+	}
+	return out
+}
+
+// judge says whether the migration was needed and what came of it.
+func (m *migration) judge() {
+	if !m.relieves() {
+		return
+	}
+	if m.evacuation != nil {
+		m.AskedBy = m.evacuation.RequesterClass
+	}
+	start := m.judgeNeed()
+	if m.Outcome == OutcomeSucceeded {
+		m.judgeBenefit(start)
+	}
+}
+
+// judgeNeed says whether the source was over its threshold when the attempt began, and gives the sample that it rests on; nil where
+// none is known. The descheduler shows what it acts on when its metrics are read the next time, and what it showed before may be old: the attempt was needed if
+// either says so, and needless only where the next one is known and none says so.
+func (m *migration) judgeNeed() *sample {
+	began := m.samples(m.SourceNode, func(d *LoadDetail) bool { return d.Moment == MomentRequest || d.Moment == MomentAttempt })
+	var near []sample
+	for _, s := range began {
+		if s.Sample == SampleLastOver {
+			m.LastOverAt = s.At
+		} else {
+			near = append(near, s)
+		}
+	}
+	start := worst(near)
+	for i := range near {
+		if near[i].excess() > 0 {
+			start = &near[i] // the last one, as what came before may be old
+		}
+	}
+	switch {
+	case start == nil:
+		m.Need, m.NeedBecause, m.LastOverAt = NeedUnknown, m.unknownLoad(m.SourceNode), time.Time{}
+	case start.excess() > 0:
+		m.Need, m.NeedBecause, m.LastOverAt = Needed, start.String(), time.Time{}
+	case !slices.ContainsFunc(near, func(s sample) bool { return s.Sample == SampleNext }):
+		m.Need, m.NeedBecause, m.LastOverAt = NeedUnknown, fmt.Sprintf("%s, and what the descheduler acted on was not seen", start), time.Time{}
+	default:
+		m.Need, m.NeedBecause = NotNeeded, start.String()
+		if !m.LastOverAt.IsZero() {
+			m.NeedBecause += fmt.Sprintf("; it was last over it at %s", clock(m.LastOverAt))
+		}
+	}
+	return start
+}
+
+// judgeBenefit says what came of a move: of the source it counts how it is when it was last looked at, of the target whether it went over
+// its threshold at any time since, as the descheduler may have moved others away from there by then.
+func (m *migration) judgeBenefit(start *sample) {
+	var last *LoadDetail
+	for _, d := range m.loads {
+		m.BenefitFinal = m.BenefitFinal || d.Moment == MomentAfter && d.Final
+		if d.Moment == MomentAfter && (last == nil || d.After > last.After) && d.tellsOf(m.SourceNode) {
+			last = d
+		}
+	}
+	after := func(d *LoadDetail) bool { return d.Moment == MomentAfter }
+	target := m.samples(m.TargetNode, after)
+	peak := worst(slices.DeleteFunc(slices.Clone(target), func(s sample) bool { return s.At.Sub(m.ended()) > arrivalShows }))
+	if peak != nil && peak.excess() > 0 {
+		before := m.targetBefore()
+		switch {
+		case before == nil:
+			m.Benefit, m.BenefitBecause = BenefitUnknown, fmt.Sprintf("%s; how it was before the guest came is not known", peak)
+		case before.excess() > 0:
+			m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("%s, before the guest came; then it %s", before, peak.was())
+		default:
+			m.Benefit, m.BenefitBecause = Harmed, fmt.Sprintf("%s; after the guest had come it %s", before, peak.was())
+		}
+		return
+	}
+	var end *sample
+	if last != nil {
+		end = worst(m.samples(m.SourceNode, func(d *LoadDetail) bool { return d.After == last.After && after(d) }, SampleBefore))
+	}
+	switch {
+	case m.Need == NeedUnknown:
+		m.Benefit, m.BenefitBecause = BenefitUnknown, "whether it was needed is not known"
+	case end == nil || len(target) == 0:
+		m.Benefit, m.BenefitBecause = BenefitUnknown, m.unknownLoad(m.SourceNode)
+		if end != nil {
+			m.BenefitBecause = m.unknownLoad(m.TargetNode)
+		}
+	case end.At.Sub(m.ended()) < tellsAfter:
+		m.Benefit, m.BenefitBecause = BenefitUnknown, "its nodes were not looked at long enough after it"
+	case m.Need == NotNeeded:
+		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("there was nothing to relieve: %s", start)
+	case end.excess() <= 0 || end.excess() <= (1-leastRelief)*start.excess():
+		m.Benefit, m.BenefitBecause = Helped, fmt.Sprintf("%s; %s after the move it %s", start, span(end.At.Sub(m.ended())), end.was())
+	default:
+		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("%s; %s after the move it still %s", start, span(end.At.Sub(m.ended())), end.was())
+	}
+}
+
+// tell says in a sentence or two whether the migration was needed and what came of it; empty where neither is known.
+func (m *Migration) tell() string {
+	var text []string
+	switch m.Need {
+	case Needed:
+		text = append(text, "It was needed: "+m.NeedBecause+".")
+	case NotNeeded:
+		text = append(text, "It was not needed: "+m.NeedBecause+".")
+	case NeedUnknown:
+	}
+	switch m.Benefit {
+	case Helped:
+		text = append(text, "It helped: "+m.BenefitBecause+".")
+	case Harmed:
+		text = append(text, "It did harm: "+m.BenefitBecause+".")
+	case NoEffect:
+		if m.Need != NotNeeded { // else that is said
+			text = append(text, "It relieved nothing: "+m.BenefitBecause+".")
+		}
+	case BenefitUnknown:
+	}
+	return strings.Join(text, " ")
+}
+
+// needless tells in a loop's summary that the attempt which ended it was not needed any more; empty where it was, or is not known.
+func (m *Migration) needless() string {
+	if m.Need != NotNeeded || m.Outcome != OutcomeSucceeded {
+		return ""
+	}
+	text := fmt.Sprintf("Attempt %d then moved it without need", m.Attempt)
+	if !m.LastOverAt.IsZero() {
+		text += fmt.Sprintf(", %s after %s was last over its threshold", span(m.SchedulingAt.Sub(m.LastOverAt)), m.SourceNode)
+	}
+	if m.Benefit == Harmed {
+		text += fmt.Sprintf("; %s went over its own", m.TargetNode)
+	}
+	return text + "."
+}
+
+// targetBefore gives the last sample of the target from before the guest came; nil where none is known.
+func (m *migration) targetBefore() *sample {
+	all := m.samples(m.TargetNode, func(d *LoadDetail) bool { return d.Moment != MomentAfter })
+	for i := len(all) - 1; i >= 0; i-- {
+		if !all[i].At.After(m.ended()) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// tellsOf tells whether the load of a node is known that can be compared with a threshold.
+func (d *LoadDetail) tellsOf(node string) bool {
+	return slices.ContainsFunc(d.Readings, func(r Reading) bool { return r.compares() && r.Node == node })
+}
+
+// unknownLoad says why nothing can be said that rests on the load of a node.
+func (m *migration) unknownLoad(node string) string {
+	switch {
+	case len(m.loads) == 0:
+		return "no load of its nodes was recorded"
+	case node == "":
+		return "its node is not known"
+	}
+	return "no load of " + node + " that can be compared with a threshold was recorded at that time"
+}
