@@ -29,20 +29,21 @@ type table struct {
 	node      string // the node that is derived again when a row t changes, as SQL; empty: none is
 	matters   string // what of a row matters to the node
 	ended     string // how what a row t is about ended, as SQL; empty: it has no end
+	judged    string // whether it is decided that a row t kept to its objective, as SQL; empty: it has none
 	renamed   bool   // what a row is about may be told under another key later
 }
 
 var derivedTables = []table{
-	{"eviction_requests", "request_id", requestRow{}, "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']", "", true},
-	{"evacuations", "evacuation_id", evacuationRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "t.outcome", true},
-	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome", false},
-	{"placements", "placement_id", placementRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "", false},
-	{"cooldown_decisions", "decision_id", decisionRow{}, "vmi node", "t.node", "to_jsonb(t) - 'changed_at'", "", false},
-	{"loops", "loop_id", loopRow{}, "vmi node cluster", "", "", "t.closed_by", false},
-	{"drains", "drain_id", drainRow{}, "node", "", "", "", false},
-	{"drain_blockers", "vmi_uid", blockerRow{}, "node", "", "", "", false},
-	{"gaps", "gap_id", gapRow{}, "source", "", "", "", false},
-	{"timeline", "event_id", timelineRow{}, "vmi pod node cluster source config namespace", "", "", "", false},
+	{"eviction_requests", "request_id", requestRow{}, "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']", "", "", true},
+	{"evacuations", "evacuation_id", evacuationRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "t.outcome", "t.objective_met IS NOT NULL", true},
+	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy']", "t.outcome", "", false},
+	{"placements", "placement_id", placementRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "", "", false},
+	{"cooldown_decisions", "decision_id", decisionRow{}, "vmi node", "t.node", "to_jsonb(t) - 'changed_at'", "", "", false},
+	{"loops", "loop_id", loopRow{}, "vmi node cluster", "", "", "t.closed_by", "", false},
+	{"drains", "drain_id", drainRow{}, "node", "", "", "", "", false},
+	{"drain_blockers", "vmi_uid", blockerRow{}, "node", "", "", "", "", false},
+	{"gaps", "gap_id", gapRow{}, "source", "", "", "", "", false},
+	{"timeline", "event_id", timelineRow{}, "vmi pod node cluster source config namespace", "", "", "", "", false},
 }
 
 // subjects gives those among subjects that may have rows in the table.

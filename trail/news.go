@@ -17,6 +17,7 @@ type Told[R any] struct {
 	Change  Change
 	Row     R      // as it stands; nothing where it is gone
 	Was     string // how it had ended before; empty where it had not, or was not told
+	Judged  bool   // it was told before whether it kept to its objective
 	Instead string // the ID under which the same was told before; empty where it was not, or under this one
 }
 
