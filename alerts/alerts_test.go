@@ -17,7 +17,7 @@ func TestRulesKeepTheHouseRules(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, alerts.Lint(alerts.Groups(alerts.DefaultOptions())))
 	require.NoError(t, alerts.Lint(alerts.Groups(alerts.Options{
-		Job: "other", Namespace: "ops", RunbookURL: "https://wiki.example/evictrail/", DashboardURL: "https://grafana.example/",
+		Job: "other", Namespace: "ops", RunbookURL: "https://wiki.example/evictrail/", DashboardURL: "https://grafana.example/", EvacuationTarget: 95,
 	})))
 }
 
@@ -96,7 +96,22 @@ func TestExpressionsNameWhatThereIs(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 10, recorded)
+	require.Equal(t, 16, recorded)
+}
+
+// TestTargetIsWhatExpressionsAllow states other targets: the rest is what may be missed.
+func TestTargetIsWhatExpressionsAllow(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[float64][3]string{99: {"0.01", "0.99", "1%"}, 99.9: {"0.001", "0.999", "0.1%"}, 99.99: {"0.0001", "0.9999", "0.01%"}, 95: {"0.05", "0.95", "5%"}} {
+		o := alerts.DefaultOptions()
+		o.EvacuationTarget = target
+		groups := alerts.Groups(o)
+		burn := rule(t, groups, "EvictrailEvacuationObjectiveBurn")
+		require.Contains(t, burn.Expr, "> (14.4 * "+want[0]+")\n")
+		require.Contains(t, burn.Expr, "> (6 * "+want[0]+")\n")
+		require.Contains(t, burn.Annotations["description"], "; "+want[2]+" may be.")
+		require.True(t, strings.HasSuffix(rule(t, groups, alerts.RecordEvacuationTarget).Expr, " + "+want[1]))
+	}
 }
 
 // TestLateIsABucket holds that facts are counted up to the bound beyond which they are late.
@@ -174,5 +189,5 @@ func TestInhibitionsNameAlertsThatThereAre(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 10, named)
+	require.Equal(t, 13, named)
 }

@@ -27,6 +27,8 @@ func Inhibitions() []InhibitRule {
 		// The one of several nodes names none, and would silence what is about no node.
 		{matchAlert(DualRetryLoop, is(labelSeverity, Warning)), matchAlert(anyAlert(evacuationStuck, evacuationOrphaned, deschedulerSlots)), sameNode},
 		{matchAlert(notMigratable), matchAlert(drainStalled), sameNode},
+		// These name the node that waits, and what for.
+		{matchAlert(anyAlert(DualRetryLoop, drainStalled)), matchAlert(objectiveBurn), sameCluster},
 		{matchAlert(EvictrailAbsent), matchAlert(everyAlert, not(labelAlert, EvictrailAbsent)), sameCluster},
 		{matchAlert(storeDown), matchAlert(anyAlert(freshnessBurn, spoolGrowing)), sameCluster},
 	}

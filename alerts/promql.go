@@ -19,11 +19,12 @@ const (
 
 // The labels by which series are joined and alerts told apart, beside the cluster.
 var (
-	perCluster []string
-	perNode    = []string{metrics.LabelNode}
-	perVM      = []string{metrics.LabelNamespace, metrics.LabelVMI}
-	perVMI     = []string{metrics.LabelNamespace, metrics.LabelVMI, metrics.LabelNode} // a VM on one node
-	perReplica = []string{labelInstance, labelPod}                                     // of evictrail; pod is empty outside Kubernetes
+	perCluster   []string
+	perNode      = []string{metrics.LabelNode}
+	perVM        = []string{metrics.LabelNamespace, metrics.LabelVMI}
+	perVMI       = []string{metrics.LabelNamespace, metrics.LabelVMI, metrics.LabelNode} // a VM on one node
+	perRequester = []string{metrics.LabelRequester}
+	perReplica   = []string{labelInstance, labelPod} // of evictrail; pod is empty outside Kubernetes
 )
 
 // What texts say of the series that fired.

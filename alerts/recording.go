@@ -19,15 +19,22 @@ const (
 	RecordCommitLate30m       = recordCommitLate + "30m"
 	RecordCommitLate1h        = recordCommitLate + "1h"
 	RecordCommitLate6h        = recordCommitLate + "6h"
+	RecordEvacuationMissed5m  = recordEvacuationMissed + "5m"
+	RecordEvacuationMissed30m = recordEvacuationMissed + "30m"
+	RecordEvacuationMissed1h  = recordEvacuationMissed + "1h"
+	RecordEvacuationMissed6h  = recordEvacuationMissed + "6h"
+	RecordEvacuationMissed3d  = recordEvacuationMissed + "3d"
+	RecordEvacuationTarget    = "evictrail:evacuation_objective:target"
 
-	recordCommitLate = "evictrail:commit_late:ratio_rate"
+	recordCommitLate       = "evictrail:commit_late:ratio_rate"
+	recordEvacuationMissed = "evictrail:evacuation_missed:ratio_rate"
 )
 
 // commitInTime is how many seconds a fact may take from sight to commit: a bucket of metrics.CommitLagSeconds.
 const commitInTime = "5"
 
 // recording gives the rules that others build on.
-func recording() []Rule {
+func recording(o Options) []Rule {
 	rules := []Rule{
 		{Record: RecordEvacuationsMigrated, Expr: sumBy(perNode, increase(
 			series(metrics.EvacuationsEndedTotal, is(metrics.LabelResult, trail.OutcomeMigrated)), "30m"))},
@@ -41,7 +48,10 @@ func recording() []Rule {
 	for _, window := range []string{"5m", "30m", "1h", "6h"} {
 		rules = append(rules, Rule{Record: recordCommitLate + window, Expr: commitLate(window)})
 	}
-	return rules
+	for _, window := range []string{"5m", "30m", "1h", "6h", "3d"} {
+		rules = append(rules, Rule{Record: recordEvacuationMissed + window, Expr: evacuationMissed(window)})
+	}
+	return append(rules, Rule{Record: RecordEvacuationTarget, Expr: "0 * " + maxBy(perCluster, metrics.StateTimestamp) + " + " + shortest(o.EvacuationTarget/100)})
 }
 
 // evictionBlocks is how often the descheduler's cooldown held evictions back, per second. The descheduler's own series come

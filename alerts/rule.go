@@ -17,6 +17,8 @@ type Options struct {
 	Namespace    string // in which evictrail runs: what alerts that are about no VM carry as their namespace
 	RunbookURL   string // what "/<alert>.md" follows
 	DashboardURL string // what "/d/<dashboard>" follows; empty gives paths, for which a reader adds Grafana's address
+
+	EvacuationTarget float64 // share of evacuations, in percent, that are to keep to their objective; from LowestTarget to HighestTarget
 }
 
 // DefaultOptions are those of the files under deploy/alerts.
@@ -25,6 +27,8 @@ func DefaultOptions() Options {
 		Job:        "evictrail",
 		Namespace:  "evictrail",
 		RunbookURL: "https://github.com/evictrail/evictrail/blob/main/docs/runbooks",
+
+		EvacuationTarget: 99,
 	}
 }
 
@@ -49,13 +53,13 @@ type Group struct {
 // Groups gives all rules: first what is recorded, then the alerts in the order of their nouns. The order never changes
 // by itself.
 func Groups(o Options) []Group {
-	groups := []Group{{Name: "evictrail.recording", Rules: recording()}}
+	groups := []Group{{Name: "evictrail.recording", Rules: recording(o)}}
 	for _, g := range []struct {
 		component string
 		alerts    []alert
 	}{
 		{"loops", loops()},
-		{"evacuations", evacuations()},
+		{"evacuations", slices.Concat(evacuations(), objectives(o))},
 		{"requests", requests()},
 		{"drains", drains()},
 		{"cooldowns", cooldowns()},

@@ -49,6 +49,7 @@ var countedMetrics = []Metric{
 	{Name: EvacuationsStartedTotal, Type: Counter, Labels: []string{LabelNode, LabelRequester}, Help: "Evacuations that began, by the node that the VM was to leave and by what sort of program asked."},
 	{Name: EvacuationsEndedTotal, Type: Counter, Labels: []string{LabelNode, LabelResult}, Help: "Evacuations that ended, by the node that the VM was to leave and by how they ended."},
 	{Name: EvacuationDurationSeconds, Type: Histogram, Labels: []string{LabelRequester, LabelResult}, Buckets: movingBuckets, Help: "Time from the mark of an evacuation to its end."},
+	{Name: EvacuationObjectiveTotal, Type: Counter, Labels: []string{LabelRequester, LabelResult}, Help: "Evacuations that have an objective (--evacuation-objective), each once it is decided whether the guest left in time. Those that were cancelled or whose VMI ended in time are not counted."},
 	{Name: PhaseTransitionsTotal, Type: Counter, Labels: []string{LabelPhase, LabelTrigger}, Help: "Phases that migrations reached, by why the migration exists."},
 	{Name: MigrationsTotal, Type: Counter, Labels: []string{LabelResult, LabelClass, LabelTrigger}, Help: "Migrations that ended, by how, by the class of the failure, and by why they existed."},
 	{Name: MovesTotal, Type: Counter, Labels: []string{LabelRequester, LabelBenefit}, Help: "Moves that were made to relieve a node, by who asked and by what came of them a quarter of an hour later. Only where the load of nodes is known."},
@@ -158,6 +159,7 @@ func describe(name string) Metric {
 // The results that evacuations and migrations have, and the requesters that every node has series for.
 var (
 	evacuationResults = []string{string(trail.OutcomeMigrated), string(trail.OutcomeCancelled), string(trail.OutcomeVMIGone)}
+	objectiveResults  = []string{ObjectiveMet, ObjectiveMissed}
 	migrationResults  = []string{string(trail.OutcomeSucceeded), string(trail.OutcomeFailed), string(trail.OutcomeAborted)}
 	usualRequesters   = []string{string(trail.RequesterDescheduler), string(trail.RequesterKubectl), string(trail.RequesterOther), string(trail.RequesterUnknown)}
 )
@@ -175,7 +177,8 @@ func LabelSets() []LabelSet {
 	return []LabelSet{
 		{LabelRequester, "", texts(trail.Requesters())},
 		{LabelAnswer, "", texts(trail.Answers())},
-		{LabelResult, "evictrail_evacuation*", evacuationResults},
+		{LabelResult, EvacuationsEndedTotal + ", " + EvacuationDurationSeconds, evacuationResults},
+		{LabelResult, EvacuationObjectiveTotal, objectiveResults},
 		{LabelResult, "evictrail_migration*", migrationResults},
 		{LabelClass, "", append([]string{ClassNone}, texts(trail.FailureClasses())...)},
 		{LabelTrigger, "", texts(trail.Triggers())},

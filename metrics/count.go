@@ -3,7 +3,6 @@ package metrics
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -60,12 +59,12 @@ func (m *Metrics) Count(n trail.News, now time.Time) {
 		e := t.Row
 		post(l, "marked ", t, t.Began(), true, e.MarkedAt, now, func() { m.marked(e) })
 		post(l, "ended ", t, t.Ended(string(e.Outcome)), e.Outcome != "", e.EndedAt, now, func() { m.evacuated(e) })
+		post(l, "judged ", t, !t.Judged, e.ObjectiveMet != nil, e.JudgedAt(), now, func() { m.judged(e) })
 	}
 	for _, t := range n.Migrations {
 		x := t.Row
 		post(l, "migration ", t, t.Ended(string(x.Outcome)), x.Outcome != "", x.FinishedAt, now, func() { m.migrated(x) })
-		judged := t.Change != trail.ChangeGone && !strings.Contains(t.Was, trail.WasJudged)
-		post(l, "move ", t, judged, x.BenefitFinal && x.Benefit != "", x.FinishedAt.Add(judgedAfter), now, func() { m.moves.WithLabelValues(string(x.AskedBy), string(x.Benefit)).Inc() })
+		post(l, "move ", t, !t.Judged, x.BenefitFinal && x.Benefit != "", x.FinishedAt.Add(judgedAfter), now, func() { m.moves.WithLabelValues(string(x.AskedBy), string(x.Benefit)).Inc() })
 	}
 	for _, t := range n.Decisions {
 		d := t.Row
@@ -168,6 +167,14 @@ func (m *Metrics) marked(e trail.Evacuation) {
 func (m *Metrics) evacuated(e trail.Evacuation) {
 	m.ended.WithLabelValues(e.Node, string(e.Outcome)).Inc()
 	exemplar(m.evacuationTime.WithLabelValues(string(e.RequesterClass), string(e.Outcome)), e.EndedAt.Sub(e.MarkedAt), e.ID.String())
+}
+
+func (m *Metrics) judged(e trail.Evacuation) {
+	result := ObjectiveMissed
+	if *e.ObjectiveMet {
+		result = ObjectiveMet
+	}
+	m.objectives.WithLabelValues(string(e.RequesterClass), result).Inc()
 }
 
 func (m *Metrics) migrated(x trail.Migration) {

@@ -116,6 +116,59 @@ func TestWhatGoesOnAfterAllHasNotEnded(t *testing.T) {
 	require.InDelta(t, 1, c.value(t, metrics.EvacuationsStartedTotal), 0)
 }
 
+// TestObjectiveIsCountedOnce follows one evacuation that is told late: missed while it went on, and again when it ended.
+func TestObjectiveIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	told := func(judged bool, met *bool, outcome trail.Outcome) trail.News {
+		e := trail.Evacuation{Node: "n", RequesterClass: trail.RequesterKured, MarkedAt: start, Objective: trail.Span(time.Minute), ObjectiveMet: met, Outcome: outcome}
+		if outcome != "" {
+			e.EndedAt = start.Add(50 * time.Second)
+		}
+		return trail.News{Evacuations: []trail.Told[trail.Evacuation]{{ID: "e", Change: trail.ChangeOther, Judged: judged, Row: e}}}
+	}
+	counts := func(c *counting) (met, missed float64) {
+		return c.value(t, metrics.EvacuationObjectiveTotal, "kured", "met"), c.value(t, metrics.EvacuationObjectiveTotal, "kured", "missed")
+	}
+	late := newCounting()
+	late.after(0, told(false, nil, ""))
+	late.after(time.Minute, told(false, new(false), ""))
+	late.after(3*time.Minute, trail.News{})
+	late.after(4*time.Minute, told(true, new(false), trail.OutcomeMigrated))
+	late.CountRest()
+	met, missed := counts(late)
+	require.InDelta(t, 0, met, 0)
+	require.InDelta(t, 1, missed, 0, "that it ended makes it no other")
+
+	right := newCounting()
+	right.after(time.Minute, told(false, new(false), ""))
+	right.after(time.Minute+30*time.Second, told(true, new(true), trail.OutcomeMigrated)) // its end was told late
+	right.CountRest()
+	met, missed = counts(right)
+	require.InDelta(t, 1, met, 0)
+	require.InDelta(t, 0, missed, 0, "it had left in time")
+
+	back := newCounting()
+	back.after(time.Minute, told(false, new(false), ""))
+	back.after(time.Minute+30*time.Second, told(true, nil, trail.OutcomeCancelled))
+	back.CountRest()
+	met, missed = counts(back)
+	require.Zero(t, met+missed, "it was cancelled in time")
+
+	before := newCounting()
+	before.CountSince(start.Add(time.Minute + time.Second))
+	before.after(2*time.Minute, told(false, new(false), ""))
+	before.CountRest()
+	_, missed = counts(before)
+	require.Zero(t, missed, "its time was over before we came")
+}
+
+func TestObjectivesStartAtZero(t *testing.T) {
+	t.Parallel()
+	n, err := testutil.GatherAndCount(newCounting().reg, metrics.EvacuationObjectiveTotal)
+	require.NoError(t, err)
+	require.Equal(t, 2*len(trail.Requesters()), n, "so that the first one is seen as an increase")
+}
+
 func TestHistoryIsNotCounted(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
@@ -248,19 +301,19 @@ evictrail_migration_postcopy_failures_total{node="worker-2"} 0
 func TestMovesAreCountedOnceJudged(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
-	told := func(benefit trail.Benefit, final bool, was string, change trail.Change) trail.News {
-		return trail.News{Migrations: []trail.Told[trail.Migration]{{ID: "m1", Was: was, Change: change, Row: trail.Migration{
+	told := func(benefit trail.Benefit, final bool, was string, judged bool, change trail.Change) trail.News {
+		return trail.News{Migrations: []trail.Told[trail.Migration]{{ID: "m1", Was: was, Judged: judged, Change: change, Row: trail.Migration{
 			UID: "m1", Trigger: trail.TriggerDescheduler, Outcome: trail.OutcomeSucceeded, CreatedAt: start, FinishedAt: start.Add(time.Minute), AskedBy: trail.RequesterDescheduler,
 			Benefit: benefit, BenefitFinal: final,
 		}}}}
 	}
-	c.after(0, told(trail.Helped, false, "", trail.ChangeNew))
+	c.after(0, told(trail.Helped, false, "", false, trail.ChangeNew))
 	c.after(time.Minute, trail.News{})
 	require.Zero(t, c.value(t, metrics.MovesTotal), "it may change")
-	c.after(15*time.Minute, told(trail.Harmed, true, "succeeded", trail.ChangeOther))
+	c.after(15*time.Minute, told(trail.Harmed, true, "succeeded", false, trail.ChangeOther))
 	c.after(16*time.Minute, trail.News{})
 	require.InDelta(t, 1, c.value(t, metrics.MovesTotal, "descheduler", "harmed"), 0)
-	c.after(17*time.Minute, told(trail.Helped, true, "succeeded "+trail.WasJudged, trail.ChangeOther))
+	c.after(17*time.Minute, told(trail.Helped, true, "succeeded", true, trail.ChangeOther))
 	c.CountRest()
 	require.InDelta(t, 1, c.value(t, metrics.MovesTotal), 0, "what was counted is not counted again")
 	require.InDelta(t, 1, c.value(t, metrics.MigrationsTotal), 0)

@@ -16,6 +16,7 @@ type Metrics struct {
 	started         *prometheus.CounterVec   // node, requester
 	ended           *prometheus.CounterVec   // node, result
 	evacuationTime  *prometheus.HistogramVec // requester, result
+	objectives      *prometheus.CounterVec   // requester, result
 	phases          *prometheus.CounterVec   // phase, trigger
 	migrations      *prometheus.CounterVec   // result, class, trigger
 	moves           *prometheus.CounterVec   // requester, benefit
@@ -77,7 +78,8 @@ func New(reg prometheus.Registerer) *Metrics {
 	f := factory{reg}
 	m := &Metrics{
 		requests: f.counters(EvictionRequestsTotal), started: f.counters(EvacuationsStartedTotal), ended: f.counters(EvacuationsEndedTotal),
-		evacuationTime: f.histograms(EvacuationDurationSeconds), phases: f.counters(PhaseTransitionsTotal), migrations: f.counters(MigrationsTotal), moves: f.counters(MovesTotal),
+		evacuationTime: f.histograms(EvacuationDurationSeconds), objectives: f.counters(EvacuationObjectiveTotal), phases: f.counters(PhaseTransitionsTotal),
+		migrations: f.counters(MigrationsTotal), moves: f.counters(MovesTotal),
 		postCopy: f.counters(PostCopyFailuresTotal), migrationTime: f.histograms(MigrationDurationSeconds),
 		phaseTime: f.histograms(MigrationPhaseDurationSeconds), queueWait: f.histograms(MigrationQueueWaitSeconds),
 		decisions: f.counters(CooldownDecisionsTotal), cooldowns: f.histograms(EffectiveCooldownSeconds), blocks: f.counters(EvictionBlocksTotal),
@@ -177,6 +179,11 @@ func (m *Metrics) startAtZero() {
 		}
 		for _, answer := range trail.Answers() {
 			m.requests.WithLabelValues(requester, string(answer))
+		}
+	}
+	for _, requester := range trail.Requesters() {
+		for _, result := range objectiveResults {
+			m.objectives.WithLabelValues(string(requester), result)
 		}
 	}
 	for _, origin := range []string{trail.OriginDerived, trail.OriginObserved} {

@@ -6,6 +6,7 @@ const (
 	EvacuationsStartedTotal       = "evictrail_evacuations_started_total"
 	EvacuationsEndedTotal         = "evictrail_evacuations_ended_total"
 	EvacuationDurationSeconds     = "evictrail_evacuation_duration_seconds"
+	EvacuationObjectiveTotal      = "evictrail_evacuation_objective_total"
 	PhaseTransitionsTotal         = "evictrail_migration_phase_transitions_total"
 	MigrationsTotal               = "evictrail_migrations_total"
 	MovesTotal                    = "evictrail_moves_total"
@@ -138,6 +139,12 @@ const (
 	LabelVersion        = "version"
 	LabelVMI            = "vmi"
 	LabelWindow         = "window"
+)
+
+// Whether an evacuation kept to its objective: values of LabelResult of EvacuationObjectiveTotal.
+const (
+	ObjectiveMet    = "met"
+	ObjectiveMissed = "missed" // the guest was still there when the time was over
 )
 
 // The stages of a fact: values of LabelStage.

@@ -154,7 +154,7 @@ ON CONFLICT (cluster) DO UPDATE SET thresholds = excluded.thresholds`
 // DeriveStale does that.
 func (s *Store) Judge(ctx context.Context, cluster string, t trail.Thresholds) error {
 	before, err := s.Thresholds(ctx, cluster)
-	if err != nil || before == t {
+	if err != nil || before.Equal(t) {
 		return err
 	}
 	return s.inTx(ctx, "set thresholds", func(tx pgx.Tx) error {

@@ -49,11 +49,11 @@ func told[Row interface{ subject() string }, R any](d *diff, rows []any, of func
 		t := trail.Told[R]{ID: id, Row: r}
 		for _, c := range changes {
 			if c.Gone {
-				t.Change, t.Was = trail.ChangeOther, known(c.Ended)
+				t.Change, t.Was, t.Judged = trail.ChangeOther, known(c.Ended), c.Judged
 			}
 		}
 		if before := gone[row.(Row).subject()]; d.of.renamed && t.Change == trail.ChangeNew && len(before) > 0 {
-			t.Instead, t.Was = before[0].Key, known(before[0].Ended)
+			t.Instead, t.Was, t.Judged = before[0].Key, known(before[0].Ended), before[0].Judged
 			gone[row.(Row).subject()] = before[1:]
 		}
 		out = append(out, t)

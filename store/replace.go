@@ -29,6 +29,7 @@ type table struct {
 	node      string // the node that is derived again when a row t changes, as SQL; empty: none is
 	matters   string // what of a row matters to the node
 	ended     string // how what a row t is about ended, as SQL; empty: it has no end
+	judged    string // whether what came of it is told for good, as SQL; empty: nothing is
 	renamed   bool   // what a row is about may be told under another key later
 	over      string // when what a row @ is about was over, as SQL; NULL: it is not
 }
@@ -40,17 +41,17 @@ const lineOver = `CASE WHEN @.at >= @settled::timestamptz OR @.kind <> 'eviction
   ) THEN @.at END`
 
 var derivedTables = []table{
-	{"eviction_requests", "request_id", requestRow{}, "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']", "", true, "greatest(@.requested_at, @.answered_at, @.last_repeat_at)"},
-	{"evacuations", "evacuation_id", evacuationRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "t.outcome", true, "@.ended_at"},
-	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy', 'need_because', 'benefit_final']", "concat_ws(' ', t.outcome, CASE WHEN t.benefit_final THEN '" + trail.WasJudged + "' END)", false, "@.finished_at"},
-	{"placements", "placement_id", placementRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "", false, "@.to_at"},
-	{"cooldown_decisions", "decision_id", decisionRow{}, "vmi node", "t.node", "to_jsonb(t) - 'changed_at'", "", false, "greatest(@.decided_at, @.until)"},
-	{"loops", "loop_id", loopRow{}, "vmi node cluster", "", "", "t.closed_by", false, "@.closed_at"},
-	{"drains", "drain_id", drainRow{}, "node", "", "", "", false, "@.ended_at"},
-	{"drain_blockers", "vmi_uid", blockerRow{}, "node", "", "", "", false, "NULL::timestamptz"},
-	{"consequences", "consequence_id", consequenceRow{}, "node", "", "", "", false, "@.at"},
-	{"gaps", "gap_id", gapRow{}, "source", "", "", "", false, "@.closed_at"},
-	{"timeline", "event_id", timelineRow{}, "vmi pod node cluster source config namespace", "", "", "", false, lineOver},
+	{"eviction_requests", "request_id", requestRow{}, "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']", "", "", true, "greatest(@.requested_at, @.answered_at, @.last_repeat_at)"},
+	{"evacuations", "evacuation_id", evacuationRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "t.outcome", "t.objective_met IS NOT NULL", true, "@.ended_at"},
+	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy', 'need_because', 'benefit_final']", "t.outcome", "coalesce(t.benefit_final, false)", false, "@.finished_at"},
+	{"placements", "placement_id", placementRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "", "", false, "@.to_at"},
+	{"cooldown_decisions", "decision_id", decisionRow{}, "vmi node", "t.node", "to_jsonb(t) - 'changed_at'", "", "", false, "greatest(@.decided_at, @.until)"},
+	{"loops", "loop_id", loopRow{}, "vmi node cluster", "", "", "t.closed_by", "", false, "@.closed_at"},
+	{"drains", "drain_id", drainRow{}, "node", "", "", "", "", false, "@.ended_at"},
+	{"drain_blockers", "vmi_uid", blockerRow{}, "node", "", "", "", "", false, "NULL::timestamptz"},
+	{"consequences", "consequence_id", consequenceRow{}, "node", "", "", "", "", false, "@.at"},
+	{"gaps", "gap_id", gapRow{}, "source", "", "", "", "", false, "@.closed_at"},
+	{"timeline", "event_id", timelineRow{}, "vmi pod node cluster source config namespace", "", "", "", "", false, lineOver},
 }
 
 // subjects gives those among subjects that may have rows in the table.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -56,9 +57,10 @@ type changedRow struct {
 	Matters *string    `db:"matters"`
 	From    *time.Time `db:"slot_from"`
 	To      *time.Time `db:"slot_to"`
-	Ended   *string    `db:"ended"` // how what the row is about ended
-	Other   *string    `db:"other"` // another node that it matters to
-	Gone    bool       `db:"-"`     // it went; else it came
+	Ended   *string    `db:"ended"`  // how what the row is about ended
+	Judged  bool       `db:"judged"` // what came of that is told for good
+	Other   *string    `db:"other"`  // another node that it matters to
+	Gone    bool       `db:"-"`      // it went; else it came
 }
 
 func newDiff(of table) *diff { return &diff{of: of, rows: map[string][]changedRow{}} }
@@ -76,7 +78,8 @@ func (of table) returning() string {
 	if of.ended != "" {
 		ended = of.ended
 	}
-	return fmt.Sprintf("t.%s::text AS key, t.subject, %s AS node, %s AS matters, %s, %s AS ended, %s AS other", of.key, node, matters, slot, ended, another)
+	return fmt.Sprintf("t.%s::text AS key, t.subject, %s AS node, %s AS matters, %s, %s AS ended, %s AS judged, %s AS other",
+		of.key, node, matters, slot, ended, cmp.Or(of.judged, "false"), another)
 }
 
 // went and came collect the rows that a statement took away, and those that it wrote.

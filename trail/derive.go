@@ -76,6 +76,9 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 		d.Decisions = slices.Concat(d.Decisions, decideCooldowns(l, own, requests, env, now), decideBackoffs(l, own, env, now))
 		d.Loops = append(d.Loops, bouncing(l, migrations, env, now)...)
 		summarize(l, migrations, facts)
+		for _, e := range l.evacuations {
+			e.judge(env.thresholds.Objectives, now)
+		}
 	}
 	inOrder(d.Decisions)
 	byOpening(d.Loops)

@@ -21,8 +21,8 @@
 //   - what is seen of it and which facts that makes: vmi.go, pod.go, migration.go, node.go, config.go, kubeevent.go, request.go,
 //     scrape.go, gap.go
 //   - what is derived of a VM: told.go (one request, whoever saw it), met.go (what each request did), action.go (who did the
-//     rest), requester.go, launcher.go, outcome.go (one migration), evacuation.go, attempt.go (which migration belongs to which
-//     evacuation), trigger.go, failure.go, placement.go, ending.go, wait.go (why a migration waits), decision.go with cooldown.go
+//     rest), requester.go, launcher.go, outcome.go (one migration), evacuation.go, objective.go (whether in time), attempt.go (which migration
+//     belongs to which evacuation), trigger.go, failure.go, placement.go, ending.go, wait.go (why a migration waits), decision.go with cooldown.go
 //     and backoff.go (what holds it back), bounce.go (loops of one VM)
 //   - what is derived of a node, by nodeview.go: retry.go and slots.go (loops), drain.go, blocks.go (what the descheduler counted)
 //   - loop.go and thresholds.go (what a loop is), timeline.go, moment.go (time), cluster.go (everything at once)

@@ -325,6 +325,9 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement) {
 	default:
 		b.Blocker, b.Reason, b.Next = BlockerQueued, "it is marked, and KubeVirt has made no migration yet", "make one, when a slot is free"
 	}
+	if e.missed() {
+		b.Reason += "; it was to leave within " + brief(time.Duration(e.Objective))
+	}
 }
 
 func (b *DrainBlocker) notMigratable(p *Placement) {

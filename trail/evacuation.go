@@ -45,6 +45,8 @@ type Evacuation struct {
 	FulfilledBy       string         `json:"fulfilled_by,omitempty"`       // UID of the migration that moved the guest, whoever started it
 	InProgress        string         `json:"in_progress,omitempty"`        // value of the pod's annotation eviction-in-progress; empty where none was seen
 	InProgressLostAt  time.Time      `json:"in_progress_lost_at,omitzero"` // when it was last taken off while the evacuation was open; zero while it is there
+	Objective         Span           `json:"objective_seconds,omitempty"`  // within which it was to be done; zero where its requester has none
+	ObjectiveMet      *bool          `json:"objective_met,omitempty"`      // whether it was; nil where that is not decided, or was not put to the test
 	SeenLate          bool           `json:"seen_late"`
 }
 

@@ -21,11 +21,9 @@ type Told[R any] struct {
 	Change  Change
 	Row     R      // as it stands; nothing where it is gone
 	Was     string // how it had ended before; empty where it had not, or was not told
+	Judged  bool   // it was told for good before what came of it: whether an evacuation kept to its objective, whether a move helped
 	Instead string // the ID under which the same was told before; empty where it was not, or under this one
 }
-
-// WasJudged stands in what a migration was before where it was known for good what came of it.
-const WasJudged = "judged"
 
 // Change is what became of a derived row.
 type Change int

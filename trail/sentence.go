@@ -255,7 +255,7 @@ func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
 	default:
 		text = append(text, e.stillOpen(mine, now)...)
 	}
-	return text
+	return append(text, e.overdue())
 }
 
 // attemptsOf gives the migrations that belong to an evacuation, in the order of their creation.

@@ -2,12 +2,13 @@ package trail
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Thresholds say when repetition is a loop. Durations are stored in nanoseconds.
+// Thresholds are what a cluster is judged by: when repetition is a loop, and how long an evacuation may take. Durations are stored in nanoseconds.
 type Thresholds struct {
 	FailureRecent time.Duration `json:"failure_recent"` // dual_retry: how old the latest failure may be when the descheduler acts
 	Quiet         time.Duration `json:"quiet"`          // dual_retry: without an act of the descheduler on the node it is over
@@ -20,14 +21,19 @@ type Thresholds struct {
 	PinnedAfter   time.Duration `json:"pinned_after"`   // budget_pinned: age from which on an evacuation counts as stuck
 	DrainWaits    time.Duration `json:"drain_waits"`    // priority_inversion: how long a drain waits for a migration that has not begun
 	Unanswered    time.Duration `json:"unanswered"`     // unanswered_external: age of the mark
+
+	Objectives Objectives `json:"objectives"` // of evacuations; Set and String leave them out
 }
+
+// Equal tells whether the same is judged by both.
+func (t Thresholds) Equal(other Thresholds) bool { return reflect.DeepEqual(t, other) }
 
 // DefaultThresholds are those of the design.
 func DefaultThresholds() Thresholds {
 	return Thresholds{
 		FailureRecent: 30 * time.Minute, Quiet: time.Hour, Failures: 3, FailingFor: 10 * time.Minute,
 		ReturnWithin: 6 * time.Hour, Returns: 2, Moves: 4, MovesWithin: 24 * time.Hour,
-		PinnedAfter: 30 * time.Minute, DrainWaits: time.Minute, Unanswered: 30 * time.Minute,
+		PinnedAfter: 30 * time.Minute, DrainWaits: time.Minute, Unanswered: 30 * time.Minute, Objectives: DefaultObjectives(),
 	}
 }
 
@@ -71,7 +77,7 @@ func (t *Thresholds) Set(name, value string) error {
 	return fmt.Errorf("threshold %s: expected one of %s", name, strings.Join(names, ", "))
 }
 
-// String writes all thresholds as Set takes them.
+// String writes all thresholds of loops as Set takes them.
 func (t Thresholds) String() string {
 	var out []string
 	for _, x := range t.all() {

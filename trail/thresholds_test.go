@@ -16,7 +16,12 @@ func TestThresholdsAreStatedByName(t *testing.T) {
 		name, value, _ := strings.Cut(pair, "=")
 		require.NoError(t, read.Set(name, value))
 	}
+	read.Objectives = want.Objectives // they are stated otherwise
 	require.Equal(t, want, read, "what String writes, Set reads, and nothing is left out")
+	require.True(t, read.Equal(want))
+	read.Objectives = Objectives{}
+	require.False(t, read.Equal(want))
+	read.Objectives = want.Objectives
 	raw, err := json.Marshal(want)
 	require.NoError(t, err)
 	for _, x := range want.all() {

@@ -50,6 +50,7 @@ are. The rules expect evictrail to be scraped with honorLabels: true (honor_labe
 A Prometheus that holds several clusters needs a label "cluster" on their series.`,
 		Example: `  evictrail generate alerts --namespace monitoring --labels release=kube-prometheus-stack | kubectl apply -f -
   evictrail generate alerts --dashboard-url https://grafana.example --runbook-url https://wiki.example/evictrail
+  evictrail generate alerts --evacuation-target 99.5
   evictrail generate alerts --format rules --job evictrail-prod > /etc/prometheus/rules/evictrail.yaml
   evictrail generate alerts --format inhibit-rules      # to be put into alertmanager.yaml
   evictrail generate alerts --dir evictrail-files`,
@@ -63,6 +64,7 @@ A Prometheus that holds several clusters needs a label "cluster" on their series
 	flags.StringVar(&o.RunbookURL, "runbook-url", o.RunbookURL, "`URL` below which the pages of docs/runbooks are")
 	flags.StringVar(&o.DashboardURL, "dashboard-url", "", "`URL` of Grafana; without it links begin with /d/")
 	flags.StringVar(&o.Job, "job", o.Job, "`name` of the scrape job of evictrail")
+	flags.Float64Var(&o.EvacuationTarget, "evacuation-target", o.EvacuationTarget, "share of evacuations, in `percent`, that are to keep to their objective (evictrail run --evacuation-objective)")
 	addDir(cmd, &f.dir, "a file FORMAT.yaml for each format")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(alertFormats(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -112,7 +114,7 @@ func (f *alertFlags) check(cmd *cobra.Command) error {
 	}
 	for flag, apt := range map[string]bool{
 		"name": f.format == formatPrometheusRule, "labels": f.format == formatPrometheusRule, "job": f.format != formatInhibit,
-		"namespace": f.format != formatInhibit, "runbook-url": f.format != formatInhibit, "dashboard-url": f.format != formatInhibit,
+		"evacuation-target": f.format != formatInhibit, "namespace": f.format != formatInhibit, "runbook-url": f.format != formatInhibit, "dashboard-url": f.format != formatInhibit,
 	} {
 		if cmd.Flags().Changed(flag) && !apt {
 			say("%s has no place in format %s", flag, f.format)
@@ -139,6 +141,11 @@ func (f *alertFlags) checkValues() []error {
 	}
 	if f.options.Job == "" {
 		wrong = append(wrong, errors.New("job: must not be empty"))
+	}
+	target := f.options.EvacuationTarget
+	if within := target >= alerts.LowestTarget && target <= alerts.HighestTarget; !within { // nor is what is no number
+		wrong = append(wrong, fmt.Errorf("evacuation-target %v: expected %v to %v percent; with less the alert could not tell a bad hour: give evacuations more time instead",
+			target, alerts.LowestTarget, alerts.HighestTarget))
 	}
 	if !webAddress(f.options.RunbookURL) {
 		wrong = append(wrong, fmt.Errorf("runbook-url %q: expected http or https://HOST[/PATH]", f.options.RunbookURL))

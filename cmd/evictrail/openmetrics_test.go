@@ -31,6 +31,11 @@ FROM evictrail_v1.evacuations WHERE marked_at >= BEGAN GROUP BY 1`,
 	metrics.EvacuationsEndedTotal: `
 SELECT format('node="%s",result="%s"', node, outcome) AS labels, count(*)::float AS value
 FROM evictrail_v1.evacuations WHERE ended_at >= BEGAN GROUP BY 1`,
+	metrics.EvacuationObjectiveTotal: `
+SELECT format('requester="%s",result="%s"', requester_class, CASE WHEN objective_met THEN 'met' ELSE 'missed' END) AS labels, count(*)::float AS value
+FROM evictrail_v1.evacuations
+WHERE objective_met IS NOT NULL AND CASE WHEN objective_met THEN ended_at ELSE marked_at + objective END >= BEGAN
+GROUP BY 1`,
 	metrics.MigrationsTotal: `
 SELECT format('class="%s",result="%s",trigger="%s"', CASE outcome WHEN 'aborted' THEN 'aborted' ELSE coalesce(failure_class, 'none') END, outcome, trigger) AS labels, count(*)::float AS value
 FROM evictrail_v1.migrations WHERE finished_at >= BEGAN GROUP BY 1`,
@@ -80,7 +85,7 @@ func TestCounters(t *testing.T) {
 				dir := filepath.Join("../../testdata/recordings", name)
 				out := filepath.Join(t.TempDir(), "metrics.om")
 				played := func() map[string]float64 {
-					code, _, stderr := run(t, append([]string{"play", dir, "--database-url", url, "--metrics-out", out}, args...)...)
+					code, _, stderr := run(t, append([]string{"play", dir, "--database-url", url, "--metrics-out", out, "--evacuation-objective=any=2m"}, args...)...)
 					require.Equal(t, exitFound, code, stderr)
 					return lastSamples(t, out)
 				}

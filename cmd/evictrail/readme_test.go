@@ -17,10 +17,10 @@ func TestReadmeQueriesWork(t *testing.T) {
 	require.NoError(t, err)
 	url := storetest.NewURL(t)
 	for _, name := range []string{"k-blocked-slot", "b-dual-retry-loop-v1.8", "c-node-drain"} {
-		play(t, url, name)
+		play(t, url, name, "--evacuation-objective=any=2m")
 	}
 	queries := regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllStringSubmatch(string(readme), -1)
-	require.Len(t, queries, 7)
+	require.Len(t, queries, 8)
 	for _, q := range queries {
 		got := rows[map[string]any](t, url, regexp.MustCompile(`now\(\)`).ReplaceAllString(q[1], "timestamptz '2026-11-22'"))
 		require.NotEmpty(t, got, q[1])

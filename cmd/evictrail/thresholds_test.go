@@ -33,3 +33,32 @@ func TestLoopThresholds(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "threshold moves=none: expected a positive number")
 }
+
+// TestEvacuationObjectives plays a recording by objectives, by none, and by those of others: the rows say what holds.
+func TestEvacuationObjectives(t *testing.T) {
+	t.Parallel()
+	const query = "SELECT coalesce(objective::text, 'none') || ' ' || coalesce(objective_met::text, 'unknown') AS verdict, count(*)::text AS n FROM evictrail_v1.evacuations GROUP BY 1"
+	verdicts := func(url string) map[string]string {
+		out := map[string]string{}
+		for _, r := range rows[map[string]string](t, url, query) {
+			out[r["verdict"]] = r["n"]
+		}
+		return out
+	}
+	url := storetest.NewURL(t)
+	play(t, url, "c-node-drain", "--evacuation-objective", "any=2m")
+	all := verdicts(url)
+	require.NotEmpty(t, all["00:02:00 true"], all)
+	play(t, url, "c-node-drain")
+	require.NotContains(t, verdicts(url), "00:02:00 true", "maintenance alone has an objective")
+	play(t, url, "c-node-drain", "--evacuation-objective", "any=2m")
+	require.Equal(t, all, verdicts(url))
+	play(t, url, "c-node-drain", "--evacuation-objective", "none")
+	for verdict := range verdicts(url) {
+		require.Equal(t, "none unknown", verdict)
+	}
+
+	code, _, stderr := run(t, "run", "--evacuation-objective", "maintenance=15m", "--database-url", url)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "evacuation-objective: maintenance=15m: expected CLASS=DURATION with one of descheduler, kubectl,")
+}

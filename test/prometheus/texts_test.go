@@ -34,7 +34,7 @@ var (
 		"EvictrailMigrationQueueSaturated": 2700, "EvictrailMigrationFailuresControlPlane": 0.25, "EvictrailMigrationFailuresDataPlane": 0.3333,
 		"EvictrailAbsent": 0, "EvictrailWatchStale": 372, "EvictrailAuditStreamSilent": 1860, "EvictrailClockSkew": 2.5, "EvictrailSpoolGrowing": 0.25,
 		"EvictrailSpoolNearlyFull": 0.61, "EvictrailFreshnessBudgetBurn": 0.018, "EvictrailPartitionRunway": 561600, "EvictrailStoreDown": 0,
-		"EvictrailEvacuationOrphaned": 0, "EvictrailNonMigratableBlocksDrain": 1, "EvictrailPostCopyIrrecoverable": 1.034, "EvictrailEventLoss": 2.07,
+		"EvictrailEvacuationObjectiveBurn": 0.2, "EvictrailEvacuationOrphaned": 0, "EvictrailNonMigratableBlocksDrain": 1, "EvictrailPostCopyIrrecoverable": 1.034, "EvictrailEventLoss": 2.07,
 	}
 )
 

@@ -1,0 +1,124 @@
+package trail
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Objectives say within what time of its mark an evacuation is to have moved its guest, by the class of who asked; AnyRequester holds for the
+// classes that are not named. Durations are stored in nanoseconds. Those that are in use are not changed; none where it is empty.
+type Objectives map[RequesterClass]time.Duration
+
+// AnyRequester stands for every class of requesters that has no objective of its own.
+const AnyRequester RequesterClass = "any"
+
+// NoObjectives, alone, states that there are none.
+const NoObjectives = "none"
+
+// DefaultObjectives are those where none are stated: maintenance plans for a quarter of an hour per guest.
+func DefaultObjectives() Objectives {
+	return Objectives{RequesterNodeMaintenance: 15 * time.Minute}
+}
+
+// ParseObjectives reads objectives as they are stated, CLASS=DURATION each, or NoObjectives alone. They stand instead of the default ones.
+func ParseObjectives(stated []string) (Objectives, error) {
+	if len(stated) == 1 && strings.TrimSpace(stated[0]) == NoObjectives {
+		return Objectives{}, nil
+	}
+	o, classes := Objectives{}, append(Requesters(), AnyRequester)
+	for _, text := range stated {
+		name, value, _ := strings.Cut(text, "=")
+		class := RequesterClass(strings.TrimSpace(name))
+		switch d, err := time.ParseDuration(strings.TrimSpace(value)); {
+		case class == NoObjectives:
+			return nil, fmt.Errorf("%s: stands alone", NoObjectives)
+		case !slices.Contains(classes, class):
+			return nil, fmt.Errorf("%s: expected CLASS=DURATION with one of %s, or %s", text, classNames(classes), NoObjectives)
+		case err != nil || d <= 0:
+			return nil, fmt.Errorf("%s: expected a positive duration, such as %s=15m", text, class)
+		case o[class] != 0:
+			return nil, fmt.Errorf("%s: %s has one already, %s", text, class, brief(o[class]))
+		default:
+			o[class] = d
+		}
+	}
+	return o, nil
+}
+
+// String writes objectives as ParseObjectives takes them, in the order of Requesters.
+func (o Objectives) String() string {
+	var out []string
+	for _, class := range append(Requesters(), AnyRequester) {
+		if d, has := o[class]; has {
+			out = append(out, string(class)+"="+brief(d))
+		}
+	}
+	if len(out) == 0 {
+		return NoObjectives
+	}
+	return strings.Join(out, ", ")
+}
+
+func classNames(classes []RequesterClass) string {
+	names := make([]string, len(classes))
+	for i, c := range classes {
+		names[i] = string(c)
+	}
+	return strings.Join(names, ", ")
+}
+
+// of gives the objective of a class of requesters, zero where there is none.
+func (o Objectives) of(class RequesterClass) time.Duration {
+	if d, own := o[class]; own {
+		return d
+	}
+	return o[AnyRequester]
+}
+
+// judge says whether the evacuation kept to its objective: yes once the guest was moved in time, no from the moment on at which the time is over and it
+// was not. One that was called off in time, or whose VMI ended in time, was not put to the test: nothing is said of it.
+func (e *Evacuation) judge(o Objectives, now *moment) {
+	within := o.of(e.RequesterClass)
+	if within == 0 {
+		return
+	}
+	e.Objective = Span(within)
+	switch due := e.due(); {
+	case e.EndedAt.IsZero() || e.EndedAt.After(due):
+		if now.reached(due) {
+			e.ObjectiveMet = new(false)
+		}
+	case e.Outcome == OutcomeMigrated:
+		e.ObjectiveMet = new(true)
+	}
+}
+
+// due gives until when the guest is to be moved, inclusive.
+func (e *Evacuation) due() time.Time { return e.MarkedAt.Add(time.Duration(e.Objective)) }
+
+// JudgedAt gives when it was decided whether the evacuation kept to its objective; zero while it is not.
+func (e *Evacuation) JudgedAt() time.Time {
+	switch {
+	case e.ObjectiveMet == nil:
+		return time.Time{}
+	case *e.ObjectiveMet:
+		return e.EndedAt
+	}
+	return e.due()
+}
+
+// missed tells whether the time was over before the guest was moved.
+func (e *Evacuation) missed() bool { return e.ObjectiveMet != nil && !*e.ObjectiveMet }
+
+// overdue says by how much the evacuation was late; empty where it was not, or has no objective.
+func (e *Evacuation) overdue() string {
+	switch {
+	case !e.missed():
+		return ""
+	case e.Outcome == OutcomeMigrated:
+		return fmt.Sprintf("It was to leave within %s; it took %s.", brief(time.Duration(e.Objective)), span(e.EndedAt.Sub(e.MarkedAt)))
+	}
+	return fmt.Sprintf("It was to leave within %s, by %s.", brief(time.Duration(e.Objective)), clock(e.due()))
+}

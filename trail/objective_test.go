@@ -1,0 +1,138 @@
+package trail
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestObjectivesAreStatedByClass(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Objectives{DefaultObjectives(), {}, {AnyRequester: time.Hour, RequesterKubectl: 90 * time.Second}} {
+		var stated []string
+		for class, d := range o {
+			stated = append(stated, " "+string(class)+" = "+d.String())
+		}
+		if len(o) == 0 {
+			stated = []string{NoObjectives}
+		}
+		read, err := ParseObjectives(stated)
+		require.NoError(t, err)
+		require.Equal(t, o, read)
+	}
+	require.Equal(t, "kubectl=1m30s, any=1h", Objectives{AnyRequester: time.Hour, RequesterKubectl: 90 * time.Second}.String())
+	require.Equal(t, "none", Objectives{}.String())
+	for _, c := range []struct {
+		stated []string
+		says   string
+	}{
+		{[]string{"maintenance=15m"}, "maintenance=15m: expected CLASS=DURATION with one of descheduler, kubectl, cluster_autoscaler, karpenter, machine_config, cluster_api, " +
+			"node_maintenance, kured, kubevirt, other, unknown, any, or none"},
+		{[]string{"15m"}, "15m: expected CLASS=DURATION"},
+		{[]string{"kured"}, "kured: expected a positive duration, such as kured=15m"},
+		{[]string{"kured=15"}, "expected a positive duration"},
+		{[]string{"kured=0s"}, "expected a positive duration"},
+		{[]string{"kured=-1m"}, "expected a positive duration"},
+		{[]string{"any=1h", "any=2h"}, "any=2h: any has one already, 1h"},
+		{[]string{"any=1h", "none"}, "none: stands alone"},
+		{nil, ""},
+	} {
+		_, err := ParseObjectives(c.stated)
+		if c.says == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, c.says)
+		}
+	}
+}
+
+// TestObjective follows one evacuation at a time: it is marked at minute 1, and has until minute 11.
+func TestObjective(t *testing.T) {
+	t.Parallel()
+	const due = 11 * time.Minute
+	ten := Objectives{RequesterDescheduler: 10 * time.Minute}
+	moved := func(end time.Duration) func(*history) {
+		return func(h *history) {
+			h.creates(2*time.Minute, "m1", "db", nil)
+			h.runs(3*time.Minute, end, "m1", "n2")
+		}
+	}
+	tests := []struct {
+		name       string
+		objectives Objectives
+		then       func(*history)
+		at         time.Duration
+		met        *bool
+		next       time.Duration // when the VM is derived again; zero: not because of the objective
+		says       string        // in the answer to why
+	}{
+		{"open in time", ten, nil, due - 1, nil, due, ""},
+		{"open, and over", ten, nil, due, new(false), 0, "It was to leave within 10m, by 2026-11-21 00:11:00Z."},
+		{"moved in time", ten, moved(due - time.Second), due, new(true), 0, ""},
+		{"moved at the last moment", ten, moved(due), due, new(true), 0, ""},
+		{"moved a second late", ten, moved(due + time.Second), due + time.Minute, new(false), 0, "It was to leave within 10m; it took 10m1s."},
+		{"called off in time", ten, func(h *history) { h.unmark(5*time.Minute, "db") }, due, nil, 0, ""},
+		{"called off too late", ten, func(h *history) { h.unmark(20*time.Minute, "db") }, 21 * time.Minute, new(false), 0, "It was to leave within 10m, by 2026-11-21 00:11:00Z."},
+		{"ended in time", ten, func(h *history) { h.restart(5*time.Minute, "db", "db-2") }, due, nil, 0, ""},
+		{"ended too late", ten, func(h *history) { h.restart(20*time.Minute, "db", "db-2") }, 21 * time.Minute, new(false), 0, "It was to leave within 10m, by"},
+		{"none for who asked", Objectives{RequesterKubectl: time.Minute}, nil, due, nil, 0, ""},
+		{"one for all", Objectives{AnyRequester: 10 * time.Minute}, nil, due, new(false), 0, "It was to leave within 10m"},
+		{"its own before that for all", Objectives{AnyRequester: time.Minute, RequesterDescheduler: 10 * time.Minute}, nil, due - 1, nil, due, ""},
+		{"none at all", Objectives{}, moved(30 * time.Minute), time.Hour, nil, 0, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory()
+			h.vm(0, "db", nil)
+			h.mark(time.Minute, "db", "descheduler")
+			if tt.then != nil {
+				tt.then(h)
+			}
+			thresholds := DefaultThresholds()
+			thresholds.Objectives = tt.objectives
+			c := DeriveAll(h.facts, thresholds, day.Add(tt.at))
+			require.Len(t, c.VM("shop", "db").Evacuations, 1)
+			e := c.VM("shop", "db").Evacuations[0]
+			require.Equal(t, tt.objectives.of(RequesterDescheduler), time.Duration(e.Objective))
+			require.Equal(t, tt.met, e.ObjectiveMet)
+			switch {
+			case e.ObjectiveMet == nil:
+				require.Zero(t, e.JudgedAt())
+			case *e.ObjectiveMet:
+				require.Equal(t, e.EndedAt, e.JudgedAt())
+			default:
+				require.Equal(t, day.Add(due), e.JudgedAt())
+			}
+			if tt.next != 0 {
+				require.Equal(t, day.Add(tt.next), c.VM("shop", "db").NextAt)
+			}
+			if said := c.Why("shop", "db").Paragraph; tt.says != "" {
+				require.Contains(t, said, tt.says)
+			} else {
+				require.NotContains(t, said, "It was to leave")
+			}
+		})
+	}
+}
+
+// TestDrainTellsWhoIsLate has a drain that an evacuation keeps from its end for longer than it may take.
+func TestDrainTellsWhoIsLate(t *testing.T) {
+	t.Parallel()
+	h := newHistory()
+	h.vm(0, "db", nil)
+	h.node(0, "n1", nil)
+	h.node(time.Minute, "n1", func(n *NodeObservation) { n.Unschedulable = true })
+	h.mark(time.Minute+time.Second, "db", "")
+	thresholds := DefaultThresholds()
+	thresholds.Objectives = Objectives{AnyRequester: 15 * time.Minute}
+	reason := func(at time.Duration) string {
+		left := DeriveAll(h.facts, thresholds, day.Add(at)).Node("n1").Blockers
+		require.Len(t, left, 1)
+		return left[0].Reason
+	}
+	const waits = "it is marked, and KubeVirt has made no migration yet"
+	require.Equal(t, waits, reason(16*time.Minute))
+	require.Equal(t, waits+"; it was to leave within 15m", reason(16*time.Minute+time.Second))
+}
