@@ -54,7 +54,7 @@ func newSchemaStatus() *cobra.Command {
 	var db databaseFlags
 	cmd := &cobra.Command{
 		Use: "status", Short: "Tell which schema the database has", Args: asUsage(cobra.NoArgs),
-		Long: `Print the version of the database's schema and the one that this evictrail needs. Exit status 1 when they differ.`,
+		Long: `Print the version of the database's schema and the one that this evictrail needs. Exit status 1 when they do not get along.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := db.open(cmd.Context())
 			if err != nil {
@@ -66,6 +66,9 @@ func newSchemaStatus() *cobra.Command {
 				return err
 			}
 			_, _ = fmt.Fprintf(cmd.OutOrStdout(), "database: %d\nneeded:   %d\n", status.Version, status.Expected)
+			if status.Newer() {
+				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "the newer schema does for this evictrail, too")
+			}
 			return status.Check()
 		},
 	}
