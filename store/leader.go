@@ -14,21 +14,43 @@ import (
 // ErrDeposed says that another replica derives the cluster by now: what it wrote stays.
 var ErrDeposed = errors.New("another evictrail derives this cluster by now")
 
-const leadQuery = `
-INSERT INTO evictrail.leaders AS l (cluster, term, holder, since)
-VALUES (@cluster, 1, @holder, now())
-ON CONFLICT (cluster) DO UPDATE SET term = l.term + 1, holder = excluded.holder, since = excluded.since
+const (
+	derivedByQuery = `
+SELECT coalesce(program = @program AND program_term = term, false)
+FROM evictrail.leaders
+WHERE cluster = @cluster
+FOR UPDATE`
+	leadQuery = `
+INSERT INTO evictrail.leaders AS l (cluster, term, holder, since, program, program_term)
+VALUES (@cluster, 1, @holder, now(), @program, 1)
+ON CONFLICT (cluster) DO UPDATE SET
+    term = l.term + 1, holder = excluded.holder, since = excluded.since, program = excluded.program, program_term = l.term + 1
 RETURNING term`
+)
 
-// lead begins the next term of a cluster. It waits for the transactions in which the one before derives, and ends that term.
-func (s *Store) lead(ctx context.Context, cluster, holder string) (term int64, err error) {
+// lead begins the next term of a cluster. It waits for the transactions in which the one before derives, and ends that term. Where that was another
+// program, everything is to be derived anew: its rules may be others.
+func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term int64, err error) {
 	err = s.inTx(ctx, "begin a term", func(tx pgx.Tx) error {
 		stop, err := s.endBlockers(ctx, tx)
 		if err != nil {
 			return err
 		}
 		defer stop()
-		return tx.QueryRow(ctx, leadQuery, pgx.StrictNamedArgs{"cluster": cluster, "holder": holder}).Scan(&term)
+		same, known := false, false
+		rows, err := tx.Query(ctx, derivedByQuery, pgx.StrictNamedArgs{"cluster": cluster, "program": program})
+		if err != nil {
+			return err
+		}
+		if _, err := pgx.ForEachRow(rows, []any{&same}, func() error { known = true; return nil }); err != nil {
+			return err
+		}
+		if known && !same {
+			if _, err := tx.Exec(ctx, makeStaleQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": everything}); err != nil {
+				return err
+			}
+		}
+		return tx.QueryRow(ctx, leadQuery, pgx.StrictNamedArgs{"cluster": cluster, "holder": holder, "program": program}).Scan(&term)
 	})
 	return term, err
 }
@@ -91,10 +113,10 @@ func fence(batch *pgx.Batch, cluster string, term int64) {
 	})
 }
 
-// Lead begins a term in which this replica derives, by these thresholds of loops. It ends with Follow, or when another replica begins
+// Lead begins a term in which this replica derives, as this version of the program does and by these thresholds of loops. It ends with Follow, or when another replica begins
 // one: then whatever would derive gives ErrDeposed once, and Append goes on as that of a follower.
-func (c *ClusterStore) Lead(ctx context.Context, thresholds trail.Thresholds) error {
-	term, err := c.store.lead(ctx, c.cluster, c.replica)
+func (c *ClusterStore) Lead(ctx context.Context, program string, thresholds trail.Thresholds) error {
+	term, err := c.store.lead(ctx, c.cluster, c.replica, program)
 	if err != nil {
 		return err
 	}

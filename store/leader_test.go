@@ -23,7 +23,7 @@ func TestFollowersLeaveDerivingToTheLeader(t *testing.T) {
 	facts := incident("c1", 3)
 	s := storetest.New(t)
 	leader, follower := s.For("c1", "r1"), s.For("c1", "r2")
-	require.NoError(t, leader.Lead(t.Context(), trail.DefaultThresholds()))
+	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	news, err := follower.Append(t.Context(), facts)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts))
@@ -47,8 +47,8 @@ func TestADeposedLeaderDerivesNothing(t *testing.T) {
 	facts := incident("c1", 2)
 	s := storetest.New(t)
 	first, second := s.For("c1", "r1"), s.For("c1", "r2")
-	require.NoError(t, first.Lead(t.Context(), trail.DefaultThresholds()))
-	require.NoError(t, second.Lead(t.Context(), trail.DefaultThresholds()))
+	require.NoError(t, first.Lead(t.Context(), "this", trail.DefaultThresholds()))
+	require.NoError(t, second.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	require.True(t, first.Leads(), "it does not know yet")
 	news, err := first.Append(t.Context(), facts)
 	require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestADeposedLeaderDerivesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
 
-	require.NoError(t, first.Lead(t.Context(), trail.DefaultThresholds()))
+	require.NoError(t, first.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	_, _, err = second.CatchUp(t.Context(), nil)
 	require.NoError(t, err, "there is nothing to derive, and nothing to refuse")
 	_, err = s.Rederive(t.Context(), "c1")
@@ -99,7 +99,7 @@ func TestReplicasRecordOneHistory(t *testing.T) {
 	leading.Go(func() {
 		for dice := rand.New(rand.NewPCG(3, 7)); ; terms++ {
 			r := replicas[dice.IntN(len(replicas))]
-			if err := r.Lead(ctx, trail.DefaultThresholds()); err != nil {
+			if err := r.Lead(ctx, "this", trail.DefaultThresholds()); err != nil {
 				t.Error(err)
 				return
 			}
@@ -118,7 +118,7 @@ func TestReplicasRecordOneHistory(t *testing.T) {
 	close(done)
 	leading.Wait()
 	t.Logf("%d terms", terms)
-	require.NoError(t, replicas[0].Lead(ctx, trail.DefaultThresholds()))
+	require.NoError(t, replicas[0].Lead(ctx, "this", trail.DefaultThresholds()))
 	_, _, err := replicas[0].CatchUp(ctx, nil)
 	require.NoError(t, err)
 	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
@@ -147,7 +147,7 @@ func TestAGapOfOneReplicaIsNoneWhereAnotherWatched(t *testing.T) {
 			s := storetest.New(t)
 			we, other := s.For("c1", "r1"), s.For("c1", "r2")
 			for _, r := range []*store.ClusterStore{we, other} {
-				require.NoError(t, r.Lead(t.Context(), trail.DefaultThresholds()))
+				require.NoError(t, r.Lead(t.Context(), "this", trail.DefaultThresholds()))
 			}
 			if !c.noted.IsZero() {
 				_, err := other.Alive(t.Context(), c.noted, []trail.Watching{{Source: pods, Since: at(60)}, {Source: "nodes", Since: at(0)}})
@@ -212,7 +212,7 @@ func TestALeaderThatHoldsItsLocksHoldsUpNobody(t *testing.T) {
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	require.NoError(t, s.For("c1", "r1").Lead(t.Context(), trail.DefaultThresholds()))
+	require.NoError(t, s.For("c1", "r1").Lead(t.Context(), "this", trail.DefaultThresholds()))
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
@@ -221,7 +221,7 @@ func TestALeaderThatHoldsItsLocksHoldsUpNobody(t *testing.T) {
 	second := s.For("c1", "r2")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	require.NoError(t, second.Lead(ctx, trail.DefaultThresholds()))
+	require.NoError(t, second.Lead(ctx, "this", trail.DefaultThresholds()))
 	require.True(t, second.Leads())
 	require.Error(t, conn.Ping(t.Context()), "its session was ended")
 }

@@ -17,11 +17,19 @@ import (
 type SchemaStatus struct {
 	Version  int64 // of the database; 0: empty
 	Expected int64
+	Oldest   int64 // whose programs get along with that of the database; 0: only its own do
 }
 
-// Check gives an error that is ErrSchema when the two differ, saying what to do.
+// Newer tells whether the database has a newer schema with which this program gets along.
+func (s SchemaStatus) Newer() bool {
+	return s.Version > s.Expected && s.Oldest > 0 && s.Oldest <= s.Expected
+}
+
+// Check gives an error that is ErrSchema when the program cannot work with the schema, saying what to do.
 func (s SchemaStatus) Check() error {
 	switch {
+	case s.Newer():
+		return nil
 	case s.Version > s.Expected:
 		return fmt.Errorf("%w: the database is at version %d, this evictrail knows %d: use a newer evictrail", ErrSchema, s.Version, s.Expected)
 	case s.Version < s.Expected:
@@ -52,27 +60,34 @@ func (s *Store) Schema(ctx context.Context) (SchemaStatus, error) {
 		return SchemaStatus{}, err
 	}
 	defer done()
-	current, expected, err := p.GetVersions(ctx)
-	if err != nil {
-		return SchemaStatus{}, explain("read schema version", err)
-	}
-	return SchemaStatus{Version: current, Expected: expected}, nil
+	return s.schema(ctx, p)
 }
 
-// Up brings the database to the schema that this program needs. It gives the names of the schema migrations that it applied, none when there was nothing to do. A database that is
-// newer than this program is left alone: the error is ErrSchema.
+const oldestSchemaQuery = `SELECT evictrail.oldest_schema()`
+
+func (s *Store) schema(ctx context.Context, p *goose.Provider) (SchemaStatus, error) {
+	current, expected, err := p.GetVersions(ctx)
+	status := SchemaStatus{Version: current, Expected: expected}
+	if err == nil && current > expected {
+		err = s.pool.QueryRow(ctx, oldestSchemaQuery).Scan(&status.Oldest)
+	}
+	return status, explain("read schema version", err)
+}
+
+// Up brings the database to the schema that this program needs. It gives the names of the schema migrations that it applied, none when there was nothing to do. A
+// database that is newer than this program is left alone: the error is ErrSchema where they do not get along.
 func (s *Store) Up(ctx context.Context) ([]string, error) {
 	p, done, err := s.provider()
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	current, expected, err := p.GetVersions(ctx)
-	if err != nil {
-		return nil, explain("read schema version", err)
-	}
-	if current > expected {
-		return nil, SchemaStatus{current, expected}.Check()
+	status, err := s.schema(ctx, p)
+	switch {
+	case err != nil:
+		return nil, err
+	case status.Version > status.Expected:
+		return nil, status.Check()
 	}
 	results, err := p.Up(ctx)
 	var applied []string

@@ -341,7 +341,7 @@ func TestTimeAloneChangesRows(t *testing.T) {
 	require.Empty(t, before["loops"])
 	require.Len(t, before["cooldowns_now"], 1)
 	sink := s.For("c1", "r1")
-	require.NoError(t, sink.Lead(t.Context(), trail.DefaultThresholds()))
+	require.NoError(t, sink.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	news, err := sink.Alive(t.Context(), start.Add(9*time.Minute+59*time.Second), nil)
 	require.NoError(t, err)
 	require.Empty(t, news.Loops)

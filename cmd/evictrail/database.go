@@ -192,6 +192,11 @@ func prepare(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	}
 	if len(applied) > 0 {
 		log.Info("schema migrated", "count", len(applied))
+		return nil
 	}
-	return nil
+	status, err := s.Schema(ctx)
+	if err == nil && status.Newer() {
+		log.Warn("the database has the schema of a newer evictrail, which does: finish the upgrade, or the way back", "version", status.Version, "expected", status.Expected)
+	}
+	return err
 }

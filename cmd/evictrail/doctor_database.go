@@ -97,6 +97,9 @@ func (d *doctor) schema(ctx context.Context, s *store.Store, c store.Condition) 
 	case err != nil:
 		d.add(healthFail, "schema", err.Error(), "")
 		return false
+	case status.Newer():
+		d.add(healthWarn, "schema", fmt.Sprintf("version %d, this evictrail is of %d, which does", status.Version, status.Expected), "finish the upgrade, or the way back: old and new get along for one version")
+		return true
 	case status.Version == status.Expected:
 		d.ok("schema", "version %d, as needed", status.Version)
 		return true

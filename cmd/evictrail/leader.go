@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -155,7 +156,7 @@ func (l leader) step(ctx context.Context, begun bool) (bool, error) {
 		l.metrics.Count(news, now())
 		return true, err
 	}
-	if err := l.sink.Lead(ctx, l.thresholds); err != nil {
+	if err := l.sink.Lead(ctx, program(), l.thresholds); err != nil {
 		return false, err
 	}
 	l.metrics.Leader.Set(1)
@@ -166,6 +167,9 @@ func (l leader) step(ctx context.Context, begun bool) (bool, error) {
 	}
 	return true, err
 }
+
+// program names what derives: rows that another version derived are derived anew.
+func program() string { return version.Version + " " + version.GetRevision() }
 
 // takeTurns derives each time that this replica holds the lease, until ctx ends.
 func (l leader) takeTurns(ctx context.Context, config *rest.Config, f leaderFlags) error {

@@ -58,7 +58,7 @@ func newSchemaStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "Tell which schema the database has, and what lies in it", Args: asUsage(cobra.NoArgs),
 		Long: `Print the version of the database's schema and the one that this evictrail needs, the months of facts with their sizes, how many facts come a day, what is
-dropped next and when, and for how long the room lasts. Exit status 1 when the versions differ.
+dropped next and when, and for how long the room lasts. Exit status 1 when they do not get along.
 
 How much room there is a database does not tell: say it with --capacity. How long things are kept "run" is told: say the same here where it is not the default.
 Rows are counted as Postgres estimates them.`,
@@ -81,7 +81,7 @@ Rows are counted as Postgres estimates them.`,
 				return err
 			}
 			told := schemaStatus{Version: status.Version, Expected: status.Expected}
-			if status.Version == status.Expected {
+			if status.Version == status.Expected || status.Newer() {
 				storage, err := s.Storage(cmd.Context(), now())
 				if err != nil {
 					return err

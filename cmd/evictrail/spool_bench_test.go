@@ -24,7 +24,7 @@ func BenchmarkOneFact(b *testing.B) {
 	require.NoError(b, err)
 	b.Cleanup(db.Close)
 	sink := db.For("c1", "r")
-	require.NoError(b, sink.Lead(b.Context(), trail.DefaultThresholds()))
+	require.NoError(b, sink.Lead(b.Context(), "this", trail.DefaultThresholds()))
 	tracker, version := trail.NewTracker("c1"), 0
 	next := func() []trail.Fact {
 		version++

@@ -37,7 +37,7 @@ func latencies(tb testing.TB, objects, rate, changes int) []float64 {
 	api := newWatched(tb, objects, changes)
 	api.telling, api.rate = 1, rate
 	sink := &timedSink{ClusterStore: s.For("bench", "bench"), api: api}
-	require.NoError(tb, sink.Lead(ctx, trail.DefaultThresholds()))
+	require.NoError(tb, sink.Lead(ctx, "this", trail.DefaultThresholds()))
 	c, done := collect(ctx, tb, api, sink)
 	require.NoError(tb, c.Taken(ctx, vmis, fmt.Sprint(listVersion)))
 	require.NoError(tb, c.Flush(ctx))
