@@ -28,7 +28,7 @@ func TestObjectiveIsMissedWhenItsTimeIsOver(t *testing.T) {
 	thresholds := trail.DefaultThresholds()
 	thresholds.Objectives = trail.Objectives{trail.AnyRequester: 10 * time.Minute}
 	sink := s.For("c1", "r1")
-	require.NoError(t, sink.Lead(t.Context(), thresholds))
+	require.NoError(t, sink.Lead(t.Context(), "this", thresholds))
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	listed := func() (objective string, met *bool) {
