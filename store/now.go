@@ -111,24 +111,28 @@ func (q *inquiry) reach(stands trail.Derived) time.Time {
 // VMs whose rows are behind are derived. Nil where those of the node are.
 func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	own := []trail.Subject{q.of}
-	lately := stay{node: q.of.Name, from: q.since, to: q.at, began: q.since}
+	lately := stay{node: q.of.Name, from: q.since, to: q.at}
 	if !q.told {
 		lately.from = earlier(q.since, q.at.Add(-lookBack))
 		args := pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "subject": clean(q.of.String()), "since": lately.from}
 		if err := q.tx.QueryRow(ctx, openSinceQuery, args).Scan(&lately.from); err != nil {
 			return nil, err
 		}
-		if err := q.stretch(ctx, &lately); err != nil {
-			return nil, err
-		}
+	}
+	if err := q.stretch(ctx, &lately); err != nil {
+		return nil, err
+	}
+	since := lately.began
+	if q.told { // the rows of that time alone
+		since = lately.from
 	}
 	rows := map[trail.Subject]trail.Derived{}
 	var batch pgx.Batch
 	behind := q.behind(&batch, own)
-	vms, late := q.on(&batch, lately.began)
-	q.rowsNear(&batch, rows, own, lately.began)
-	q.linesNear(&batch, rows, own, lately.began)
-	q.drains(&batch, rows, own, lately.began)
+	vms, late := q.on(&batch, since)
+	q.rowsNear(&batch, rows, own, since)
+	q.linesNear(&batch, rows, own, since)
+	q.drains(&batch, rows, own, since)
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
@@ -138,11 +142,11 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	all := slices.Concat(*vms, *late)
 	facts := q.common
 	batch = pgx.Batch{}
-	q.rowsNear(&batch, rows, *vms, lately.began)
+	q.rowsNear(&batch, rows, *vms, since)
 	if !q.told {
 		q.openEvacuations(&batch, rows, names(all))
 	}
-	q.annotations(&batch, &facts, all, lately.began)
+	q.annotations(&batch, &facts, all, lately.began) // those that were set before, and still were
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
