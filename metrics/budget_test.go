@@ -51,7 +51,8 @@ func bigCluster(s trail.State) *prometheus.Registry {
 	for _, route := range []string{"/metrics", "/livez", "/readyz", "/audit", "/admission"} {
 		m.Answered(route, http.MethodGet, http.StatusOK, time.Millisecond)
 	}
-	m.SetUpkeep(trail.Upkeep{}, start)
+	m.SetUpkeep(trail.Upkeep{FactsFrom: start}, start)
+	m.RetentionLast.WithLabelValues().Set(1)
 	m.SetState(s)
 	return reg
 }

@@ -74,21 +74,20 @@ func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	return r, each(func(row pgx.CollectableRow) error {
-		var subject, node, namespace string
-		var began time.Time
-		if err := row.Scan(&subject, &node, &namespace, &began); err != nil {
-			return err
-		}
-		for of, name := range map[*map[string]time.Time]string{&r.subjects: subject, &r.nodes: node, &r.spaces: namespace} {
-			if at, known := (*of)[name]; !known || began.Before(at) {
-				(*of)[name] = began
+	type stretch struct {
+		Subject, Node, Namespace string
+		Began                    time.Time
+	}
+	across, err := pgx.CollectRows(rows, pgx.RowToStructByPos[stretch])
+	for _, x := range across {
+		for of, name := range map[*map[string]time.Time]string{&r.subjects: x.Subject, &r.nodes: x.Node, &r.spaces: x.Namespace} {
+			if at, known := (*of)[name]; !known || x.Began.Before(at) {
+				(*of)[name] = x.Began
 			}
 		}
-		r.first = earlier(r.first, began)
-		return nil
-	})(rows)
+		r.first = earlier(r.first, x.Began)
+	}
+	return r, err
 }
 
 // since gives from when on all facts of a subject matter. pods gives the VM that a pod is of.
@@ -188,11 +187,10 @@ func (r *reach) pods(ctx context.Context, tx pgx.Tx, subjects []string) (map[str
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	return of, each(func(row pgx.CollectableRow) error {
-		var pod, vm string
-		err := row.Scan(&pod, &vm)
-		of[pod] = vm
-		return err
-	})(rows)
+	type launched struct{ Pod, VM string }
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[launched])
+	for _, o := range all {
+		of[o.Pod] = o.VM
+	}
+	return of, err
 }

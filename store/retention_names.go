@@ -28,18 +28,18 @@ func (s *Store) eraseRequesters(ctx context.Context, before time.Time) (int, err
 			if err != nil {
 				return err
 			}
-			n = 0
-			of := map[string][]insertedRow{}
-			err = each(func(row pgx.CollectableRow) error {
-				var cluster string
-				var at insertedRow
-				err := row.Scan(&cluster, &at.Subject, &at.OccurredAt)
-				of[cluster] = append(of[cluster], at)
-				n++
-				return err
-			})(rows)
+			type place struct {
+				Cluster, Subject string
+				OccurredAt       time.Time
+			}
+			all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[place])
 			if err != nil {
 				return err
+			}
+			n = len(all)
+			of := map[string][]insertedRow{}
+			for _, p := range all {
+				of[p.Cluster] = append(of[p.Cluster], insertedRow{p.Subject, p.OccurredAt})
 			}
 			for cluster, places := range of {
 				if err := noteStale(ctx, tx, cluster, places); err != nil {
