@@ -21,6 +21,7 @@ func drains() Dashboard {
 			{question: "What holds it up?", panels: []cog.Builder[dashboard.Panel]{blockers(), remainingByBlocker()}},
 			{question: "How did it go so far?", panels: []cog.Builder[dashboard.Panel]{drainTimeline()}},
 			{question: "Which drains were there?", panels: []cog.Builder[dashboard.Panel]{drainList()}},
+			{question: "Who left too late?", panels: []cog.Builder[dashboard.Panel]{objectiveKept(), late()}},
 			{question: "Which VMs must somebody else move?", panels: []cog.Builder[dashboard.Panel]{externalVMs()}},
 		},
 	}

@@ -19,6 +19,7 @@ const (
 	recordFailures1h      = "evictrail:migration_failures:increase1h"
 	recordFinished1h      = "evictrail:migrations_finished:increase1h"
 	recordBlocksRate      = "evictrail:eviction_blocks:rate10m"
+	recordTarget          = "evictrail:evacuation_objective:target"
 	recordLateRatioPrefix = "evictrail:commit_late:ratio_rate" // and 5m, 30m, 1h or 6h
 )
 

@@ -51,6 +51,7 @@ var mustHaveRows = map[string][]string{
 	"evictrail-drain/What each VM waits for/A":                                  {"c-node-drain until 00:34:05"},
 	"evictrail-drain/Each drain, and each VM on its node/A":                     {"c-node-drain", "c-node-drain until 00:34:05"},
 	"evictrail-drain/Drains/A":                                                  {"c-node-drain"},
+	"evictrail-drain/VMs that left too late/A":                                  {"b-dual-retry-loop-v1.8", "d-external-strategy", "k-blocked-slot"},
 	"evictrail-drain/VMs with eviction strategy External/A":                     {"d-external-strategy"},
 	"evictrail-migrations/Time in each phase, by how it ended/A":                {"b-dual-retry-loop-v1.8", "e-user-migrations"},
 	"evictrail-migrations/Failures by reason and pair of nodes/A":               {"b-dual-retry-loop-v1.8", "e-user-migrations", "k-blocked-slot"},
@@ -161,7 +162,7 @@ func playForGrafana(t *testing.T, args ...string) grafana {
 	played := map[string]bool{}
 	for _, s := range dashboardScenarios {
 		if !played[s.name] {
-			play(t, url, s.name, args...)
+			play(t, url, s.name, append(args, "--evacuation-objective=any=2m")...)
 		}
 		played[s.name] = true
 	}

@@ -67,7 +67,7 @@ func TestPanelsOnPrometheus(t *testing.T) { //nolint:tparallel // the group ends
 		for name, vars := range chosen {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				i := play(t, name)
+				i := play(t, name, "--evacuation-objective=any=2m")
 				evaluate(t, i)
 				s := startPrometheus(t, i.blocks, "global: {}\n")
 				for _, q := range all {

@@ -1,0 +1,53 @@
+package dashboards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+
+	"github.com/evictrail/evictrail/metrics"
+)
+
+// objectiveKept compares the share of evacuations that were done in time with the share that should be. Who asked for none that was decided shows nothing.
+func objectiveKept() cog.Builder[dashboard.Panel] {
+	decided := "(" + sumBy(overRange(metrics.EvacuationObjectiveTotal), metrics.LabelRequester) + " > 0)"
+	late := sumBy(overRange(metric(metrics.EvacuationObjectiveTotal, is(metrics.LabelResult, metrics.ObjectiveMissed))), metrics.LabelRequester) + " / " + decided
+	target := "scalar(max(" + recordTarget + "))"
+	return numbers("Evacuations in time, and how much of the budget is left", "Of the evacuations that were decided in the time range, by who asked for them: the share that was done within its objective "+
+		"(evictrail run --evacuation-objective), the share that should be (evictrail generate alerts --evacuation-target), and how much of what may be late is left; below 0 more were late than may be.").
+		WithTarget(last("A", "1 - "+late, "{{"+metrics.LabelRequester+"}}: in time")).
+		WithTarget(last("B", "max("+recordTarget+")", "wanted")).
+		WithTarget(last("C", "1 - ("+late+") / (1 - "+target+")", "{{"+metrics.LabelRequester+"}}: budget left")).
+		OverrideByQuery("A", figure(units.PercentUnit, 1, thresholds(colourCalm))).
+		OverrideByQuery("B", figure(units.PercentUnit, 2, thresholds(colourCalm))).
+		OverrideByQuery("C", figure(units.PercentUnit, 0, thresholds(colourBad, step{0, colourBlocked}, step{0.5, colourGood}))).
+		NoValue("nothing was decided").Span(fullWidth).Height(4)
+}
+
+const lateSQL = `
+SELECT
+  namespace,
+  vmi,
+  node,
+  requester_class,
+  marked_at,
+  extract(epoch FROM objective)::float8 AS objective,
+  extract(epoch FROM coalesce(ended_at, $__timeTo()::timestamptz) - marked_at)::float8 AS took,
+  outcome,
+  attempts,
+  failed_attempts AS failed,
+  last_failure_class AS last_failure
+FROM evictrail_v1.evacuations
+WHERE ` + ofCluster + `
+  AND node = ANY (ARRAY[${node:sqlstring}]::text[])
+  AND NOT objective_met
+  AND marked_at + objective <= $__timeTo()
+  AND ` + markedMeanwhile + `
+ORDER BY ended_at IS NOT NULL, took DESC
+LIMIT 200`
+
+func late() cog.Builder[dashboard.Panel] {
+	return rows("VMs that left too late", "Evacuations whose time was over before the VM had left, or that are still to be done: what they had, what they took, and why the last attempt failed. Those that go on stand first.").
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, lateSQL)).OverrideByName("objective", column(units.Seconds)).OverrideByName("took", column(units.Seconds)).
+		OverrideByName("outcome", painted(paint{"migrated", colourGood}, paint{".", colourBlocked})).Height(7)
+}
