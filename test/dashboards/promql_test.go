@@ -24,7 +24,7 @@ var (
 		"kubevirt_vmi_migration_disk_transfer_rate_bytes", "kubevirt_vmi_migration_data_remaining_bytes",
 		"evictrail:evacuations_migrated:increase30m", "evictrail:node_vmis_in_cooldown:ratio", "evictrail:migration_failures:increase1h",
 		"evictrail:migrations_finished:increase1h", "evictrail:eviction_blocks:rate10m", "evictrail:commit_late:ratio_rate5m",
-		"evictrail:commit_late:ratio_rate30m", "evictrail:commit_late:ratio_rate1h", "evictrail:commit_late:ratio_rate6h",
+		"evictrail:commit_late:ratio_rate30m", "evictrail:commit_late:ratio_rate1h", "evictrail:commit_late:ratio_rate6h", "evictrail:evacuation_objective:target",
 	}
 	foreignLabels = []string{"alertname", "alertstate", "severity", "instance", "le", "name"}
 )
