@@ -7,7 +7,7 @@ import (
 
 // migrations are about live migrations of any trigger.
 func migrations() []alert {
-	return []alert{queueSaturated(), failuresControlPlane(), failuresDataPlane(), postCopyIrrecoverable()}
+	return []alert{queueSaturated(), failuresControlPlane(), failuresDataPlane(), postCopyIrrecoverable(), uselessMoves()}
 }
 
 // queueSaturated goes by the age of the oldest that waits, and needs the limit that it waits for to be used up.
@@ -74,5 +74,23 @@ func postCopyIrrecoverable() alert {
 		summary: "A VM was lost in post-copy migration from " + theNode,
 		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} migration(s) from " + theNode + " failed after the guest had begun to run on the target. Its memory is " +
 			"gone: the VM has crashed, starts anew if its run strategy says so, and may need a check of its file systems.",
+	}
+}
+
+// uselessMoves needs a share over hours and ten moves: single ones may fail to help for many causes. Moves whose load is not known do not count.
+func uselessMoves() alert {
+	moved := func(matcher string) string {
+		return sumBy(perCluster, increase(series(metrics.MovesTotal, matcher), "6h"))
+	}
+	known := moved(not(metrics.LabelBenefit, trail.BenefitUnknown))
+	return alert{
+		name: "EvictrailUselessMoves", severity: Warning, of: perCluster, wait: "30m", board: boardOverview,
+		expr: lines(
+			in(moved(is(metrics.LabelBenefit, trail.NoEffect, trail.Harmed))+" / "+known, "> 0.5"),
+			"and "+on(perCluster),
+			"("+known+" >= 10)"),
+		summary: theShare + " of rebalancing moves relieve nothing",
+		description: theShare + " of the moves of the last six hours that were made to relieve a node did not, or overloaded the node that the VM came to: there was nothing " +
+			"to relieve any more, or the load only changes its place.",
 	}
 }
