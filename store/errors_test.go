@@ -40,16 +40,6 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	require.ErrorIs(t, store.Explain("x", errors.New("broken pipe")), store.ErrUnavailable)
 }
 
-func TestNewerDatabaseIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	_, err := s.Pool().Exec(t.Context(), "INSERT INTO public.evictrail_schema (version_id, is_applied) VALUES (999, true)")
-	require.NoError(t, err)
-	_, err = s.Up(t.Context())
-	require.ErrorIs(t, err, store.ErrSchema)
-	require.ErrorContains(t, err, "use a newer evictrail")
-}
-
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

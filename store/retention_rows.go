@@ -12,7 +12,7 @@ import (
 var aged = map[string]struct{ begun, node string }{
 	"eviction_requests": {"requested_at", "t.node"}, "evacuations": {"marked_at", "t.node"}, "migrations": {"created_at", "t.source_node"},
 	"placements": {"from_at", "t.node"}, "cooldown_decisions": {"decided_at", "t.node"}, "loops": {"opened_at", "t.node"},
-	"drains": {"started_at", "t.node"}, "drain_blockers": {"waiting_since", "t.node"}, "gaps": {"opened_at", "NULL"}, "timeline": {"at", "t.node"},
+	"drains": {"started_at", "t.node"}, "drain_blockers": {"waiting_since", "t.node"}, "consequences": {"at", "t.node"}, "gaps": {"opened_at", "NULL"}, "timeline": {"at", "t.node"},
 }
 
 // dropRowsQuery drops some of the rows about what was over before a time. Those stay that tell of what led to something that goes on, on the node or of the

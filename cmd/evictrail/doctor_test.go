@@ -224,7 +224,7 @@ func TestDoctorOfRoles(t *testing.T) {
 	}
 	code, text := see()
 	require.Equal(t, exitError, code)
-	require.Regexp(t, `(?m)^fail  database rights +lacking: USAGE on schema evictrail, .* and \d+ more -> run the SQL of .evictrail schema roles.`, text, "a role without any right")
+	require.Regexp(t, `(?m)^fail  database rights +lacking: USAGE on schema evictrail_v1, USAGE on schema evictrail, .* and \d+ more -> run the SQL of .evictrail schema roles.`, text, "a role without any right")
 
 	execSQL(t, url, "GRANT evictrail_writer TO "+name)
 	code, text = see()
