@@ -37,15 +37,12 @@ func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term
 			return err
 		}
 		defer stop()
-		same, known := false, false
-		rows, err := tx.Query(ctx, derivedByQuery, pgx.StrictNamedArgs{"cluster": cluster, "program": program})
-		if err != nil {
+		same := true
+		err = tx.QueryRow(ctx, derivedByQuery, pgx.StrictNamedArgs{"cluster": cluster, "program": program}).Scan(&same)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) { // nobody has derived it yet
 			return err
 		}
-		if _, err := pgx.ForEachRow(rows, []any{&same}, func() error { known = true; return nil }); err != nil {
-			return err
-		}
-		if known && !same {
+		if !same {
 			if _, err := tx.Exec(ctx, makeStaleQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": everything}); err != nil {
 				return err
 			}

@@ -43,13 +43,16 @@ func settle(ctx context.Context, tx pgx.Tx, env *trail.Env, cluster string, vms 
 	if err != nil {
 		return explain("read what is settled", err)
 	}
+	type bounces struct {
+		VMIUID string
+		Kind   trail.LoopKind
+		Count  int
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[bounces])
 	s := trail.Settled{Before: *before, Bounces: map[trail.Bounce]int{}}
-	var of trail.Bounce
-	var n int
-	_, err = pgx.ForEachRow(rows, []any{&of.VMIUID, &of.Kind, &n}, func() error {
-		s.Bounces[of] = n
-		return nil
-	})
+	for _, b := range all {
+		s.Bounces[trail.Bounce{VMIUID: b.VMIUID, Kind: b.Kind}] = b.Count
+	}
 	env.Settle(s)
 	return explain("read what is settled", err)
 }

@@ -173,7 +173,7 @@ func (c RequesterClass) drains() bool {
 	switch c {
 	case RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI, RequesterNodeMaintenance, RequesterKured:
 		return true
-	case RequesterDescheduler, RequesterKubectl, RequesterKubeVirt, RequesterOther, RequesterUnknown:
+	case RequesterDescheduler, RequesterKubectl, RequesterKubeVirt, RequesterOther, RequesterUnknown, AnyRequester:
 	}
 	return false
 }

@@ -14,7 +14,7 @@ type Objectives map[RequesterClass]time.Duration
 // AnyRequester stands for every class of requesters that has no objective of its own.
 const AnyRequester RequesterClass = "any"
 
-// NoObjectives, alone, states that there are none.
+// NoObjectives states, alone, that there are none.
 const NoObjectives = "none"
 
 // DefaultObjectives are those where none are stated: maintenance plans for a quarter of an hour per guest.

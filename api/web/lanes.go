@@ -62,7 +62,7 @@ func requesterClass(c trail.RequesterClass) string {
 	case trail.RequesterKubeVirt:
 		return "kubevirt"
 	case trail.RequesterKubectl, trail.RequesterClusterAutoscaler, trail.RequesterKarpenter, trail.RequesterMachineConfig,
-		trail.RequesterClusterAPI, trail.RequesterNodeMaintenance, trail.RequesterKured, trail.RequesterOther:
+		trail.RequesterClusterAPI, trail.RequesterNodeMaintenance, trail.RequesterKured, trail.RequesterOther, trail.AnyRequester:
 		return "drain"
 	}
 	return "drain"

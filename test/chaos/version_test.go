@@ -3,8 +3,6 @@ package chaos_test
 import (
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,9 +12,9 @@ import (
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 )
 
-// previous is the commit that stands for the version before this one: the first with the present schema. One that knows less of the schema refuses to start
-// on it.
-const previous = "baae6b0ee6215db987a3e1c6381df51fbddbe50e"
+// previous is the commit that stands for the version before this one: the first with schema 17, from which on a version works on the schema of the next
+// (docs/adr/0025). Those from before refuse to.
+const previous = "30a361138444201a88b0492f7e83e6a6bd4c2402"
 
 // buildPrevious builds the version before this one out of the history of the repository.
 func buildPrevious(t *testing.T) (program string) {
@@ -49,7 +47,6 @@ func TestT17Versions(t *testing.T) {
 	c := startCluster(t, tr)
 	before, now := newEvictrail(t, c, both, "evictrail-0", elected...), newEvictrail(t, c, both, "evictrail-1", elected...)
 	before.program = old
-	before.args = slices.DeleteFunc(before.args, func(arg string) bool { return strings.HasPrefix(arg, "--spool-dir=") }) // it has no spool
 	began := time.Now()
 	for range changes {
 		for _, e := range []*evictrail{before, now} {
