@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/deploy"
@@ -181,8 +180,17 @@ func (s *site) unready(ctx context.Context) string {
 // await waits until evictrail is ready.
 func (s *site) await() {
 	s.t.Helper()
-	ready := func(c *assert.CollectT) { assert.Empty(c, s.unready(s.t.Context())) }
-	require.EventuallyWithT(s.t, ready, time.Minute, 100*time.Millisecond, "evictrail gets ready")
+	eventually(s.t, 100*time.Millisecond, func() string { return s.unready(s.t.Context()) }, "evictrail gets ready")
+}
+
+// eventually waits for a minute until nothing is wrong, and fails with what was wrong last.
+func eventually(t *testing.T, tick time.Duration, wrong func() string, what string) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for problem := wrong(); problem != ""; problem = wrong() {
+		require.True(t, time.Now().Before(deadline), "%s: %s", what, problem)
+		time.Sleep(tick)
+	}
 }
 
 // rows reads the rows of a query.

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
@@ -179,7 +178,7 @@ func distribution(after string, times []time.Duration) string {
 func awaitDerived(t *testing.T, url string, last map[string]string) {
 	t.Helper()
 	outcomes := map[string]string{"Succeeded": "succeeded", "Failed": "failed"}
-	require.EventuallyWithT(t, func(c *assert.CollectT) {
+	eventually(t, 500*time.Millisecond, func() string {
 		derived := map[string]string{}
 		for _, r := range rows[struct {
 			UID     string  `json:"migration_uid"`
@@ -189,13 +188,16 @@ func awaitDerived(t *testing.T, url string, last map[string]string) {
 				derived[r.UID] = *r.Outcome
 			}
 		}
-		assert.Equal(c, len(last), len(derived))
 		for uid, phase := range last {
-			if !assert.Equal(c, outcomes[phase], derived[uid], "of migration %s, after %s", uid, phase) {
-				return
+			if derived[uid] != outcomes[phase] {
+				return fmt.Sprintf("%s: %q after %s", uid, derived[uid], phase)
 			}
 		}
-	}, time.Minute, 500*time.Millisecond, "every migration is derived")
+		if len(derived) != len(last) {
+			return fmt.Sprintf("%d of %d", len(derived), len(last))
+		}
+		return ""
+	}, "every migration is derived")
 }
 
 // requireDerivedAnew derives everything anew from the facts and wants the same rows. Nobody else may derive meanwhile.
