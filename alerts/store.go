@@ -59,14 +59,10 @@ func nearlyFull() alert {
 	}
 }
 
-// unwritable leaves out whoever has no spool, as those that play a recording.
 func unwritable() alert {
 	return alert{
 		name: "EvictrailSpoolUnwritable", severity: Warning, of: perReplica, wait: "5m", board: boardCollector,
-		expr: lines(
-			"("+maxBy(perReplica, metrics.SpoolWritable)+" < 1)",
-			"unless "+on(perReplica),
-			"("+maxBy(perReplica, metrics.SpoolCapacityBytes)+" == 0)"),
+		expr:    maxBy(perReplica, metrics.SpoolWritable) + " < 1",
 		summary: "Spool of " + theReplica + " cannot be written",
 		description: "The disk under the spool of " + theReplica + " takes nothing. Facts go straight to the database, and while that is away at most 50,000 wait in " +
 			"memory: a restart then, or more of them, loses what was seen.",

@@ -39,6 +39,7 @@ func bigCluster(s trail.State) *prometheus.Registry {
 		m.TrackedObjects.WithLabelValues(r).Set(1)
 	}
 	m.Waiting(1000, start)
+	m.SpoolWritable.WithLabelValues().Set(1)
 	m.Refused("bad_credentials")
 	m.ClockSkew.WithLabelValues(metrics.PeerAPIServer).Set(0)
 	for i := range bigNodes {

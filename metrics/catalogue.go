@@ -113,7 +113,7 @@ var ownMetrics = []Metric{
 	{Name: SpoolCapacityBytes, Type: Gauge, Help: "How many bytes of facts may wait for the database. Before it is full what matters least is left out."},
 	{Name: SpoolFacts, Type: Gauge, Help: "Facts that wait for the database in the spool."},
 	{Name: SpoolOldestEventTimestamp, Type: Gauge, Help: "When the oldest fact that waits for the database was seen. Absent where none waits."},
-	{Name: SpoolWritable, Type: Gauge, Help: "Whether facts are kept on disk before the database has them. Where they are not they go straight to the database, and wait in memory while that is away."},
+	{Name: SpoolWritable, Type: Gauge, Help: "Whether facts are kept on disk before the database has them. Where they are not they go straight to the database, and wait in memory while that is away. Absent where there is no spool."},
 	{Name: SpoolFsyncDurationSeconds, Type: Histogram, Buckets: callBuckets, Help: "Time of one commit of the spool to disk."},
 	{Name: QueueLength, Type: Gauge, Help: "Facts that wait in memory for the spool, or where there is none for the database."},
 	{Name: StoreUp, Type: Gauge, Help: "Whether the last write to the database succeeded."},

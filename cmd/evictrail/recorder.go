@@ -277,9 +277,9 @@ func (r *recorder) show(ctx context.Context, s *spool.Spool) {
 		m.SpoolCapacity.Set(float64(c.Capacity))
 		m.SpoolFacts.Set(float64(c.Facts))
 		m.Waiting(int(c.Bytes), c.Oldest)
-		m.SpoolWritable.Set(1)
+		m.SpoolWritable.WithLabelValues().Set(1)
 		if c.Problem != nil {
-			m.SpoolWritable.Set(0)
+			m.SpoolWritable.WithLabelValues().Set(0)
 		}
 		switch waits := !c.Oldest.IsZero() && now().Sub(c.Oldest) > saidWaiting; {
 		case waits && !said:

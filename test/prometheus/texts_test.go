@@ -35,6 +35,7 @@ var (
 		"EvictrailAbsent": 0, "EvictrailWatchStale": 372, "EvictrailAuditStreamSilent": 1860, "EvictrailClockSkew": 2.5, "EvictrailSpoolGrowing": 0.25,
 		"EvictrailSpoolNearlyFull": 0.61, "EvictrailFreshnessBudgetBurn": 0.018, "EvictrailPartitionRunway": 561600, "EvictrailStoreDown": 0,
 		"EvictrailEvacuationObjectiveBurn": 0.2, "EvictrailEvacuationOrphaned": 0, "EvictrailNonMigratableBlocksDrain": 1, "EvictrailPostCopyIrrecoverable": 1.034, "EvictrailEventLoss": 2.07,
+		"EvictrailUselessMoves": 0.625,
 	}
 )
 
