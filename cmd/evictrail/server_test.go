@@ -145,8 +145,6 @@ func TestWhomToAsk(t *testing.T) {
 		_, _ = fmt.Fprintln(w, `[{"at":"2026-11-21T00:00:00Z","sentence":"It was let in."}]`)
 	}))
 	t.Cleanup(guarded.Close)
-	away := httptest.NewServer(http.NotFoundHandler())
-	away.Close()
 	ca, token, empty := caOf(t, guarded), writeFile(t, []byte("secret\nother\n")), writeFile(t, nil)
 	for _, c := range []struct {
 		name string
@@ -158,7 +156,7 @@ func TestWhomToAsk(t *testing.T) {
 		{"nobody", []string{"--database-url", ""}, exitUsage, "nobody to ask"},
 		{"no URL", []string{"--server", "localhost:8080"}, exitUsage, "expected http://HOST:PORT"},
 		{"a password in it", []string{"--server", "http://u:p@localhost:8080"}, exitUsage, "expected http://HOST:PORT"},
-		{"away", []string{"--server", away.URL}, exitError, "connection refused: is evictrail serving there?"},
+		{"away", []string{"--server", "http://127.0.0.1:1"}, exitError, "connection refused: is evictrail serving there?"},
 		{"another", []string{"--server", other.URL}, exitError, "it does not answer as evictrail does (200 OK, text/html): is the URL right?"},
 		{"not trusted", []string{"--server", guarded.URL}, exitError, "certificate signed by unknown authority"},
 		{"no token", []string{"--server", guarded.URL, "--server-ca-file", ca}, exitError, "ask " + guarded.URL + ": send a bearer token: give it with --server-token-file, such as"},
