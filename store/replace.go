@@ -31,7 +31,9 @@ type table struct {
 	ended     string // how what a row t is about ended, as SQL; empty: it has no end
 	judged    string // whether what came of it is told for good, as SQL; empty: nothing is
 	renamed   bool   // what a row is about may be told under another key later
+	begun     string // the column of when what a row is about began, of which there is an index
 	over      string // when what a row @ is about was over, as SQL; NULL: it is not
+	place     string // the node on which that was, as SQL of a row t
 }
 
 // lineOver is when a line was over, as SQL: the one that counts how often a request was repeated is not as long as that may go on.
@@ -41,17 +43,55 @@ const lineOver = `CASE WHEN @.at >= @settled::timestamptz OR @.kind <> 'eviction
   ) THEN @.at END`
 
 var derivedTables = []table{
-	{"eviction_requests", "request_id", requestRow{}, "vmi pod", "CASE WHEN t.salient THEN t.node END", "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']", "", "", true, "greatest(@.requested_at, @.answered_at, @.last_repeat_at)"},
-	{"evacuations", "evacuation_id", evacuationRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "t.outcome", "t.objective_met IS NOT NULL", true, "@.ended_at"},
-	{"migrations", "migration_uid", migrationRow{}, "vmi", "t.source_node", "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy', 'need_because', 'benefit_final']", "t.outcome", "coalesce(t.benefit_final, false)", false, "@.finished_at"},
-	{"placements", "placement_id", placementRow{}, "vmi", "t.node", "to_jsonb(t) - 'changed_at'", "", "", false, "@.to_at"},
-	{"cooldown_decisions", "decision_id", decisionRow{}, "vmi node", "t.node", "to_jsonb(t) - 'changed_at'", "", "", false, "greatest(@.decided_at, @.until)"},
-	{"loops", "loop_id", loopRow{}, "vmi node cluster", "", "", "t.closed_by", "", false, "@.closed_at"},
-	{"drains", "drain_id", drainRow{}, "node", "", "", "", "", false, "@.ended_at"},
-	{"drain_blockers", "vmi_uid", blockerRow{}, "node", "", "", "", "", false, "NULL::timestamptz"},
-	{"consequences", "consequence_id", consequenceRow{}, "node", "", "", "", "", false, "@.at"},
-	{"gaps", "gap_id", gapRow{}, "source", "", "", "", "", false, "@.closed_at"},
-	{"timeline", "event_id", timelineRow{}, "vmi pod node cluster source config namespace", "", "", "", "", false, lineOver},
+	{
+		name: "eviction_requests", key: "request_id", row: requestRow{}, of: "vmi pod", renamed: true,
+		node: "CASE WHEN t.salient THEN t.node END", matters: "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']",
+		begun: "requested_at", over: "greatest(@.requested_at, @.answered_at, @.last_repeat_at)", place: "t.node",
+	},
+	{
+		name: "evacuations", key: "evacuation_id", row: evacuationRow{}, of: "vmi", renamed: true,
+		node: "t.node", matters: "to_jsonb(t) - 'changed_at'",
+		ended: "t.outcome", judged: "t.objective_met IS NOT NULL", begun: "marked_at", over: "@.ended_at", place: "t.node",
+	},
+	{
+		name: "migrations", key: "migration_uid", row: migrationRow{}, of: "vmi",
+		node: "t.source_node", matters: "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy', 'need_because', 'benefit_final']",
+		ended: "t.outcome", judged: "coalesce(t.benefit_final, false)", begun: "created_at", over: "@.finished_at", place: "t.source_node",
+	},
+	{
+		name: "placements", key: "placement_id", row: placementRow{}, of: "vmi",
+		node: "t.node", matters: "to_jsonb(t) - 'changed_at'",
+		begun: "from_at", over: "@.to_at", place: "t.node",
+	},
+	{
+		name: "cooldown_decisions", key: "decision_id", row: decisionRow{}, of: "vmi node",
+		node: "t.node", matters: "to_jsonb(t) - 'changed_at'",
+		begun: "decided_at", over: "greatest(@.decided_at, @.until)", place: "t.node",
+	},
+	{
+		name: "loops", key: "loop_id", row: loopRow{}, of: "vmi node cluster",
+		ended: "t.closed_by", begun: "opened_at", over: "@.closed_at", place: "t.node",
+	},
+	{
+		name: "drains", key: "drain_id", row: drainRow{}, of: "node",
+		begun: "started_at", over: "@.ended_at", place: "t.node",
+	},
+	{
+		name: "drain_blockers", key: "vmi_uid", row: blockerRow{}, of: "node",
+		begun: "waiting_since", over: "NULL::timestamptz", place: "t.node",
+	},
+	{
+		name: "consequences", key: "consequence_id", row: consequenceRow{}, of: "node",
+		begun: "at", over: "@.at", place: "t.node",
+	},
+	{
+		name: "gaps", key: "gap_id", row: gapRow{}, of: "source",
+		begun: "opened_at", over: "@.closed_at", place: "NULL",
+	},
+	{
+		name: "timeline", key: "event_id", row: timelineRow{}, of: "vmi pod node cluster source config namespace",
+		begun: "at", over: lineOver, place: "t.node",
+	},
 }
 
 // subjects gives those among subjects that may have rows in the table.

@@ -8,13 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// aged says of each derived table when what a row is about began, of which there is an index, and on which node it was, as SQL.
-var aged = map[string]struct{ begun, node string }{
-	"eviction_requests": {"requested_at", "t.node"}, "evacuations": {"marked_at", "t.node"}, "migrations": {"created_at", "t.source_node"},
-	"placements": {"from_at", "t.node"}, "cooldown_decisions": {"decided_at", "t.node"}, "loops": {"opened_at", "t.node"},
-	"drains": {"started_at", "t.node"}, "drain_blockers": {"waiting_since", "t.node"}, "consequences": {"at", "t.node"}, "gaps": {"opened_at", "NULL"}, "timeline": {"at", "t.node"},
-}
-
 // dropRowsQuery drops some of the rows about what was over before a time. Those stay that tell of what led to something that goes on, on the node or of the
 // VM of which it is told.
 const dropRowsQuery = `
@@ -75,7 +68,7 @@ func (s *Store) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 			if of.name == "loops" {
 				more = numbered
 			}
-			sql := fmt.Sprintf(dropRowsQuery, of.name, aged[of.name].begun, of.settled("t"), aged[of.name].node, more)
+			sql := fmt.Sprintf(dropRowsQuery, of.name, of.begun, of.settled("t"), of.place, more)
 			for n := int64(rowsTogether); n == rowsTogether; {
 				tag, err := s.pool.Exec(ctx, sql, planned, args)
 				if err != nil {

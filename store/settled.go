@@ -61,7 +61,7 @@ func settle(ctx context.Context, tx pgx.Tx, env *trail.Env, cluster string, vms 
 var settledRows = func() map[string]string {
 	out := map[string]string{}
 	for _, of := range derivedTables {
-		order := aged[of.name].begun + ", " + of.key
+		order := of.begun + ", " + of.key
 		if of.name == "timeline" {
 			order = "at, tie, event_id"
 		}
@@ -80,7 +80,7 @@ FROM evictrail.%[1]s AS t
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)
   AND %[3]s < @settled
-  AND NOT %[4]s`, of.name, of.key, aged[of.name].begun, of.settled("t")))
+  AND NOT %[4]s`, of.name, of.key, of.begun, of.settled("t")))
 	}
 	return strings.Join(out, "\nUNION ALL")
 }()
