@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -51,11 +52,6 @@ func (s *Store) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 	if err != nil {
 		return err
 	}
-	if state.FactsFrom != nil {
-		if out.Old, err = s.countFacts(ctx, time.Time{}, *state.FactsFrom); err != nil {
-			return err
-		}
-	}
 	var behind bool
 	if err := s.pool.QueryRow(ctx, stalePastQuery, pgx.StrictNamedArgs{"boundary": boundary}).Scan(&behind); err != nil {
 		return explain("look for what is to be derived", err)
@@ -72,6 +68,16 @@ func (s *Store) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 		if err != nil || !begun {
 			out.Waits = inUse
 			return needsRole("begin to drop facts", err)
+		}
+	}
+	for i := range old { // what is there now is gone then
+		if old[i].Facts, err = s.countFacts(ctx, old[i].From, old[i].To); err != nil {
+			return err
+		}
+	}
+	if state.FactsFrom != nil {
+		if out.Old, err = s.countFacts(ctx, time.Time{}, *state.FactsFrom); err != nil {
+			return err
 		}
 	}
 	for range finishTries {
@@ -94,13 +100,7 @@ func (s *Store) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 			return err
 		}
 		if state.FactsFrom != nil && !state.FactsFrom.Before(boundary) {
-			for _, p := range old {
-				for _, name := range names {
-					if p.Name == name {
-						out.Dropped = append(out.Dropped, p)
-					}
-				}
-			}
+			out.Dropped = slices.DeleteFunc(old, func(p Partition) bool { return !slices.Contains(names, p.Name) })
 			for _, p := range out.Dropped {
 				out.Old += p.Facts
 			}
@@ -151,25 +151,27 @@ func (s *Store) unhurried(ctx context.Context, run func() error) (bool, error) {
 }
 
 const partitionsQuery = `
-SELECT c.relname, to_date(right(c.relname, 7), 'YYYY_MM')::timestamp AT TIME ZONE 'UTC', pg_total_relation_size(c.oid)
+SELECT c.relname, pg_total_relation_size(c.oid)
 FROM pg_catalog.pg_inherits AS i
 JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
 WHERE i.inhparent = 'evictrail.events'::regclass
   AND c.relname ~ '^events_\d{4}_\d{2}$'
 ORDER BY c.relname`
 
-// partitionsBefore gives the months before a boundary, with what is in them.
+// partitionsBefore gives the months before a boundary that have a partition, in their order; how many facts they have is left out.
 func (s *Store) partitionsBefore(ctx context.Context, boundary time.Time) ([]Partition, error) {
-	all, err := s.partitions(ctx)
-	var out []Partition
-	for _, p := range all {
-		if !p.From.Before(boundary) || err != nil {
-			continue
-		}
-		p.Facts, err = s.countFacts(ctx, p.From, p.To)
-		out = append(out, p)
+	rows, err := s.pool.Query(ctx, partitionsQuery)
+	if err != nil {
+		return nil, explain("look for months", err)
 	}
-	return out, explain("look for months", err)
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]Partition, error) {
+		var name string
+		var bytes int64
+		err := row.Scan(&name, &bytes)
+		return partitionOf(name, 0, bytes, time.Time{}), err
+	})
+	months := slices.Concat(found...)
+	return slices.DeleteFunc(months, func(p Partition) bool { return !p.From.Before(boundary) }), explain("look for months", err)
 }
 
 const countFactsQuery = `
@@ -182,22 +184,6 @@ WHERE occurred_at >= @from
 func (s *Store) countFacts(ctx context.Context, from, to time.Time) (n int64, err error) {
 	err = s.pool.QueryRow(ctx, countFactsQuery, pgx.StrictNamedArgs{"from": from, "to": to}).Scan(&n)
 	return n, explain("count facts", err)
-}
-
-// partitions gives the months that have a partition, in their order; how many facts they have is left out.
-func (s *Store) partitions(ctx context.Context) ([]Partition, error) {
-	rows, err := s.pool.Query(ctx, partitionsQuery)
-	if err != nil {
-		return nil, explain("look for months", err)
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Partition, error) {
-		var p Partition
-		err := row.Scan(&p.Name, &p.From, &p.Bytes)
-		p.From = p.From.UTC()
-		p.To = p.From.AddDate(0, 1, 0)
-		return p, err
-	})
-	return out, explain("look for months", err)
 }
 
 const (
