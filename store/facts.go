@@ -58,6 +58,14 @@ func known(s *string) string {
 	return *s
 }
 
+// orZero gives a time that may be NULL, in UTC.
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
 func rowFromFact(f trail.Fact) (factRow, error) {
 	r := factRow{
 		Subject: clean(f.Subject.String()), OccurredAt: f.OccurredAt, ID: pgtype.UUID{Bytes: f.ID, Valid: true},

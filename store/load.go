@@ -66,9 +66,7 @@ func (s *Store) Moved(ctx context.Context, cluster string, since time.Time) ([]t
 		if err := row.Scan(&raw, &asked, &looked); err != nil {
 			return m, err
 		}
-		if asked != nil {
-			m.RequestedAt = asked.UTC()
-		}
+		m.RequestedAt = orZero(asked)
 		for _, l := range looked {
 			m.Looked[l] = struct{}{}
 		}

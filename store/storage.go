@@ -102,12 +102,7 @@ func (s *Reader) Storage(ctx context.Context, at time.Time) (Storage, error) {
 	if err != nil {
 		return out, explain(doing, err)
 	}
-	if from != nil {
-		out.FactsFrom = from.UTC()
-	}
-	if since != nil {
-		out.RowsSince = since.UTC()
-	}
+	out.FactsFrom, out.RowsSince = orZero(from), orZero(since)
 	if first != nil {
 		out.FactsADay = float64(lately) / max(at.Sub(*first).Hours()/24, 1)
 	}

@@ -111,7 +111,7 @@ FROM evictrail.clusters
 ORDER BY cluster`
 
 // Clusters names the clusters that are recorded, sorted.
-func (s *Store) Clusters(ctx context.Context) ([]string, error) {
+func (s *Reader) Clusters(ctx context.Context) ([]string, error) {
 	rows, err := s.pool.Query(ctx, clustersQuery)
 	if err != nil {
 		return nil, explain("list clusters", err)

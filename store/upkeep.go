@@ -35,9 +35,7 @@ func (s *Store) Upkeep(ctx context.Context) (trail.Upkeep, error) {
 	if err != nil {
 		return u, explain("read how the database is kept", err)
 	}
-	if from != nil {
-		u.FactsFrom = from.UTC()
-	}
+	u.FactsFrom = orZero(from)
 	took := time.Since(asked)
 	u.ClockSkew = theirs.Sub(asked.Add(took / 2))
 	schema, err := s.Schema(ctx)

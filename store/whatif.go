@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,26 +135,19 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 	return answer, nil
 }
 
-const allClustersQuery = `
-SELECT cluster
-FROM evictrail.clusters
-WHERE @cluster = '' OR cluster = @cluster
-ORDER BY cluster`
-
 // onlyCluster gives the cluster that is asked for, or the only one. Errors: trail.ErrNotFound, *trail.AmbiguousError.
 func (s *Reader) onlyCluster(ctx context.Context, asked string) (string, error) {
 	asked, within := s.scope.Cluster(asked)
 	if !within {
 		return "", fmt.Errorf("cluster %s: %w", asked, ErrNotFound)
 	}
-	rows, err := s.pool.Query(ctx, allClustersQuery, pgx.StrictNamedArgs{"cluster": clean(asked)})
-	if err != nil {
-		return "", explain("list clusters", err)
+	clusters, err := s.Clusters(ctx)
+	if asked != "" {
+		clusters = slices.DeleteFunc(clusters, func(c string) bool { return c != clean(asked) })
 	}
-	clusters, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	switch {
 	case err != nil:
-		return "", explain("list clusters", err)
+		return "", err
 	case len(clusters) == 0 && asked == "":
 		return "", fmt.Errorf("what if: %w: no cluster is recorded yet", ErrNotFound)
 	case len(clusters) == 0:
@@ -224,14 +218,6 @@ func (r *replaying) events(ctx context.Context) []whatif.Source {
 			return whatif.Event{At: x.RequestedAt, Request: x}, err
 		}),
 	}
-}
-
-// orZero gives a time that may be NULL, in UTC.
-func orZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
 }
 
 // Rows are read so many at a time.
