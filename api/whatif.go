@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -17,11 +18,8 @@ import (
 // WhatIfPath is where it is asked what would have been different.
 const WhatIfPath = "/api/v1/whatif"
 
-// The bounds of that question. It reads months in order, so that it may take longer than others, and only one is answered at a time.
-const (
-	whatIfTimeout = 25 * time.Second
-	whatIfBody    = 64 << 10 // bytes
-)
+// whatIfBody bounds the question, in bytes.
+const whatIfBody = 64 << 10
 
 // WhatIfBody is the question as it is sent. Policies and the sweep are written as on the command line.
 type WhatIfBody struct {
@@ -62,12 +60,8 @@ func (b *WhatIfBody) Question(now time.Time) (whatif.Question, error) {
 	if q.Until, err = trail.ParseTime(b.Until, now); err != nil {
 		return q, fmt.Errorf("until %w", err)
 	}
-	for _, text := range b.Policies {
-		p, err := whatif.ParsePolicy(text)
-		if err != nil {
-			return q, err
-		}
-		q.Policies = append(q.Policies, p)
+	if q.Policies, err = whatif.ParsePolicies(b.Policies); err != nil {
+		return q, err
 	}
 	if b.Sweep == "" {
 		return q, q.Bound(now)
@@ -112,23 +106,11 @@ func (s *reads) whatIfRoute() route {
 	return route{
 		method: http.MethodPost, path: WhatIfPath, tag: tagWhy, id: "whatIf", short: "Say what would have been different under other policies",
 		about: fmt.Sprintf("Replays what was recorded of a period, a week by default and at most %d days, under policies that were not in force. Without policies and a sweep these are %s. "+
-			"At most %d policies at once, those of the sweep among them; one such question is answered at a time.", whatif.MostDays, proposals(), whatif.MostPolicies),
+			"At most %d policies at once, those of the sweep among them; one such question is answered at a time.", whatif.MostDays, whatif.Names(whatif.Proposals()), whatif.MostPolicies),
 		body:     &requestBody{"What is asked. Nothing of it has to be given.", false, fields{{mediaTypes["json"], content{ref("WhatIf"), exampleWhatIf}}}},
 		answers:  []answer{{http.StatusOK, "The answer.", []string{headerCached, headerVary}, jsonContent(ref("WhatIfAnswer"), nil)}},
-		problems: problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge), handler: s.handlerWithin(whatIfTimeout, s.crowd.replay, whatIf),
+		problems: problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge), handler: s.handlerWithin(whatif.Within, s.crowd.replay, whatIf),
 	}
-}
-
-// proposals names the policies that are replayed where none is asked about.
-func proposals() string {
-	text := ""
-	for i, p := range whatif.Proposals() {
-		if i > 0 {
-			text += ", "
-		}
-		text += p.String()
-	}
-	return text
 }
 
 var exampleWhatIf = WhatIfBody{Since: "7d", Policies: []string{"try-once", "base=30m cap=4h"}, Sweep: "base=5m..60m"}
@@ -140,22 +122,11 @@ func whatIfSchema() schema {
 		{"node", described(text(), "Tell only of this node; the others are replayed, too.")},
 		{"since", described(text(), "From when on: "+timeAbout+". By default a week before until.")},
 		{"until", described(text(), "Until when. By default now or, where the cluster is not watched any more, when it was last seen.")},
-		{"policies", described(listOf(text()), "Each as words, such as base=5m cap=1h: "+wordsText()+". What a policy leaves out is as it was recorded.")},
+		{"policies", described(listOf(text()), "Each as words, such as base=5m cap=1h: "+strings.Join(whatif.Words(), ", ")+". What a policy leaves out is as it was recorded.")},
 		{"sweep", described(text(), "A setting from here to there, such as base=5m..60m, window=12h..72h/12h or node-limit=1..5.")},
 		{"sweep_with", described(text(), "What else the policies of the sweep have in common, as words.")},
 	})
 	return described(s, "A question about what would have been different.")
-}
-
-func wordsText() string {
-	text := ""
-	for i, w := range whatif.Words() {
-		if i > 0 {
-			text += ", "
-		}
-		text += w
-	}
-	return text
 }
 
 func whatIfAnswerSchema() schema {

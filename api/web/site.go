@@ -65,7 +65,7 @@ func (s *Site) Route(r *mux.Router) {
 	get("/loops/{id}", loopPage)
 	get("/facts", factsPage)
 	get("/search", searchPage)
-	r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.pageWithin(whatIfTimeout, s.LongTurn, whatIfPage))
+	r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.pageWithin(whatif.Within, s.LongTurn, whatIfPage))
 	if s.Guarded {
 		r.Path(signInPath).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.door)
 		r.Path(signInPath).Methods(http.MethodPost).HandlerFunc(s.signIn)

@@ -13,9 +13,6 @@ import (
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
-// whatIfTimeout bounds what the page may wait for: it reads months.
-const whatIfTimeout = 25 * time.Second
-
 // whatIfBody is the form, and what came of it.
 type whatIfBody struct {
 	Since, Until, Other, Sweep string // as they were typed
@@ -84,12 +81,8 @@ func (b *whatIfBody) question(v *visit, policies []string) (whatif.Question, err
 	if b.Other != "" {
 		policies = append(policies, strings.Split(b.Other, ";")...)
 	}
-	for _, text := range policies {
-		p, err := whatif.ParsePolicy(text)
-		if err != nil {
-			return q, err
-		}
-		q.Policies = append(q.Policies, p)
+	if q.Policies, err = whatif.ParsePolicies(policies); err != nil {
+		return q, err
 	}
 	if b.Sweep != "" {
 		s, err := whatif.ParseSweep(b.Sweep, whatif.Policy{})

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ would not have happened, failed attempts saved, evictions held back and for how 
 
 A policy is words: ` + strings.Join(whatif.Words(), ", ") + `.
 What it leaves out is as it was recorded. --policy can be given several times; --cooldown, --node-limit, --total-limit, --keep-mark, --try-once and
---give-up-after make one more. Without any, the three proposals are compared that were discussed for KubeVirt: ` + wordsOf(whatif.Proposals()) + `.
+--give-up-after make one more. Without any, the three proposals are compared that were discussed for KubeVirt: ` + whatif.Names(whatif.Proposals()) + `.
 
 --sweep replays one setting from here to there, on top of that one more policy. Each answer says what it takes for granted, and counts what the
 history cannot tell. The answer comes from the database, or with --server from an evictrail that serves it. Exit status 3 when no evacuation
@@ -52,15 +53,6 @@ began in the period.`,
 	}
 	w.add(cmd)
 	return cmd
-}
-
-// wordsOf lists policies as they are written.
-func wordsOf(policies []whatif.Policy) string {
-	var out []string
-	for _, p := range policies {
-		out = append(out, p.String())
-	}
-	return strings.Join(out, ", ")
 }
 
 func (w *whatIfFlags) add(cmd *cobra.Command) {
@@ -101,12 +93,8 @@ func (w *whatIfFlags) parse(now time.Time) error {
 	if w.question.Until, err = parseTime("until", w.until, now); err != nil {
 		return err
 	}
-	for _, text := range w.policies {
-		p, err := whatif.ParsePolicy(text)
-		if err != nil {
-			return usagef("%w", err)
-		}
-		w.question.Policies = append(w.question.Policies, p)
+	if w.question.Policies, err = whatif.ParsePolicies(w.policies); err != nil {
+		return usagef("%w", err)
 	}
 	one, said, err := w.one()
 	if err != nil {
@@ -297,7 +285,7 @@ func writeChanges(b *strings.Builder, r *whatif.Result) {
 	if n := r.RequestsSaved; n > 0 {
 		fmt.Fprintf(b, "  The descheduler would not have repeated %d of its requests.\n", n)
 	}
-	for _, kind := range sortedKeys(r.LoopsAvoided) {
+	for _, kind := range slices.Sorted(maps.Keys(r.LoopsAvoided)) {
 		fmt.Fprintf(b, "  Loops avoided: %d %s.\n", r.LoopsAvoided[kind], kind)
 	}
 }
@@ -316,19 +304,9 @@ func writeUnknown(b *strings.Builder, results []whatif.Result) {
 		return
 	}
 	b.WriteString("\nWhat the history cannot tell:\n")
-	for _, reason := range sortedKeys(texts) {
+	for _, reason := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(b, "%s\n", indent(texts[reason]+" ("+strings.Join(counts[reason], ", ")+")."))
 	}
-}
-
-// sortedKeys gives the keys of a map in their order.
-func sortedKeys[K ~string, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // tableText is a text without control characters.

@@ -63,6 +63,28 @@ func Proposals() []Policy {
 	return []Policy{{KeepMark: true}, {TryOnce: true}, {GiveUpAfter: 3}}
 }
 
+// Names writes policies one after the other.
+func Names(policies []Policy) string {
+	var out []string
+	for _, p := range policies {
+		out = append(out, p.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// ParsePolicies reads policies as ParsePolicy does; none gives none.
+func ParsePolicies(texts []string) ([]Policy, error) {
+	var out []Policy
+	for _, text := range texts {
+		p, err := ParsePolicy(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
 // ParsePolicy reads a policy: words, with spaces or commas between them, such as "base=5m cap=1h keep-mark". The error says what was
 // expected.
 func ParsePolicy(text string) (Policy, error) {

@@ -11,6 +11,7 @@ import (
 const (
 	MostPolicies = 32                 // those of a sweep among them
 	MostDays     = 90                 // of a period that is asked for over HTTP
+	Within       = 25 * time.Second   // in which who asks over HTTP is answered: it reads months
 	UsualPeriod  = 7 * 24 * time.Hour // where none is asked for
 	Day          = 24 * time.Hour     // for MostDays
 	changesKept  = 100                // of each policy that are told one by one; the others are counted
