@@ -42,7 +42,10 @@ func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) 
 		}
 		return noteStale(ctx, tx, cluster, fresh)
 	})
-	return added, err
+	if err != nil {
+		return 0, err
+	}
+	return added, s.countGrown(ctx, added)
 }
 
 // markStale notes that the subjects of new facts are to be derived.
@@ -138,6 +141,9 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 		news.Add(more)
 		if count += len(subjects) - left; done != nil {
 			done(count)
+		}
+		if err := s.countGrown(ctx, countEvery); err != nil {
+			return count, news, err
 		}
 	}
 }

@@ -151,12 +151,13 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 		if d.settled != nil && slices.ContainsFunc(added, func(f trail.Fact) bool { return f.OccurredAt.Before(*d.settled) }) {
 			news.Settled = d.settled.UTC()
 		}
-		return nil
+		_, err = tx.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": lastSeen(facts)})
+		return err
 	})
 	if err != nil {
 		return trail.News{}, err
 	}
-	return news, s.Alive(ctx, cluster, lastSeen(facts))
+	return news, s.countGrown(ctx, len(news.Facts))
 }
 
 // insert holds the subjects of facts, with more VMs that they concern, and inserts the facts that are new. It gives those.

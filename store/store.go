@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,6 +18,7 @@ import (
 type Store struct {
 	Reader
 
+	grown  atomic.Int64 // facts since rows were counted
 	mu     sync.Mutex
 	months map[time.Time]bool // whether a partition that was asked for exists, or could not help; false: we may not make it. By the first instant of the month
 }
@@ -81,13 +83,14 @@ func (s *Store) inTx(ctx context.Context, doing string, run func(pgx.Tx) error) 
 	return explain(doing, err)
 }
 
-// Alive notes that everything that a cluster's collector saw until at is stored.
-func (s *Store) Alive(ctx context.Context, cluster string, at time.Time) error {
-	const query = `
+const aliveQuery = `
 INSERT INTO evictrail.clusters (cluster, alive_at)
 VALUES (@cluster, @at)
 ON CONFLICT (cluster) DO UPDATE SET alive_at = greatest(clusters.alive_at, excluded.alive_at)`
-	_, err := s.pool.Exec(ctx, query, pgx.StrictNamedArgs{"cluster": cluster, "at": at})
+
+// Alive notes that everything that a cluster's collector saw until at is stored.
+func (s *Store) Alive(ctx context.Context, cluster string, at time.Time) error {
+	_, err := s.pool.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": at})
 	return explain("note that we are alive", err)
 }
 
