@@ -23,17 +23,17 @@ func (o owned) subject() string { return o.Subject }
 
 // table is a table of derived rows.
 type table struct {
-	name, key string
-	row       any    // a row as it is written: the keys of its JSON are the columns but for changed_at, which is the database's
-	of        string // the kinds of subjects that have rows in it
-	node      string // the node that is derived again when a row t changes, as SQL; empty: none is
-	matters   string // what of a row matters to the node
-	ended     string // how what a row t is about ended, as SQL; empty: it has no end
-	judged    string // whether what came of it is told for good, as SQL; empty: nothing is
-	renamed   bool   // what a row is about may be told under another key later
-	begun     string // the column of when what a row is about began, of which there is an index
-	over      string // when what a row @ is about was over, as SQL; NULL: it is not
-	place     string // the node on which that was, as SQL of a row t
+	name, key  string
+	row        any    // a row as it is written: the keys of its JSON are the columns but for changed_at, which is the database's
+	of         string // the kinds of subjects that have rows in it
+	node       string // the node that is derived again when a row t changes, as SQL; empty: none is
+	immaterial string // the columns that do not matter to the node
+	ended      string // how what a row t is about ended, as SQL; empty: it has no end
+	judged     string // whether what came of it is told for good, as SQL; empty: nothing is
+	renamed    bool   // what a row is about may be told under another key later
+	begun      string // the column of when what a row is about began, of which there is an index
+	over       string // when what a row @ is about was over, as SQL; NULL: it is not
+	place      string // the node on which that was, as SQL of a row t
 }
 
 // lineOver is when a line was over, as SQL: the one that counts how often a request was repeated is not as long as that may go on.
@@ -45,27 +45,27 @@ const lineOver = `CASE WHEN @.at >= @settled::timestamptz OR @.kind <> 'eviction
 var derivedTables = []table{
 	{
 		name: "eviction_requests", key: "request_id", row: requestRow{}, of: "vmi pod", renamed: true,
-		node: "CASE WHEN t.salient THEN t.node END", matters: "to_jsonb(t) - ARRAY['changed_at', 'repeats', 'last_repeat_at']",
+		node: "CASE WHEN t.salient THEN t.node END", immaterial: "repeats last_repeat_at",
 		begun: "requested_at", over: "greatest(@.requested_at, @.answered_at, @.last_repeat_at)", place: "t.node",
 	},
 	{
 		name: "evacuations", key: "evacuation_id", row: evacuationRow{}, of: "vmi", renamed: true,
-		node: "t.node", matters: "to_jsonb(t) - 'changed_at'",
+		node:  "t.node",
 		ended: "t.outcome", judged: "t.objective_met IS NOT NULL", begun: "marked_at", over: "@.ended_at", place: "t.node",
 	},
 	{
 		name: "migrations", key: "migration_uid", row: migrationRow{}, of: "vmi",
-		node: "t.source_node", matters: "to_jsonb(t) - ARRAY['changed_at', 'phase', 'phase_since', 'pending_at', 'scheduled_at', 'preparing_target_at', 'target_ready_at', 'target_node', 'mode', 'policy', 'need_because', 'benefit_final']",
+		node: "t.source_node", immaterial: "phase phase_since pending_at scheduled_at preparing_target_at target_ready_at target_node mode policy need_because benefit_final",
 		ended: "t.outcome", judged: "coalesce(t.benefit_final, false)", begun: "created_at", over: "@.finished_at", place: "t.source_node",
 	},
 	{
 		name: "placements", key: "placement_id", row: placementRow{}, of: "vmi",
-		node: "t.node", matters: "to_jsonb(t) - 'changed_at'",
+		node:  "t.node",
 		begun: "from_at", over: "@.to_at", place: "t.node",
 	},
 	{
 		name: "cooldown_decisions", key: "decision_id", row: decisionRow{}, of: "vmi node",
-		node: "t.node", matters: "to_jsonb(t) - 'changed_at'",
+		node:  "t.node",
 		begun: "decided_at", over: "greatest(@.decided_at, @.until)", place: "t.node",
 	},
 	{

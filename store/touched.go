@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -54,7 +57,7 @@ type changedRow struct {
 	Key     string     `db:"key"`
 	Subject string     `db:"subject"`
 	Node    *string    `db:"node"`
-	Matters *string    `db:"matters"`
+	Matters *int64     `db:"matters"` // a digest of what matters to the node
 	From    *time.Time `db:"slot_from"`
 	To      *time.Time `db:"slot_to"`
 	Ended   *string    `db:"ended"`  // how what the row is about ended
@@ -67,9 +70,10 @@ func newDiff(of table) *diff { return &diff{of: of, rows: map[string][]changedRo
 
 // returning gives what a change of the table is to return.
 func (of table) returning() string {
-	node, matters, slot, ended, another := "NULL::text", "NULL::text", "NULL::timestamptz AS slot_from, NULL::timestamptz AS slot_to", "NULL::text", "NULL::text"
+	node, matters, slot, ended, another := "NULL::text", "NULL::bigint", "NULL::timestamptz AS slot_from, NULL::timestamptz AS slot_to", "NULL::text", "NULL::text"
 	if of.node != "" {
-		node, matters = of.node, "("+of.matters+")::text"
+		columns := slices.DeleteFunc(jsonKeys(reflect.TypeOf(of.row)), func(c string) bool { return slices.Contains(strings.Fields(of.immaterial), c) })
+		node, matters = of.node, "hash_record_extended(ROW(t."+strings.Join(columns, ", t.")+"), 0)"
 	}
 	if of.name == "migrations" {
 		slot = "t.scheduling_at AS slot_from, t.finished_at AS slot_to"
@@ -101,7 +105,7 @@ func (d *diff) touches(t *touched) {
 		if d.of.node == "" {
 			return
 		}
-		if len(rows) == 2 && known(rows[0].Matters) == known(rows[1].Matters) {
+		if len(rows) == 2 && *rows[0].Matters == *rows[1].Matters {
 			continue
 		}
 		t.evacuations = t.evacuations || d.of.name == "evacuations"
