@@ -75,9 +75,7 @@ func (d *derivation) hold(ctx context.Context, subjects []trail.Subject) error {
 		return nil
 	}
 	facts, err := d.lockAndRead(ctx, fresh, holdSubjectsQuery)
-	for _, f := range facts {
-		d.facts[f.Subject] = append(d.facts[f.Subject], f)
-	}
+	d.take(facts)
 	return explain("take subjects", err)
 }
 
@@ -109,10 +107,23 @@ func (d *derivation) missing(facts []trail.Fact) []trail.Fact {
 		}
 	}
 	out := trail.Fresh(stored, facts)
-	for _, f := range out {
-		d.facts[f.Subject] = append(d.facts[f.Subject], f)
-	}
+	d.take(out)
 	return out
+}
+
+// take takes in facts of held subjects.
+func (d *derivation) take(facts []trail.Fact) {
+	count := map[trail.Subject]int{}
+	for i := range facts {
+		count[facts[i].Subject]++
+	}
+	for i := range facts {
+		s := facts[i].Subject
+		if n := count[s]; n > 0 {
+			d.facts[s], count[s] = slices.Grow(d.facts[s], n), 0
+		}
+		d.facts[s] = append(d.facts[s], facts[i])
+	}
 }
 
 // derive derives again what new facts concern: their own subjects, and what a fact about a node, about the rules in force or

@@ -14,10 +14,8 @@ import (
 //   - A counter of the descheduler grew only by what no other replica has recorded.
 func Fresh(stored iter.Seq[Fact], seen []Fact) []Fact {
 	k := known{ids: map[FactID]bool{}, aspects: map[aspectKey][]Fact{}}
-	for _, f := range seen {
-		if f.mayRepeat() {
-			k.aspects[f.aspect()] = nil
-		}
+	for i := range seen {
+		k.aspects[seen[i].aspect()] = nil
 	}
 	for f := range stored {
 		k.add(f)
@@ -66,7 +64,7 @@ func (k known) add(f Fact) {
 // told tells whether what a fact says was told under another ID. What was told of the growth of a counter is taken off it.
 func (k known) told(f *Fact) bool {
 	switch of := k.aspects[f.aspect()]; {
-	case !f.mayRepeat():
+	case len(of) == 0 || !f.mayRepeat(): // that takes a digest
 		return false
 	case f.Object.Kind == ObjectDescheduler:
 		return toldByDescheduler(f, of)
