@@ -22,7 +22,7 @@ const DefaultSize = 4 << 30
 
 // The bounds of one batch, and how long a few facts wait for more to be drained with.
 const (
-	batchFacts = 2000
+	batchFacts = 5000
 	batchBytes = 8 << 20
 	gather     = 10 * time.Millisecond
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/evictrail/evictrail/trail/sim"
 )
 
-// inOne is how many facts go into one transaction, as many as the collector's writer puts into one.
-const inOne = 2000
+// inOne is how many facts go into one transaction, as many as a spool puts into one.
+const inOne = 5000
 
 // singles is how many single INSERTs tell enough.
 const singles = 1000
