@@ -78,7 +78,7 @@ func noteStale(ctx context.Context, tx pgx.Tx, cluster string, places []inserted
 
 // What is derived in one transaction when there is much: so many subjects, of about so many facts.
 const (
-	deriveBatch = 100
+	deriveBatch = 500
 	deriveFacts = 10_000
 )
 
