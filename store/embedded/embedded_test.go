@@ -15,6 +15,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/leaktest"
 )
 
 // helperEnv makes the test binary a process that runs a server on this directory until it is killed.
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(runHelper(dir))
 		select {}
 	}
-	os.Exit(m.Run())
+	leaktest.Main(m)
 }
 
 // runHelper starts a server, writes a row and returns the one line that is said about it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/leaktest"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/embedded"
 )
@@ -27,25 +28,15 @@ var server struct {
 	count    atomic.Int64
 }
 
-// Main runs the tests of a package and then stops the shared server. Call it from TestMain.
+// Main runs the tests of a package and then stops the shared server; a goroutine that stays behind is a failure (leaktest). Call it from TestMain.
 func Main(m *testing.M) { MainWith(m, func() {}) }
-
-// MainStrict is Main, and fails where a goroutine of ours stays behind.
-func MainStrict(m *testing.M) {
-	code := m.Run()
-	stop()
-	if n := leaked(os.Stderr); n > 0 && code == 0 {
-		code = 1
-	}
-	os.Exit(code)
-}
 
 // MainWith is Main for a package that has more to clean up.
 func MainWith(m *testing.M, cleanUp func()) {
 	code := m.Run()
 	stop()
 	cleanUp()
-	os.Exit(code)
+	os.Exit(leaktest.Code(code))
 }
 
 func stop() {

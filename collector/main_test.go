@@ -1,0 +1,9 @@
+package collector
+
+import (
+	"testing"
+
+	"github.com/evictrail/evictrail/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }

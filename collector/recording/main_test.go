@@ -1,0 +1,9 @@
+package recording
+
+import (
+	"testing"
+
+	"github.com/evictrail/evictrail/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
