@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -95,30 +94,36 @@ FROM evictrail.aspects
 WHERE cluster = @cluster`
 
 // Resume fills a new tracker with the state in which the objects of its cluster were last recorded. Each row becomes
-// as much of a fact as Tracker.Resume reads.
+// as much of a fact as Tracker.Resume reads, one after the other: there may be hundreds of thousands. After an error the tracker has a part of them.
 func (s *Store) Resume(ctx context.Context, cluster string, t *trail.Tracker) error {
 	rows, err := s.pool.Query(ctx, resumeQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
 		return explain("resume", err)
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[aspectRow])
-	if err != nil {
-		return explain("resume", err)
-	}
-	for r := range slices.Values(all) {
-		subject, err := trail.ParseSubject(r.Subject)
+	defer rows.Close()
+	for rows.Next() {
+		r, err := pgx.RowToStructByName[aspectRow](rows)
+		if err != nil {
+			return explain("resume", err)
+		}
+		f, err := factFromAspect(r)
 		if err != nil {
 			return err
 		}
-		f := trail.Fact{
-			Subject: subject, What: r.What, Value: r.Value, Namespace: known(r.Namespace), VMI: known(r.VMI), VMIUID: known(r.VMIUID),
-			Node: known(r.Node), Migration: known(r.Migration),
-			Object: trail.Object{Kind: trail.ObjectKind(r.ObjectKind), UID: r.ObjectUID, ResourceVersion: r.ObjectVersion},
-		}
-		if r.Pod != nil {
-			f.Detail = &trail.PodDetail{Pod: *r.Pod}
-		}
 		t.Resume(f)
 	}
-	return nil
+	return explain("resume", rows.Err())
+}
+
+func factFromAspect(r aspectRow) (trail.Fact, error) {
+	subject, err := trail.ParseSubject(r.Subject)
+	f := trail.Fact{
+		Subject: subject, What: r.What, Value: r.Value, Namespace: known(r.Namespace), VMI: known(r.VMI), VMIUID: known(r.VMIUID),
+		Node: known(r.Node), Migration: known(r.Migration),
+		Object: trail.Object{Kind: trail.ObjectKind(r.ObjectKind), UID: r.ObjectUID, ResourceVersion: r.ObjectVersion},
+	}
+	if r.Pod != nil {
+		f.Detail = &trail.PodDetail{Pod: *r.Pod}
+	}
+	return f, err
 }

@@ -42,11 +42,11 @@ type Doubt struct {
 type Past struct {
 	Alive time.Time            // the last sign of life; zero where none is known
 	Seen  map[string]time.Time // up to when each source was seen
-	State []trail.Fact         // for Tracker.Resume
 }
 
-// Past gives what the spool knows: all of it, or only what it has and the database does not.
-func (s *Spool) Past(waiting bool) (Past, error) {
+// Past gives what the spool knows: all of it, or only what it has and the database does not. The state of objects, of each aspect the last that was
+// recorded, goes to resume (Tracker.Resume) one by one: there may be hundreds of thousands.
+func (s *Spool) Past(waiting bool, resume func(trail.Fact)) (Past, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var p Past
@@ -60,7 +60,7 @@ func (s *Spool) Past(waiting bool) (Past, error) {
 		case err != nil:
 			torn++
 		case !waiting || seq >= s.mark.Head && seq > 0:
-			p.State = append(p.State, f)
+			resume(f)
 		}
 	})
 	if torn > 0 {
