@@ -144,11 +144,17 @@ func (i importer) file(ctx context.Context, name string, stdin io.Reader) (refus
 	if latest.Before(now()) {
 		latest = now()
 	}
+	upkeep, err := i.store.Upkeep(ctx)
+	if err != nil {
+		return 0, err
+	}
+	settled := 0 // facts of a time whose facts were dropped
 	batches := make(chan []trail.Fact, 2)
 	g, ctx := errgroup.WithContext(ctx)
 	added := 0
 	g.Go(func() error {
 		for batch := range batches {
+			settled += before(upkeep.FactsFrom, batch)
 			n, err := i.store.Import(ctx, i.cluster, batch)
 			if err != nil {
 				return err
@@ -163,6 +169,10 @@ func (i importer) file(ctx context.Context, name string, stdin io.Reader) (refus
 	}
 	say(i.out, "%s: %d lines: %d taken, %d known already, %d about something else, %d refused, in %s\n", label, report.Lines,
 		added, report.Taken-added, report.Skipped, report.Refused, time.Since(started).Round(time.Millisecond))
+	if settled > 0 {
+		say(i.progress, "%s: of these, %d from before %s, of which facts were dropped: kept, and what is told of that time stays as it is\n", label, settled,
+			upkeep.FactsFrom.UTC().Format(time.DateOnly))
+	}
 	if report.First != "" {
 		say(i.progress, "%s: the first that was refused: %s\n", label, report.First)
 	}
@@ -170,6 +180,16 @@ func (i importer) file(ctx context.Context, name string, stdin io.Reader) (refus
 		return report.Refused, fmt.Errorf("import %s: %w", label, readErr)
 	}
 	return report.Refused, nil
+}
+
+// before counts the facts that are from before a time.
+func before(at time.Time, facts []trail.Fact) (n int) {
+	for _, f := range facts {
+		if f.OccurredAt.Before(at) {
+			n++
+		}
+	}
+	return n
 }
 
 // read makes facts of what it reads and hands them on in batches.

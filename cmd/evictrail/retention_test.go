@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,6 +66,35 @@ func oldFacts(t *testing.T, s *store.Store, months int) {
 	}
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
+}
+
+// TestAuditImportOfDroppedMonths imports an old audit log: it says how much of it is from a time whose facts were dropped.
+func TestAuditImportOfDroppedMonths(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	s, err := store.Open(t.Context(), url, "")
+	require.NoError(t, err)
+	defer s.Close()
+	oldFacts(t, s, 6)
+	event := func(id string, days int) string {
+		at := now().AddDate(0, 0, -days).Format(time.RFC3339Nano)
+		return fmt.Sprintf(`{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":%q,"stage":"ResponseComplete","verb":"create","user":{"username":"alice"},`+
+			`"objectRef":{"resource":"pods","namespace":"shop","name":"virt-launcher-db-x","subresource":"eviction"},"responseStatus":{"code":429},"requestReceivedTimestamp":%q,"stageTimestamp":%q}`,
+			id, at, at)
+	}
+	file := filepath.Join(t.TempDir(), "audit.log")
+	require.NoError(t, os.WriteFile(file, []byte(event("old", 150)+"\n"+event("older", 160)+"\n"+event("young", 2)), 0o600))
+	code, out, stderr := run(t, "audit", "import", file, "--database-url", url)
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, out, "3 lines: 3 taken")
+	require.NotContains(t, stderr, "were dropped")
+
+	_, err = s.Retain(t.Context(), store.Retention{Facts: 90 * 24 * time.Hour}, now())
+	require.NoError(t, err)
+	code, out, stderr = run(t, "audit", "import", file, "--database-url", url)
+	require.Equal(t, exitFound, code, stderr)
+	require.Contains(t, out, "3 lines: 2 taken, 1 known already")
+	require.Contains(t, stderr, "of these, 2 from before "+now().AddDate(0, 0, -90).Format("2006-01")+"-01, of which facts were dropped: kept, and what is told of that time stays as it is")
 }
 
 func TestWhatIsOldIsDroppedByTheLeader(t *testing.T) {
