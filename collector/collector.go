@@ -154,6 +154,7 @@ func (c *Collector) Run(ctx context.Context) error {
 		defer c.out.close()
 		defer close(c.ended)
 		c.own(watching)
+		c.Tracker = nil // nobody asks it any more, and whoever asks how we stood need not hold it
 		return nil
 	})
 	g.Go(func() error { return c.out.run(writing, ctx.Done()) })
