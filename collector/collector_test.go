@@ -524,11 +524,9 @@ func TestASinkThatNeverAnswersIsAskedAgain(t *testing.T) {
 		go func() { done <- w.run(t.Context(), nil) }()
 		w.put(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}})
 		require.NoError(t, w.flush(t.Context()))
-		require.Equal(t, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute}, s.waited)
-		s.silent, s.waited = 1, nil
+		require.Equal(t, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute}, s.silence(1))
 		time.Sleep(2 * time.Minute)
-		synctest.Wait()
-		require.Equal(t, []time.Duration{time.Minute}, s.waited)
+		require.Equal(t, []time.Duration{time.Minute}, s.silence(0))
 		w.close()
 		require.NoError(t, <-done)
 	})
@@ -536,17 +534,31 @@ func TestASinkThatNeverAnswersIsAskedAgain(t *testing.T) {
 
 // silentSink does not answer so many calls.
 type silentSink struct {
+	mu     sync.Mutex
 	silent int
 	waited []time.Duration // for each of them
 }
 
+// silence has it not answer so many more calls, and tells how long those before were waited for.
+func (s *silentSink) silence(calls int) (waited []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waited, s.waited, s.silent = s.waited, nil, calls
+	return waited
+}
+
 func (s *silentSink) answer(ctx context.Context) error {
-	if s.silent == 0 {
+	s.mu.Lock()
+	silent := s.silent > 0
+	s.silent = max(0, s.silent-1)
+	s.mu.Unlock()
+	if !silent {
 		return nil
 	}
-	s.silent--
 	began := time.Now()
 	<-ctx.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.waited = append(s.waited, time.Since(began))
 	return ctx.Err()
 }

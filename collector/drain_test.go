@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -112,6 +113,12 @@ func (s *toldSink) Alive(_ context.Context, at time.Time, _ []trail.Watching) (t
 	return s.take(at.Format("alive 15:04"))
 }
 
+func (s *toldSink) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.told)
+}
+
 func (s *toldSink) set(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +147,7 @@ func TestDrain(t *testing.T) {
 		require.InDelta(t, 0, testutil.ToFloat64(s.Metrics.StoreUp), 0)
 		sink.set(false)
 		time.Sleep(time.Minute)
-		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.told)
+		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.all())
 		require.InDelta(t, 1, testutil.ToFloat64(s.Metrics.StoreUp), 0)
 
 		facts("c")
@@ -165,7 +172,7 @@ func TestDrainEndsWhenEmpty(t *testing.T) {
 		stopping := make(chan struct{})
 		close(stopping)
 		s.Drain(t.Context(), m, stopping)
-		require.Equal(t, []string{"a", "b", "c"}, sink.told)
+		require.Equal(t, []string{"a", "b", "c"}, sink.all())
 	})
 }
 
