@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -530,6 +531,43 @@ func TestASinkThatNeverAnswersIsAskedAgain(t *testing.T) {
 		w.close()
 		require.NoError(t, <-done)
 	})
+}
+
+// TestWhatIsTooMuchIsStoredInParts has a Sink take no more than 300 facts at once: it gives up before more are stored.
+func TestWhatIsTooMuchIsStoredInParts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sink := &slowSink{most: 300}
+		s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
+		facts := make([]trail.Fact, batchFacts)
+		for i := range facts {
+			facts[i] = trail.Fact{Kind: trail.KindVMIPlaced, VMI: strconv.Itoa(i)}
+		}
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		require.NoError(t, s.store(ctx, facts))
+		require.Equal(t, facts, sink.stored)
+		require.Equal(t, retryFirst+2*retryFirst+4*retryFirst, time.Since(began), "2,000, 1,000 and 500 were too many")
+	})
+}
+
+// slowSink gives up where it is given more facts than it gets done with.
+type slowSink struct {
+	most   int
+	stored []trail.Fact
+}
+
+func (s *slowSink) Append(_ context.Context, facts []trail.Fact) (trail.News, error) {
+	if len(facts) > s.most {
+		return trail.News{}, errors.New("terminated")
+	}
+	s.stored = append(s.stored, facts...)
+	return trail.News{}, nil
+}
+
+func (s *slowSink) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
+	return trail.News{}, nil
 }
 
 // silentSink does not answer so many calls.

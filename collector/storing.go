@@ -22,28 +22,34 @@ type Storing struct {
 	stopping <-chan struct{} // closed when what is not taken at once may be left where it is; nil: never
 }
 
-// store appends a batch, trying until it is stored or ctx ends. A fact that the Sink refuses for good is found by
-// halving the batch; it is counted, logged and left out, so that nothing good is lost with it.
+// leastAtOnce is what the Sink is given at once, at the least, where it does not take more.
+const leastAtOnce = 100
+
+// store appends a batch, trying until it is stored or ctx ends. What the Sink does not take is tried in parts, each half as large: it may be more
+// than gets done before somebody gives up. So is a fact found that the Sink refuses for good: it is counted, logged and left out, so that nothing
+// good is lost with it.
 func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
-	wait, within, last := retryFirst, answerWithin, false
-	for {
-		err := s.append(ctx, batch, within)
+	wait, within, last, most := retryFirst, answerWithin, false, len(batch)
+	for len(batch) > 0 {
+		some := batch[:min(most, len(batch))]
+		err := s.append(ctx, some, within)
 		switch {
 		case err == nil:
-			return nil
-		case errors.Is(err, trail.ErrRefused) && len(batch) > 1:
-			half := len(batch) / 2
-			return errors.Join(s.store(ctx, batch[:half]), s.store(ctx, batch[half:]))
+			batch, wait = batch[len(some):], retryFirst
+			continue
+		case errors.Is(err, trail.ErrRefused) && len(some) > 1:
+			most = len(some) / 2
+			continue
 		case errors.Is(err, trail.ErrRefused):
-			s.Metrics.Facts.WithLabelValues(string(batch[0].Kind), metrics.StageRejected).Inc()
-			s.Metrics.Lost.WithLabelValues(string(batch[0].Kind), metrics.LostStoreReject).Inc()
-			s.Log.Error("fact refused", "kind", batch[0].Kind, "namespace", batch[0].Namespace, "vmi", batch[0].VMI, "err", err)
-			return nil
+			s.refuse(some[0], err)
+			batch, most = batch[1:], len(batch)
+			continue
 		}
-		s.Log.Warn("database does not take facts, trying again", "count", len(batch), "remaining", wait, "err", err)
+		s.Log.Warn("database does not take facts, trying again", "count", len(some), "remaining", wait, "err", err)
 		if errors.Is(err, context.DeadlineExceeded) {
 			within *= 2 // it may be slow, not gone
 		}
+		most = max(len(some)/2, leastAtOnce)
 		select {
 		case <-time.After(wait):
 		case <-s.stopping: // once more: the database may be back
@@ -56,6 +62,14 @@ func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
 		}
 		wait = min(2*wait, retryMost)
 	}
+	return nil
+}
+
+// refuse counts a fact that the Sink refuses for good.
+func (s *Storing) refuse(f trail.Fact, err error) {
+	s.Metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageRejected).Inc()
+	s.Metrics.Lost.WithLabelValues(string(f.Kind), metrics.LostStoreReject).Inc()
+	s.Log.Error("fact refused", "kind", f.Kind, "namespace", f.Namespace, "vmi", f.VMI, "err", err)
 }
 
 // append gives the Sink a batch, and up when it has not answered within a while: a connection whose other end stands still never says so.

@@ -251,8 +251,9 @@ func (s *Spool) Stored() {
 	s.wake()
 }
 
-// standsStill is how long nothing was stored when the database counts as away.
-const standsStill = 10 * time.Second
+// standsStill is how long nothing was stored when the database counts as away: longer than one that is behind takes for a batch, shorter than an
+// API server comes again with what was not taken.
+const standsStill = time.Minute
 
 // Backlog tells how many facts wait for a database that takes some, and how many it has taken since the start.
 func (s *Spool) Backlog() (waiting int, taken uint64) {
