@@ -121,11 +121,13 @@ func (f *follower) read(ctx context.Context, name string) error {
 		return err
 	}
 	at := f.of(info)
-	head := make([]byte, len(at.head))
-	if _, err := file.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+	head := make([]byte, headBytes)
+	n, err := file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if info.Size() < at.offset || !bytes.Equal(head, at.head) { // emptied, or another file
+	head = head[:n]
+	if info.Size() < at.offset || !bytes.HasPrefix(head, at.head) { // emptied, or another file
 		at.offset, at.head = 0, nil
 	}
 	end, err := lastLine(file, at.offset, info.Size())
@@ -135,9 +137,8 @@ func (f *follower) read(ctx context.Context, name string) error {
 	if err := f.take(ctx, io.NewSectionReader(file, at.offset, end-at.offset), name, at.offset); err != nil {
 		return err
 	}
-	at.offset, at.head = end, make([]byte, min(end, headBytes))
-	_, err = file.ReadAt(at.head, 0)
-	return err
+	at.offset, at.head = end, head[:min(end, int64(n))] // as it began before its lines were taken: it may have been emptied meanwhile
+	return nil
 }
 
 // of gives what is known of a file, whatever its name is now.

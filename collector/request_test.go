@@ -3,6 +3,8 @@ package collector
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,6 +142,23 @@ func TestFollow(t *testing.T) {
 	restarted := start(t, newAPI(), again, func(c *Config) { c.LastSeen = map[string]time.Time{vmis: time.Now().Add(-time.Minute)} })
 	follow(restarted)
 	has(restarted, 7) // what was rotated while we were away, and the log itself; not what is older
+}
+
+// TestFollowALogThatIsEmptiedMeanwhile empties the log while its lines are taken, and writes more than there was.
+func TestFollowALogThatIsEmptiedMeanwhile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	const before, after = "one\ntwo\n", "three\nfour\nfive\n"
+	require.NoError(t, os.WriteFile(path, []byte(before), 0o600))
+	var taken []string
+	f := &follower{path: path, log: slog.New(slog.DiscardHandler), take: func(_ context.Context, part io.Reader, _ string, _ int64) error {
+		text, err := io.ReadAll(part)
+		taken = append(taken, string(text))
+		return errors.Join(err, os.WriteFile(path, []byte(after), 0o600))
+	}}
+	require.NoError(t, f.read(t.Context(), path))
+	require.NoError(t, f.read(t.Context(), path))
+	require.Equal(t, []string{before, after}, taken)
 }
 
 // pacedSpool is a Spool with a backlog.
