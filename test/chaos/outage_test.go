@@ -57,9 +57,9 @@ func TestT1DatabaseAway(t *testing.T) {
 	t.Logf("T1: %d transitions while the database was away for %s, and a kill: %.0f KiB of facts waited; drained within %s, %d MiB at most",
 		hour+burst, away.Round(time.Second), waiting/1024, drain.Round(time.Second), e.memory()>>20)
 	require.Positive(t, waiting)
-	require.Less(t, drain, drained)
-	require.Less(t, e.memory(), int64(mostMemory))
 	require.NoError(t, e.Stop())
 	requireTruth(t, database, c.truth)
 	requireDerivedAnew(t, database)
+	require.Less(t, e.memory(), int64(mostMemory))
+	require.Less(t, drain, drained) // last: a busy machine alone makes this one fail
 }
