@@ -114,10 +114,10 @@ func errorOf(severity, code, text string) []byte {
 	return messageOf(kindError, "S"+severity, "V"+severity, "C"+code, "M"+text, "")
 }
 
-// slowCommits lets each commit wait.
+// slowCommits has each commit take its time: its reply waits, as a transaction that waits for its COMMIT is one that does nothing, and ends for that.
 func slowCommits(wait time.Duration) fault {
 	return func(m *message) bool {
-		if m.runs("commit") {
+		if m.answers("commit") {
 			time.Sleep(wait)
 		}
 		return true

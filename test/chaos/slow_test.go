@@ -17,16 +17,10 @@ import (
 func TestT13SlowStore(t *testing.T) {
 	t.Parallel()
 	r := chance(t)
-	each := count(300, 3000) // transitions of each part
-	database := storetest.NewURL(t)
-	p := startProxy(t, database)
-	c := startCluster(t, newTrace(r, each/10, 5*each))
-	e := newEvictrail(t, c, p.url(), "evictrail-0")
-	e.start()
-	e.await()
+	const between = 50 * time.Millisecond // two transitions, while commits are slow
+	each := count(300, 3000)              // transitions while the database stands still
 	commits := count(4, 60)
-	var calm load
-	for _, part := range []struct {
+	parts := []struct {
 		name  string
 		wait  time.Duration
 		lasts time.Duration
@@ -34,14 +28,25 @@ func TestT13SlowStore(t *testing.T) {
 		{"at once", 0, 4 * time.Second},
 		{"500 ms for a commit", 500 * time.Millisecond, time.Duration(2*commits) * 500 * time.Millisecond},
 		{"5 s for a commit", 5 * time.Second, time.Duration(commits) * 5 * time.Second},
-	} {
+	}
+	all := 3 * each
+	for _, part := range parts {
+		all += int(part.lasts / between)
+	}
+	database := storetest.NewURL(t)
+	p := startProxy(t, database)
+	c := startCluster(t, newTrace(r, each/10, all))
+	e := newEvictrail(t, c, p.url(), "evictrail-0")
+	e.start()
+	e.await()
+	var calm load
+	for _, part := range parts {
 		p.inject(slowCommits(part.wait))
 		before, lag := e.load(), 0.0
-		const steps = 50
-		for range steps {
-			c.tell(each / steps)
+		for range part.lasts / between {
+			c.tell(1)
 			lag = max(lag, e.lag())
-			time.Sleep(part.lasts / steps)
+			time.Sleep(between)
 		}
 		p.heal()
 		awaitStored(t, database, c.told)
@@ -86,7 +91,7 @@ func TestT13SlowStore(t *testing.T) {
 		return func() {} // that connection never has one again
 	})
 	p.heal()
-	c.tell(each)
+	c.tell(len(c.truth))
 	awaitStored(t, database, len(c.truth))
 	requireTruth(t, database, c.truth)
 	await(t, 2*time.Minute, "nothing stays behind", func() bool {
