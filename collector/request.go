@@ -70,10 +70,10 @@ const toldAtOnce = 1000
 // tell hands requests to the owner goroutine, some at a time, and returns when their facts are kept. With an error some of them may be.
 func (c *Collector) tell(ctx context.Context, requests []Request) error {
 	for some := range slices.Chunk(requests, toldAtOnce) {
-		if err := c.tellSome(ctx, some); err != nil {
+		if err := c.pace(ctx, len(some)); err != nil {
 			return err
 		}
-		if err := c.pace(ctx, len(some)); err != nil {
+		if err := c.tellSome(ctx, some); err != nil {
 			return err
 		}
 	}
@@ -86,8 +86,8 @@ const (
 	paceEvery = 20 * time.Millisecond
 )
 
-// pace holds back who brought some requests while many facts wait in the spool for a database that takes some, until that took as many: so
-// what is told does not come faster than it is stored, and what the watches see does not wait long behind it.
+// pace holds back who brings some requests while many facts wait in the spool for a database that takes some, until that took as many: so
+// what is told does not come faster than it is stored, also by who gives up meanwhile, and what the watches see does not wait long behind it.
 func (c *Collector) pace(ctx context.Context, n int) error {
 	if c.Spool == nil {
 		return nil

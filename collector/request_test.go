@@ -186,7 +186,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		spool := &pacedSpool{waiting: pacedBacklog}
-		c := &Collector{Config: Config{Spool: spool, Clock: time.Now}, pacing: make(chan struct{}, 1), out: &writer{}}
+		c := &Collector{Config: Config{Spool: spool, Clock: time.Now}, pacing: make(chan struct{}, 1), told: make(chan told, 1), out: &writer{}}
 		require.NoError(t, c.pace(t.Context(), 1000), "not that many wait")
 
 		spool.set(pacedBacklog+1, 50)
@@ -212,6 +212,7 @@ func TestPace(t *testing.T) {
 		spool.set(pacedBacklog+1, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		require.ErrorIs(t, c.pace(ctx, 1000), context.DeadlineExceeded)
+		require.ErrorIs(t, c.tell(ctx, make([]Request, 1000)), context.DeadlineExceeded)
+		require.Empty(t, c.told, "who gives up leaves nothing")
 	})
 }
