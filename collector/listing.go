@@ -20,5 +20,7 @@ func (l *listing) take(kind watch.EventType, o *object) {
 	if l.present[o.UID] = struct{}{}; gone {
 		delete(l.present, o.UID)
 	}
-	_ = l.feed.c.enqueue(l.feed.ctx, notice{feed: l.feed, kind: noticeListed, object: o, gone: gone}) // an end of the collector ends the list, too
+	c := l.feed.c
+	c.out.room(l.feed.ctx, listBacklog)
+	_ = c.enqueue(l.feed.ctx, notice{feed: l.feed, kind: noticeListed, object: o, gone: gone}) // an end of the collector ends the list, too
 }
