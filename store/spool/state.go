@@ -33,7 +33,11 @@ func (c *change) remember(seq uint64, f written) error {
 		}
 		return nil
 	}
-	return c.state.Put(stateKey(f.Object, f.What), frame{formState, seq, f.text}.encode())
+	text, err := trail.WriteFact(f.State())
+	if err != nil {
+		return err
+	}
+	return c.state.Put(stateKey(f.Object, f.What), frame{formState, seq, text}.encode())
 }
 
 // readState reads the state of all objects. What cannot be read comes with an error.
