@@ -225,12 +225,9 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 			c.Tracker = trail.NewTracker(r.cluster)
 		}
 	}
-	kept, err := s.Past(stored)
+	kept, err := s.Past(stored, c.Tracker.Resume)
 	if err != nil {
 		r.log.Error("spool does not tell what it knows, going on without", "err", err)
-	}
-	for _, f := range kept.State {
-		c.Tracker.Resume(f)
 	}
 	past.Add(kept)
 	if d := s.Doubted(); stored && d != nil && !d.Alive.IsZero() {

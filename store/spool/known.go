@@ -42,11 +42,10 @@ type Doubt struct {
 type Past struct {
 	Alive time.Time            // the last sign of life; zero where none is known
 	Seen  map[string]time.Time // up to when each source was seen
-	State []trail.Fact         // for Tracker.Resume
 }
 
-// Past gives what the spool knows: all of it, or only what it has and the database does not.
-func (s *Spool) Past(waiting bool) (Past, error) {
+// Past gives what the spool knows, and to state what a Tracker resumes from: all of it, or only what it has and the database does not.
+func (s *Spool) Past(waiting bool, state func(trail.Fact)) (Past, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var p Past
@@ -60,7 +59,7 @@ func (s *Spool) Past(waiting bool) (Past, error) {
 		case err != nil:
 			torn++
 		case !waiting || seq >= s.mark.Head && seq > 0:
-			p.State = append(p.State, f)
+			state(f)
 		}
 	})
 	if torn > 0 {

@@ -107,11 +107,10 @@ func TestAsTheModel(t *testing.T) {
 				}
 			}
 			require.Equal(t, facts, r.Condition().Facts, note())
-			past, err := r.Past(false)
-			require.NoError(t, err)
+			past, held := r.past(t, false)
 			require.Equal(t, alive, past.Alive, note())
 			got := map[string]string{}
-			for _, f := range past.State {
+			for _, f := range held {
 				got[f.Object.UID+" "+f.What] = f.Value
 			}
 			require.Equal(t, state, got, note())

@@ -117,6 +117,14 @@ func (r *rig) take(t *testing.T, facts []trail.Fact) {
 	require.NoError(t, r.Take(t.Context(), facts))
 }
 
+// past reads what it knows, with the state of objects.
+func (r *rig) past(t *testing.T, waiting bool) (p Past, state []trail.Fact) {
+	t.Helper()
+	p, err := r.Past(waiting, func(f trail.Fact) { state = append(state, f) })
+	require.NoError(t, err)
+	return p, state
+}
+
 // drain takes everything out.
 func (r *rig) drain(t *testing.T) (facts []trail.Fact, signs []trail.Sign) {
 	t.Helper()
@@ -233,8 +241,7 @@ func TestSignsOfLife(t *testing.T) {
 	r.Sign(start.Add(201*time.Second), whole)
 	r.Sign(start.Add(202*time.Second), whole)
 	require.Equal(t, uint64(4), r.mark.Tail-r.mark.Head)
-	past, err := r.Past(false)
-	require.NoError(t, err)
+	past, _ := r.past(t, false)
 	require.Equal(t, start.Add(202*time.Second), past.Alive)
 	require.Equal(t, map[string]time.Time{"pods": start.Add(202 * time.Second), trail.SourceSelf: start.Add(202 * time.Second)}, past.Seen)
 
@@ -359,12 +366,9 @@ func TestStateOutlivesTheProcess(t *testing.T) {
 	r.drain(t)
 
 	resumed := func(waiting bool) *trail.Tracker {
-		past, err := begin(t, r.crashed(t), 1<<30).Past(waiting)
-		require.NoError(t, err)
 		tr := trail.NewTracker("c1")
-		for _, f := range past.State {
-			tr.Resume(f)
-		}
+		_, err := begin(t, r.crashed(t), 1<<30).Past(waiting, tr.Resume)
+		require.NoError(t, err)
 		return tr
 	}
 	require.Empty(t, resumed(true).Held(), "what is stored is read from the database where that is there")
@@ -395,17 +399,15 @@ func TestRememberTakesWhatTheDatabaseHas(t *testing.T) {
 	}
 	require.NoError(t, r.Remember(Past{Alive: start, Seen: map[string]time.Time{"pods": start}}, database.State()))
 	r = begin2(t, r)
-	past, err := r.Past(false)
-	require.NoError(t, err)
+	past, state := r.past(t, false)
 	var names []string
-	for _, f := range past.State {
+	for _, f := range state {
 		names = append(names, f.VMI)
 	}
 	require.ElementsMatch(t, []string{"vm-0", "vm-7", "vm-2", "vm-3", "vm-4"}, names)
 	require.Equal(t, start, past.Alive)
-	waiting, err := r.Past(true)
-	require.NoError(t, err)
-	require.Len(t, waiting.State, 2)
+	waiting, state := r.past(t, true)
+	require.Len(t, state, 2)
 	require.True(t, waiting.Alive.IsZero())
 
 	require.NoError(t, r.Remember(Past{Alive: start}, database.State()))
@@ -453,9 +455,8 @@ func TestFileShrinks(t *testing.T) {
 	require.Less(t, after.Size(), before.Size()/4)
 	r.take(t, placed(100, 5))
 	r = begin2(t, r)
-	past, err := r.Past(false)
-	require.NoError(t, err)
-	require.Len(t, past.State, 15, "the state of objects stays")
+	_, state := r.past(t, false)
+	require.Len(t, state, 15, "the state of objects stays")
 	facts, _ = r.drain(t)
 	require.Len(t, facts, 5)
 	left, err := filepath.Glob(filepath.Join(r.Dir, "*"))
