@@ -20,14 +20,12 @@ import (
 
 // What is promised of everyday load: P3, P4 and P6.
 const (
-	everydayRate   = 200 // transitions a second
-	everydayAudit  = 50  // audit events a second, which an API server sends once a second
-	everydayReview = 5   // reviews a second
-	soon           = 0.99
-	soonest        = time.Second // from the sight of that share of facts to their commit
-	nearlyAll      = 0.999
-	latest         = 5 * time.Second // of that one
-	answered       = 100 * time.Millisecond
+	everydayRate   = 200                    // transitions a second
+	everydayAudit  = 50                     // audit events a second, which an API server sends once a second
+	everydayReview = 5                      // reviews a second
+	soon           = 0.99                   // of facts are committed within a second of their sight
+	nearlyAll      = 0.999                  // within five
+	answered       = 100 * time.Millisecond // 99 % of who sends
 )
 
 // TestEverydayLoad has a cluster of 10,000 VMs on 500 nodes change 200 times a second, while an API server sends audit events and asks the eviction
@@ -37,7 +35,6 @@ func TestEverydayLoad(t *testing.T) {
 	t.Parallel()
 	r := chance(t)
 	vms, lasts := count(1000, 10_000), time.Duration(count(8, 120))*time.Second // of each part
-	margin := time.Duration(count(10, 1))                                       // others may keep the machine busy meanwhile
 	database := storetest.NewURL(t)
 	p := startProxy(t, database)
 	const apart = 5 * time.Millisecond
@@ -52,30 +49,30 @@ func TestEverydayLoad(t *testing.T) {
 
 	s := &senders{e: e, answers: map[string][]time.Duration{}}
 	stop := s.start(t.Context(), r)
-	var up, upTogether lag
+	var there lag
 	most := calm.goroutines
-	part := func(name string, there bool) {
+	var slowest time.Duration
+	part := func(name string, isThere bool) {
 		s.during(name)
 		before := e.commitLag()
 		c.tellAtRate(t, everydayRate, lasts, func() { most = max(most, e.load().goroutines) })
-		if there {
+		if isThere {
 			awaitStored(t, database, c.told)
-			up = e.commitLag().since(before)
-			upTogether = upTogether.plus(up)
-			t.Logf("everyday load, %-14s %s", name+":", up)
+			now := e.commitLag().minus(before)
+			there = there.plus(now)
+			t.Logf("everyday load, %-15s %s", name+":", now)
 		}
 		audit, review := s.quantile("audit "+name, 0.99), s.quantile("review "+name, 0.99)
-		t.Logf("everyday load, %-14s audit events answered within %s (p99 of %d), reviews within %s (p99 of %d); %d MiB at most", name+":",
+		t.Logf("everyday load, %-15s audit events answered within %s (p99 of %d), reviews within %s (p99 of %d); %d MiB at most", name+":",
 			audit, s.count("audit "+name), review, s.count("review "+name), e.memory()>>20)
-		require.Less(t, audit, margin*answered)
-		require.Less(t, review, margin*answered)
+		slowest = max(slowest, audit, review)
 	}
 	part("database there", true)
 	p.leave()
 	part("database away", false)
 	p.heal()
 	back := time.Now()
-	await(t, drained, "what waited is stored", func() bool { return e.lag() < soonest.Seconds() })
+	await(t, drained, "what waited is stored", func() bool { return e.lag() < 1 })
 	drain := time.Since(back)
 	part("there again", true)
 	stop()
@@ -83,15 +80,21 @@ func TestEverydayLoad(t *testing.T) {
 	awaitStored(t, database, len(c.truth))
 	last := e.load()
 	t.Logf("everyday load: %d VMs on %d nodes, %d transitions, %d a second, %d audit events and %d reviews; drained within %s; %s; %d MiB at most; %.0f goroutines before, %.0f at most, %.0f after",
-		vms, c.nodes, len(c.truth), everydayRate, len(s.sent), s.reviews, drain.Round(100*time.Millisecond), upTogether, e.memory()>>20, calm.goroutines, most, last.goroutines)
-	require.Less(t, e.memory(), int64(mostMemory))
-	require.LessOrEqual(t, last.goroutines, calm.goroutines+10)
-	require.GreaterOrEqual(t, upTogether.within(margin*soonest), soon)
-	require.GreaterOrEqual(t, upTogether.within(margin*latest), nearlyAll)
+		vms, c.nodes, len(c.truth), everydayRate, len(s.sent), s.reviews, drain.Round(100*time.Millisecond), there, e.memory()>>20, calm.goroutines, most, last.goroutines)
 	require.NoError(t, e.Stop())
 	requireTruth(t, database, c.truth)
 	requireOnce(t, database, s.sent)
 	requireDerivedAnew(t, database)
+	require.Less(t, e.memory(), int64(mostMemory))
+	require.LessOrEqual(t, last.goroutines, calm.goroutines+10)
+	if !*long { // others keep the machine busy meanwhile
+		require.Less(t, slowest, 10*answered)
+		require.GreaterOrEqual(t, there.ten/there.all, soon)
+		return
+	}
+	require.Less(t, slowest, answered)
+	require.GreaterOrEqual(t, there.second/there.all, soon)
+	require.GreaterOrEqual(t, there.five/there.all, nearlyAll)
 }
 
 // tellAtRate has so many transitions a second happen for a while, and looks at something every second.
@@ -116,51 +119,26 @@ func (c *cluster) tellAtRate(t *testing.T, rate int, lasts time.Duration, look f
 	}
 }
 
-// lag is how many facts were committed within which time of their sight, by bound in seconds as metrics write it; "+Inf" is all.
-type lag map[string]float64
-
-var lagBounds = []string{"0.25", "1", "5", "10", "60", "+Inf"}
+// lag is how many facts were committed, and how many of them within which time of their sight.
+type lag struct{ quarter, second, five, ten, all float64 }
 
 func (e *evictrail) commitLag() lag {
 	e.t.Helper()
-	l := lag{}
-	for _, bound := range lagBounds {
-		l[bound] = e.metric("evictrail_commit_lag_seconds_bucket", fmt.Sprintf("le=%q", bound))
-	}
-	return l
+	n := e.metrics("evictrail_commit_lag_seconds_bucket", `le="0.25"`, `le="1"`, `le="5"`, `le="10"`, `le="+Inf"`)
+	return lag{n[0], n[1], n[2], n[3], n[4]}
 }
 
-func (l lag) since(before lag) lag {
-	out := lag{}
-	for bound, n := range l {
-		out[bound] = n - before[bound]
-	}
-	return out
+func (l lag) minus(o lag) lag {
+	return lag{l.quarter - o.quarter, l.second - o.second, l.five - o.five, l.ten - o.ten, l.all - o.all}
 }
 
-func (l lag) plus(more lag) lag {
-	out := lag{}
-	for _, bound := range lagBounds {
-		out[bound] = l[bound] + more[bound]
-	}
-	return out
-}
-
-// within gives the share of facts that were committed within a time, which is one of the bounds or the next one that is less.
-func (l lag) within(d time.Duration) float64 {
-	share := 0.0
-	for _, bound := range lagBounds[:len(lagBounds)-1] {
-		if limit, err := time.ParseDuration(bound + "s"); err == nil && limit <= d {
-			share = l[bound] / l["+Inf"]
-		}
-	}
-	return share
+func (l lag) plus(o lag) lag {
+	return lag{l.quarter + o.quarter, l.second + o.second, l.five + o.five, l.ten + o.ten, l.all + o.all}
 }
 
 // String tells the shares.
 func (l lag) String() string {
-	return fmt.Sprintf("of %.0f facts %.2f %% committed within 250 ms, %.2f %% within 1 s, %.3f %% within 5 s",
-		l["+Inf"], 100*l["0.25"]/l["+Inf"], 100*l["1"]/l["+Inf"], 100*l["5"]/l["+Inf"])
+	return fmt.Sprintf("of %.0f facts %.2f %% committed within 250 ms, %.2f %% within 1 s, %.3f %% within 5 s", l.all, 100*l.quarter/l.all, 100*l.second/l.all, 100*l.five/l.all)
 }
 
 // senders is what API servers send to evictrail.
