@@ -72,7 +72,7 @@ func TestEverydayLoad(t *testing.T) {
 	part("database away", false)
 	p.heal()
 	back := time.Now()
-	await(t, drained, "what waited is stored", func() bool { return e.lag() < 1 })
+	await(t, drained, "what waited is stored", func() bool { return e.lag() < 5 })
 	drain := time.Since(back)
 	part("there again", true)
 	stop()
