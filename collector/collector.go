@@ -68,8 +68,7 @@ func (c Config) lastHere() time.Time {
 // Observation is an observation that lacks how it was seen.
 type Observation func(trail.Seen) trail.Observation
 
-// queued bounds the notices that wait for the owner goroutine: with the Reflectors' own objects this is the memory
-// that a standing Sink can cost.
+// queued bounds the notices that wait for the owner goroutine: with what the writer holds this is the memory that a standing Sink can cost.
 const queued = 256
 
 // Collector watches one cluster. Make it with New and run it once.
@@ -200,8 +199,11 @@ func (c *Collector) own(ctx context.Context) {
 func (c *Collector) take(ctx context.Context, n notice) {
 	now := c.Clock()
 	switch n.kind {
-	case noticeSeen, noticeGone:
-		c.object(ctx, n.objects[0], n.feed, trail.Seen{At: now, Gone: n.kind == noticeGone})
+	case noticeSeen:
+		c.object(ctx, n.object, n.feed, trail.Seen{At: now, Gone: n.gone})
+	case noticeListed:
+		c.object(ctx, n.object, n.feed, trail.Seen{At: now, Listed: true, Gone: n.gone})
+		return // it is not known yet how far the list goes
 	case noticeList:
 		c.list(ctx, n, now)
 	case noticeBookmark:
@@ -212,7 +214,7 @@ func (c *Collector) take(ctx context.Context, n notice) {
 	c.tellSelfGap(ctx, now)
 }
 
-// list takes a list: all that it holds, then what it no longer holds. Any list but the first of this run follows a
+// list takes the end of a list, all of which was taken: what it no longer holds. Any list but the first of this run follows a
 // break in which states may have come and gone, which is a gap.
 func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 	last, again := c.lastAt[n.feed.name]
@@ -229,17 +231,11 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 		})
 		c.Log.Info("watch listed anew", "resource", n.feed.String(), "reason", cause, "elapsed", now.Sub(last))
 	}
-	if len(n.objects) == 0 && n.feed.kind == trail.ObjectPolicy {
+	if len(n.present) == 0 && n.feed.kind == trail.ObjectPolicy {
 		c.judgePolicy(n.feed.String() + " " + noPolicy)
 	}
-	present := make(map[string]struct{}, len(n.objects))
-	for i, o := range n.objects {
-		present[o.UID] = struct{}{}
-		c.object(ctx, o, n.feed, trail.Seen{At: now, Listed: true})
-		n.objects[i] = nil // its facts are made: a list need not be held as long as it takes to store them
-	}
 	c.observe(ctx, trail.ListObservation{
-		Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: present,
+		Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: n.present,
 	})
 	c.whole(n.feed.name, now)
 	c.mu.Lock()
@@ -361,7 +357,7 @@ func (c *Collector) advance(n notice) {
 	if n.kind == noticeList && !n.feed.synced {
 		n.feed.synced = true
 		c.Metrics.WatchSynced.WithLabelValues(n.feed.name).Set(1)
-		c.Log.Info("watch synced", "resource", n.feed.String(), "count", len(n.objects))
+		c.Log.Info("watch synced", "resource", n.feed.String(), "count", len(n.present))
 	}
 	if n.kind == noticeList {
 		for kind, held := range c.Tracker.Held() {

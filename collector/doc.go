@@ -13,7 +13,7 @@
 // watches stand still, and what a watch loses by that becomes a gap. Run starts everything but Drain, which outlives it, and returns when
 // its context ends and what was taken is kept. Without a Spool the writer stores by itself, in the same way (storing.go).
 //
-// Read watch.go for list and watch, slim.go for decoding, then one file per noun: vmi.go, pod.go, migration.go, node.go,
+// Read watch.go for list and watch, listing.go for how a list is taken, slim.go for decoding, then one file per noun: vmi.go, pod.go, migration.go, node.go,
 // kubevirt.go, policy.go, kubeevent.go. What is told to us instead of watched: auditreader.go (a stream of audit events), audit.go
 // (one of them), admission.go (one review), request.go (how they reach the owner), follow.go (a log file). What we ask for: scrape.go.
 //

@@ -147,6 +147,7 @@ func TestDrain(t *testing.T) {
 		require.InDelta(t, 0, testutil.ToFloat64(s.Metrics.StoreUp), 0)
 		sink.set(false)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.all())
 		require.InDelta(t, 1, testutil.ToFloat64(s.Metrics.StoreUp), 0)
 

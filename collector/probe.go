@@ -117,17 +117,13 @@ func (p *Probe) KubeVirts(ctx context.Context) ([]trail.KubeVirtSettings, error)
 		return nil, fmt.Errorf("%s", r.explain(err))
 	}
 	defer func() { _ = body.Close() }()
-	list, err := decodeList(body, r.read)
-	if err != nil {
-		return nil, err
-	}
 	var out []trail.KubeVirtSettings
-	for _, item := range list.Items {
-		if o := item.(*object); o.err == nil {
+	_, err = decodeList(body, func(raw []byte) {
+		if o := r.read(raw); o.err == nil {
 			out = append(out, o.observe(trail.Seen{}).(trail.KubeVirtObservation).Settings)
 		}
-	}
-	return out, nil
+	})
+	return out, err
 }
 
 // PolicyText gives the text of the descheduler's policy in a ConfigMap.

@@ -24,8 +24,7 @@ import (
 // Source: k8s.io/apimachinery pkg/api/validation, TotalAnnotationSizeLimitB.
 const maxAnnotations = 256 << 10
 
-// object is what a Reflector handles for us: the metadata that it needs, and the observation or why there is none. It is kept short, as the
-// Reflector holds all those of a list at once.
+// object is what a Reflector handles for us: the metadata that it needs, and the observation or why there is none.
 type object struct {
 	metav1.TypeMeta
 	Namespace, Name, UID, ResourceVersion string
@@ -142,35 +141,35 @@ func checkAnnotations(raw []byte) error {
 	return nil
 }
 
-// decodeList reads the answer to a list request item by item, so that one item is held at a time.
-func decodeList(r io.Reader, read func(raw []byte) *object) (*objectList, error) {
-	list := &objectList{}
+// decodeList reads the answer to a list request item by item, so that one item is held at a time: take gets it, and owns it until it returns.
+func decodeList(r io.Reader, take func(raw []byte)) (metav1.ListMeta, error) {
+	var m metav1.ListMeta
 	d := jsontext.NewDecoder(r, lenient)
 	if _, err := d.ReadToken(); err != nil {
-		return nil, fmt.Errorf("read list: %w", err)
+		return m, fmt.Errorf("read list: %w", err)
 	}
 	for d.PeekKind() != '}' {
 		token, err := d.ReadToken()
 		if err != nil {
-			return nil, fmt.Errorf("read list: %w", err)
+			return m, fmt.Errorf("read list: %w", err)
 		}
 		key := token.String()
 		switch key {
 		case "metadata":
-			err = jsonv2.UnmarshalDecode(d, &list.ListMeta)
+			err = jsonv2.UnmarshalDecode(d, &m)
 		case "items":
-			err = decodeItems(d, read, list)
+			err = decodeItems(d, take)
 		default:
 			err = d.SkipValue()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read list: %s: %w", key, err)
+			return m, fmt.Errorf("read list: %s: %w", key, err)
 		}
 	}
-	return list, nil
+	return m, nil
 }
 
-func decodeItems(d *jsontext.Decoder, read func(raw []byte) *object, list *objectList) error {
+func decodeItems(d *jsontext.Decoder, take func(raw []byte)) error {
 	if d.PeekKind() == 'n' { // "items": null
 		return d.SkipValue()
 	}
@@ -182,7 +181,7 @@ func decodeItems(d *jsontext.Decoder, read func(raw []byte) *object, list *objec
 		if err != nil {
 			return err
 		}
-		list.Items = append(list.Items, read(raw))
+		take(raw)
 	}
 	_, err := d.ReadToken()
 	return err
@@ -193,14 +192,33 @@ type watchDecoder struct {
 	body   io.ReadCloser
 	json   *jsontext.Decoder
 	reader reader
+	list   *listing // takes what comes until the list at the beginning is whole; nil: there is none, or it is
 }
 
-func newWatchDecoder(body io.ReadCloser, r reader) *watchDecoder {
-	return &watchDecoder{body: body, json: jsontext.NewDecoder(body, lenient), reader: r}
+func newWatchDecoder(body io.ReadCloser, r reader, list *listing) *watchDecoder {
+	return &watchDecoder{body: body, json: jsontext.NewDecoder(body, lenient), reader: r, list: list}
 }
 
-// Decode reads the next notification of the stream. The API server writes its type first, so that its object is decoded in place.
-func (d *watchDecoder) Decode() (kind watch.EventType, o runtime.Object, err error) {
+// Decode reads the next notification of the stream that is not taken as one of the list at its beginning.
+func (d *watchDecoder) Decode() (watch.EventType, runtime.Object, error) {
+	for {
+		kind, read, err := d.next()
+		o, ok := read.(*object)
+		switch {
+		case err != nil || d.list == nil || !ok:
+			return kind, read, err
+		case kind != watch.Bookmark:
+			d.list.take(kind, o)
+			continue
+		case o.listed:
+			d.list = nil
+		}
+		return kind, read, nil
+	}
+}
+
+// next reads the next notification. The API server writes its type first, so that its object is decoded in place.
+func (d *watchDecoder) next() (kind watch.EventType, o runtime.Object, err error) {
 	if _, err := d.json.ReadToken(); err != nil {
 		return "", nil, cutOff(err)
 	}

@@ -37,7 +37,7 @@ func TestCutStream(t *testing.T) {
 	t.Parallel()
 	stream := `{"type":"MODIFIED","object":{"metadata":{"name":"db","uid":"u1","resourceVersion":"7"}}}` + "\n"
 	for cut := range len(stream) {
-		d := newWatchDecoder(io.NopCloser(strings.NewReader(stream+stream[:cut])), ofVMIs{})
+		d := newWatchDecoder(io.NopCloser(strings.NewReader(stream+stream[:cut])), ofVMIs{}, nil)
 		kind, o, err := d.Decode()
 		require.NoError(t, err)
 		require.Equal(t, watch.Modified, kind)
@@ -56,7 +56,7 @@ func TestNotificationInAnyOrder(t *testing.T) {
 	t.Parallel()
 	d := newWatchDecoder(io.NopCloser(strings.NewReader(`{"object":{"metadata":{"name":"db","uid":"u1","resourceVersion":"7"}},"more":[1],"type":"MODIFIED"}
 {"type":"DELETED"}
-{"object":{"metadata":{"name":"db","uid":"u1","resourceVersion":"7"}}}`)), ofVMIs{})
+{"object":{"metadata":{"name":"db","uid":"u1","resourceVersion":"7"}}}`)), ofVMIs{}, nil)
 	kind, o, err := d.Decode()
 	require.NoError(t, err)
 	require.Equal(t, watch.Modified, kind)
@@ -73,5 +73,6 @@ func TestNotificationInAnyOrder(t *testing.T) {
 type ofVMIs struct{}
 
 func (ofVMIs) read(raw []byte) *object            { return decodeObject(raw, &slimVMI{}) }
+func (ofVMIs) list() *listing                     { return nil }
 func (ofVMIs) asked(context.Context, bool, error) {}
 func (ofVMIs) broken(error)                       {}

@@ -147,6 +147,7 @@ func newClient(config *rest.Config, skew func(time.Duration)) (rest.Interface, e
 // reader reads what a Reflector gets, and is told how its requests went.
 type reader interface {
 	read(raw []byte) *object
+	list() *listing                                   // a list begins; nil: the Reflector is to gather it
 	asked(ctx context.Context, watch bool, err error) // a list or watch request was answered
 	broken(err error)                                 // the server sent an error in the stream of a watch
 }
@@ -160,15 +161,30 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 		}
 		return client.Get().AbsPath(r.path()).VersionedParams(&options, metav1.ParameterCodec)
 	}
+	var list *listing
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if options.Limit > 0 && options.Continue == "" {
+				options.ResourceVersion = "" // any other is answered in one piece, which a server gives a minute
+			}
 			body, err := request(options).Stream(ctx)
 			to.asked(ctx, false, err)
 			if err != nil {
 				return nil, err
 			}
 			defer func() { _ = body.Close() }()
-			return decodeList(body, to.read)
+			if options.Continue == "" { // not the next page
+				list = to.list()
+			}
+			answer := &objectList{}
+			answer.ListMeta, err = decodeList(body, func(raw []byte) {
+				if o := to.read(raw); list != nil {
+					list.take(watch.Added, o)
+				} else {
+					answer.Items = append(answer.Items, o)
+				}
+			})
+			return answer, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
@@ -180,8 +196,12 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 			if err != nil {
 				return nil, err
 			}
+			var list *listing
+			if options.SendInitialEvents != nil {
+				list = to.list()
+			}
 			reporter := apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")
-			return watch.NewStreamWatcherWithLogger(klog.FromContext(ctx), newWatchDecoder(body, to), reporter), nil
+			return watch.NewStreamWatcherWithLogger(klog.FromContext(ctx), newWatchDecoder(body, to, list), reporter), nil
 		},
 	}
 }
@@ -210,11 +230,12 @@ type feed struct {
 	c   *Collector
 	ctx context.Context // of the collector's run: a Reflector's store methods get none
 
-	hindrance        // under c.mu
-	synced    bool   // under c.mu: the first list was taken
-	version   string // under c.mu: the resourceVersion up to which it was taken
-	expired   bool   // under c.mu: the server forgot our resourceVersion, which the next list makes good
-	started   bool   // it was answered before
+	hindrance          // under c.mu
+	synced    bool     // under c.mu: the first list was taken
+	version   string   // under c.mu: the resourceVersion up to which it was taken
+	expired   bool     // under c.mu: the server forgot our resourceVersion, which the next list makes good
+	started   bool     // it was answered before
+	listed    *listing // the last attempt at a list; nil once it is whole
 
 	shaken  bool      // under c.mu: it was broken, and has not been listed since nor told of
 	settles time.Time // under c.mu: until when a watch that went on where it was may still be behind
@@ -235,28 +256,30 @@ func (f *feed) noteBroken() {
 type notice struct {
 	feed    *feed
 	kind    noticeKind
-	objects []*object
+	object  *object             // nil of lists and bookmarks
+	present map[string]struct{} // of a list that was read to its end: the UIDs
 	version string
-	expired bool
+	gone    bool // the object is
+	expired bool // the server had forgotten where the watch before the list was
 }
 
 type noticeKind int
 
 const (
 	noticeSeen noticeKind = iota
-	noticeGone
+	noticeListed
 	noticeList
 	noticeBookmark
 )
 
 // Add hands on an object that was created.
-func (f *feed) Add(obj any) error { return f.send(noticeSeen, obj) }
+func (f *feed) Add(obj any) error { return f.send(obj, false) }
 
 // Update hands on an object that was changed.
-func (f *feed) Update(obj any) error { return f.send(noticeSeen, obj) }
+func (f *feed) Update(obj any) error { return f.send(obj, false) }
 
 // Delete hands on the last state of an object that was deleted.
-func (f *feed) Delete(obj any) error { return f.send(noticeGone, obj) }
+func (f *feed) Delete(obj any) error { return f.send(obj, true) }
 
 // Resync does nothing: there is no cache to repeat.
 func (f *feed) Resync() error { return nil }
@@ -266,29 +289,23 @@ func (f *feed) Bookmark(version string) error {
 	return f.c.enqueue(f.ctx, notice{feed: f, kind: noticeBookmark, version: version})
 }
 
-// Replace hands on a whole list.
-func (f *feed) Replace(items []any, version string) error {
+// Replace hands on that a list was read to its end, and what was in it. The objects were handed on before.
+func (f *feed) Replace(_ []any, version string) error {
 	f.c.mu.Lock()
 	expired := f.expired
 	f.expired = false
 	f.c.mu.Unlock()
-	n := notice{feed: f, kind: noticeList, version: version, expired: expired, objects: make([]*object, 0, len(items))}
-	for _, item := range items {
-		o, ok := item.(*object)
-		if !ok {
-			return fmt.Errorf("list of %s: unexpected %T", f, item)
-		}
-		n.objects = append(n.objects, o)
-	}
+	n := notice{feed: f, kind: noticeList, version: version, expired: expired, present: f.listed.present}
+	f.listed = nil
 	return f.c.enqueue(f.ctx, n)
 }
 
-func (f *feed) send(kind noticeKind, obj any) error {
+func (f *feed) send(obj any, gone bool) error {
 	o, ok := obj.(*object)
 	if !ok {
 		return fmt.Errorf("watch of %s: unexpected %T", f, obj)
 	}
-	return f.c.enqueue(f.ctx, notice{feed: f, kind: kind, objects: []*object{o}, version: o.ResourceVersion})
+	return f.c.enqueue(f.ctx, notice{feed: f, kind: noticeSeen, object: o, gone: gone, version: o.ResourceVersion})
 }
 
 // asked notes how a list or watch request went: the problem is logged once, when it appears and when it is over.

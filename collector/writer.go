@@ -20,6 +20,7 @@ const (
 	stopGrace     = 10 * time.Second       // for storing the rest when stopping
 	answerWithin  = time.Minute            // longest wait for an answer of the Sink, at first; doubles while a batch has none
 	backlog       = 48 << 20               // bytes of facts that may wait, some 50,000 facts; then the watches wait
+	listBacklog   = backlog / 8            // bytes of facts that may wait while a list goes on: it can wait, what happens meanwhile need not
 )
 
 // writer hands facts to the spool, or without one to the Sink, in batches and in order.
@@ -53,21 +54,28 @@ func newWriter(c Config, watching func(time.Time) []trail.Watching) *writer {
 
 // put adds facts, waiting while the backlog is full. When ctx ends it adds them all the same: they were seen.
 func (w *writer) put(ctx context.Context, facts []trail.Fact) {
+	w.room(ctx, backlog)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pending = append(w.pending, facts...)
+	w.total += uint64(len(facts))
+	w.bytes += size(facts)
+	w.signal()
+}
+
+// room waits until less than so many bytes of facts wait, or ctx ends.
+func (w *writer) room(ctx context.Context, most int) {
 	for {
 		w.mu.Lock()
-		if w.bytes < backlog || ctx.Err() != nil {
-			w.pending = append(w.pending, facts...)
-			w.total += uint64(len(facts))
-			w.bytes += size(facts)
-			w.signal()
-			w.mu.Unlock()
+		full, changed := w.bytes >= most, w.changed
+		w.mu.Unlock()
+		if !full {
 			return
 		}
-		changed := w.changed
-		w.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
+			return
 		}
 	}
 }

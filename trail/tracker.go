@@ -94,6 +94,25 @@ func (o *object) identify(f Fact) {
 	}
 }
 
+// State gives of a fact what Resume takes.
+func (f Fact) State() Fact {
+	s := Fact{
+		Cluster: f.Cluster, Subject: f.Subject, Object: f.Object, What: f.What, Value: f.Value, Namespace: f.Namespace, VMI: f.VMI, VMIUID: f.VMIUID,
+	}
+	switch f.Object.Kind {
+	case ObjectMigration:
+		s.Migration = f.Migration
+	case ObjectNode:
+		s.Node = f.Node
+	case ObjectPod:
+		if d, ok := f.Detail.(*PodDetail); ok {
+			s.Kind, s.Detail = f.Kind, &PodDetail{Pod: d.Pod}
+		}
+	case ObjectVMI, ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
+	}
+	return s
+}
+
 // Held counts the objects remembered, per kind.
 func (t *Tracker) Held() map[ObjectKind]int {
 	n := map[ObjectKind]int{}

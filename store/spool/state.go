@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"hash/maphash"
 	"strings"
 
 	"go.etcd.io/bbolt"
@@ -33,7 +34,11 @@ func (c *change) remember(seq uint64, f written) error {
 		}
 		return nil
 	}
-	return c.state.Put(stateKey(f.Object, f.What), frame{formState, seq, f.text}.encode())
+	text, err := trail.WriteFact(f.State())
+	if err != nil {
+		return err
+	}
+	return c.state.Put(stateKey(f.Object, f.What), frame{formState, seq, text}.encode())
 }
 
 // readState reads the state of all objects. What cannot be read comes with an error.
@@ -61,7 +66,7 @@ const stateChunk = 5000
 // replaceState makes the state in the file the given one, but for what still waits, which is newer. Little of it differs as a rule, so
 // only what does is written.
 func (s *Spool) replaceState(state func(yield func(trail.Fact) bool)) error {
-	there := map[string]bool{}
+	there, seed := map[uint64]struct{}{}, maphash.MakeSeed() // hashes: there may be millions
 	var chunk []trail.Fact
 	flush := func() error {
 		defer func() { chunk = chunk[:0] }()
@@ -87,7 +92,7 @@ func (s *Spool) replaceState(state func(yield func(trail.Fact) bool)) error {
 	}
 	var err error
 	for f := range state {
-		there[string(stateKey(f.Object, f.What))] = true
+		there[maphash.Bytes(seed, stateKey(f.Object, f.What))] = struct{}{}
 		if chunk = append(chunk, f); len(chunk) == stateChunk {
 			if err = flush(); err != nil {
 				return err
@@ -97,16 +102,19 @@ func (s *Spool) replaceState(state func(yield func(trail.Fact) bool)) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	return s.forget(there)
+	return s.forget(func(key []byte) bool {
+		_, is := there[maphash.Bytes(seed, key)]
+		return !is
+	})
 }
 
-// forget deletes the states of the file that are not among those given, nor wait.
-func (s *Spool) forget(but map[string]bool) error {
+// forget deletes the states of the file that are outdated and do not wait.
+func (s *Spool) forget(outdated func(key []byte) bool) error {
 	return s.commit(func(c *change) error {
 		var gone [][]byte
 		err := c.state.ForEach(func(k, raw []byte) error {
 			f, err := decodeFrame(raw)
-			if waits := err == nil && f.seq >= s.mark.Head && f.seq > 0; !waits && !but[string(k)] {
+			if waits := err == nil && f.seq >= s.mark.Head && f.seq > 0; !waits && outdated(k) {
 				gone = append(gone, bytes.Clone(k))
 			}
 			return nil

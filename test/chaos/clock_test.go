@@ -26,7 +26,7 @@ func TestT7ClockSkew(t *testing.T) {
 		database := storetest.NewURL(t)
 		transitions := count(400, 5000)
 		by := &clock{at: time.Now().Add(skew.ahead), apart: 30 * time.Millisecond, back: skew.back, marks: true}
-		c := startClusterAhead(t, newTraceBy(by, r, transitions/15, transitions), skew.ahead)
+		c := startClusterAhead(t, newTraceBy(by, r, nodes, transitions/15, transitions), skew.ahead)
 		told := 0.0
 		record(t, c, database, func(e *evictrail) {
 			e.await()

@@ -87,24 +87,36 @@ func (e *evictrail) get(ctx context.Context, path string) (code int, body string
 // metric gives the sum of the samples of a metric whose labels contain a text; it waits until evictrail answers.
 func (e *evictrail) metric(name, labels string) float64 {
 	e.t.Helper()
-	sum := 0.0
+	return e.metrics(name, labels)[0]
+}
+
+// metrics gives for each of some texts the sum of the samples of a metric whose labels contain it, all of the same moment.
+func (e *evictrail) metrics(name string, labels ...string) []float64 {
+	e.t.Helper()
+	sums := make([]float64, len(labels))
 	await(e.t, 20*time.Second, "evictrail tells its metrics", func() bool {
 		code, text := e.get(e.t.Context(), "/metrics")
 		if code != http.StatusOK {
 			return false
 		}
-		sum = 0
+		clear(sums)
 		for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
 			series, value, _ := strings.Cut(lines.Text(), " ")
-			if of, rest, _ := strings.Cut(series, "{"); of == name && strings.Contains(rest, labels) {
-				v, err := strconv.ParseFloat(value, 64)
-				require.NoError(e.t, err, lines.Text())
-				sum += v
+			of, rest, _ := strings.Cut(series, "{")
+			if of != name {
+				continue
+			}
+			v, err := strconv.ParseFloat(value, 64)
+			require.NoError(e.t, err, lines.Text())
+			for i, text := range labels {
+				if strings.Contains(rest, text) {
+					sums[i] += v
+				}
 			}
 		}
 		return true
 	})
-	return sum
+	return sums
 }
 
 // memory gives the most memory of its own that it was seen to hold, in bytes: pages of the spool's file are the kernel's, which takes them back.

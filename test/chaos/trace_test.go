@@ -21,6 +21,7 @@ type trace struct {
 
 	chance  *rand.Rand
 	marks   bool
+	nodes   int
 	version int
 	at      time.Time
 	vms     []*vm
@@ -57,7 +58,7 @@ type migration struct {
 }
 
 const (
-	nodes     = 5
+	nodes     = 5 // as a rule
 	keeps     = 5 // migrations of a VM that are over; KubeVirt's finalizedMigrationGarbageCollectionBuffer
 	atOnce    = 12
 	namespace = "shop"
@@ -73,7 +74,7 @@ var (
 // of them does not depend on how long a test takes.
 func newTrace(chance *rand.Rand, vms, transitions int) *trace {
 	const apart = 500 * time.Millisecond
-	return newTraceBy(&clock{at: time.Now().Add(-4*time.Hour - time.Duration(2*transitions)*apart), apart: apart}, chance, vms, transitions)
+	return newTraceBy(&clock{at: time.Now().Add(-4*time.Hour - time.Duration(2*transitions)*apart), apart: apart}, chance, nodes, vms, transitions)
 }
 
 // clock is that of a cluster while a trace is made up.
@@ -85,8 +86,8 @@ type clock struct {
 }
 
 // newTraceBy makes up a trace by a clock.
-func newTraceBy(c *clock, chance *rand.Rand, vms, transitions int) *trace {
-	tr := &trace{chance: chance, version: 1000, at: c.at.UTC(), marks: c.marks}
+func newTraceBy(c *clock, chance *rand.Rand, nodes, vms, transitions int) *trace {
+	tr := &trace{chance: chance, version: 1000, at: c.at.UTC(), marks: c.marks, nodes: nodes}
 	for i := range vms {
 		tr.vms = append(tr.vms, &vm{name: fmt.Sprintf("db-%d", i), since: tr.at, node: i % nodes})
 	}
@@ -113,7 +114,7 @@ func (tr *trace) lists() {
 	tr.list("kubevirts", map[string]any{
 		"metadata": tr.metadata("kubevirt", "kubevirt", "kubevirt", nil), "status": map[string]any{"phase": "Deployed", "observedKubeVirtVersion": "v1.8.4"},
 	})
-	for i := range nodes {
+	for i := range tr.nodes {
 		tr.list("nodes", map[string]any{"metadata": tr.metadata("", nodeName(i), nodeName(i), nil)})
 	}
 	for _, v := range tr.vms {
@@ -202,7 +203,7 @@ func (tr *trace) migrate() {
 	}
 	v.busy = true
 	m := &migration{
-		vm: v, name: fmt.Sprintf("%s-m%d", v.name, tr.version), created: tr.at, target: (v.node + 1 + tr.chance.IntN(nodes-1)) % nodes, all: succeeding,
+		vm: v, name: fmt.Sprintf("%s-m%d", v.name, tr.version), created: tr.at, target: (v.node + 1 + tr.chance.IntN(tr.nodes-1)) % tr.nodes, all: succeeding,
 	}
 	if tr.chance.IntN(2) == 0 {
 		m.leaves = nodeName(v.node)

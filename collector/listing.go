@@ -1,0 +1,26 @@
+package collector
+
+import "k8s.io/apimachinery/pkg/watch"
+
+// list begins a list, which may be another attempt.
+func (f *feed) list() *listing {
+	f.listed = &listing{feed: f, present: map[string]struct{}{}}
+	return f.listed
+}
+
+// listing is one attempt to read a list. Its objects are handed on as they are read, and never gathered: the Reflector gets an empty list.
+type listing struct {
+	feed    *feed
+	present map[string]struct{} // UIDs
+}
+
+// take hands on an object of the list or, where the list is the beginning of a watch, what happened to one meanwhile.
+func (l *listing) take(kind watch.EventType, o *object) {
+	gone := kind == watch.Deleted
+	if l.present[o.UID] = struct{}{}; gone {
+		delete(l.present, o.UID)
+	}
+	c := l.feed.c
+	c.out.room(l.feed.ctx, listBacklog)
+	_ = c.enqueue(l.feed.ctx, notice{feed: l.feed, kind: noticeListed, object: o, gone: gone}) // an end of the collector ends the list, too
+}

@@ -1,0 +1,273 @@
+package chaos_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// What is promised of everyday load: P3, P4 and P6.
+const (
+	everydayRate   = 200                    // transitions a second
+	everydayAudit  = 50                     // audit events a second, which an API server sends once a second
+	everydayReview = 5                      // reviews a second
+	soon           = 0.99                   // of facts are committed within a second of their sight
+	nearlyAll      = 0.999                  // within five
+	answered       = 100 * time.Millisecond // 99 % of who sends
+)
+
+// TestEverydayLoad has a cluster of 10,000 VMs on 500 nodes change 200 times a second, while an API server sends audit events and asks the eviction
+// observer, with the database there, away, and there again: memory and goroutines stay as they are, everything is stored once, soon while the database
+// is there, and who sends is answered at once either way.
+func TestEverydayLoad(t *testing.T) {
+	t.Parallel()
+	r := chance(t)
+	vms, lasts := count(1000, 10_000), time.Duration(count(8, 120))*time.Second // of each part
+	database := storetest.NewURL(t)
+	p := startProxy(t, database)
+	const apart = 5 * time.Millisecond
+	total := everydayRate * 3 * int(lasts.Seconds())
+	c := startCluster(t, newTraceBy(&clock{at: time.Now().Add(-4 * time.Hour), apart: apart}, r, vms/20, vms, total))
+	e := newEvictrail(t, c, p.url(), "evictrail-0", "--eviction-observer")
+	e.start()
+	e.await()
+	c.tell(1)
+	awaitDerived(t, database, c)
+	calm := e.load()
+
+	s := &senders{e: e, answers: map[string][]time.Duration{}}
+	stop := s.start(t.Context(), r)
+	var there lag
+	most := calm.goroutines
+	var slowest time.Duration
+	part := func(name string, isThere bool) {
+		s.during(name)
+		before := e.commitLag()
+		c.tellAtRate(t, everydayRate, lasts, func() { most = max(most, e.load().goroutines) })
+		if isThere {
+			awaitStored(t, database, c.told)
+			now := e.commitLag().minus(before)
+			there = there.plus(now)
+			t.Logf("everyday load, %-15s %s", name+":", now)
+		}
+		audit, review := s.quantile("audit "+name, 0.99), s.quantile("review "+name, 0.99)
+		t.Logf("everyday load, %-15s audit events answered within %s (p99 of %d), reviews within %s (p99 of %d); %d MiB at most", name+":",
+			audit, s.count("audit "+name), review, s.count("review "+name), e.memory()>>20)
+		slowest = max(slowest, audit, review)
+	}
+	part("database there", true)
+	p.leave()
+	part("database away", false)
+	p.heal()
+	back := time.Now()
+	await(t, drained, "what waited is stored", func() bool { return e.lag() < 5 })
+	drain := time.Since(back)
+	part("there again", true)
+	stop()
+	c.tell(len(c.truth))
+	awaitStored(t, database, len(c.truth))
+	last := e.load()
+	t.Logf("everyday load: %d VMs on %d nodes, %d transitions, %d a second, %d audit events and %d reviews; drained within %s; %s; %d MiB at most; %.0f goroutines before, %.0f at most, %.0f after",
+		vms, c.nodes, len(c.truth), everydayRate, len(s.sent), s.reviews, drain.Round(100*time.Millisecond), there, e.memory()>>20, calm.goroutines, most, last.goroutines)
+	require.NoError(t, e.Stop())
+	requireTruth(t, database, c.truth)
+	requireOnce(t, database, s.sent)
+	requireDerivedAnew(t, database)
+	require.Less(t, e.memory(), int64(mostMemory))
+	require.LessOrEqual(t, last.goroutines, calm.goroutines+10)
+	if !*long { // others keep the machine busy meanwhile
+		require.Less(t, slowest, 10*answered)
+		require.GreaterOrEqual(t, there.ten/there.all, soon)
+		return
+	}
+	require.Less(t, slowest, answered)
+	require.GreaterOrEqual(t, there.second/there.all, soon)
+	require.GreaterOrEqual(t, there.five/there.all, nearlyAll)
+}
+
+// tellAtRate has so many transitions a second happen for a while, and looks at something every second.
+func (c *cluster) tellAtRate(t *testing.T, rate int, lasts time.Duration, look func()) {
+	t.Helper()
+	began, told := time.Now(), c.told
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	looked := began
+	for now := range tick.C {
+		due := int(min(now.Sub(began), lasts).Seconds() * float64(rate))
+		if due > c.told-told {
+			c.tell(due - (c.told - told))
+		}
+		if now.Sub(looked) > time.Second {
+			looked = now
+			look()
+		}
+		if now.Sub(began) >= lasts {
+			return
+		}
+	}
+}
+
+// lag is how many facts were committed, and how many of them within which time of their sight.
+type lag struct{ quarter, second, five, ten, all float64 }
+
+func (e *evictrail) commitLag() lag {
+	e.t.Helper()
+	n := e.metrics("evictrail_commit_lag_seconds_bucket", `le="0.25"`, `le="1"`, `le="5"`, `le="10"`, `le="+Inf"`)
+	return lag{n[0], n[1], n[2], n[3], n[4]}
+}
+
+func (l lag) minus(o lag) lag {
+	return lag{l.quarter - o.quarter, l.second - o.second, l.five - o.five, l.ten - o.ten, l.all - o.all}
+}
+
+func (l lag) plus(o lag) lag {
+	return lag{l.quarter + o.quarter, l.second + o.second, l.five + o.five, l.ten + o.ten, l.all + o.all}
+}
+
+// String tells the shares.
+func (l lag) String() string {
+	return fmt.Sprintf("of %.0f facts %.2f %% committed within 250 ms, %.2f %% within 1 s, %.3f %% within 5 s", l.all, 100*l.quarter/l.all, 100*l.second/l.all, 100*l.five/l.all)
+}
+
+// senders is what API servers send to evictrail.
+type senders struct {
+	e *evictrail
+
+	mu      sync.Mutex
+	now     string                     // the part of the test
+	answers map[string][]time.Duration // by what was sent and the part
+	sent    []string                   // IDs of audit events that were answered with 200
+	reviews int
+}
+
+// start sends until stop is called, which waits for the answers.
+func (s *senders) start(ctx context.Context, r *rand.Rand) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	every := func(between time.Duration, send func(r *rand.Rand)) {
+		mine := rand.New(rand.NewPCG(r.Uint64(), 0))
+		running.Go(func() {
+			tick := time.NewTicker(between)
+			defer tick.Stop()
+			for {
+				select {
+				case <-tick.C:
+					send(mine)
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	every(time.Second, func(r *rand.Rand) { s.audit(context.WithoutCancel(ctx), r) })
+	every(time.Second/everydayReview, func(r *rand.Rand) { s.review(context.WithoutCancel(ctx), r) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// during says which part of the test it is.
+func (s *senders) during(part string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = part
+}
+
+// took notes how long an answer took.
+func (s *senders) took(what string, since time.Time) {
+	s.answers[what+" "+s.now] = append(s.answers[what+" "+s.now], time.Since(since))
+}
+
+// audit sends the audit events of a second.
+func (s *senders) audit(ctx context.Context, r *rand.Rand) {
+	var ids, lines []string
+	for range everydayAudit {
+		id, line := auditPoll(r, time.Now().UTC().Add(-time.Duration(r.Int64N(int64(time.Second)))))
+		ids, lines = append(ids, id), append(lines, line)
+	}
+	began := time.Now()
+	code, _, text, err := s.e.send(ctx, []byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[`+strings.Join(lines, ",")+`]}`))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.took("audit", began)
+	if err != nil || code != http.StatusOK {
+		s.e.t.Errorf("audit events answered with %d %s: %v", code, text, err)
+	}
+	s.sent = append(s.sent, ids...)
+}
+
+// review asks the eviction observer about one.
+func (s *senders) review(ctx context.Context, r *rand.Rand) {
+	uid := fmt.Sprintf("%08x-1b2c-47d4-ad93-%012x", r.Uint32(), r.Uint64N(1<<48))
+	pod := launcher(fmt.Sprintf("db-%d", r.IntN(vmsOfFlood)))
+	body := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":%q,"resource":{"group":"","version":"v1","resource":"pods"},`+
+		`"subResource":"eviction","name":%q,"namespace":%q,"operation":"CREATE","userInfo":{"username":"alice"},"object":{"metadata":{"name":%q,"namespace":%q}}}}`,
+		uid, pod, namespace, pod, namespace)
+	began := time.Now()
+	text, err := s.e.ask(ctx, []byte(body))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.took("review", began)
+	s.reviews++
+	if err != nil || !strings.Contains(text, `"allowed":true`) {
+		s.e.t.Errorf("review answered with %s: %v", text, err)
+	}
+}
+
+// ask sends a review to the eviction observer.
+func (e *evictrail) ask(ctx context.Context, review []byte) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+e.address+"/admission", bytes.NewReader(review))
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
+}
+
+// quantile gives within which time a share of what was sent was answered.
+func (s *senders) quantile(what string, q float64) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Sorted(slices.Values(s.answers[what]))
+	require.NotEmpty(s.e.t, all, what)
+	return all[min(int(q*float64(len(all))), len(all)-1)].Round(100 * time.Microsecond)
+}
+
+func (s *senders) count(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.answers[what])
+}
+
+// requireOnce wants each of the audit events stored, once, and no others.
+func requireOnce(t *testing.T, database string, ids []string) {
+	t.Helper()
+	got := map[string]int{}
+	for _, row := range rows[struct {
+		ID string `json:"object_uid"`
+	}](t, database, "SELECT object_uid FROM evictrail_v1.events WHERE kind = 'eviction_requested' AND object_uid LIKE 'audit:%'") {
+		got[row.ID]++
+	}
+	for _, id := range ids {
+		require.Equal(t, 1, got["audit:"+id], id)
+	}
+	require.Len(t, got, len(ids))
+}
