@@ -201,17 +201,17 @@ func (d *derivation) reach(ctx context.Context, changed since) (from since, drai
 	if len(subjects) == 0 {
 		return from, drained, nil
 	}
-	rows, err := d.tx.Query(ctx, reachQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": subjects, "nodes": nodes, "since": at, "slack": aroundSlack})
-	if err != nil {
-		return nil, nil, explain("read what went on around", err)
-	}
-	var text string
-	var since time.Time
-	var is bool
-	_, err = pgx.ForEachRow(rows, []any{&text, &since, &is}, func() error {
-		from[of[text]], drained[of[text]] = since.UTC(), is
-		return nil
-	})
+	var batch pgx.Batch
+	batch.Queue(reachQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": subjects, "nodes": nodes, "since": at, "slack": aroundSlack}).
+		Query(each(func(row pgx.CollectableRow) error {
+			var text string
+			var since time.Time
+			var is bool
+			err := row.Scan(&text, &since, &is)
+			from[of[text]], drained[of[text]] = since.UTC(), is
+			return err
+		}))
+	err = d.tx.SendBatch(ctx, &batch).Close()
 	return from, drained, explain("read what went on around", err)
 }
 
