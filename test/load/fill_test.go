@@ -27,7 +27,9 @@ func fill(tb testing.TB, s *store.Store, url string) {
 	seen, err := s.LastAlive(tb.Context(), large)
 	require.NoError(tb, err)
 	if !seen.IsZero() { // it may have been interrupted while it was derived
-		finish(tb, s, large)
+		if finish(tb, s, large) > 0 {
+			vacuum(tb, url)
+		}
 		return
 	}
 	began := time.Now()
@@ -96,13 +98,14 @@ func (i *importer) see(all []trail.Observation) {
 	i.tb.Logf("%s: %d facts until %s, lately %.0f a second", i.cluster, i.count, i.last.Format(time.DateOnly), float64(i.count-before)/took.Seconds())
 }
 
-// finish derives what is still to be derived of a cluster, and what time has changed.
-func finish(tb testing.TB, s *store.Store, cluster string) {
+// finish derives what is still to be derived of a cluster, and what time has changed. It tells how many subjects were.
+func finish(tb testing.TB, s *store.Store, cluster string) int {
 	tb.Helper()
-	_, err := s.DeriveStale(tb.Context(), cluster, nil)
+	n, err := s.DeriveStale(tb.Context(), cluster, nil)
 	require.NoError(tb, err)
 	seen, err := s.LastAlive(tb.Context(), cluster)
 	require.NoError(tb, err)
 	_, _, err = s.DeriveDue(tb.Context(), cluster, seen)
 	require.NoError(tb, err)
+	return n
 }
