@@ -100,31 +100,32 @@ func coolingShare() cog.Builder[dashboard.Panel] {
 // A return is a move to a node where the VM had been within six hours before.
 const pingPongSQL = `
 WITH moves AS (
-  SELECT namespace, vmi, vmi_uid, source_node, target_node, finished_at, trigger
+  SELECT namespace, vmi, vmi_uid, migration_uid, source_node, target_node, finished_at, trigger
   FROM evictrail_v1.migrations
   WHERE ` + ofCluster + `
     AND ` + ofNodes + `
     AND ` + ofNamespaces + `
     AND outcome = 'succeeded'
     AND $__timeFilter(created_at)
+), returned AS (
+  SELECT DISTINCT m.migration_uid
+  FROM moves AS m
+  JOIN moves AS b ON b.vmi_uid = m.vmi_uid AND b.source_node = m.target_node
+  WHERE b.finished_at < m.finished_at
+    AND b.finished_at > m.finished_at - interval '6 hours'
 )
 SELECT
   namespace,
   vmi,
   count(*) AS moves,
   count(*) FILTER (WHERE trigger = 'descheduler') AS by_the_descheduler,
-  count(*) FILTER (WHERE EXISTS (
-    SELECT FROM moves AS b
-    WHERE b.vmi_uid = m.vmi_uid
-      AND b.source_node = m.target_node
-      AND b.finished_at < m.finished_at
-      AND b.finished_at > m.finished_at - interval '6 hours'
-  )) AS returns,
+  count(returned.migration_uid) AS returns,
   (array_agg(source_node ORDER BY finished_at))[1] || ' > ' || string_agg(target_node, ' > ' ORDER BY finished_at) AS path,
   min(finished_at) AS first,
   max(finished_at) AS last,
   extract(epoch FROM (max(finished_at) - min(finished_at)) / nullif(count(*) - 1, 0))::float8 AS between_moves
-FROM moves AS m
+FROM moves
+LEFT JOIN returned USING (migration_uid)
 GROUP BY namespace, vmi, vmi_uid
 HAVING count(*) > 1
 ORDER BY returns DESC, moves DESC, namespace, vmi

@@ -230,6 +230,7 @@ func loopSentences() cog.Builder[dashboard.Panel] {
 		Height(8)
 }
 
+// OFFSET has each exhibit looked up by itself: joined, Postgres reads all facts of the cluster.
 const proofSQL = `
 SELECT
   p.at AS happened,
@@ -244,10 +245,25 @@ SELECT
   e.object_version AS version,
   p.event_id
 FROM evictrail_v1.loops AS l
-CROSS JOIN LATERAL jsonb_to_recordset(l.evidence) AS p (at timestamptz, vmi text, text text, event_id text)
-LEFT JOIN evictrail_v1.events AS e ON e.cluster = l.cluster AND e.event_id::text = p.event_id
-  AND e.at BETWEEN p.at - interval '5 minutes' AND p.at + interval '5 minutes'
-LEFT JOIN evictrail_v1.eviction_requests AS r ON r.cluster = l.cluster AND r.event_id = e.event_id
+CROSS JOIN LATERAL jsonb_to_recordset(l.evidence) AS p (at timestamptz, vmi text, text text, event_id uuid)
+LEFT JOIN LATERAL (
+  SELECT event_id, observed_at, detail, object_kind, object_uid, object_version, reason
+  FROM evictrail_v1.events
+  WHERE cluster = l.cluster
+    AND namespace = split_part(p.vmi, '/', 1)
+    AND at BETWEEN p.at - interval '5 minutes' AND p.at + interval '5 minutes'
+    AND event_id = p.event_id
+  OFFSET 0
+) AS e ON true
+LEFT JOIN LATERAL (
+  SELECT requester
+  FROM evictrail_v1.eviction_requests
+  WHERE cluster = l.cluster
+    AND namespace = split_part(p.vmi, '/', 1)
+    AND vmi = split_part(p.vmi, '/', 2)
+    AND event_id = e.event_id
+  OFFSET 0
+) AS r ON true
 WHERE l.` + ofCluster + `
   AND l.` + ofNode + `
   AND l.loop_id::text = ANY (ARRAY[${incident:sqlstring}]::text[])

@@ -186,17 +186,17 @@ func statedReasons() cog.Builder[dashboard.Panel] {
 }
 
 // The worst of what a node has at each moment: a retry loop, evacuations that fail, a drain, evacuations. Each begin and end is
-// a moment; what overlaps a moment's interval is what the node has then.
+// a moment; what has begun more often than it has ended is what the node has from then on.
 const nodeStatesSQL = `
 WITH episodes AS (
-  SELECT node, opened_at AS from_at, closed_at AS to_at, 5 AS rank, 'LOOP' AS state
+  SELECT node, opened_at AS from_at, closed_at AS to_at, 5 AS rank
   FROM evictrail_v1.loops
   WHERE ` + ofCluster + `
     AND kind = 'dual_retry'
     AND closed_by IS DISTINCT FROM 'refuted'
     AND ` + openMeanwhile + `
   UNION ALL
-  SELECT node, first_failure, ended_at, 4, 'retrying'
+  SELECT node, first_failure, ended_at, 4
   FROM evictrail_v1.evacuations AS e
   JOIN (
     SELECT evacuation_id, min(finished_at) AS first_failure
@@ -209,18 +209,18 @@ WITH episodes AS (
   WHERE ` + ofCluster + `
     AND ` + markedMeanwhile + `
   UNION ALL
-  SELECT node, started_at, ended_at, 3, 'draining'
+  SELECT node, started_at, ended_at, 3
   FROM evictrail_v1.drains
   WHERE ` + ofCluster + `
     AND ` + drainedMeanwhile + `
   UNION ALL
-  SELECT node, marked_at, ended_at, 2, 'balancing'
+  SELECT node, marked_at, ended_at, 2
   FROM evictrail_v1.evacuations
   WHERE ` + ofCluster + `
     AND trigger = 'descheduler'
     AND ` + markedMeanwhile + `
   UNION ALL
-  SELECT DISTINCT node, $__timeFrom()::timestamptz, $__timeTo()::timestamptz, 1, 'calm'
+  SELECT DISTINCT node, $__timeFrom()::timestamptz, $__timeTo()::timestamptz, 1
   FROM evictrail_v1.placements
   WHERE ` + ofCluster + `
     AND ` + thereMeanwhile + `
@@ -229,29 +229,41 @@ WITH episodes AS (
     node,
     greatest(from_at, $__timeFrom()) AS from_at,
     least(coalesce(to_at, 'infinity'), $__timeTo()) AS to_at,
-    rank,
-    state
+    rank
   FROM episodes
   WHERE ` + ofNodes + `
     AND node IS NOT NULL
-), moments AS (
-  SELECT node, from_at AS at FROM bounded
-  UNION
-  SELECT node, to_at FROM bounded
+), changes AS (
+  SELECT node, from_at AS at, rank, (to_at > from_at)::int AS change
+  FROM bounded
+  UNION ALL
+  SELECT node, to_at, rank, -(to_at > from_at)::int
+  FROM bounded
 ), spans AS (
-  SELECT node, at AS from_at, lead(at) OVER (PARTITION BY node ORDER BY at) AS to_at
-  FROM moments
+  SELECT
+    node,
+    at AS from_at,
+    lead(at) OVER w AS to_at,
+    CASE
+      WHEN sum(sum(change) FILTER (WHERE rank = 5)) OVER w > 0 THEN 5
+      WHEN sum(sum(change) FILTER (WHERE rank = 4)) OVER w > 0 THEN 4
+      WHEN sum(sum(change) FILTER (WHERE rank = 3)) OVER w > 0 THEN 3
+      WHEN sum(sum(change) FILTER (WHERE rank = 2)) OVER w > 0 THEN 2
+      WHEN sum(sum(change) FILTER (WHERE rank = 1)) OVER w > 0 THEN 1
+    END AS worst
+  FROM changes
+  GROUP BY node, at
+  WINDOW w AS (PARTITION BY node ORDER BY at)
 )
 SELECT
-  s.from_at AS time,
-  s.to_at AS time_end,
-  s.node AS lane,
-  (array_agg(b.state ORDER BY b.rank DESC))[1] AS "Value"
-FROM spans AS s
-JOIN bounded AS b ON b.node = s.node AND b.from_at <= s.from_at AND b.to_at >= s.to_at
-WHERE s.to_at > s.from_at
-GROUP BY s.node, s.from_at, s.to_at
-ORDER BY max(max(b.rank)) OVER (PARTITION BY s.node) DESC, s.node, s.from_at
+  from_at AS time,
+  to_at AS time_end,
+  node AS lane,
+  (ARRAY['calm', 'balancing', 'draining', 'retrying', 'LOOP'])[worst] AS "Value"
+FROM spans
+WHERE to_at > from_at
+  AND worst IS NOT NULL
+ORDER BY max(worst) OVER (PARTITION BY node) DESC, node, from_at
 LIMIT 5000`
 
 func nodeStates() cog.Builder[dashboard.Panel] {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"time"
 
@@ -29,9 +30,32 @@ FROM (
 ) AS s`
 )
 
-// share keeps other writers from adding facts to subjects until the transaction ends, and reads those that are there.
+// share keeps other writers from adding facts to subjects until the transaction ends, and reads those that are there: of the requests about
+// migrations in a namespace those that can be about the VMs that are held.
 func (d *derivation) share(ctx context.Context, subjects []trail.Subject) ([]trail.Fact, error) {
-	facts, err := d.lockAndRead(ctx, subjects, shareSubjectsQuery, lockSharedQuery)
+	var facts []trail.Fact
+	collect := func(rows pgx.Rows) error {
+		more, err := collectFacts(rows, d.cluster)
+		facts = append(facts, more...)
+		return err
+	}
+	var namespaces, others []trail.Subject
+	for _, s := range subjects {
+		if s.Kind == trail.SubjectNamespace {
+			namespaces = append(namespaces, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	var batch pgx.Batch
+	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
+	batch.Queue(shareSubjectsQuery, args)
+	batch.Queue(lockSharedQuery, args)
+	batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(others)}).Query(collect)
+	if len(namespaces) > 0 {
+		batch.Queue(requestsAboutMigrationsQuery, migrationsIn(d.cluster, never, namespaces, maps.Values(d.facts))).Query(collect)
+	}
+	err := d.tx.SendBatch(ctx, &batch).Close()
 	return facts, explain("share subjects", err)
 }
 
@@ -70,7 +94,7 @@ func (d *derivation) env(ctx context.Context, subjects []trail.Subject) (*trail.
 		facts = owners
 	}
 	for s := range wanted {
-		if known, held := d.facts[s]; held {
+		if known, held := d.facts[s]; held && s.Kind != trail.SubjectNamespace {
 			facts = append(facts, known...)
 			delete(wanted, s)
 		}
@@ -115,9 +139,85 @@ func (d *derivation) surrounding(ctx context.Context, wanted map[trail.Subject]b
 	return append(facts, more...), err
 }
 
-// envAround reads what surrounds nodes and the cluster as a whole: the rules in force, and the rows of the VMs that touch
+// aroundSlack is how long before a change what it means for a node may begin: a drain with a cordon some minutes before it, what the descheduler does
+// because of a VM that came half an hour before.
+var aroundSlack = time.Hour
+
+// A second is added on both sides of what went on, so that none of it touches the time that is found.
+const reachQuery = `
+WITH n AS (
+  SELECT n.subject, n.node, least(n.since, s.next_at) - @slack::interval AS since
+  FROM unnest(@subjects::text[], @nodes::text[], @since::timestamptz[]) AS n(subject, node, since)
+  JOIN evictrail.subjects AS s ON s.cluster = @cluster AND s.subject = n.subject
+), went AS (
+  SELECT n.subject, t.marked_at AS since, t.ended_at AS until
+  FROM n
+  JOIN evictrail.evacuations AS t ON t.cluster = @cluster AND t.node = n.node
+  UNION ALL
+  SELECT n.subject, t.opened_at, t.closed_at
+  FROM n
+  JOIN evictrail.loops AS t ON t.cluster = @cluster AND t.subject = n.subject
+  UNION ALL
+  SELECT n.subject, t.started_at, t.ended_at
+  FROM n
+  JOIN evictrail.drains AS t ON t.cluster = @cluster AND t.subject = n.subject
+), times AS (
+  SELECT subject, range_agg(tstzrange(since - interval '1 second', CASE WHEN until IS NOT NULL THEN greatest(since, until) + interval '1 second' END, '[]')) AS busy
+  FROM went
+  GROUP BY subject
+)
+SELECT n.subject, b.since, EXISTS (
+  SELECT
+  FROM evictrail.drains AS t
+  WHERE t.cluster = @cluster
+    AND t.subject = n.subject
+    AND t.started_at >= b.since
+)
+FROM n
+LEFT JOIN times ON times.subject = n.subject
+CROSS JOIN LATERAL (
+  SELECT coalesce((SELECT lower(w) FROM unnest(times.busy) AS w WHERE w @> n.since), n.since) AS since
+) AS b`
+
+// reach gives from when on nodes and the cluster as a whole are derived for what changed there since a time: since before that, when no evacuation,
+// drain or loop was open there. Drained are the nodes that were drained since then. What is to be derived of everything has the zero time.
+func (d *derivation) reach(ctx context.Context, changed since) (from since, drained map[trail.Subject]bool, err error) {
+	from, drained = since{}, map[trail.Subject]bool{}
+	of := map[string]trail.Subject{}
+	var subjects, nodes []string
+	var at []time.Time
+	for s, t := range changed {
+		if t.IsZero() {
+			from[s] = t
+			continue
+		}
+		node := ""
+		if s.Kind == trail.SubjectNode {
+			node = clean(s.Name)
+		}
+		of[clean(s.String())] = s
+		subjects, nodes, at = append(subjects, clean(s.String())), append(nodes, node), append(at, t)
+	}
+	if len(subjects) == 0 {
+		return from, drained, nil
+	}
+	var batch pgx.Batch
+	batch.Queue(reachQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": subjects, "nodes": nodes, "since": at, "slack": aroundSlack}).
+		Query(each(func(row pgx.CollectableRow) error {
+			var text string
+			var since time.Time
+			var is bool
+			err := row.Scan(&text, &since, &is)
+			from[of[text]], drained[of[text]] = since.UTC(), is
+			return err
+		}))
+	err = d.tx.SendBatch(ctx, &batch).Close()
+	return from, drained, explain("read what went on around", err)
+}
+
+// envAround reads what surrounds nodes and the cluster as a whole, each from a time on: the rules in force, and the rows of the VMs that touch
 // them.
-func (d *derivation) envAround(ctx context.Context, subjects []trail.Subject) (*trail.Env, error) {
+func (d *derivation) envAround(ctx context.Context, from since) (*trail.Env, error) {
 	wanted := map[trail.Subject]bool{}
 	for _, s := range ruleSubjects {
 		wanted[s] = true
@@ -130,17 +230,18 @@ func (d *derivation) envAround(ctx context.Context, subjects []trail.Subject) (*
 	env.Judge(d.thresholds)
 	around := map[string]*trail.Rows{}
 	var nodes []string
-	for _, s := range subjects {
+	var since, before []time.Time
+	for s, at := range from {
 		if s.Kind == trail.SubjectNode {
-			nodes = append(nodes, clean(s.Name))
-			around[clean(s.Name)] = &trail.Rows{}
+			nodes, since, before = append(nodes, clean(s.Name)), append(since, at), append(before, trail.BlocksSince(d.facts[s], at).Add(-aroundSlack))
+			around[clean(s.Name)] = &trail.Rows{Since: at}
 		} else {
-			around[""] = &trail.Rows{}
+			around[""] = &trail.Rows{Since: at}
 		}
 	}
 	var batch pgx.Batch
-	args := pgx.StrictNamedArgs{"cluster": d.cluster, "nodes": nodes}
 	if len(nodes) > 0 {
+		args := pgx.StrictNamedArgs{"cluster": d.cluster, "nodes": nodes, "since": since, "before": before}
 		batch.Queue(placementsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Placement { return &r.Placements }))
 		batch.Queue(evacuationsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
 		batch.Queue(requestsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.EvictionRequest { return &r.Requests }))
@@ -148,11 +249,12 @@ func (d *derivation) envAround(ctx context.Context, subjects []trail.Subject) (*
 		batch.Queue(arrivalsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Migration { return &r.Arrivals }))
 		batch.Queue(holdsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Decision { return &r.Decisions }))
 	}
-	if around[""] != nil {
-		batch.Queue(stuckQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
+	if all := around[""]; all != nil && trail.LimitsTotal(facts) {
+		batch.Queue(stuckQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "since": all.Since}).
+			Query(collectAround(around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
 	}
 	err = d.tx.SendBatch(ctx, &batch).Close()
-	for _, s := range subjects {
+	for s := range from {
 		rows := around[""]
 		if s.Kind == trail.SubjectNode {
 			rows = around[clean(s.Name)]

@@ -82,6 +82,9 @@ const (
 	deriveFacts = 10_000
 )
 
+// aroundTogether is how many nodes are derived of all their rows at once: after some months each has thousands.
+const aroundTogether = 50
+
 // sizedRow is a subject with how many facts it has.
 type sizedRow struct {
 	Subject string `db:"subject"`
@@ -117,11 +120,20 @@ func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subje
 // deriveStale is DeriveStale in a term, and tells what new facts brought: what is derived anew is no news.
 func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, done func(subjects int)) (int, trail.News, error) {
 	var news trail.News
+	var sized []sizedRow
 	for count := 0; ; {
-		subjects, err := s.stale(ctx, cluster)
-		if err != nil || len(subjects) == 0 {
+		if len(sized) == 0 { // counting takes long where each has many: once for as many as were counted
+			var err error
+			if sized, err = s.stale(ctx, cluster); err != nil || len(sized) == 0 {
+				return count, news, err
+			}
+		}
+		subjects, err := upTo(deriveFacts, sized)
+		if err != nil {
 			return count, news, err
 		}
+		sized = sized[len(subjects):]
+		slices.SortFunc(subjects, func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
 		left := 0
 		var more trail.News
 		err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
@@ -149,18 +161,13 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 }
 
 // stale gives the next subjects that are to be derived, none when all are.
-func (s *Store) stale(ctx context.Context, cluster string) ([]trail.Subject, error) {
+func (s *Store) stale(ctx context.Context, cluster string) ([]sizedRow, error) {
 	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "around": onceVMsDone, "limit": deriveBatch})
 	if err != nil {
 		return nil, explain("read what is to be derived", err)
 	}
 	sized, err := pgx.CollectRows(rows, pgx.RowToStructByName[sizedRow])
-	if err != nil {
-		return nil, explain("read what is to be derived", err)
-	}
-	subjects, err := upTo(deriveFacts, sized)
-	slices.SortFunc(subjects, func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
-	return subjects, err
+	return sized, explain("read what is to be derived", err)
 }
 
 const makeStaleQuery = `
@@ -260,8 +267,10 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (lef
 	if err := d.refreshVMs(ctx, vms); err != nil {
 		return 0, news, err
 	}
-	if err := d.replaceAround(ctx, around); err != nil {
-		return 0, news, err
+	for some := range slices.Chunk(around, aroundTogether) {
+		if err := d.replaceAround(ctx, ever(some)); err != nil {
+			return 0, news, err
+		}
 	}
 	return len(later), news, d.leave(ctx, later, onceVMsDone)
 }
@@ -279,7 +288,7 @@ func (d *derivation) refreshVMs(ctx context.Context, vms []trail.Subject) error 
 	if err := d.leave(ctx, waiting, onceSlots); err != nil {
 		return err
 	}
-	return d.leave(ctx, touched.subjects(), onceVMsDone)
+	return d.leave(ctx, touched.around.subjects(), onceVMsDone)
 }
 
 const leaveQuery = `

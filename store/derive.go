@@ -79,15 +79,6 @@ func (q *inquiry) deriveInto(ctx context.Context, rows map[trail.Subject]trail.D
 
 // env reads what surrounds VMs with these facts.
 func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*trail.Env, error) {
-	own := func(yield func(*trail.Fact) bool) {
-		for _, facts := range of {
-			for i := range facts {
-				if !yield(&facts[i]) {
-					return
-				}
-			}
-		}
-	}
 	var around, namespaces []trail.Subject
 	common := trail.EnvSubjects()
 	for _, s := range trail.EnvSubjects(slices.Collect(maps.Values(of))...) {
@@ -100,15 +91,17 @@ func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*
 		}
 	}
 	facts := slices.Clone(q.common)
-	for f := range own {
-		if f.Object.Kind == trail.ObjectPod { // whose pods they are is all that VMs tell of each other
-			facts = append(facts, *f)
+	for _, its := range of {
+		for i := range its {
+			if its[i].Object.Kind == trail.ObjectPod { // whose pods they are is all that VMs tell of each other
+				facts = append(facts, its[i])
+			}
 		}
 	}
 	var batch pgx.Batch
 	q.facts(&batch, &facts, around)
 	if len(namespaces) > 0 {
-		q.factsBy(&batch, &facts, requestsAboutMigrationsQuery, q.migrationsIn(namespaces, own))
+		q.factsBy(&batch, &facts, requestsAboutMigrationsQuery, migrationsIn(q.cluster, q.at, namespaces, maps.Values(of)))
 	}
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
@@ -121,16 +114,16 @@ func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*
 // slackOfRequests is how long before a migration was created or deleted, and after, requests for that are looked for.
 const slackOfRequests = time.Minute
 
-// migrationsIn gives the times from the creation of the migrations of VMs in namespaces, by name, to their deletion if somebody may have
-// asked for that.
-func (q *inquiry) migrationsIn(namespaces []trail.Subject, own iter.Seq[*trail.Fact]) pgx.StrictNamedArgs {
+// migrationsIn gives the times from the creation of the migrations of VMs, whose facts these are, in namespaces, by name, to their deletion if somebody
+// may have asked for that; at the latest until a moment.
+func migrationsIn(cluster string, at time.Time, namespaces []trail.Subject, of iter.Seq[[]trail.Fact]) pgx.StrictNamedArgs {
 	type life struct{ from, to time.Time }
 	lives := map[[2]string]*life{}
-	for f := range own {
+	note := func(f *trail.Fact) {
 		in := trail.Subject{Kind: trail.SubjectNamespace, Name: f.Namespace}
 		end, ended := f.Detail.(*trail.EndDetail)
-		if f.Kind != trail.KindMigrationSeen && (!ended || end.Final) || !slices.Contains(namespaces, in) {
-			continue
+		if f.Subject.Kind != trail.SubjectVMI || f.Kind != trail.KindMigrationSeen && (!ended || end.Final) || !slices.Contains(namespaces, in) {
+			return
 		}
 		key := [2]string{clean(in.String()), clean(f.Migration)}
 		if lives[key] == nil {
@@ -143,11 +136,16 @@ func (q *inquiry) migrationsIn(namespaces []trail.Subject, own iter.Seq[*trail.F
 			lives[key].to = f.OccurredAt
 		}
 	}
-	var of, name []string
+	for facts := range of {
+		for i := range facts {
+			note(&facts[i])
+		}
+	}
+	var in, name []string
 	var from, to []time.Time
 	for key, l := range lives {
-		of, name = append(of, key[0]), append(name, key[1])
+		in, name = append(in, key[0]), append(name, key[1])
 		from, to = append(from, l.from.Add(-slackOfRequests)), append(to, l.to.Add(slackOfRequests))
 	}
-	return pgx.StrictNamedArgs{"cluster": q.cluster, "at": q.at, "namespaces": of, "names": name, "from": from, "to": to}
+	return pgx.StrictNamedArgs{"cluster": cluster, "at": at, "namespaces": in, "names": name, "from": from, "to": to}
 }

@@ -18,6 +18,7 @@ type derivation struct {
 	thresholds trail.Thresholds               // of loops
 	settled    *time.Time                     // what was over before is settled; nil: nothing is
 	facts      map[trail.Subject][]trail.Fact // of the subjects that are held
+	from       since                          // of namespaces that are held, from when on; others, and those that are not in it, are held whole
 	news       trail.News                     // what came of it so far
 }
 
@@ -29,7 +30,7 @@ WHERE cluster = @cluster`
 // newDerivation begins work on a cluster as it stands at a time, or when it was last seen if that is later. Its error is ErrDeposed
 // where the term has ended; term 0 has none.
 func newDerivation(ctx context.Context, tx pgx.Tx, cluster string, now time.Time, term int64) (*derivation, error) {
-	d := &derivation{tx: tx, cluster: cluster, now: now, thresholds: trail.DefaultThresholds(), facts: map[trail.Subject][]trail.Fact{}}
+	d := &derivation{tx: tx, cluster: cluster, now: now, thresholds: trail.DefaultThresholds(), facts: map[trail.Subject][]trail.Fact{}, from: since{}}
 	var batch pgx.Batch
 	batch.Queue(dropNoFactsQuery)
 	readSettled(&batch, &d.settled)
@@ -74,21 +75,22 @@ func (d *derivation) hold(ctx context.Context, subjects []trail.Subject) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	facts, err := d.lockAndRead(ctx, fresh, holdSubjectsQuery)
+	facts, err := d.lockAndRead(ctx, fresh)
 	d.take(facts)
 	return explain("take subjects", err)
 }
 
-// lockAndRead locks subjects by statements and then reads their facts, in one round trip: each statement sees what was
-// committed before it began.
-func (d *derivation) lockAndRead(ctx context.Context, subjects []trail.Subject, locks ...string) ([]trail.Fact, error) {
+// lockAndRead locks subjects and then reads their facts, in one round trip: each statement sees what was committed before it began.
+func (d *derivation) lockAndRead(ctx context.Context, subjects []trail.Subject) ([]trail.Fact, error) {
+	from := make([]time.Time, len(subjects))
+	for i, s := range subjects {
+		from[i] = d.from[s]
+	}
 	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
 	var batch pgx.Batch
-	for _, lock := range locks {
-		batch.Queue(lock, args)
-	}
+	batch.Queue(holdSubjectsQuery, args)
 	var facts []trail.Fact
-	batch.Queue(factsOfSubjectsQuery, args).Query(func(rows pgx.Rows) (err error) {
+	batch.Queue(factsSinceQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects), "from": from}).Query(func(rows pgx.Rows) (err error) {
 		facts, err = collectFacts(rows, d.cluster)
 		return err
 	})
@@ -132,10 +134,15 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 	if len(added) == 0 {
 		return nil
 	}
-	subjects := map[trail.Subject]bool{}
+	all := since{}
 	for _, f := range added {
-		subjects[f.Subject] = true
+		at := time.Time{} // what a cordon or a taint means may have begun at any time
+		if f.Kind == trail.KindBlocksObserved {
+			at = f.OccurredAt
+		}
+		all.add(f.Subject, at)
 	}
+	_, _, ruled := d.surroundings(added)
 	for _, find := range []func(context.Context, []trail.Fact) ([]trail.Subject, error){d.concerned, d.concernedByRequests, d.concernedByRules} {
 		concerned, err := find(ctx, added)
 		if err != nil {
@@ -145,20 +152,20 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 			return err
 		}
 		for _, s := range concerned {
-			subjects[s] = true
+			all.add(s, ruled)
 		}
 	}
-	return d.replace(ctx, sortedSubjects(subjects))
+	return d.replace(ctx, all)
 }
 
 // replace derives subjects and writes their rows where they changed: VMs and what stands for itself, then the VMs whose
 // waiting that explains, then the nodes that their rows touch.
-func (d *derivation) replace(ctx context.Context, subjects []trail.Subject) error {
+func (d *derivation) replace(ctx context.Context, all since) error {
 	var first []trail.Subject
-	around := map[trail.Subject]bool{}
-	for _, s := range subjects {
+	around := since{}
+	for _, s := range all.subjects() {
 		if isAround(s) {
-			around[s] = true
+			around[s] = all[s]
 		} else {
 			first = append(first, s)
 		}
@@ -178,10 +185,12 @@ func (d *derivation) replace(ctx context.Context, subjects []trail.Subject) erro
 	if err != nil {
 		return err
 	}
-	for _, s := range slices.Concat(touched.subjects(), more.subjects()) {
-		around[s] = true
+	for _, its := range []since{touched.around, more.around} {
+		for s, at := range its {
+			around.add(s, at)
+		}
 	}
-	return d.replaceAround(ctx, sortedSubjects(around))
+	return d.replaceAround(ctx, around)
 }
 
 // isAround tells what is derived of the rows of VMs.
@@ -208,7 +217,11 @@ func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, a
 	}
 	w := d.tables()
 	for i, s := range subjects {
-		w.add(s, derived[i])
+		from := d.from[s]
+		if !from.IsZero() {
+			from = from.Add(namespaceSlack / 2) // lines may be told a little later than their facts
+		}
+		w.addSince(s, derived[i], from)
 	}
 	changed, err := w.write(ctx, d.tx, append(names(subjects), names(pods)...), &d.news)
 	if anew {
@@ -219,22 +232,38 @@ func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, a
 	return changed, err
 }
 
-// replaceAround derives nodes, and the cluster as a whole, of the rows of the VMs that touch them.
-func (d *derivation) replaceAround(ctx context.Context, subjects []trail.Subject) error {
-	if len(subjects) == 0 {
+// replaceAround derives nodes, and the cluster as a whole, of the rows of the VMs that touch them, each from when on things changed there. Where
+// there was a drain since then and is none any more, what is left of the one before is derived, too.
+func (d *derivation) replaceAround(ctx context.Context, changed since) error {
+	if len(changed) == 0 {
 		return nil
 	}
+	subjects := changed.subjects()
 	if err := d.hold(ctx, subjects); err != nil {
 		return err
 	}
-	env, err := d.envAround(ctx, subjects)
+	from, drained, err := d.reach(ctx, changed)
+	if err != nil {
+		return err
+	}
+	env, err := d.envAround(ctx, from)
 	if err != nil {
 		return err
 	}
 	w := d.tables()
+	again := since{}
+	var done []trail.Subject
 	for _, s := range subjects {
-		w.add(s, trail.Derive(s, d.facts[s], env, d.now))
+		derived := trail.Derive(s, d.facts[s], env, d.now)
+		if drained[s] && len(derived.Drains) == 0 && !from[s].IsZero() {
+			again[s] = time.Time{}
+			continue
+		}
+		w.addSince(s, derived, from[s])
+		done = append(done, s)
 	}
-	_, err = w.write(ctx, d.tx, names(subjects), &d.news)
-	return err
+	if _, err = w.write(ctx, d.tx, names(done), &d.news); err != nil {
+		return err
+	}
+	return d.replaceAround(ctx, again)
 }

@@ -66,7 +66,11 @@ func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trai
 				return err
 			}
 		}
-		if err := d.replace(ctx, subjects); err != nil {
+		due := since{}
+		for _, s := range subjects {
+			due[s] = d.now
+		}
+		if err := d.replace(ctx, due); err != nil {
 			return err
 		}
 		news = d.news

@@ -14,6 +14,7 @@ import (
 // Simulated histories last hours: with this the facts of neighbours begin within them, and so do those that are kept of what was dropped.
 func init() {
 	neighboursBefore = func(trail.Thresholds) time.Duration { return 5 * time.Minute }
+	aroundSlack = 16 * time.Minute
 	reachOf = func([]trail.Fact, trail.Thresholds) time.Duration { return Reach }
 	keptTogether, lockTries, lockPause = 20, 4, 50*time.Millisecond
 }

@@ -29,6 +29,18 @@ CROSS JOIN LATERAL (
   OFFSET 0
 ) AS f`
 
+const factsSinceQuery = `
+SELECT f.*
+FROM unnest(@subjects::text[], @from::timestamptz[]) AS s(of, since)
+CROSS JOIN LATERAL (
+  SELECT ` + factColumns + `
+  FROM evictrail.events
+  WHERE cluster = @cluster
+    AND subject = s.of
+    AND occurred_at >= s.since
+  OFFSET 0
+) AS f`
+
 // queryer is a pool or a transaction.
 type queryer interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)

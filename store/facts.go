@@ -160,9 +160,17 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 	return news, s.countGrown(ctx, len(news.Facts))
 }
 
+// namespaceSlack is how long before new requests in a namespace its facts are read: the same may be told again.
+const namespaceSlack = time.Hour
+
 // insert holds the subjects of facts, with more VMs that they concern, and inserts the facts that are new. It gives those.
 func (d *derivation) insert(ctx context.Context, facts []trail.Fact, more []trail.Subject) ([]trail.Fact, error) {
 	own := subjectsOf(facts)
+	for _, f := range facts {
+		if f.Subject.Kind == trail.SubjectNamespace { // each request stands for itself, and one namespace may have most of a cluster's
+			d.from.add(f.Subject, f.OccurredAt.Add(-namespaceSlack))
+		}
+	}
 	for _, subjects := range [][]trail.Subject{onlyVMs(append(more, own...)), own} {
 		if err := d.hold(ctx, subjects); err != nil {
 			return nil, err

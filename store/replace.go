@@ -60,7 +60,7 @@ var derivedTables = []table{
 	},
 	{
 		name: "placements", key: "placement_id", row: placementRow{}, of: "vmi",
-		node:  "t.node",
+		node: "t.node", immaterial: "to_at left_by ended_by",
 		begun: "from_at", over: "@.to_at", place: "t.node",
 	},
 	{
@@ -109,14 +109,22 @@ func (of table) subjects(all []string) []string {
 type tables struct {
 	cluster string
 	now     time.Time
-	settled *time.Time       // what was over before is settled; nil: nothing is
-	rows    map[string][]any // by table
-	next    []*time.Time     // of each subject added, when time alone changes its rows
-	of      []string         // the subjects added
+	settled *time.Time           // what was over before is settled; nil: nothing is
+	since   map[string]time.Time // by subject, where not all that it has is derived: what was over before stays as it is told
+	rows    map[string][]any     // by table
+	next    []*time.Time         // of each subject added, when time alone changes its rows
+	of      []string             // the subjects added
 }
 
 func (d *derivation) tables() *tables {
-	return &tables{cluster: d.cluster, now: d.now, settled: d.settled, rows: map[string][]any{}}
+	return &tables{cluster: d.cluster, now: d.now, settled: d.settled, since: map[string]time.Time{}, rows: map[string][]any{}}
+}
+
+// addSince adds what is derived of a subject since a time.
+func (t *tables) addSince(s trail.Subject, d trail.Derived, from time.Time) {
+	if t.add(s, d); !from.IsZero() {
+		t.since[clean(s.String())] = from
+	}
 }
 
 func (t *tables) add(s trail.Subject, d trail.Derived) {
@@ -146,6 +154,12 @@ func put[R any](t *tables, name string, rows []R, with func(R) any) {
 	}
 }
 
+// undrained tells whether there was no drain of a node since it is derived: what is left of the last one stays.
+func (t *tables) undrained(subject string) bool {
+	_, partly := t.since[subject]
+	return partly && !slices.ContainsFunc(t.rows["drains"], func(r any) bool { return r.(drainRow).Subject == subject })
+}
+
 const noteNextQuery = `
 UPDATE evictrail.subjects AS s
 SET next_at = n.next_at
@@ -157,11 +171,15 @@ WHERE s.cluster = @cluster
 // write replaces the rows of the subjects in each table, all in one round trip, says what the changes touch and adds them to
 // the news. Rows that stay as they are are not touched.
 func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string, news *trail.News) (touched, error) {
-	changed := touched{nodes: map[string]bool{}}
+	changed := touched{around: since{}}
 	var batch pgx.Batch
 	var diffs []*diff
 	for _, of := range derivedTables {
-		if its := of.subjects(subjects); len(its) > 0 {
+		its := of.subjects(subjects)
+		if of.name == "drain_blockers" {
+			its = slices.DeleteFunc(its, t.undrained)
+		}
+		if len(its) > 0 {
 			d := newDiff(of)
 			if err := t.replace(&batch, d, its); err != nil {
 				return changed, fmt.Errorf("replace %s: %w", of.name, err)
@@ -183,7 +201,7 @@ func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string, news *
 // The rows come as a JSON array whose keys are the columns. Table, key and columns are names of ours. Rows are compared column
 // by column, without changed_at, which a row that comes or changes gets of the database; rows that a program wrote that knows
 // no changed_at count as changed. A loop that is derived no more stays: it was told. What is settled stays as it is: a row about what was over before facts
-// were dropped, unless it is derived as one that is not; and one that is derived as over by then counts only where it was told and was not.
+// were dropped, or before the time since when its subject is derived again, unless it is derived as one that is not; and one that is derived as over by then counts only where it was told and was not.
 const (
 	deleteChangedQuery = `
 DELETE FROM evictrail.%[1]s AS t
@@ -231,7 +249,7 @@ WHERE t.cluster = @cluster
     SELECT FROM jsonb_populate_recordset(NULL::evictrail.loops, @rows::jsonb) AS n
     WHERE n.subject = t.subject AND n.loop_id = t.loop_id
   )
-  AND NOT coalesce(t.closed_at < @settled::timestamptz, false)
+  AND NOT coalesce(t.closed_at < greatest(@settled::timestamptz, (@since::jsonb ->> t.subject)::timestamptz), false)
   AND closed_by IS DISTINCT FROM 'refuted'`
 
 // replacing is the SQL that replaces rows of one table.
@@ -247,14 +265,14 @@ var replacings = func() map[string]replacing {
 		}
 		columns, returning := jsonKeys(reflect.TypeOf(of.row)), of.returning()
 		all, new, old := strings.Join(columns, ", "), "n."+strings.Join(columns, ", n."), "t."+strings.Join(columns, ", t.")
-		args := []any{of.name, of.key, returning, new, old, of.settled("n"), of.settled("t")}
+		args := []any{of.name, of.key, returning, new, old, of.stays("n"), of.stays("t")}
 		if of.name == "loops" {
 			args = args[:6]
 		}
 		out[of.name] = replacing{
 			remove: fmt.Sprintf(remove, args...),
-			end:    fmt.Sprintf(endQuery, of.name, all, of.key, new, of.settled("n"), of.settled("t"), returning),
-			insert: fmt.Sprintf(insertMissingQuery, of.name, all, returning, of.settled("n")),
+			end:    fmt.Sprintf(endQuery, of.name, all, of.key, new, of.stays("n"), of.stays("t"), returning),
+			insert: fmt.Sprintf(insertMissingQuery, of.name, all, returning, of.stays("n")),
 		}
 	}
 	return out
@@ -263,6 +281,11 @@ var replacings = func() map[string]replacing {
 // settled tells, as SQL, whether a row is about what was over when facts were dropped.
 func (of table) settled(row string) string {
 	return "coalesce(" + strings.ReplaceAll(of.over, "@.", row+".") + " < @settled::timestamptz, false)"
+}
+
+// stays tells, as SQL, whether a row is about what was over when facts were dropped, or before its subject is derived again.
+func (of table) stays(row string) string {
+	return strings.ReplaceAll(of.settled(row), "< @settled::timestamptz", "< greatest(@settled::timestamptz, (@since::jsonb ->> "+row+".subject)::timestamptz)")
 }
 
 // jsonKeys gives the keys that a struct, with those that it embeds, has in JSON.
@@ -286,7 +309,7 @@ func (t *tables) replace(batch *pgx.Batch, d *diff, subjects []string) error {
 	if err != nil {
 		return err
 	}
-	args := pgx.NamedArgs{"cluster": t.cluster, "subjects": subjects, "rows": text, "now": t.now, "settled": t.settled}
+	args := pgx.NamedArgs{"cluster": t.cluster, "subjects": subjects, "rows": text, "now": t.now, "settled": t.settled, "since": t.since}
 	if d.of.name == "loops" {
 		batch.Queue(refuteQuery, args)
 	}

@@ -23,7 +23,7 @@ func BenchmarkRetain(b *testing.B) {
 		require.NoError(b, s.EnsureMonths(b.Context(), march.AddDate(0, 2, 0)))
 		n := 0
 		tracker := trail.NewTracker("c1")
-		sim.LongUntil(1, 6, march.Add(-time.Minute), func(seen []trail.Observation) {
+		sim.LongUntil(1, 5_000, 6, march.Add(-time.Minute), func(seen []trail.Observation) {
 			var facts []trail.Fact
 			for _, o := range seen {
 				facts = append(facts, tracker.Observe(o)...)

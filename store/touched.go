@@ -14,35 +14,47 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// touched is what a change of the rows of VMs means beyond them: the nodes that they name, whether evacuations are
-// concerned, and the slots of migrations that were taken or freed.
+// touched is what a change of the rows of VMs means beyond them: the nodes that they name and, where evacuations are
+// concerned, the cluster as a whole, each since when; and the slots of migrations that were taken or freed.
 type touched struct {
-	nodes       map[string]bool
-	evacuations bool
-	slots       []slotTimes
+	around since
+	slots  []slotTimes
+}
+
+// since says from when on things changed around subjects; the zero time: ever since.
+type since map[trail.Subject]time.Time
+
+func (s since) add(of trail.Subject, at time.Time) {
+	if was, known := s[of]; !known || at.Before(was) {
+		s[of] = at
+	}
+}
+
+// ever gives that for subjects of which it is not known.
+func ever(subjects []trail.Subject) since {
+	out := since{}
+	for _, s := range subjects {
+		out[s] = time.Time{}
+	}
+	return out
+}
+
+func (s since) subjects() []trail.Subject {
+	subjects := make(map[trail.Subject]bool, len(s))
+	for of := range s {
+		subjects[of] = true
+	}
+	return sortedSubjects(subjects)
 }
 
 // slotTimes are when a migration took its slot and when it gave it back.
 type slotTimes struct{ from, to *time.Time }
 
-// subjects gives what is to be derived again.
-func (t touched) subjects() []trail.Subject {
-	var out []trail.Subject
-	for node := range t.nodes {
-		out = append(out, trail.Subject{Kind: trail.SubjectNode, Name: node})
-	}
-	if t.evacuations {
-		out = append(out, trail.ClusterSubject)
-	}
-	return out
-}
-
 // all takes in everything that the rows of a VM name, whether they changed or not.
 func (t *touched) all(d trail.Derived) {
-	for _, node := range d.Nodes() {
-		t.nodes[node] = true
+	for of := range d.Around() {
+		t.around.add(of, time.Time{})
 	}
-	t.evacuations = t.evacuations || len(d.Evacuations) > 0
 }
 
 // diff is how the rows of a table changed: those that went and those that came, of which equal ones are no change to
@@ -58,6 +70,9 @@ type changedRow struct {
 	Subject string     `db:"subject"`
 	Node    *string    `db:"node"`
 	Matters *int64     `db:"matters"` // a digest of what matters to the node
+	Begun   time.Time  `db:"begun"`
+	Over    *time.Time `db:"over"`    // its end, where that matters by itself; else nil
+	OverBy  *string    `db:"over_by"` // what else belongs to the end
 	From    *time.Time `db:"slot_from"`
 	To      *time.Time `db:"slot_to"`
 	Ended   *string    `db:"ended"`  // how what the row is about ended
@@ -71,6 +86,7 @@ func newDiff(of table) *diff { return &diff{of: of, rows: map[string][]changedRo
 // returning gives what a change of the table is to return.
 func (of table) returning() string {
 	node, matters, slot, ended, another := "NULL::text", "NULL::bigint", "NULL::timestamptz AS slot_from, NULL::timestamptz AS slot_to", "NULL::text", "NULL::text"
+	over := "NULL::timestamptz AS over, NULL::text AS over_by"
 	if of.node != "" {
 		columns := slices.DeleteFunc(jsonKeys(reflect.TypeOf(of.row)), func(c string) bool { return slices.Contains(strings.Fields(of.immaterial), c) })
 		node, matters = of.node, "hash_record_extended(ROW(t."+strings.Join(columns, ", t.")+"), 0)"
@@ -79,11 +95,14 @@ func (of table) returning() string {
 		slot = "t.scheduling_at AS slot_from, t.finished_at AS slot_to"
 		another = "CASE WHEN t.need = 'not_needed' OR t.benefit = 'harmed' THEN t.target_node END" // which it may have overloaded
 	}
+	if of.name == "placements" { // which may have begun long ago, and just end
+		over = "t.to_at AS over, (t.left_by, t.ended_by)::text AS over_by"
+	}
 	if of.ended != "" {
 		ended = of.ended
 	}
-	return fmt.Sprintf("t.%s::text AS key, t.subject, %s AS node, %s AS matters, %s, %s AS ended, %s AS judged, %s AS other",
-		of.key, node, matters, slot, ended, cmp.Or(of.judged, "false"), another)
+	return fmt.Sprintf("t.%s::text AS key, t.subject, %s AS node, %s AS matters, t.%s AS begun, %s, %s, %s AS ended, %s AS judged, %s AS other",
+		of.key, node, matters, of.begun, over, slot, ended, cmp.Or(of.judged, "false"), another)
 }
 
 // went and came collect the rows that a statement took away, and those that it wrote.
@@ -101,18 +120,21 @@ func (d *diff) collect(rows pgx.Rows, gone bool) error {
 
 // touches adds what the changes touch.
 func (d *diff) touches(t *touched) {
+	if d.of.node == "" {
+		return
+	}
 	for _, rows := range d.rows {
-		if d.of.node == "" {
-			return
-		}
-		if len(rows) == 2 && *rows[0].Matters == *rows[1].Matters {
+		since, changed := changedSince(rows)
+		if !changed {
 			continue
 		}
-		t.evacuations = t.evacuations || d.of.name == "evacuations"
+		if d.of.name == "evacuations" {
+			t.around.add(trail.ClusterSubject, since)
+		}
 		for _, r := range rows {
 			for _, node := range []*string{r.Node, r.Other} {
 				if known(node) != "" {
-					t.nodes[*node] = true
+					t.around.add(trail.Subject{Kind: trail.SubjectNode, Name: *node}, since)
 				}
 			}
 		}
@@ -125,6 +147,29 @@ func (d *diff) touches(t *touched) {
 		}
 	}
 }
+
+// changedSince tells whether the rows of one key mean a change to others, and since when: since what they are about began or, where only its end
+// changed, since that.
+func changedSince(rows []changedRow) (since time.Time, changed bool) {
+	since = rows[0].Begun
+	if len(rows) == 1 {
+		return since, true
+	}
+	was, is := rows[0], rows[1]
+	switch {
+	case *was.Matters != *is.Matters:
+		return earliest(was.Begun, is.Begun), true
+	case sameTime(was.Over, is.Over) && known(was.OverBy) == known(is.OverBy):
+		return since, false
+	case was.Over == nil:
+		return *is.Over, true
+	case is.Over == nil:
+		return *was.Over, true
+	}
+	return earliest(*was.Over, *is.Over), true
+}
+
+func earliest(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
 
 func sameTime(a, b *time.Time) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
@@ -228,41 +273,47 @@ func slotsWithin(ctx context.Context, tx pgx.Tx, cluster string, from, to []time
 	})
 }
 
-// The rows of VMs that touch nodes, each as JSON with the columns of its table as keys.
+// The rows of VMs that touch nodes, each as JSON with the columns of its table as keys: those that were not over at a time, and a little before
+// where what comes then may look back. While facts are missing, what ends may end before it began.
 const (
+	nodesSince = `
+FROM unnest(@nodes::text[], @since::timestamptz[], @before::timestamptz[]) AS n(name, since, before)`
 	placementsOfNodesQuery = `
-SELECT t.node, row_to_json(t)
-FROM unnest(@nodes::text[]) AS n(name)
-JOIN evictrail.placements AS t ON t.cluster = @cluster AND t.node = n.name`
+SELECT t.node, row_to_json(t)` + nodesSince + `
+JOIN evictrail.placements AS t ON t.cluster = @cluster AND t.node = n.name
+WHERE t.to_at IS NULL
+   OR t.to_at >= n.before`
 	evacuationsOfNodesQuery = `
-SELECT t.node, row_to_json(t)
-FROM unnest(@nodes::text[]) AS n(name)
-JOIN evictrail.evacuations AS t ON t.cluster = @cluster AND t.node = n.name`
+SELECT t.node, row_to_json(t)` + nodesSince + `
+JOIN evictrail.evacuations AS t ON t.cluster = @cluster AND t.node = n.name
+WHERE t.ended_at IS NULL
+   OR greatest(t.marked_at, t.ended_at) >= n.since`
 	requestsOfNodesQuery = `
-SELECT t.node, row_to_json(t)
-FROM unnest(@nodes::text[]) AS n(name)
+SELECT t.node, row_to_json(t)` + nodesSince + `
 JOIN evictrail.eviction_requests AS t ON t.cluster = @cluster AND t.node = n.name
-WHERE t.salient`
+WHERE t.salient
+  AND t.requested_at >= n.since`
 	migrationsOfNodesQuery = `
-SELECT t.source_node, row_to_json(t)
-FROM unnest(@nodes::text[]) AS n(name)
-JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.source_node = n.name`
+SELECT t.source_node, row_to_json(t)` + nodesSince + `
+JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.source_node = n.name
+WHERE t.finished_at IS NULL
+   OR greatest(t.created_at, t.finished_at) >= n.before`
 	arrivalsOfNodesQuery = `
-SELECT t.target_node, row_to_json(t)
-FROM unnest(@nodes::text[]) AS n(name)
+SELECT t.target_node, row_to_json(t)` + nodesSince + `
 JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.target_node = n.name
 WHERE (t.need = 'not_needed' OR t.benefit = 'harmed')
-  AND t.outcome = 'succeeded'`
+  AND t.outcome = 'succeeded'
+  AND t.finished_at >= n.before`
 	holdsOfNodesQuery = `
-SELECT t.node, row_to_json(t)
-FROM unnest(@nodes::text[]) AS n(name)
+SELECT t.node, row_to_json(t)` + nodesSince + `
 JOIN evictrail.cooldown_decisions AS t ON t.cluster = @cluster AND t.node = n.name
-WHERE t.verdict = 'holds'`
+WHERE t.verdict = 'holds'
+  AND greatest(t.decided_at, t.until) >= n.before`
 	stuckQuery = `
 SELECT '', row_to_json(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
-  AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes')`
+  AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes' AND ended_at >= @since)`
 )
 
 // collectAround reads rows that touch nodes into what is known of each node.

@@ -11,7 +11,7 @@ func (n *node) observedBlocks() []Decision {
 	var out []Decision
 	for _, f := range n.facts {
 		d, ok := f.Detail.(*BlocksDetail)
-		if !ok {
+		if !ok || f.OccurredAt.Before(n.Since) {
 			continue
 		}
 		p := n.env.CooldownPolicy(f.OccurredAt)
@@ -22,6 +22,17 @@ func (n *node) observedBlocks() []Decision {
 		})
 	}
 	return inOrder(out)
+}
+
+// BlocksSince gives from when on rows matter to what counters of the descheduler say in facts since a time: they were read before, too.
+func BlocksSince(facts []Fact, since time.Time) time.Time {
+	from := since
+	for _, f := range facts {
+		if d, ok := f.Detail.(*BlocksDetail); ok && !f.OccurredAt.Before(since) && d.Since.Before(from) {
+			from = d.Since
+		}
+	}
+	return from
 }
 
 // candidates names the VMs of the node and namespace that were held back between two scrapes, for the reason that was

@@ -164,6 +164,7 @@ func (n *node) drainActs(closed []interval) []drainAct {
 			out = append(out, a)
 		}
 	}
+	out = slices.DeleteFunc(out, func(a drainAct) bool { return a.at.Before(n.Since) })
 	slices.SortStableFunc(out, func(a, b drainAct) int { return a.at.Compare(b.at) })
 	return out
 }
@@ -279,7 +280,7 @@ func (n *node) left(d *Drain) []DrainBlocker {
 // blocks says why a guest is still there, and what KubeVirt will do about it.
 func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 	e := n.evacuationAt(p, at)
-	r := n.lastRequest(p, at)
+	r := n.lastRequest(p, b.WaitingSince, at)
 	switch {
 	case p.Strategy == StrategyExternal:
 		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "do nothing: its owner has to move it"
@@ -370,11 +371,11 @@ func (n *node) evacuationAt(p *Placement, at time.Time) *Evacuation {
 	return nil
 }
 
-// lastRequest gives the last request of anybody but the descheduler about a guest up to a time; nil where there is none.
-func (n *node) lastRequest(p *Placement, at time.Time) *EvictionRequest {
+// lastRequest gives the last request of anybody but the descheduler about a guest between two times; nil where there is none.
+func (n *node) lastRequest(p *Placement, since, at time.Time) *EvictionRequest {
 	var last *EvictionRequest
 	for _, r := range n.ofVMI(p.VMIUID).Requests {
-		if r.byOthers() && n.within(interval{from: r.RequestedAt}, at) && !r.RequestedAt.Before(p.FromAt) {
+		if r.byOthers() && n.within(interval{from: r.RequestedAt}, at) && !r.RequestedAt.Before(since) {
 			last = r
 		}
 	}

@@ -8,7 +8,11 @@ import (
 
 // Rows are derived rows of several VMs that belong together: those that touch one node, or the evacuations of a cluster.
 // They come in any order, and are read only.
+//
+// With Since, what was over before that time may be missing, and what is derived of it counts for nothing: no evacuation, drain or loop of a node
+// was open at that time, and of the cluster no loop.
 type Rows struct {
+	Since       time.Time // zero: all rows are there
 	Placements  []*Placement
 	Evacuations []*Evacuation
 	Requests    []*EvictionRequest // the salient ones
@@ -122,6 +126,7 @@ func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	d.Decisions = n.observedBlocks()
 	d.Consequences = n.consequences()
 	d.Timeline = byTime(slices.Concat((&speaker{env: n.own}).lines(facts), loopLines(d.Loops), drainLines(d.Drains)))
+	d.Timeline = slices.DeleteFunc(d.Timeline, func(l Line) bool { return l.At.Before(n.Since) })
 	return d
 }
 

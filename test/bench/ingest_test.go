@@ -78,7 +78,7 @@ func simulated(n int) []trail.Fact {
 	if n <= 1000 {
 		see(sim.New(4).Observations)
 	} else {
-		sim.Long(1, n/40_000+1, see)
+		sim.Long(1, 5_000, n/40_000+1, see)
 	}
 	return facts[:min(n, len(facts))]
 }

@@ -15,7 +15,8 @@ import (
 )
 
 var (
-	days  = flag.Int("load.days", 0, "how many days of a cluster of 5,000 VMs to fill the database with; 20 make a million facts; 0: some hours of a small one")
+	days  = flag.Int("load.days", 0, "how many days of a large cluster to fill the database with; 0: some hours of a small one")
+	vms   = flag.Int("load.vms", 5_000, "how many VMs the large cluster has: each makes some ten facts a day")
 	dir   = flag.String("load.dir", "", "where an own Postgres keeps the database for the next time; empty: it is thrown away")
 	rate  = flag.Int("load.rate", 100, "requests a second")
 	only  = flag.String("load.route", "", "ask only the routes that match this regular expression")
@@ -43,7 +44,7 @@ func open(tb testing.TB) (s *store.Store, url string) {
 	s, err := store.Open(tb.Context(), url, "")
 	require.NoError(tb, err)
 	tb.Cleanup(s.Close)
-	fill(tb, s, url, *days)
+	fill(tb, s, url)
 	return s, url
 }
 
@@ -51,7 +52,7 @@ func open(tb testing.TB) (s *store.Store, url string) {
 func kept(tb testing.TB) string {
 	tb.Helper()
 	server, err := embedded.Start(tb.Context(), embedded.Options{Dir: *dir, Settings: map[string]string{
-		"shared_buffers": "2GB", "synchronous_commit": "off", "session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": slow.String(),
+		"shared_buffers": "2GB", "max_wal_size": "4GB", "synchronous_commit": "off", "session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": slow.String(),
 		"auto_explain.log_analyze": "on", "auto_explain.log_buffers": "on", "auto_explain.log_timing": "off",
 	}})
 	require.NoError(tb, err)

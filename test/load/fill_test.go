@@ -20,28 +20,30 @@ const (
 
 // fill makes the database what so many days of the large cluster and some hours of the small one leave: the facts by the bulk way,
 // then everything that is derived of them. Without days the large cluster is one like the small. What is there already stays.
-func fill(tb testing.TB, s *store.Store, url string, days int) {
+func fill(tb testing.TB, s *store.Store, url string) {
 	tb.Helper()
 	_, err := s.Up(tb.Context())
 	require.NoError(tb, err)
 	seen, err := s.LastAlive(tb.Context(), large)
 	require.NoError(tb, err)
 	if !seen.IsZero() { // it may have been interrupted while it was derived
-		finish(tb, s, large)
+		if finish(tb, s, large) > 0 {
+			vacuum(tb, url)
+		}
 		return
 	}
 	began := time.Now()
 	for cluster, play := range map[string]func(see func([]trail.Observation)){
 		small: func(see func([]trail.Observation)) { see(sim.New(2).Observations) },
 		large: func(see func([]trail.Observation)) {
-			if days == 0 {
+			if *days == 0 {
 				see(sim.New(4).Observations)
 			} else {
-				sim.Long(1, days, see)
+				sim.Long(1, *vms, *days, see)
 			}
 		},
 	} {
-		i := importer{tb, s, cluster, trail.NewTracker(cluster), time.Time{}}
+		i := importer{tb: tb, store: s, cluster: cluster, tracker: trail.NewTracker(cluster)}
 		play(i.see)
 		require.NoError(tb, s.Alive(tb.Context(), cluster, i.last))
 		_, err := s.Rederive(tb.Context(), cluster)
@@ -69,6 +71,7 @@ type importer struct {
 	cluster string
 	tracker *trail.Tracker
 	last    time.Time // of the sights so far
+	count   int       // of facts so far
 }
 
 // atOnce is how many facts go into one transaction.
@@ -78,6 +81,7 @@ const atOnce = 5000
 func (i *importer) see(all []trail.Observation) {
 	i.tb.Helper()
 	var facts []trail.Fact
+	began, before := time.Now(), i.count
 	for n, o := range all {
 		facts = append(facts, i.tracker.Observe(o)...)
 		if len(facts) > 0 {
@@ -86,18 +90,22 @@ func (i *importer) see(all []trail.Observation) {
 		if len(facts) >= atOnce || n == len(all)-1 {
 			_, err := i.store.Import(i.tb.Context(), i.cluster, facts)
 			require.NoError(i.tb, err)
+			i.count += len(facts)
 			facts = facts[:0]
 		}
 	}
+	took := time.Since(began)
+	i.tb.Logf("%s: %d facts until %s, lately %.0f a second", i.cluster, i.count, i.last.Format(time.DateOnly), float64(i.count-before)/took.Seconds())
 }
 
-// finish derives what is still to be derived of a cluster, and what time has changed.
-func finish(tb testing.TB, s *store.Store, cluster string) {
+// finish derives what is still to be derived of a cluster, and what time has changed. It tells how many subjects were.
+func finish(tb testing.TB, s *store.Store, cluster string) int {
 	tb.Helper()
-	_, err := s.DeriveStale(tb.Context(), cluster, nil)
+	n, err := s.DeriveStale(tb.Context(), cluster, nil)
 	require.NoError(tb, err)
 	seen, err := s.LastAlive(tb.Context(), cluster)
 	require.NoError(tb, err)
 	_, _, err = s.DeriveDue(tb.Context(), cluster, seen)
 	require.NoError(tb, err)
+	return n
 }

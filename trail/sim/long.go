@@ -8,18 +8,21 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// Long plays some days of a large cluster, 5,000 VMIs on 250 nodes in 40 namespaces of very different sizes, that end at the
+// Long plays some days of a large cluster, on which 20 VMIs share a node and 125 a namespace, on average, that end at the
 // moment at which all other runs begin. Each day has its loops and what only looks like one, and what goes wrong is put right
 // by the next. What was seen is handed out a day at a time, in the order of the times; what changes nothing that is recorded
-// is left out. A day takes about a second and makes some 50,000 facts.
-func Long(seed uint64, days int, see func([]trail.Observation)) { LongUntil(seed, days, epoch, see) }
+// is left out. Of 5,000 VMIs a day takes about a second and makes some 50,000 facts.
+func Long(seed uint64, vms, days int, see func([]trail.Observation)) {
+	LongUntil(seed, vms, days, epoch, see)
+}
 
 // LongUntil plays the same days as Long, with another end.
-func LongUntil(seed uint64, days int, end time.Time, see func([]trail.Observation)) {
+func LongUntil(seed uint64, vms, days int, end time.Time, see func([]trail.Observation)) {
 	const day = 24 * time.Hour
+	each := func(d time.Duration) time.Duration { return d / time.Duration(vms) } // how often something happens that happens to each VM now and then
 	o := options{
-		nodes: 250, vms: 5_000, hours: day, natural: true, flaky: 0.03, policySeen: true, auditDelay: 2 * time.Second,
-		userEvery: 90 * time.Second, restartEvery: 6 * time.Minute, namespaces: unequal(40),
+		nodes: vms / 20, vms: vms, hours: day, natural: true, flaky: 0.03, policySeen: true, auditDelay: 2 * time.Second,
+		userEvery: each(125 * time.Hour), restartEvery: each(500 * time.Hour), namespaces: unequal(vms / 125),
 	}
 	c := assemble(newDice(seed), o, v190)
 	c.descheduler.total, c.descheduler.gate = 0, true
@@ -29,7 +32,7 @@ func LongUntil(seed uint64, days int, end time.Time, see func([]trail.Observatio
 	c.descheduler.begin()
 	for range days {
 		c.putRight()
-		for range 8 {
+		for range vms / 625 {
 			c.clock.after(c.dice.between(0, 20*time.Hour), func() { c.inject(loopPlots, 1, c.quiet()) })
 			c.clock.after(c.dice.between(0, 20*time.Hour), func() { c.inject(nearMisses, 1, c.quiet()) })
 		}

@@ -15,7 +15,7 @@ func TestLong(t *testing.T) {
 	play := func() (facts []trail.FactID, days []int) {
 		tracker := trail.NewTracker("long")
 		last := time.Time{}
-		Long(1, 2, func(all []trail.Observation) {
+		Long(1, 5_000, 2, func(all []trail.Observation) {
 			for _, o := range all {
 				_, at := kindOf(o)
 				require.False(t, at.Before(last))

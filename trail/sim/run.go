@@ -43,10 +43,12 @@ var epoch = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 // ones nothing happens but what a plot wants, so that there is no loop.
 func New(seed uint64) Run { return NewAt(seed, epoch) }
 
-// NewAt plays the same run as New, with another beginning.
+// NewAt plays the same run as New, with another beginning: with other objects of the same names, whose versions grow with the time.
 func NewAt(seed uint64, begin time.Time) Run {
 	c := newCluster(seed)
 	c.clock.now = c.clock.now.Add(begin.Sub(epoch))
+	c.watch.uids += uint64(begin.Unix())
+	c.watch.version += 100 * uint64(begin.Unix())
 	return c.play(seed)
 }
 

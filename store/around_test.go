@@ -1,0 +1,143 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/sim"
+)
+
+// shifts gives the facts of some simulated histories of hours, one after the other with hours in which nothing happens, in the order in which they
+// were seen, and beside them what the counters of a descheduler say of their nodes.
+func shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
+	tracker := trail.NewTracker("c1")
+	var facts []trail.Fact
+	observe := func(o trail.Observation) {
+		for _, f := range tracker.Observe(o) {
+			f.OccurredAt, f.ObservedAt = f.OccurredAt.Truncate(time.Microsecond), f.ObservedAt.Truncate(time.Microsecond)
+			facts = append(facts, f)
+		}
+	}
+	for i, seed := range seeds {
+		run := sim.NewAt(seed, march.Add(time.Duration(i)*7*time.Hour))
+		counts := map[trail.BlockCount]float64{}
+		scrape := run.Start
+		for _, o := range run.Observations {
+			observe(o)
+			if len(facts) == 0 || facts[len(facts)-1].ObservedAt.Before(scrape) {
+				continue
+			}
+			scrape = facts[len(facts)-1].ObservedAt.Add(time.Duration(1+r.IntN(20)) * time.Minute)
+			counts[trail.BlockCount{
+				Reason: []string{"cooldown", "migration_in_progress"}[r.IntN(2)], Node: fmt.Sprintf("worker-%d", 1+r.IntN(4)), Namespace: []string{"shop", "bank", "lab"}[r.IntN(3)],
+			}] += float64(1 + r.IntN(5))
+			s := trail.ScrapeObservation{Seen: trail.Seen{At: facts[len(facts)-1].ObservedAt}, Target: "d", StartedAt: run.Start, Plugin: true}
+			for of, n := range counts {
+				of.Count = n
+				s.Blocks = append(s.Blocks, of)
+			}
+			observe(s)
+		}
+	}
+	return facts
+}
+
+// TestNodesAreDerivedAsOfAllFacts stores histories with hours between them, some facts of which come late, so that nodes are derived of what was since
+// nothing was open there. Whenever everything is derived anew, of all facts, nothing changes.
+func TestNodesAreDerivedAsOfAllFacts(t *testing.T) {
+	t.Parallel()
+	for _, seeds := range [][]uint64{{52, 24, 20}, {14, 62, 54}, {30, 79, 40}} {
+		t.Run(fmt.Sprint(seeds), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seeds[0], 7))
+			s := storetest.New(t)
+			require.NoError(t, s.Judge(t.Context(), "c1", brief))
+			late := map[int][]trail.Fact{}
+			all := slices.Collect(slices.Chunk(shifts(r, seeds...), 60))
+			for i, facts := range all {
+				facts = slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool {
+					held := i < len(all)-40 && r.IntN(50) == 0
+					if held {
+						at := i + 1 + r.IntN(40)
+						late[at] = append(late[at], f)
+					}
+					return held
+				})
+				take(t, s, append(late[i], facts...))
+				if i%25 == 24 || i == len(all)-1 {
+					told := tables(t, s)
+					_, err := s.Rederive(t.Context(), "c1")
+					require.NoError(t, err)
+					anew := tables(t, s)
+					for _, table := range derivedTables {
+						require.Equal(t, anew[table], told[table], "%s after %d batches of %d", table, i+1, len(all))
+					}
+				}
+			}
+			for _, table := range []string{"loops", "drains", "drain_blockers", "cooldown_decisions", "consequences"} {
+				t.Log(table, count(t, s, "SELECT count(*) FROM evictrail."+table+" WHERE subject LIKE 'node:%'"))
+			}
+		})
+	}
+}
+
+// TestWhatWasOverStaysAsItIsTold has a loop on a node that is over, and hours later a drain of it that begins with a cordon some minutes before it is
+// asked of VMs: the rows of the drain are those of all facts, and the loop is not looked at.
+func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	require.NoError(t, s.Judge(t.Context(), "c1", brief))
+	tracker, rv := trail.NewTracker("c1"), 100
+	var at trail.Seen
+	see := func(minute int, o func(trail.Seen, func(uid, name string) trail.Meta) trail.Observation) {
+		t.Helper()
+		at = trail.Seen{At: start.Add(time.Duration(minute) * time.Minute)}
+		take(t, s, tracker.Observe(o(at, func(uid, name string) trail.Meta {
+			rv++
+			return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: start}
+		})))
+	}
+	vmi := func(mark string) func(trail.Seen, func(uid, name string) trail.Meta) trail.Observation {
+		return func(seen trail.Seen, meta func(uid, name string) trail.Meta) trail.Observation {
+			return trail.VMIObservation{Seen: seen, Meta: meta("v1", "db"), Node: "n1", Phase: "Running", Strategy: trail.StrategyExternal, Mark: mark}
+		}
+	}
+	see(0, vmi(""))
+	see(1, func(seen trail.Seen, meta func(uid, name string) trail.Meta) trail.Observation {
+		return trail.PodObservation{Seen: seen, Meta: meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"}
+	})
+	see(2, vmi("n1"))
+	see(30, vmi(""))
+	require.Equal(t, 1, count(t, s, "SELECT count(*) FROM evictrail.loops WHERE closed_by = 'cancelled'"))
+	see(300, func(seen trail.Seen, meta func(uid, name string) trail.Meta) trail.Observation {
+		return trail.NodeObservation{Seen: seen, Meta: meta("node", "n1"), Unschedulable: true}
+	})
+	_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail.loops SET summary = 'as it was told'")
+	require.NoError(t, err)
+	see(310, func(seen trail.Seen, _ func(uid, name string) trail.Meta) trail.Observation {
+		return trail.RequestObservation{
+			Seen: seen, Source: trail.SourceAudit, ID: "audit", Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db", AskedAt: seen.At,
+			Detail: trail.RequestDetail{User: "alice", Agent: "kubectl/v1", AnsweredAt: seen.At, Code: 429, Message: `Eviction triggered evacuation of VMI "shop/db"`},
+		}
+	})
+	require.Equal(t, 1, count(t, s, "SELECT count(*) FROM evictrail.timeline WHERE kind = 'drain_started' AND at = $1", start.Add(5*time.Hour)))
+	see(311, vmi("n1"))
+	told := tables(t, s)
+	require.Contains(t, told["loops"][0], "as it was told")
+	require.Len(t, told["drains"], 1)
+	require.Contains(t, told["drains"][0], `"started_at": "2026-11-21T05:00:00+00:00"`)
+	_, err = s.Rederive(t.Context(), "c1")
+	require.NoError(t, err)
+	anew := tables(t, s)
+	require.NotContains(t, anew["loops"][0], "as it was told")
+	delete(told, "loops")
+	delete(anew, "loops")
+	require.Equal(t, anew, told)
+}
