@@ -35,7 +35,7 @@ func TestQuestions(t *testing.T) { //nolint:paralleltest // what runs beside it 
 				of.chance.Seed(about, 0)
 				at := time.Now()
 				if err := q.ask(t.Context()); err != nil {
-					t.Fatalf("%s: %v", q.name, err)
+					t.Errorf("%s: %v", q.name, err) // the others are asked all the same
 				}
 				fastest = min(fastest, time.Since(at))
 			}
