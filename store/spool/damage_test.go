@@ -16,20 +16,20 @@ import (
 func filled(t *testing.T) (raw []byte, waiting []trail.Fact) {
 	t.Helper()
 	r := begin(t, t.TempDir(), 1<<30)
+	stored := 0
 	for i := range 20 {
 		r.take(t, placed(i*500, 500))
 		if i == 10 {
-			for range 2 {
-				_, _, err := r.Next(t.Context())
-				require.NoError(t, err)
-				r.Stored()
-			}
+			batch, _, err := r.Next(t.Context())
+			require.NoError(t, err)
+			r.Stored()
+			stored = len(batch)
 			r.Sign(start, []trail.Watching{{Source: "pods", Since: start}})
 		}
 	}
 	raw, err := os.ReadFile(r.path)
 	require.NoError(t, err)
-	return raw, placed(4000, 6000)
+	return raw, placed(stored, 10_000-stored)
 }
 
 // opened opens a spool on a file of these bytes.
