@@ -1,8 +1,6 @@
 package store
 
-import (
-	"context"
-)
+import "context"
 
 // countEvery is after how many facts it is looked whether a table has grown so much that Postgres plans with what is long past.
 const countEvery = 500
