@@ -26,6 +26,8 @@ type Drained interface {
 	Next(ctx context.Context) ([]trail.Fact, *trail.Sign, error)
 	// Stored says that what Next gave is stored.
 	Stored()
+	// Away says that the Sink takes nothing, until Stored is called.
+	Away()
 	// Behind tells whether more waits behind what Next gave.
 	Behind() bool
 	// Empty waits until nothing waits. Its only error is that of ctx.
@@ -38,7 +40,7 @@ const signRetry = time.Second
 // Drain stores what a spool holds, in its order, until ctx ends. Once stopping is closed it ends when nothing is left, or as soon as the
 // Sink does not take something, which then stays in the spool.
 func (s Storing) Drain(ctx context.Context, from Drained, stopping <-chan struct{}) {
-	s.stopping = stopping
+	s.stopping, s.away = stopping, from.Away
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

@@ -22,6 +22,7 @@ import (
 type memorySpool struct {
 	mu      sync.Mutex
 	entries []any // of []trail.Fact and trail.Sign
+	away    bool
 	changed chan struct{}
 }
 
@@ -66,7 +67,19 @@ func (m *memorySpool) Next(ctx context.Context) ([]trail.Fact, *trail.Sign, erro
 func (m *memorySpool) Stored() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entries = m.entries[1:]
+	m.entries, m.away = m.entries[1:], false
+}
+
+func (m *memorySpool) Away() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.away = true
+}
+
+func (m *memorySpool) isAway() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.away
 }
 
 func (m *memorySpool) left() int {
@@ -145,9 +158,11 @@ func TestDrain(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, 3, m.left(), "a sign with something behind it is not waited for")
 		require.InDelta(t, 0, testutil.ToFloat64(s.Metrics.StoreUp), 0)
+		require.True(t, m.isAway())
 		sink.set(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
+		require.False(t, m.isAway())
 		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.all())
 		require.InDelta(t, 1, testutil.ToFloat64(s.Metrics.StoreUp), 0)
 
@@ -158,6 +173,26 @@ func TestDrain(t *testing.T) {
 		<-drained
 		require.LessOrEqual(t, m.left(), 2)
 		require.Positive(t, m.left(), "it stays for the next start")
+	})
+}
+
+// TestASlowSinkIsNotAway has a Sink give up after a while without an answer: it may be behind.
+func TestASlowSinkIsNotAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, sink := newMemorySpool(), &silentSink{silent: 2}
+		s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
+		require.NoError(t, m.Take(t.Context(), []trail.Fact{{VMI: "a"}}))
+		ctx, cancel := context.WithCancel(t.Context())
+		drained := make(chan struct{})
+		go func() { s.Drain(ctx, m, nil); close(drained) }()
+		time.Sleep(2 * answerWithin)
+		require.Equal(t, 1, m.left())
+		require.False(t, m.isAway())
+		time.Sleep(2 * answerWithin)
+		require.Zero(t, m.left())
+		cancel()
+		<-drained
 	})
 }
 

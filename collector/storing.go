@@ -20,6 +20,7 @@ type Storing struct {
 	saidSettled bool // that facts of a time whose facts were dropped come
 
 	stopping <-chan struct{} // closed when what is not taken at once may be left where it is; nil: never
+	away     func()          // told when the Sink says that it does not take anything; nil: nobody asks
 }
 
 // leastAtOnce is what the Sink is given at once, at the least, where it does not take more.
@@ -48,6 +49,8 @@ func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
 		s.Log.Warn("database does not take facts, trying again", "count", len(some), "remaining", wait, "err", err)
 		if errors.Is(err, context.DeadlineExceeded) {
 			within *= 2 // it may be slow, not gone
+		} else if s.away != nil {
+			s.away()
 		}
 		most = max(len(some)/2, leastAtOnce)
 		select {

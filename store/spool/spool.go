@@ -251,8 +251,15 @@ func (s *Spool) Stored() {
 	s.wake()
 }
 
-// standsStill is how long nothing was stored when the database counts as away: longer than one that is behind takes for a batch, shorter than an
-// API server comes again with what was not taken.
+// Away says that the database takes nothing, until Stored is called.
+func (s *Spool) Away() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takenAt = time.Time{}
+}
+
+// standsStill is how long nothing was stored when a database that says nothing counts as away: longer than one that is behind takes for a batch,
+// shorter than an API server comes again with what was not taken.
 const standsStill = time.Minute
 
 // Backlog tells how many facts wait for a database that takes some, and how many it has taken since the start.
