@@ -142,10 +142,11 @@ BEGIN
 END
 $$;
 
--- The reader sees the views and nothing else, and no query of it runs for long. The timeout is that of the role that
--- logs in: repeat the ALTER ROLE for each user.
+-- The reader sees the views and nothing else, no query of it runs for long, and none is compiled: that takes longer than what is read.
+-- Such settings are those of the role that logs in: repeat the ALTER ROLE for each user.
 ALTER ROLE evictrail_reader SET statement_timeout = '5s';
 ALTER ROLE evictrail_reader SET default_transaction_read_only = on;
+ALTER ROLE evictrail_reader SET jit = off;
 `
 
 var grants = `

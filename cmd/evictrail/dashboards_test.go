@@ -170,7 +170,7 @@ func playForGrafana(t *testing.T, args ...string) grafana {
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	_, err = conn.Exec(t.Context(), "SET statement_timeout = '5s'; SET default_transaction_read_only = on")
+	_, err = conn.Exec(t.Context(), "SET statement_timeout = '5s'; SET default_transaction_read_only = on; SET jit = off")
 	require.NoError(t, err)
 	return grafana{conn}
 }

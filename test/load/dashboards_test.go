@@ -20,6 +20,8 @@ func panels(tb testing.TB, url string, of sample) []question {
 	conn, err := pgx.Connect(tb.Context(), url)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = conn.Close(context.Background()) })
+	_, err = conn.Exec(tb.Context(), "SET jit = off") // as for evictrail_reader
+	require.NoError(tb, err)
 	queries, err := dashboards.Queries()
 	require.NoError(tb, err)
 	var nodes []string

@@ -3,3 +3,4 @@ CREATE ROLE evictrail_reader NOLOGIN;
 CREATE ROLE grafana LOGIN PASSWORD 'grafana' IN ROLE evictrail_reader;
 ALTER ROLE grafana SET statement_timeout = '5s';
 ALTER ROLE grafana SET default_transaction_read_only = on;
+ALTER ROLE grafana SET jit = off;
