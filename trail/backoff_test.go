@@ -179,6 +179,7 @@ func TestBackoffIsOver(t *testing.T) {
 	require.Equal(t, "-", next(2*time.Minute+22*time.Second), "and then no more")
 	h.fails(3*time.Minute, "b")
 	require.Equal(t, "03:40", next(3*time.Minute))
+	require.Equal(t, "02:00", short(h.at(3*time.Minute).VM("shop", "db").Evacuations[0].FirstFailedAt))
 	h.unmark(3*time.Minute+10*time.Second, "db")
 	require.Equal(t, "-", next(3*time.Minute+10*time.Second), "nobody tries again")
 	d = h.decisions(time.Hour, "db", LayerBackoff)
@@ -198,6 +199,7 @@ func TestBackoffIsOver(t *testing.T) {
 	require.Equal(t, WaitBackoff, e.Migrations[3].WaitReason, "so does one that failed between two evacuations")
 	require.Equal(t, "05:30", short(e.Evacuations[2].NextRetryAt))
 	require.Zero(t, e.Evacuations[2].FailedAttempts)
+	require.Zero(t, e.Evacuations[2].FirstFailedAt)
 }
 
 // TestBackoffOfTheDeleted deletes failed migrations: before the next attempt that ends its wait, and afterwards it changes

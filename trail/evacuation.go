@@ -38,7 +38,8 @@ type Evacuation struct {
 	Outcome           Outcome        `json:"outcome,omitempty"`
 	CancelledBy       string         `json:"cancelled_by,omitempty"` // user name; empty where it was not cancelled or nobody saw by whom
 	Attempts          int            `json:"attempts"`
-	FailedAttempts    int            `json:"failed_attempts"` // aborted ones are not counted
+	FailedAttempts    int            `json:"failed_attempts"`          // aborted ones are not counted
+	FirstFailedAt     time.Time      `json:"first_failed_at,omitzero"` // when the first of them failed; zero where none has
 	LastFailureClass  FailureClass   `json:"last_failure_class,omitempty"`
 	LastFailureReason FailureReason  `json:"last_failure_reason,omitempty"`
 	NextRetryAt       time.Time      `json:"next_retry_at,omitzero"`       // before which KubeVirt makes no next attempt; zero unless one waits for that
@@ -211,6 +212,9 @@ func summarize(l *life, migrations []*migration, facts []Fact) {
 			switch {
 			case m.Outcome == OutcomeFailed:
 				e.FailedAttempts++
+				if e.FirstFailedAt.IsZero() {
+					e.FirstFailedAt = m.FinishedAt
+				}
 				e.LastFailureClass, e.LastFailureReason = m.FailureClass, m.FailureReason
 				e.NextRetryAt = m.retryAt
 			case !m.SchedulingAt.IsZero() || m.Outcome != "": // it waits no more
