@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/evictrail/evictrail/trail"
 )
@@ -32,6 +33,11 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	if !late {
 		q.rowsNear(&batch, rows, own, since)
 		q.linesNear(&batch, rows, own, since)
+		if q.since.IsZero() { // an answer tells of those that hold
+			rows[q.of] = trail.Derived{Decisions: stands[q.of].Decisions}
+		} else {
+			q.decisionsNear(&batch, rows, own, since)
+		}
 	}
 	q.annotations(&batch, &facts, own, since)
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
@@ -73,6 +79,7 @@ func (q *inquiry) standing(ctx context.Context) (rows map[trail.Subject]trail.De
 		return row.Scan(&late)
 	}))
 	q.rowsNear(&batch, rows, []trail.Subject{q.of}, never)
+	q.decisionsNear(&batch, rows, []trail.Subject{q.of}, never)
 	batch.Queue(moveQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": clean(q.of.String()), "uid": clean(q.move)}).Query(each(func(row pgx.CollectableRow) error {
 		var created time.Time
 		err := row.Scan(&created)
@@ -131,6 +138,7 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	behind := q.behind(&batch, own)
 	vms, late := q.on(&batch, since)
 	q.rowsNear(&batch, rows, own, since)
+	q.decisionsNear(&batch, rows, own, since)
 	q.linesNear(&batch, rows, own, since)
 	q.drains(&batch, rows, own, since)
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
@@ -143,6 +151,7 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	facts := q.common
 	batch = pgx.Batch{}
 	q.rowsNear(&batch, rows, *vms, since)
+	q.decisionsNear(&batch, rows, *vms, since)
 	if !q.told {
 		q.openEvacuations(&batch, rows, names(all))
 	}
@@ -252,8 +261,6 @@ var (
     )
   )
   AND decided_at <= @at`, "decided_at, decision_id")
-	linesNearQuery = rowsQuery("timeline", `
-  AND at >= @since`, "at, tie, event_id")
 	drainsNearQuery = rowsQuery("drains", `
   AND (ended_at IS NULL OR ended_at >= @since)`, "started_at, drain_id")
 	blockersOfQuery = rowsQuery("drain_blockers", "", "waiting_since, vmi_uid")
@@ -376,16 +383,43 @@ func (q *inquiry) rowsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derive
 	batch.Queue(loopsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	batch.Queue(evacuationsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
 	batch.Queue(placementsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
-	batch.Queue(decisionsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
 	batch.Queue(migrationsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
 	args = q.near(subjects, since)
 	args["each"] = len(subjects) == 1 && subjects[0] == q.of
 	batch.Queue(requestsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
 }
 
+// decisionsNear queues the question for the decisions about subjects since a time, and for those that hold.
+func (q *inquiry) decisionsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
+	batch.Queue(decisionsNearQuery, q.near(subjects, since)).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
+}
+
+// linesNearQuery has columns and no JSON, as there may be thousands of lines. OFFSET keeps Postgres from going through the lines of all subjects since
+// the time.
+const linesNearQuery = `
+SELECT subject, event_id, at, kind, reason, coalesce(namespace, ''), coalesce(vmi, ''), coalesce(vmi_uid, ''), coalesce(node, ''), sentence, seen_late
+FROM (
+  SELECT *
+  FROM evictrail.timeline
+  WHERE cluster = @cluster
+    AND subject = ANY(@subjects)
+  OFFSET 0
+) AS t
+WHERE at >= @since
+ORDER BY at, tie, event_id`
+
 // linesNear queues the question for the timelines of subjects since a time.
 func (q *inquiry) linesNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
-	batch.Queue(linesNearQuery, q.near(subjects, since)).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+	batch.Queue(linesNearQuery, q.near(subjects, since)).Query(each(func(row pgx.CollectableRow) error {
+		var text string
+		var id pgtype.UUID
+		var l trail.Line
+		if err := row.Scan(&text, &id, &l.At, &l.Kind, &l.Reason, &l.Namespace, &l.VMI, &l.VMIUID, &l.Node, &l.Sentence, &l.SeenLate); err != nil {
+			return err
+		}
+		l.EventID, l.At = id.Bytes, l.At.UTC()
+		return collect(rows, text, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }, l)
+	}))
 }
 
 // drains queues the questions for the drains of nodes since a time.
@@ -407,11 +441,16 @@ func collectOf[R any](rows map[trail.Subject]trail.Derived, into func(*trail.Der
 		if err := row.Scan(&text, &r); err != nil {
 			return err
 		}
-		s, err := trail.ParseSubject(text)
-		d := rows[s]
-		list := into(&d)
-		*list = append(*list, r)
-		rows[s] = d
-		return err
+		return collect(rows, text, into, r)
 	})
+}
+
+// collect adds a row to what is derived of a subject.
+func collect[R any](rows map[trail.Subject]trail.Derived, subject string, into func(*trail.Derived) *[]R, r R) error {
+	s, err := trail.ParseSubject(subject)
+	d := rows[s]
+	list := into(&d)
+	*list = append(*list, r)
+	rows[s] = d
+	return err
 }
