@@ -89,19 +89,38 @@ func loopPaints() []paint {
 	}
 }
 
+// The triggers of each cause; all others are unknown.
+const (
+	byDescheduler = "trigger = '" + string(trail.TriggerDescheduler) + "'"
+	byDrain       = "trigger IN ('" + string(trail.TriggerDrain) + "', '" + string(trail.TriggerDrainTaint) + "')"
+	byUser        = "trigger IN ('" + string(trail.TriggerUser) + "', '" + string(trail.TriggerNamedNode) + "')"
+	byKubeVirt    = "trigger IN ('" + string(trail.TriggerWorkloadUpdate) + "', '" + string(trail.TriggerHotplug) + "', '" +
+		string(trail.TriggerStorage) + "', '" + string(trail.TriggerDecentralized) + "')"
+	byOther = "trigger = '" + string(trail.TriggerEviction) + "'"
+)
+
 // causeOfTrigger is the cause of a migration, from column trigger.
 const causeOfTrigger = `CASE
-    WHEN trigger = '` + string(trail.TriggerDescheduler) + `' THEN '` + causeDescheduler + `'
-    WHEN trigger IN ('` + string(trail.TriggerDrain) + `', '` + string(trail.TriggerDrainTaint) + `') THEN '` + causeDrain + `'
-    WHEN trigger IN ('` + string(trail.TriggerUser) + `', '` + string(trail.TriggerNamedNode) + `') THEN '` + causeUser + `'
-    WHEN trigger IN ('` + string(trail.TriggerWorkloadUpdate) + `', '` + string(trail.TriggerHotplug) + `', '` +
-	string(trail.TriggerStorage) + `', '` + string(trail.TriggerDecentralized) + `') THEN '` + causeKubeVirt + `'
-    WHEN trigger = '` + string(trail.TriggerEviction) + `' THEN '` + causeOther + `'
+    WHEN ` + byDescheduler + ` THEN '` + causeDescheduler + `'
+    WHEN ` + byDrain + ` THEN '` + causeDrain + `'
+    WHEN ` + byUser + ` THEN '` + causeUser + `'
+    WHEN ` + byKubeVirt + ` THEN '` + causeKubeVirt + `'
+    WHEN ` + byOther + ` THEN '` + causeOther + `'
     ELSE '` + causeUnknown + `'
   END`
 
-// ofCauses chooses migrations by their cause.
-const ofCauses = `(` + causeOfTrigger + `) = ANY (ARRAY[${cause:sqlstring}]::text[])`
+// ofCauses chooses migrations by their cause. Which causes are chosen is known before any row is read, and Postgres has counted the triggers: of what a CASE gives
+// it expects so few that it compares each migration with each request.
+const ofCauses = `(
+    ` + byDescheduler + ` AND '` + causeDescheduler + `' ` + amongCauses + `
+    OR ` + byDrain + ` AND '` + causeDrain + `' ` + amongCauses + `
+    OR ` + byUser + ` AND '` + causeUser + `' ` + amongCauses + `
+    OR ` + byKubeVirt + ` AND '` + causeKubeVirt + `' ` + amongCauses + `
+    OR ` + byOther + ` AND '` + causeOther + `' ` + amongCauses + `
+    OR NOT (` + byDescheduler + ` OR ` + byDrain + ` OR ` + byUser + ` OR ` + byKubeVirt + ` OR ` + byOther + `) AND '` + causeUnknown + `' ` + amongCauses + `
+  )`
+
+const amongCauses = `= ANY (ARRAY[${cause:sqlstring}]::text[])`
 
 const movesByCauseSQL = `
 SELECT
@@ -148,34 +167,44 @@ func movesThatHelped() cog.Builder[dashboard.Panel] {
 		Span(fullWidth).Height(7)
 }
 
+// Of the requests that met an evacuation one brought it about. VMs are counted by grouping twice, as count(DISTINCT) would compare all that is grouped by, for each migration.
 const statedReasonsSQL = `
 SELECT
-  coalesce(r.requester, m.requester, 'nobody was seen') AS requester,
-  coalesce(r.stated_reason, 'none given') AS stated_reason,
-  ` + causeOfTrigger + ` AS cause,
-  count(DISTINCT m.vmi_uid) AS vms,
-  count(*) FILTER (WHERE m.outcome = 'succeeded') AS moves,
-  count(*) FILTER (WHERE m.outcome = 'failed') AS failed,
-  count(*) FILTER (WHERE m.outcome IS NULL) AS running
+  requester,
+  stated_reason,
+  cause,
+  count(vmi_uid) AS vms,
+  sum(moves)::bigint AS moves,
+  sum(failed)::bigint AS failed,
+  sum(running)::bigint AS running
 FROM (
-  SELECT *
-  FROM evictrail_v1.migrations
+  SELECT
+    coalesce(r.requester, m.requester, 'nobody was seen') AS requester,
+    coalesce(r.stated_reason, 'none given') AS stated_reason,
+    ` + causeOfTrigger + ` AS cause,
+    m.vmi_uid,
+    count(*) AS migrations,
+    count(*) FILTER (WHERE m.outcome = 'succeeded') AS moves,
+    count(*) FILTER (WHERE m.outcome = 'failed') AS failed,
+    count(*) FILTER (WHERE m.outcome IS NULL) AS running
+  FROM evictrail_v1.migrations AS m
+  LEFT JOIN (
+    SELECT evacuation_id, requester, stated_reason
+    FROM evictrail_v1.eviction_requests
+    WHERE ` + ofCluster + `
+      AND ` + ofNamespaces + `
+      AND effect = 'evacuation'
+      AND requested_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
+  ) AS r USING (evacuation_id)
   WHERE ` + ofCluster + `
     AND ` + ofNodes + `
     AND ` + ofNamespaces + `
     AND ` + ofCauses + `
     AND $__timeFilter(created_at)
-) AS m
-LEFT JOIN (
-  SELECT DISTINCT ON (evacuation_id) evacuation_id, requester, stated_reason
-  FROM evictrail_v1.eviction_requests
-  WHERE ` + ofCluster + `
-    AND evacuation_id IS NOT NULL
-    AND requested_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
-  ORDER BY evacuation_id, requested_at
-) AS r USING (evacuation_id)
+  GROUP BY m.vmi_uid, 1, 2, 3
+) AS of_vm
 GROUP BY 1, 2, 3
-ORDER BY count(*) DESC, 1, 2
+ORDER BY sum(migrations) DESC, 1, 2
 LIMIT 10`
 
 func statedReasons() cog.Builder[dashboard.Panel] {
@@ -186,7 +215,8 @@ func statedReasons() cog.Builder[dashboard.Panel] {
 }
 
 // The worst of what a node has at each moment: a retry loop, evacuations that fail, a drain, evacuations. Each begin and end is
-// a moment; what has begun more often than it has ended is what the node has from then on.
+// a moment; what has begun more often than it has ended is what the node has from then on. Nodes that had worse come first, and each begin is
+// drawn, so that those after nodes with enough begins need not be looked at.
 const nodeStatesSQL = `
 WITH episodes AS (
   SELECT node, opened_at AS from_at, closed_at AS to_at, 5 AS rank
@@ -196,17 +226,10 @@ WITH episodes AS (
     AND closed_by IS DISTINCT FROM 'refuted'
     AND ` + openMeanwhile + `
   UNION ALL
-  SELECT node, first_failure, ended_at, 4
-  FROM evictrail_v1.evacuations AS e
-  JOIN (
-    SELECT evacuation_id, min(finished_at) AS first_failure
-    FROM evictrail_v1.migrations
-    WHERE ` + ofCluster + `
-      AND outcome = 'failed'
-      AND created_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
-    GROUP BY evacuation_id
-  ) AS f USING (evacuation_id)
+  SELECT node, first_failed_at, ended_at, 4
+  FROM evictrail_v1.evacuations
   WHERE ` + ofCluster + `
+    AND first_failed_at IS NOT NULL
     AND ` + markedMeanwhile + `
   UNION ALL
   SELECT node, started_at, ended_at, 3
@@ -220,11 +243,18 @@ WITH episodes AS (
     AND trigger = 'descheduler'
     AND ` + markedMeanwhile + `
   UNION ALL
-  SELECT DISTINCT node, $__timeFrom()::timestamptz, $__timeTo()::timestamptz, 1
-  FROM evictrail_v1.placements
-  WHERE ` + ofCluster + `
-    AND ` + thereMeanwhile + `
-), bounded AS (
+  SELECT node, $__timeFrom()::timestamptz, $__timeTo()::timestamptz, 1
+  FROM unnest(ARRAY[${node:sqlstring}]::text[]) AS node
+  CROSS JOIN LATERAL (
+    SELECT
+    FROM evictrail_v1.placements AS p
+    WHERE ` + ofCluster + `
+      AND p.node = node.node
+      AND ` + thereMeanwhile + `
+    ORDER BY from_at DESC
+    LIMIT 1
+  ) AS a_guest
+), bounded AS MATERIALIZED (
   SELECT
     node,
     greatest(from_at, $__timeFrom()) AS from_at,
@@ -233,15 +263,25 @@ WITH episodes AS (
   FROM episodes
   WHERE ` + ofNodes + `
     AND node IS NOT NULL
+), begins AS (
+  SELECT node, max(rank) AS rank
+  FROM bounded
+  WHERE to_at > from_at
+  GROUP BY node, from_at
+), nodes AS (
+  SELECT node, max(rank) AS worst, sum(count(*)) OVER (ORDER BY max(rank) DESC, node) - count(*) AS before
+  FROM begins
+  GROUP BY node
 ), changes AS (
-  SELECT node, from_at AS at, rank, (to_at > from_at)::int AS change
+  SELECT node, nodes.worst AS worst_of_node, moment.at, rank, (to_at > from_at)::int * moment.change AS change
   FROM bounded
-  UNION ALL
-  SELECT node, to_at, rank, -(to_at > from_at)::int
-  FROM bounded
+  JOIN nodes USING (node)
+  CROSS JOIN LATERAL (VALUES (from_at, 1), (to_at, -1)) AS moment (at, change)
+  WHERE before < 5000
 ), spans AS (
   SELECT
     node,
+    worst_of_node,
     at AS from_at,
     lead(at) OVER w AS to_at,
     CASE
@@ -252,7 +292,7 @@ WITH episodes AS (
       WHEN sum(sum(change) FILTER (WHERE rank = 1)) OVER w > 0 THEN 1
     END AS worst
   FROM changes
-  GROUP BY node, at
+  GROUP BY node, worst_of_node, at
   WINDOW w AS (PARTITION BY node ORDER BY at)
 )
 SELECT
@@ -263,7 +303,7 @@ SELECT
 FROM spans
 WHERE to_at > from_at
   AND worst IS NOT NULL
-ORDER BY max(worst) OVER (PARTITION BY node) DESC, node, from_at
+ORDER BY worst_of_node DESC, node, from_at
 LIMIT 5000`
 
 func nodeStates() cog.Builder[dashboard.Panel] {
