@@ -14,7 +14,8 @@ import (
 	"github.com/evictrail/evictrail/dashboards/dashboardstest"
 )
 
-// panels gives the queries of SQL of the dashboards, each as Grafana sends it when somebody looks at a day, and at 90.
+// panels gives the queries of SQL of the dashboards, each as Grafana sends it when somebody looks at a day, and at 90; of one namespace, and of all where
+// several can be chosen, as nobody has chosen at first.
 func panels(tb testing.TB, url string, of sample) []question {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), url)
@@ -34,27 +35,34 @@ func panels(tb testing.TB, url string, of sample) []question {
 			continue
 		}
 		for name, span := range map[string]time.Duration{"of a day": 24 * time.Hour, "of 90 days": 90 * 24 * time.Hour} {
-			all = append(all, question{"dashboard " + strings.TrimPrefix(q.Name(), "evictrail-") + " " + name, func(ctx context.Context) error {
-				namespace, vmi := one(of, of.vms).VM()
-				vars := dashboardstest.Values{
-					"cluster": {large}, "namespace": {namespace}, "vmi": {vmi}, "node": nodes, "incident": of.loops[:min(len(of.loops), 1)],
-					"cause": {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "unknown"},
+			ask := func(namespaces func(own string) []string) func(context.Context) error {
+				return func(ctx context.Context) error {
+					namespace, vmi := one(of, of.vms).VM()
+					vars := dashboardstest.Values{
+						"cluster": {large}, "namespace": namespaces(namespace), "vmi": {vmi}, "node": nodes, "incident": of.loops[:min(len(of.loops), 1)],
+						"cause": {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "unknown"},
+					}
+					if q.Dashboard == dashboards.UIDLoop {
+						vars["node"] = []string{one(of, of.nodes).Name}
+					}
+					text, err := dashboardstest.SQL(q.Text, of.seen.Add(-span), of.seen, span/100, vars)
+					if err != nil {
+						return err
+					}
+					rows, err := conn.Query(ctx, text, pgx.QueryExecModeSimpleProtocol)
+					if err != nil {
+						return err
+					}
+					for rows.Next() {
+					}
+					return rows.Err()
 				}
-				if q.Dashboard == dashboards.UIDLoop {
-					vars["node"] = []string{one(of, of.nodes).Name}
-				}
-				text, err := dashboardstest.SQL(q.Text, of.seen.Add(-span), of.seen, span/100, vars)
-				if err != nil {
-					return err
-				}
-				rows, err := conn.Query(ctx, text, pgx.QueryExecModeSimpleProtocol)
-				if err != nil {
-					return err
-				}
-				for rows.Next() {
-				}
-				return rows.Err()
-			}})
+			}
+			name = "dashboard " + strings.TrimPrefix(q.Name(), "evictrail-") + " " + name
+			all = append(all, question{name, ask(func(own string) []string { return []string{own} })})
+			if strings.Contains(q.Text, "ARRAY[${namespace:") {
+				all = append(all, question{name + ", all namespaces", ask(func(string) []string { return of.namespaces })})
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b question) int { return strings.Compare(a.name, b.name) })

@@ -19,7 +19,7 @@ var (
 	vms   = flag.Int("load.vms", 5_000, "how many VMs the large cluster has: each makes some ten facts a day")
 	dir   = flag.String("load.dir", "", "where an own Postgres keeps the database for the next time; empty: it is thrown away")
 	rate  = flag.Int("load.rate", 100, "requests a second")
-	only  = flag.String("load.route", "", "ask only the routes that match this regular expression")
+	only  = flag.String("load.route", "", "ask only the routes, and the questions, that match this regular expression")
 	lasts = flag.Duration("load.for", 20*time.Millisecond, "how long each route is asked")
 	best  = flag.Int("load.best", 1, "how often the same is asked through the store; the fastest counts")
 	slow  = flag.Duration("load.slow", 20*time.Millisecond, "from when on an own Postgres that is kept logs the plan of a statement")

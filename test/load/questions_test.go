@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"testing"
 	"text/tabwriter"
@@ -26,8 +27,12 @@ type question struct {
 func TestQuestions(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	s, url := open(t)
 	of, before := take(t, s), logSize(t)
+	asked := regexp.MustCompile(*only)
 	var table []timing
 	for _, q := range append(questions(s, of), panels(t, url, of)...) {
+		if !asked.MatchString(q.name) {
+			continue
+		}
 		took := timing{name: q.name}
 		for began, about := time.Now(), uint64(0); time.Since(began) < *lasts; about++ {
 			fastest := time.Duration(math.MaxInt64)
