@@ -22,14 +22,20 @@ WHERE cluster = @cluster
   AND occurred_at >= @since
 ORDER BY subject`
 
+// bearing is what new facts may put in another light: what went on on these nodes or everywhere, since a time.
+type bearing struct {
+	nodes      []string
+	everywhere bool
+	since      time.Time // zero: ever since
+}
+
 // concerned finds the VMs that facts about nodes and rules put in another light.
-func (d *derivation) concerned(ctx context.Context, added []trail.Fact) ([]trail.Subject, error) {
-	nodes, everywhere, since := d.surroundings(added)
-	if len(nodes) == 0 && !everywhere {
+func (d *derivation) concerned(ctx context.Context, of bearing) ([]trail.Subject, error) {
+	if len(of.nodes) == 0 && !of.everywhere {
 		return nil, nil
 	}
 	rows, err := d.tx.Query(ctx, concernedQuery, pgx.StrictNamedArgs{
-		"cluster": d.cluster, "nodes": nodes, "everywhere": everywhere, "since": since,
+		"cluster": d.cluster, "nodes": of.nodes, "everywhere": of.everywhere, "since": of.since,
 	})
 	if err != nil {
 		return nil, explain("find VMs concerned", err)
@@ -155,7 +161,7 @@ func (o *objectNames) add(namespace, name string, at time.Time) {
 
 // surroundings tells which nodes the new facts are about, whether some are about the rules or gaps, and since when they
 // may matter: a gap since it opened, others since the fact before the earliest of them, for ever where there is none.
-func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywhere bool, since time.Time) {
+func (d *derivation) surroundings(added []trail.Fact) (of bearing) {
 	seen := map[string]bool{}
 	var bounds []time.Time
 	for _, f := range added {
@@ -163,7 +169,7 @@ func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywher
 		case trail.KindBlocksObserved:
 			continue // what the counters say changes no mark
 		case trail.KindDeschedulerStarted: // its memory begins anew; that there is one at all also says who may have asked before
-			everywhere = true
+			of.everywhere = true
 			from := d.before(f)
 			if !from.IsZero() {
 				from = f.OccurredAt.Add(-time.Second)
@@ -176,12 +182,12 @@ func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywher
 		case trail.SubjectNode:
 			if !seen[f.Subject.Name] {
 				seen[f.Subject.Name] = true
-				nodes = append(nodes, f.Subject.Name)
+				of.nodes = append(of.nodes, f.Subject.Name)
 			}
 		case trail.SubjectConfig:
-			everywhere = true
+			of.everywhere = true
 		case trail.SubjectSource:
-			everywhere = true
+			of.everywhere = true
 			bounds = append(bounds, f.OccurredAt.Add(-time.Second))
 			continue
 		case trail.SubjectVMI, trail.SubjectPod, trail.SubjectNamespace, trail.SubjectUnknown, trail.SubjectCluster:
@@ -190,11 +196,11 @@ func (d *derivation) surroundings(added []trail.Fact) (nodes []string, everywher
 		bounds = append(bounds, d.before(f))
 	}
 	for i, b := range bounds {
-		if i == 0 || b.Before(since) {
-			since = b
+		if i == 0 || b.Before(of.since) {
+			of.since = b
 		}
 	}
-	return nodes, everywhere, since
+	return of
 }
 
 // before gives the time of the last fact of the same subject that is older than f, zero where there is none. The counters of

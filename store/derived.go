@@ -142,9 +142,13 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 		}
 		all.add(f.Subject, at)
 	}
-	_, _, ruled := d.surroundings(added)
-	for _, find := range []func(context.Context, []trail.Fact) ([]trail.Subject, error){d.concerned, d.concernedByRequests, d.concernedByRules} {
-		concerned, err := find(ctx, added)
+	around := d.surroundings(added)
+	for _, find := range []func() ([]trail.Subject, error){
+		func() ([]trail.Subject, error) { return d.concerned(ctx, around) },
+		func() ([]trail.Subject, error) { return d.concernedByRequests(ctx, added) },
+		func() ([]trail.Subject, error) { return d.concernedByRules(ctx, added) },
+	} {
+		concerned, err := find()
 		if err != nil {
 			return err
 		}
@@ -152,7 +156,7 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 			return err
 		}
 		for _, s := range concerned {
-			all.add(s, ruled)
+			all.add(s, around.since)
 		}
 	}
 	return d.replace(ctx, all)

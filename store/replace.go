@@ -168,28 +168,45 @@ WHERE s.cluster = @cluster
   AND s.subject = n.subject
   AND s.next_at IS DISTINCT FROM n.next_at`
 
-// write replaces the rows of the subjects in each table, all in one round trip, says what the changes touch and adds them to
+// sentAtOnce is how much text of rows goes in one round trip, in bytes: it is copied on its way.
+const sentAtOnce = 1 << 20
+
+// write replaces the rows of the subjects in each table, in few round trips, says what the changes touch and adds them to
 // the news. Rows that stay as they are are not touched.
 func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string, news *trail.News) (touched, error) {
 	changed := touched{around: since{}}
-	var batch pgx.Batch
 	var diffs []*diff
+	batch, size := &pgx.Batch{}, 0
+	send := func() error {
+		err := explain("replace derived rows", tx.SendBatch(ctx, batch).Close())
+		batch, size = &pgx.Batch{}, 0
+		return err
+	}
 	for _, of := range derivedTables {
 		its := of.subjects(subjects)
 		if of.name == "drain_blockers" {
 			its = slices.DeleteFunc(its, t.undrained)
 		}
-		if len(its) > 0 {
-			d := newDiff(of)
-			if err := t.replace(&batch, d, its); err != nil {
-				return changed, fmt.Errorf("replace %s: %w", of.name, err)
-			}
-			diffs = append(diffs, d)
+		if len(its) == 0 {
+			continue
 		}
+		text, err := t.text(of)
+		if err != nil {
+			return changed, fmt.Errorf("replace %s: %w", of.name, err)
+		}
+		if size += len(text); size > sentAtOnce && batch.Len() > 0 {
+			if err := send(); err != nil {
+				return changed, err
+			}
+			size = len(text)
+		}
+		d := newDiff(of)
+		t.replace(batch, d, its, text)
+		diffs = append(diffs, d)
 	}
 	batch.Queue(noteNextQuery, pgx.StrictNamedArgs{"cluster": t.cluster, "subjects": t.of, "next": t.next})
-	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-		return changed, explain("replace derived rows", err)
+	if err := send(); err != nil {
+		return changed, err
 	}
 	for _, d := range diffs {
 		d.touches(&changed)
@@ -200,44 +217,59 @@ func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string, news *
 
 // The rows come as a JSON array whose keys are the columns. Table, key and columns are names of ours. Rows are compared column
 // by column, without changed_at, which a row that comes or changes gets of the database; rows that a program wrote that knows
-// no changed_at count as changed. A loop that is derived no more stays: it was told. What is settled stays as it is: a row about what was over before facts
-// were dropped, or before the time since when its subject is derived again, unless it is derived as one that is not; and one that is derived as over by then counts only where it was told and was not.
+// no changed_at count as changed. A loop that is derived no more stays: it was told. What is settled stays as it is: a row about what was over before
+// facts were dropped, or before the time since when its subject is derived again, unless it is derived as one that is not; and one that is derived as
+// over by then counts only where it was told and was not. Nothing comes before all went that goes, as that is counted first: it may have the same key.
 const (
-	deleteChangedQuery = `
-DELETE FROM evictrail.%[1]s AS t
-WHERE t.cluster = @cluster
-  AND t.subject = ANY(@subjects)
-  AND NOT EXISTS (
-    SELECT FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
-    WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[4]s) IS NOT DISTINCT FROM (%[5]s) AND t.changed_at IS NOT NULL OR %[6]s)
-  )
-  AND (NOT %[7]s OR EXISTS (
-    SELECT FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
-    WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s
-  ))
-RETURNING %[3]s`
-	insertMissingQuery = `
-INSERT INTO evictrail.%[1]s AS t (%[2]s)
-SELECT %[2]s
-FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
-WHERE NOT %[4]s
-ON CONFLICT DO NOTHING
-RETURNING %[3]s`
-	endQuery = `
-UPDATE evictrail.%[1]s AS t
-SET (%[2]s, changed_at) = (%[4]s, now())
-FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
-WHERE t.cluster = @cluster
-  AND t.subject = ANY(@subjects)
-  AND n.subject = t.subject AND n.%[3]s = t.%[3]s AND %[5]s AND NOT %[6]s
-RETURNING %[7]s`
-	deleteToldQuery = `
-DELETE FROM evictrail.%[1]s AS t
-USING jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb) AS n
-WHERE t.cluster = @cluster
-  AND t.subject = ANY(@subjects)
-  AND n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[4]s) IS DISTINCT FROM (%[5]s) OR t.changed_at IS NULL) AND NOT %[6]s
-RETURNING %[3]s`
+	replaceQuery = `
+WITH n AS MATERIALIZED (
+  SELECT *
+  FROM jsonb_populate_recordset(NULL::evictrail.%[1]s, @rows::jsonb)
+), went AS (%[2]s
+  RETURNING %[3]s
+), came AS (
+  INSERT INTO evictrail.%[1]s AS t (%[4]s)
+  SELECT %[4]s
+  FROM n
+  WHERE (SELECT count(*) FROM went) >= 0
+    AND NOT %[5]s
+  ON CONFLICT DO NOTHING
+  RETURNING %[3]s
+)%[6]s
+SELECT true AS gone, *
+FROM went
+UNION ALL
+SELECT false, *
+FROM came%[7]s`
+	goChangedQuery = `
+  DELETE FROM evictrail.%[1]s AS t
+  WHERE t.cluster = @cluster
+    AND t.subject = ANY(@subjects)
+    AND NOT EXISTS (
+      SELECT
+      FROM n
+      WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[3]s) IS NOT DISTINCT FROM (%[4]s) AND t.changed_at IS NOT NULL OR %[5]s)
+    )
+    AND (NOT %[6]s OR EXISTS (SELECT FROM n WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s))`
+	goToldQuery = `
+  DELETE FROM evictrail.%[1]s AS t
+  USING n
+  WHERE t.cluster = @cluster
+    AND t.subject = ANY(@subjects)
+    AND n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[3]s) IS DISTINCT FROM (%[4]s) OR t.changed_at IS NULL) AND NOT %[5]s`
+	endQuery = `, ended AS (
+  UPDATE evictrail.%[1]s AS t
+  SET (%[2]s, changed_at) = (%[3]s, now())
+  FROM n
+  WHERE t.cluster = @cluster
+    AND t.subject = ANY(@subjects)
+    AND n.subject = t.subject AND n.%[4]s = t.%[4]s AND %[5]s AND NOT %[6]s
+  RETURNING %[7]s
+)`
+	andEnded = `
+UNION ALL
+SELECT false, *
+FROM ended`
 )
 
 var refuteQuery = `
@@ -252,40 +284,34 @@ WHERE t.cluster = @cluster
   AND NOT coalesce(t.closed_at < greatest(@settled::timestamptz, (@since::jsonb ->> t.subject)::timestamptz), false)
   AND closed_by IS DISTINCT FROM 'refuted'`
 
-// replacing is the SQL that replaces rows of one table.
-type replacing struct{ remove, end, insert string }
-
-// replacings has the SQL of each derived table, by its name.
-var replacings = func() map[string]replacing {
-	out := map[string]replacing{}
+// replacings has the SQL that replaces rows of each derived table, by its name: where something is settled, and where nothing is.
+var replacings = func() map[bool]map[string]string {
+	out := map[bool]map[string]string{true: {}, false: {}}
 	for _, of := range derivedTables {
-		remove := deleteChangedQuery
-		if of.name == "loops" {
-			remove = deleteToldQuery
-		}
-		columns, returning := jsonKeys(reflect.TypeOf(of.row)), of.returning()
+		columns, returning, stays, stayed := jsonKeys(reflect.TypeOf(of.row)), of.returning(), of.stays("n"), of.stays("t")
 		all, new, old := strings.Join(columns, ", "), "n."+strings.Join(columns, ", n."), "t."+strings.Join(columns, ", t.")
-		args := []any{of.name, of.key, returning, new, old, of.stays("n"), of.stays("t")}
+		went := fmt.Sprintf(goChangedQuery, of.name, of.key, new, old, stays, stayed)
 		if of.name == "loops" {
-			args = args[:6]
+			went = fmt.Sprintf(goToldQuery, of.name, of.key, new, old, stays)
 		}
-		out[of.name] = replacing{
-			remove: fmt.Sprintf(remove, args...),
-			end:    fmt.Sprintf(endQuery, of.name, all, of.key, new, of.stays("n"), of.stays("t"), returning),
-			insert: fmt.Sprintf(insertMissingQuery, of.name, all, returning, of.stays("n")),
-		}
+		ended := fmt.Sprintf(endQuery, of.name, all, new, of.key, stays, stayed, returning)
+		out[true][of.name] = fmt.Sprintf(replaceQuery, of.name, went, returning, all, stays, ended, andEnded)
+		out[false][of.name] = fmt.Sprintf(replaceQuery, of.name, went, returning, all, stays, "", "")
 	}
 	return out
 }()
 
-// settled tells, as SQL, whether a row is about what was over when facts were dropped.
-func (of table) settled(row string) string {
-	return "coalesce(" + strings.ReplaceAll(of.over, "@.", row+".") + " < @settled::timestamptz, false)"
+// overBy tells, as SQL, whether what a row is about was over before a time.
+func (of table) overBy(time, row string) string {
+	return "coalesce(" + strings.ReplaceAll(of.over+" < "+time, "@.", row+".") + ", false)"
 }
+
+// settled tells, as SQL, whether a row is about what was over when facts were dropped.
+func (of table) settled(row string) string { return of.overBy("@settled::timestamptz", row) }
 
 // stays tells, as SQL, whether a row is about what was over when facts were dropped, or before its subject is derived again.
 func (of table) stays(row string) string {
-	return strings.ReplaceAll(of.settled(row), "< @settled::timestamptz", "< greatest(@settled::timestamptz, (@since::jsonb ->> "+row+".subject)::timestamptz)")
+	return of.overBy("greatest(@settled::timestamptz, (@since::jsonb ->> @.subject)::timestamptz)", row)
 }
 
 // jsonKeys gives the keys that a struct, with those that it embeds, has in JSON.
@@ -299,28 +325,20 @@ func jsonKeys(t reflect.Type) []string {
 	return out
 }
 
-// replace queues what replaces the rows of subjects in one table.
-func (t *tables) replace(batch *pgx.Batch, d *diff, subjects []string) error {
-	rows := t.rows[d.of.name]
+// text gives the rows of a table as a JSON array.
+func (t *tables) text(of table) (string, error) {
+	rows := t.rows[of.name]
 	if rows == nil {
 		rows = []any{}
 	}
-	text, err := jsonText(rows)
-	if err != nil {
-		return err
-	}
-	args := pgx.NamedArgs{"cluster": t.cluster, "subjects": subjects, "rows": text, "now": t.now, "settled": t.settled, "since": t.since}
+	return jsonText(rows)
+}
+
+// replace queues what replaces the rows of subjects in one table.
+func (t *tables) replace(batch *pgx.Batch, d *diff, subjects []string, rows string) {
+	args := pgx.NamedArgs{"cluster": t.cluster, "subjects": subjects, "rows": rows, "now": t.now, "settled": t.settled, "since": t.since}
 	if d.of.name == "loops" {
 		batch.Queue(refuteQuery, args)
 	}
-	by := replacings[d.of.name]
-	batch.Queue(by.remove, args).Query(d.went)
-	if len(rows) == 0 {
-		return nil
-	}
-	if t.settled != nil {
-		batch.Queue(by.end, args).Query(d.came)
-	}
-	batch.Queue(by.insert, args).Query(d.came)
-	return nil
+	batch.Queue(replacings[t.settled != nil][d.of.name], args).Query(d.changed)
 }

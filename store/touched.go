@@ -78,7 +78,7 @@ type changedRow struct {
 	Ended   *string    `db:"ended"`  // how what the row is about ended
 	Judged  bool       `db:"judged"` // what came of that is told for good
 	Other   *string    `db:"other"`  // another node that it matters to
-	Gone    bool       `db:"-"`      // it went; else it came
+	Gone    bool       `db:"gone"`   // it went; else it came
 }
 
 func newDiff(of table) *diff { return &diff{of: of, rows: map[string][]changedRow{}} }
@@ -105,14 +105,10 @@ func (of table) returning() string {
 		of.key, node, matters, of.begun, over, slot, ended, cmp.Or(of.judged, "false"), another)
 }
 
-// went and came collect the rows that a statement took away, and those that it wrote.
-func (d *diff) went(rows pgx.Rows) error { return d.collect(rows, true) }
-func (d *diff) came(rows pgx.Rows) error { return d.collect(rows, false) }
-
-func (d *diff) collect(rows pgx.Rows, gone bool) error {
+// changed collects the rows that a statement took away, and those that it wrote.
+func (d *diff) changed(rows pgx.Rows) error {
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[changedRow])
 	for _, r := range all {
-		r.Gone = gone
 		d.rows[r.Key] = append(d.rows[r.Key], r)
 	}
 	return err
