@@ -76,26 +76,12 @@ func noteStale(ctx context.Context, tx pgx.Tx, cluster string, places []inserted
 	return explain("note what is to be derived", err)
 }
 
-// What is derived in one transaction when there is much: so many subjects, of about so many facts.
-const (
-	deriveBatch = 500
-	deriveFacts = 10_000
-)
-
 // aroundTogether is how many nodes are derived of all their rows at once: after some months each has thousands.
 const aroundTogether = 50
 
-// sizedRow is a subject with how many facts it has.
-type sizedRow struct {
-	Subject string `db:"subject"`
-	Facts   int    `db:"facts"`
-}
-
-const countFacts = `(SELECT count(*) FROM evictrail.events e WHERE e.cluster = s.cluster AND e.subject = s.subject) AS facts`
-
 const staleSubjectsQuery = `
-SELECT subject, ` + countFacts + `
-FROM evictrail.subjects s
+SELECT subject, ` + countFacts + ` AS facts
+FROM evictrail.subjects AS s
 WHERE cluster = @cluster
   AND stale_since IS NOT NULL
 ORDER BY CASE WHEN stale_since <= @around THEN stale_since END NULLS LAST, subject
@@ -128,7 +114,7 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 				return count, news, err
 			}
 		}
-		subjects, err := upTo(deriveFacts, sized)
+		subjects, err := portion(sized)
 		if err != nil {
 			return count, news, err
 		}
@@ -162,7 +148,7 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 
 // stale gives the next subjects that are to be derived, none when all are.
 func (s *Store) stale(ctx context.Context, cluster string) ([]sizedRow, error) {
-	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "around": onceVMsDone, "limit": deriveBatch})
+	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "around": onceVMsDone, "limit": deriveBatch, "most": deriveFacts})
 	if err != nil {
 		return nil, explain("read what is to be derived", err)
 	}
@@ -182,22 +168,6 @@ func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
 		return 0, explain("note what is to be derived", err)
 	}
 	return s.DeriveStale(ctx, cluster, nil)
-}
-
-// upTo gives the first subjects that have about so many facts together; at least one.
-func upTo(facts int, sized []sizedRow) ([]trail.Subject, error) {
-	var out []trail.Subject
-	for _, r := range sized {
-		if facts -= r.Facts; facts < 0 && len(out) > 0 {
-			break
-		}
-		s, err := trail.ParseSubject(r.Subject)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s)
-	}
-	return out, nil
 }
 
 // staleRow is a subject that is to be derived.

@@ -152,9 +152,6 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 		if err != nil {
 			return err
 		}
-		if err := d.hold(ctx, concerned); err != nil {
-			return err
-		}
 		for _, s := range concerned {
 			all.add(s, around.since)
 		}
@@ -165,8 +162,8 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 // replace derives subjects and writes their rows where they changed: VMs and what stands for itself, then the VMs whose
 // waiting that explains, then the nodes that their rows touch.
 func (d *derivation) replace(ctx context.Context, all since) error {
+	around, waiting := since{}, map[trail.Subject]bool{}
 	var first []trail.Subject
-	around := since{}
 	for _, s := range all.subjects() {
 		if isAround(s) {
 			around[s] = all[s]
@@ -174,27 +171,64 @@ func (d *derivation) replace(ctx context.Context, all since) error {
 			first = append(first, s)
 		}
 	}
-	touched, err := d.replaceVMs(ctx, first, false)
-	if err != nil {
-		return err
-	}
-	waiting, err := d.waiting(ctx, touched.slots, first)
-	if err != nil {
-		return err
-	}
-	if err := d.hold(ctx, waiting); err != nil {
-		return err
-	}
-	more, err := d.replaceVMs(ctx, waiting, false)
-	if err != nil {
-		return err
-	}
-	for _, its := range []since{touched.around, more.around} {
-		for s, at := range its {
-			around.add(s, at)
+	err := d.byPortion(ctx, first, func(some []trail.Subject) error {
+		touched, err := d.replaceVMs(ctx, some, false)
+		if err != nil {
+			return err
 		}
+		around.join(touched.around)
+		more, err := d.waiting(ctx, touched.slots, some)
+		for _, s := range more {
+			waiting[s] = true
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = d.byPortion(ctx, sortedSubjects(waiting), func(some []trail.Subject) error {
+		touched, err := d.replaceVMs(ctx, some, false)
+		around.join(touched.around)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	return d.replaceAround(ctx, around)
+}
+
+// byPortion holds subjects and does something with them: with those that are held already and a portion of the others, then with one portion after the
+// other, each of which is given up when that is done.
+func (d *derivation) byPortion(ctx context.Context, subjects []trail.Subject, do func([]trail.Subject) error) error {
+	var held, others []trail.Subject
+	for _, s := range subjects {
+		if _, is := d.facts[s]; is {
+			held = append(held, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	split, err := portions(ctx, d.tx, d.cluster, others)
+	if err != nil {
+		return err
+	}
+	for i, some := range split {
+		if i == 0 {
+			some = append(held, some...)
+		}
+		if err := d.hold(ctx, some); err != nil {
+			return err
+		}
+		if err := do(some); err != nil {
+			return err
+		}
+		if i > 0 {
+			for _, s := range some {
+				delete(d.facts, s)
+			}
+		}
+	}
+	return nil
 }
 
 // isAround tells what is derived of the rows of VMs.

@@ -11,8 +11,8 @@ import (
 )
 
 const dueQuery = `
-SELECT subject, ` + countFacts + `
-FROM evictrail.subjects s
+SELECT subject, ` + countFacts + ` AS facts
+FROM evictrail.subjects AS s
 WHERE cluster = @cluster
   AND next_at <= @now
 ORDER BY subject
@@ -32,7 +32,7 @@ func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, te
 	count := 0
 	var news trail.News
 	for count < most {
-		rows, err := s.pool.Query(ctx, dueQuery, pgx.StrictNamedArgs{"cluster": cluster, "now": now, "limit": deriveBatch})
+		rows, err := s.pool.Query(ctx, dueQuery, pgx.StrictNamedArgs{"cluster": cluster, "now": now, "limit": deriveBatch, "most": deriveFacts})
 		if err != nil {
 			return count, news, explain("read what is due", err)
 		}
@@ -40,7 +40,7 @@ func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, te
 		if err != nil {
 			return count, news, explain("read what is due", err)
 		}
-		subjects, err := upTo(deriveFacts, sized)
+		subjects, err := portion(sized)
 		if err != nil || len(subjects) == 0 {
 			return count, news, err
 		}

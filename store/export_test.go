@@ -88,3 +88,15 @@ func DerivedColumns() map[string][]string {
 
 // Unmarshal lets tests read as facts are read.
 func Unmarshal(raw []byte, to any) error { return unmarshal(raw, to) }
+
+// HoldAtOnce has about so many facts held at once, until the test calls what it gives.
+func HoldAtOnce(facts int) (end func()) {
+	before := deriveFacts
+	deriveFacts = facts
+	return func() { deriveFacts = before }
+}
+
+// Parts gives the parts that facts are stored in.
+func (s *Store) Parts(ctx context.Context, cluster string, facts []trail.Fact) ([][]trail.Fact, error) {
+	return parts(ctx, s.pool, cluster, facts)
+}

@@ -94,17 +94,17 @@ func jsonText(v any) (string, error) {
 	return strings.ReplaceAll(string(raw), `\u0000`, `\ufffd`), nil
 }
 
-// Append stores the facts of one cluster and derives their subjects again, all or nothing. It tells what that brought: the
-// facts that were new, in the order given, and how derived rows changed; facts that are stored already add nothing, whatever
-// else they say. With an error there may be news all the same: what was committed before it. See the package comment for its
-// errors.
+// Append stores the facts of one cluster and derives their subjects again, all or nothing; where those have more facts than it holds at once, one part
+// after the other. It tells what that brought: the facts that were new, in the order given, and how derived rows changed; facts that are stored
+// already add nothing, whatever else they say. With an error there may be news all the same: what was committed before it. See the package comment
+// for its errors.
 func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) (trail.News, error) {
 	return s.append(ctx, cluster, facts, 0)
 }
 
 // append is Append in a term.
 func (s *Store) append(ctx context.Context, cluster string, facts []trail.Fact, term int64) (trail.News, error) {
-	return s.take(ctx, cluster, facts, term, func(d *derivation) ([]trail.Fact, error) {
+	return s.take(ctx, cluster, facts, term, func(d *derivation, facts []trail.Fact) ([]trail.Fact, error) {
 		vms, err := d.concernedByRequests(ctx, facts)
 		if err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func (s *Store) append(ctx context.Context, cluster string, facts []trail.Fact, 
 
 // keep stores facts like Append, and leaves it to the leader to derive their subjects.
 func (s *Store) keep(ctx context.Context, cluster string, facts []trail.Fact) (trail.News, error) {
-	return s.take(ctx, cluster, facts, 0, func(d *derivation) ([]trail.Fact, error) {
+	return s.take(ctx, cluster, facts, 0, func(d *derivation, facts []trail.Fact) ([]trail.Fact, error) {
 		added, err := d.insert(ctx, facts, nil)
 		if err != nil {
 			return nil, err
@@ -128,34 +128,42 @@ func (s *Store) keep(ctx context.Context, cluster string, facts []trail.Fact) (t
 	})
 }
 
-// take stores facts in one transaction, and notes that all that was seen until then is stored.
-func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, term int64, store func(*derivation) ([]trail.Fact, error)) (trail.News, error) {
+// take stores facts, a portion in each transaction, and notes that all that was seen until then is stored.
+func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, term int64, store func(*derivation, []trail.Fact) ([]trail.Fact, error)) (trail.News, error) {
+	var news trail.News
 	if len(facts) == 0 {
-		return trail.News{}, nil
+		return news, nil
 	}
 	if err := s.ensureFor(ctx, facts); err != nil {
-		return trail.News{}, err
+		return news, err
 	}
-	var news trail.News
-	err := s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
-		d, err := newDerivation(ctx, tx, cluster, lastSeen(facts), term)
-		if err != nil {
-			return err
-		}
-		added, err := store(d)
-		if err != nil {
-			return err
-		}
-		news = d.news
-		news.Facts = added
-		if d.settled != nil && slices.ContainsFunc(added, func(f trail.Fact) bool { return f.OccurredAt.Before(*d.settled) }) {
-			news.Settled = d.settled.UTC()
-		}
-		_, err = tx.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": lastSeen(facts)})
-		return err
-	})
+	split, err := parts(ctx, s.pool, cluster, facts)
 	if err != nil {
-		return trail.News{}, err
+		return news, err
+	}
+	for _, some := range split {
+		var brought trail.News
+		err := s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
+			d, err := newDerivation(ctx, tx, cluster, lastSeen(some), term)
+			if err != nil {
+				return err
+			}
+			added, err := store(d, some)
+			if err != nil {
+				return err
+			}
+			brought = d.news
+			brought.Facts = added
+			if d.settled != nil && slices.ContainsFunc(added, func(f trail.Fact) bool { return f.OccurredAt.Before(*d.settled) }) {
+				brought.Settled = d.settled.UTC()
+			}
+			_, err = tx.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": lastSeen(some)})
+			return err
+		})
+		if err != nil {
+			return news, err
+		}
+		news.Add(brought)
 	}
 	return news, s.countGrown(ctx, len(news.Facts))
 }

@@ -39,6 +39,12 @@ func ever(subjects []trail.Subject) since {
 	return out
 }
 
+func (s since) join(more since) {
+	for of, at := range more {
+		s.add(of, at)
+	}
+}
+
 func (s since) subjects() []trail.Subject {
 	subjects := make(map[trail.Subject]bool, len(s))
 	for of := range s {

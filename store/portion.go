@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// A portion is what is held in memory at once when there is much: so many subjects, of about so many stored facts. A VM that was moved again and again for
+// months has ten thousand.
+const deriveBatch = 500
+
+var deriveFacts = 20_000 // fewer in tests
+
+// sizedRow is a subject with how many facts it has, at the most as many as a portion.
+type sizedRow struct {
+	Subject string `db:"subject"`
+	Facts   int    `db:"facts"`
+}
+
+const countFacts = `(SELECT count(*) FROM (SELECT FROM evictrail.events AS e WHERE e.cluster = @cluster AND e.subject = s.subject LIMIT @most) AS f)`
+
+// portion gives the first of some subjects, at least one.
+func portion(sized []sizedRow) ([]trail.Subject, error) {
+	facts := deriveFacts
+	var out []trail.Subject
+	for _, r := range sized {
+		if facts -= r.Facts; facts < 0 && len(out) > 0 {
+			break
+		}
+		s, err := trail.ParseSubject(r.Subject)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// Of the requests in a namespace only those are read that are about as old as the new ones.
+const sizesQuery = `
+SELECT s.subject, CASE WHEN s.subject LIKE 'namespace:%' THEN 0 ELSE ` + countFacts + ` END AS facts
+FROM unnest(@subjects::text[]) WITH ORDINALITY AS s(subject, place)
+ORDER BY s.place`
+
+// sizes tells how many facts subjects have that new facts are about, in their order.
+func sizes(ctx context.Context, from queryer, cluster string, subjects []trail.Subject) ([]sizedRow, error) {
+	rows, err := from.Query(ctx, sizesQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(subjects), "most": deriveFacts})
+	if err != nil {
+		return nil, explain("count facts", err)
+	}
+	sized, err := pgx.CollectRows(rows, pgx.RowToStructByName[sizedRow])
+	return sized, explain("count facts", err)
+}
+
+// portions splits subjects, in their order.
+func portions(ctx context.Context, from queryer, cluster string, subjects []trail.Subject) ([][]trail.Subject, error) {
+	if len(subjects) < 2 {
+		return [][]trail.Subject{subjects}, nil
+	}
+	sized, err := sizes(ctx, from, cluster, subjects)
+	if err != nil {
+		return nil, err
+	}
+	var out [][]trail.Subject
+	for len(subjects) > 0 {
+		some, err := portion(sized)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, subjects[:len(some)])
+		subjects, sized = subjects[len(some):], sized[len(some):]
+	}
+	return out, nil
+}
+
+// parts splits new facts, in their order, such that the subjects of each part are about a portion: as if they had come one part after the other.
+// What was seen at once stays together.
+func parts(ctx context.Context, from queryer, cluster string, facts []trail.Fact) ([][]trail.Fact, error) {
+	subjects := subjectsOf(facts)
+	if len(subjects) < 2 {
+		return [][]trail.Fact{facts}, nil
+	}
+	sized, err := sizes(ctx, from, cluster, subjects)
+	if err != nil {
+		return nil, err
+	}
+	of := make(map[trail.Subject]int, len(subjects))
+	for i, s := range subjects {
+		of[s] = sized[i].Facts
+	}
+	var out [][]trail.Fact
+	begun, left, held := 0, deriveFacts, map[trail.Subject]bool{}
+	for i := range facts {
+		if left < 0 && !facts[i].ObservedAt.Equal(facts[i-1].ObservedAt) {
+			out = append(out, facts[begun:i])
+			begun, left, held = i, deriveFacts, map[trail.Subject]bool{}
+		}
+		if s := facts[i].Subject; !held[s] {
+			held[s] = true
+			left -= of[s]
+		}
+	}
+	return append(out, facts[begun:]), nil
+}

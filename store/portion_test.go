@@ -1,0 +1,45 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// TestPortions stores simulated histories such that few facts are held at once: everything is told as where all of them are, also once the rules
+// changed for all VMs and nodes were cordoned.
+func TestPortions(t *testing.T) { //nolint:paralleltest // what is held at once is one number
+	for seed := range uint64(3) {
+		facts, end := acrossMarch(40+seed, 0.5)
+		tracker, rv := trail.NewTracker("c1"), 100_000
+		last := cordons(tracker, "worker-1", &rv, end, end.Add(time.Second))
+		last = append(last, tracker.Observe(trail.KubeVirtObservation{
+			Meta: trail.Meta{UID: "kv", Name: "kubevirt", ResourceVersion: "200000", CreatedAt: end}, Seen: trail.Seen{At: end.Add(2 * time.Second)},
+			Settings: trail.KubeVirtSettings{Version: "v1.8.4"},
+		})...)
+		stored := func(atOnce int) (map[string][]string, int) {
+			defer store.HoldAtOnce(atOnce)()
+			s := storetest.New(t)
+			require.NoError(t, s.Judge(t.Context(), "c1", brief))
+			for some := range slices.Chunk(facts, 400) {
+				take(t, s, some)
+			}
+			take(t, s, last)
+			split, err := s.Parts(t.Context(), "c1", facts[:400])
+			require.NoError(t, err)
+			require.Equal(t, facts[:400], slices.Concat(split...))
+			return tables(t, s), len(split)
+		}
+		all, one := stored(1_000_000)
+		few, many := stored(60)
+		require.Equal(t, 1, one)
+		require.Greater(t, many, 5)
+		require.Equal(t, all, few, "seed %d", seed)
+	}
+}
