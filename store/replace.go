@@ -306,8 +306,8 @@ func (of table) overBy(time, row string) string {
 	return "coalesce(" + strings.ReplaceAll(of.over+" < "+time, "@.", row+".") + ", false)"
 }
 
-// settled tells, as SQL, whether a row is about what was over when facts were dropped.
-func (of table) settled(row string) string { return of.overBy("@settled::timestamptz", row) }
+// settled tells, as SQL, whether a row t is about what was over when facts were dropped.
+func (of table) settled() string { return of.overBy("@settled::timestamptz", "t") }
 
 // stays tells, as SQL, whether a row is about what was over when facts were dropped, or before its subject is derived again.
 func (of table) stays(row string) string {

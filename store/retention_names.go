@@ -122,5 +122,5 @@ func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error)
 // settledIn tells, as SQL, whether a row t of a table is settled.
 func settledIn(name string) string {
 	of := derivedTables[slices.IndexFunc(derivedTables, func(of table) bool { return of.name == name })]
-	return of.settled("t")
+	return of.settled()
 }

@@ -68,7 +68,7 @@ func (s *Store) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 			if of.name == "loops" {
 				more = numbered
 			}
-			sql := fmt.Sprintf(dropRowsQuery, of.name, of.begun, of.settled("t"), of.place, more)
+			sql := fmt.Sprintf(dropRowsQuery, of.name, of.begun, of.settled(), of.place, more)
 			for n := int64(rowsTogether); n == rowsTogether; {
 				tag, err := s.pool.Exec(ctx, sql, planned, args)
 				if err != nil {

@@ -65,7 +65,7 @@ var settledRows = func() map[string]string {
 		if of.name == "timeline" {
 			order = "at, tie, event_id"
 		}
-		out[of.name] = rowsQuery(of.name, "\n  AND "+of.settled("t"), order)
+		out[of.name] = rowsQuery(of.name, "\n  AND "+of.settled(), order)
 	}
 	return out
 }()
@@ -80,7 +80,7 @@ FROM evictrail.%[1]s AS t
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)
   AND %[3]s < @settled
-  AND NOT %[4]s`, of.name, of.key, of.begun, of.settled("t")))
+  AND NOT %[4]s`, of.name, of.key, of.begun, of.settled()))
 	}
 	return strings.Join(out, "\nUNION ALL")
 }()

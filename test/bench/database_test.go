@@ -44,7 +44,7 @@ func newDatabase(tb testing.TB) string {
 			return
 		}
 		server.Server, server.err = embedded.Start(context.WithoutCancel(tb.Context()), embedded.Options{Dir: server.dir, Settings: map[string]string{
-			"shared_buffers": "2GB", "max_wal_size": "8GB",
+			"shared_buffers": "2GB", "max_wal_size": "8GB", "shared_preload_libraries": "pg_stat_statements", "track_io_timing": "off",
 		}})
 	})
 	require.NoError(tb, server.err)
