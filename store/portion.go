@@ -12,7 +12,7 @@ import (
 // months has ten thousand.
 const deriveBatch = 500
 
-var deriveFacts = 20_000 // fewer in tests
+var deriveFacts = 10_000 // fewer in tests
 
 // sizedRow is a subject with how many facts it has, at the most as many as a portion.
 type sizedRow struct {

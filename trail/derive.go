@@ -214,7 +214,16 @@ func lifeOf(lives []*life, uid string) *life {
 
 // sortedByTime copies the facts in the order in which they should be read: by the cluster's time, then ours.
 func sortedByTime(facts []Fact) []Fact {
-	order := make([]*Fact, len(facts)) // they are large
+	out := make([]Fact, len(facts))
+	for i, f := range ordered(facts) {
+		out[i] = *f
+	}
+	return out
+}
+
+// ordered gives facts in the order of their times; they are large.
+func ordered(facts []Fact) []*Fact {
+	order := make([]*Fact, len(facts))
 	for i := range facts {
 		order[i] = &facts[i]
 	}
@@ -224,11 +233,7 @@ func sortedByTime(facts []Fact) []Fact {
 		}
 		return cmp.Or(a.ObservedAt.Compare(b.ObservedAt), byVersion(*a, *b), slices.Compare(a.ID[:], b.ID[:]))
 	})
-	out := make([]Fact, len(facts))
-	for i, f := range order {
-		out[i] = *f
-	}
-	return out
+	return order
 }
 
 // byVersion orders the facts of one object as the API server wrote them; those of one version by what they need of

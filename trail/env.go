@@ -33,16 +33,23 @@ const envSlack = time.Second
 func NewEnv(facts []Fact) *Env {
 	e := &Env{nodes: map[string][]Fact{}, asked: map[Subject][]Fact{}, known: map[Subject]bool{}, rows: map[Subject]Rows{}, thresholds: DefaultThresholds()}
 	var gaps []Fact
-	for _, f := range sortedByTime(facts) {
+	count := map[Subject]int{}
+	for i := range facts {
+		count[facts[i].Subject]++
+	}
+	for _, f := range ordered(facts) {
 		switch f.Subject.Kind {
 		case SubjectNode:
-			e.nodes[f.Subject.Name] = append(e.nodes[f.Subject.Name], f)
+			e.nodes[f.Subject.Name] = append(e.nodes[f.Subject.Name], *f)
 		case SubjectConfig:
-			e.addConfig(f)
+			e.addConfig(*f)
 		case SubjectSource:
-			gaps = append(gaps, f)
+			gaps = append(gaps, *f)
 		case SubjectPod, SubjectNamespace:
-			e.asked[f.Subject] = append(e.asked[f.Subject], f)
+			if e.asked[f.Subject] == nil {
+				e.asked[f.Subject] = make([]Fact, 0, count[f.Subject])
+			}
+			e.asked[f.Subject] = append(e.asked[f.Subject], *f)
 		case SubjectVMI:
 			if d, ok := f.Detail.(*PodDetail); ok {
 				e.known[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
