@@ -76,7 +76,7 @@ func portions(ctx context.Context, from queryer, cluster string, subjects []trai
 	return out, nil
 }
 
-// parts splits new facts, in their order, such that the subjects of each part are about a portion: as if they had come one part after the other.
+// parts splits new facts, in their order, such that each part with what its subjects have is about a portion: as if they had come one part after the other.
 // What was seen at once stays together.
 func parts(ctx context.Context, from queryer, cluster string, facts []trail.Fact) ([][]trail.Fact, error) {
 	subjects := subjectsOf(facts)
@@ -98,6 +98,7 @@ func parts(ctx context.Context, from queryer, cluster string, facts []trail.Fact
 			out = append(out, facts[begun:i])
 			begun, left, held = i, deriveFacts, map[trail.Subject]bool{}
 		}
+		left--
 		if s := facts[i].Subject; !held[s] {
 			held[s] = true
 			left -= of[s]
