@@ -19,7 +19,7 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 			m.evacuation = l.unmarkedEvacuation(m, migrations, env)
 		}
 		if m.evacuation != nil {
-			m.EvacuationID = &m.evacuation.ID
+			m.EvacuationID = new(m.evacuation.ID)
 		}
 	}
 	for _, l := range lives {

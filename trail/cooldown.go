@@ -219,7 +219,7 @@ func (c *cooling) begin(i int) (Decision, bool) {
 	d := c.decision(p, c.completions[:i+1], done.EndedAt)
 	d.ID = hashID("cooldown", c.life.uid, done.MigrationUID)
 	if d.Verdict, d.Reason = VerdictHolds, DecidedCompleted; done.fact != nil {
-		d.EventID, d.toldAt = &done.fact.ID, bestTime(*done.fact)
+		d.EventID, d.toldAt = new(done.fact.ID), bestTime(*done.fact)
 	}
 	return d, true
 }
@@ -325,7 +325,7 @@ func (c *cooling) meet(r *request) (Decision, bool) {
 		d.Reason, d.Node = DecidedCooldown, r.Node
 	}
 	d.ID, d.Verdict = hashID("blocked", r.ID.String()), VerdictBlocked
-	d.Inputs.Requester, d.Inputs.RequestID = r.who(), &r.ID
+	d.Inputs.Requester, d.Inputs.RequestID = r.who(), new(r.ID)
 	return d, true
 }
 

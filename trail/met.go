@@ -97,7 +97,7 @@ func (e *evacuation) askedBy(r *request, env *Env) {
 	}
 	e.request, r.evacuation = r, e
 	r.ID = hashID("request", e.ID.String())
-	r.EvacuationID = &e.ID
+	r.EvacuationID = new(e.ID)
 	if r.Answer == AnswerUnknown {
 		r.Answer = AnswerMarked
 	}
@@ -133,7 +133,7 @@ func (r *request) meet() {
 	}
 	for _, e := range r.life.evacuations {
 		if !e.MarkedAt.After(r.RequestedAt.Add(reviewSlack)) && (e.EndedAt.IsZero() || !e.EndedAt.Before(r.RequestedAt.Add(-reviewSlack))) {
-			r.evacuation, r.EvacuationID = e, &e.ID
+			r.evacuation, r.EvacuationID = e, new(e.ID)
 		}
 	}
 }
@@ -167,7 +167,7 @@ func requestOfMark(e *evacuation, l *life, pods map[string]*launcher) *request {
 	r.EvictionRequest = EvictionRequest{
 		ID: hashID("request", e.ID.String()), Namespace: l.namespace, VMI: l.vmi, VMIUID: l.uid, Node: e.Node, RequestedAt: e.MarkedAt,
 		RequesterClass: e.RequesterClass, Source: string(SourceMark), Confidence: confidence, Answer: AnswerMarked,
-		Effect: EffectEvacuation, EvacuationID: &e.ID, Evidence: e.Evidence, EventID: &e.ID, SeenLate: e.SeenLate,
+		Effect: EffectEvacuation, EvacuationID: new(e.ID), Evidence: e.Evidence, EventID: new(e.ID), SeenLate: e.SeenLate,
 	}
 	if p := launcherOn(pods, l.uid, e.Node, e.MarkedAt); p != nil {
 		r.pod, r.Pod = p, p.name
@@ -190,7 +190,7 @@ func fold(requests []*request) {
 			heads[key] = r
 			continue
 		}
-		r.RepeatOf = &head.ID
+		r.RepeatOf = new(head.ID)
 		head.Repeats++
 		head.LastRepeatAt = r.RequestedAt
 	}

@@ -242,7 +242,7 @@ func (n *node) unanswered(e *Evacuation) []Loop {
 	}
 	l := e.loop(LoopUnansweredExternal, 0, begin)
 	l.endWith(e)
-	l.prove([]Exhibit{{&e.ID, e.MarkedAt, e.vm(), "marked to leave " + e.Node + "; its strategy is External"}})
+	l.prove([]Exhibit{{new(e.ID), e.MarkedAt, e.vm(), "marked to leave " + e.Node + "; its strategy is External"}})
 	l.Summary = fmt.Sprintf("Nobody moves %s: it is to leave %s since %s, and its eviction strategy External leaves that to its owner.", e.vm(), e.Node, clock(e.MarkedAt))
 	l.Advice = adviceExternal(e)
 	return []Loop{l}
@@ -266,7 +266,7 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 		l := e.loop(LoopPriorityInversion, 0, begin)
 		l.endWith(e)
 		l.prove([]Exhibit{
-			{&e.ID, e.MarkedAt, e.vm(), "marked for the descheduler"},
+			{new(e.ID), e.MarkedAt, e.vm(), "marked for the descheduler"},
 			{low.EndEvent, low.CreatedAt, e.vm(), fmt.Sprintf("%s was made with priority %s", low.label(), low.Priority)},
 			{nil, asked, e.vm(), "the drain of " + n.name + " waits for it"},
 		})

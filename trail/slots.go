@@ -110,7 +110,7 @@ func pinnedLoop(held []*Evacuation, limit int, node string, at time.Time, env *E
 	var proof []Exhibit
 	for _, e := range held {
 		names = append(names, e.vm())
-		proof = append(proof, Exhibit{&e.ID, e.MarkedAt, e.vm(), "marked to leave " + e.Node + ", and not moved since"})
+		proof = append(proof, Exhibit{new(e.ID), e.MarkedAt, e.vm(), "marked to leave " + e.Node + ", and not moved since"})
 	}
 	where, whose := "of "+node, "from "+node
 	if node == "" {

@@ -175,7 +175,7 @@ func newRequest(audit, review *Fact) *request {
 		ID: cmp.Or(review, audit).ID, Namespace: first.Namespace, VMI: d.vmi(), Pod: d.Name, RequestedAt: first.OccurredAt,
 		AnsweredAt: d.AnsweredAt, Requester: d.User, RequesterClass: d.requesterClass(), UserAgent: d.Agent, StatedReason: d.StatedReason,
 		Source: string(d.Source), Confidence: ConfidenceObserved, DryRun: d.DryRun, Answer: d.answer(), AnswerCode: d.Code,
-		AnswerText: d.Message, Evidence: first.Evidence, EventID: &cmp.Or(review, audit).ID, SeenLate: first.Late,
+		AnswerText: d.Message, Evidence: first.Evidence, EventID: new(cmp.Or(review, audit).ID), SeenLate: first.Late,
 	}
 	if audit != nil && review != nil {
 		seen := review.Detail.(*RequestDetail)
