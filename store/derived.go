@@ -62,9 +62,9 @@ SELECT @cluster, s, now()
 FROM unnest(@subjects::text[]) AS s
 ON CONFLICT (cluster, subject) DO UPDATE SET derived_at = excluded.derived_at`
 
-// hold takes the rows of subjects, waiting for other writers, and reads their facts. Subjects come sorted, so that no
-// two writers wait for each other.
-func (d *derivation) hold(ctx context.Context, subjects []trail.Subject) error {
+// hold takes the rows of subjects, waiting for other writers, and reads their facts; of others, which are held later, it takes the rows alone.
+// Rows are taken sorted, so that no two writers wait for each other.
+func (d *derivation) hold(ctx context.Context, subjects []trail.Subject, others ...trail.Subject) error {
 	var fresh []trail.Subject
 	for _, s := range subjects {
 		if _, held := d.facts[s]; !held {
@@ -72,23 +72,27 @@ func (d *derivation) hold(ctx context.Context, subjects []trail.Subject) error {
 			fresh = append(fresh, s)
 		}
 	}
-	if len(fresh) == 0 {
+	if len(fresh) == 0 && len(others) == 0 {
 		return nil
 	}
-	facts, err := d.lockAndRead(ctx, fresh)
+	facts, err := d.lockAndRead(ctx, fresh, others)
 	d.take(facts)
 	return explain("take subjects", err)
 }
 
-// lockAndRead locks subjects and then reads their facts, in one round trip: each statement sees what was committed before it began.
-func (d *derivation) lockAndRead(ctx context.Context, subjects []trail.Subject) ([]trail.Fact, error) {
+// lockAndRead locks subjects and others and then reads the facts of the subjects, in one round trip: each statement sees what was committed before it
+// began.
+func (d *derivation) lockAndRead(ctx context.Context, subjects, others []trail.Subject) ([]trail.Fact, error) {
 	from := make([]time.Time, len(subjects))
+	all := map[trail.Subject]bool{}
 	for i, s := range subjects {
-		from[i] = d.from[s]
+		from[i], all[s] = d.from[s], true
 	}
-	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
+	for _, s := range others {
+		all[s] = true
+	}
 	var batch pgx.Batch
-	batch.Queue(holdSubjectsQuery, args)
+	batch.Queue(holdSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(sortedSubjects(all))})
 	var facts []trail.Fact
 	batch.Queue(factsSinceQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects), "from": from}).Query(func(rows pgx.Rows) (err error) {
 		facts, err = collectFacts(rows, d.cluster)

@@ -171,7 +171,7 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 // namespaceSlack is how long before new requests in a namespace its facts are read: the same may be told again.
 const namespaceSlack = time.Hour
 
-// insert holds the subjects of facts, with more VMs that they concern, and inserts the facts that are new. It gives those.
+// insert holds the subjects of facts, takes the rows of more VMs that they concern, and inserts the facts that are new. It gives those.
 func (d *derivation) insert(ctx context.Context, facts []trail.Fact, more []trail.Subject) ([]trail.Fact, error) {
 	own := subjectsOf(facts)
 	for _, f := range facts {
@@ -179,10 +179,11 @@ func (d *derivation) insert(ctx context.Context, facts []trail.Fact, more []trai
 			d.from.add(f.Subject, f.OccurredAt.Add(-namespaceSlack))
 		}
 	}
-	for _, subjects := range [][]trail.Subject{onlyVMs(append(more, own...)), own} {
-		if err := d.hold(ctx, subjects); err != nil {
-			return nil, err
-		}
+	if err := d.hold(ctx, onlyVMs(own), more...); err != nil {
+		return nil, err
+	}
+	if err := d.hold(ctx, own); err != nil {
+		return nil, err
 	}
 	added := d.missing(facts)
 	if _, err := insertFacts(ctx, d.tx, d.cluster, added); err != nil {
