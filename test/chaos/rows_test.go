@@ -92,7 +92,7 @@ var derivedViews = []string{
 
 // historyQuery leaves out times of our own clock: of what was seen, where the object bears no time for it, and stored.
 const historyQuery = `
-SELECT (CASE WHEN v->>'kind' IN ('vmi_placed', 'launcher_pod', 'config_seen') THEN v - 'at' ELSE v END
+SELECT (CASE WHEN v->>'kind' IN ('vmi_placed', 'launcher_pod', 'config_seen', 'migration_gone') THEN v - 'at' ELSE v END
     - 'stored_at' - 'changed_at' - 'observed_at' - 'seen_late' - 'from_at' - 'to_at')::text
 FROM (SELECT to_jsonb(r) AS v FROM evictrail_v1.%s r) q
 WHERE coalesce(v->>'kind', '') NOT IN ('gap_opened', 'gap_closed')
