@@ -114,11 +114,11 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 				return count, news, err
 			}
 		}
-		subjects, err := portion(sized)
+		subjects, others, err := firstPortion(sized)
 		if err != nil {
 			return count, news, err
 		}
-		sized = sized[len(subjects):]
+		sized = others
 		slices.SortFunc(subjects, func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
 		left := 0
 		var more trail.News

@@ -1,14 +1,15 @@
 // Package store keeps facts and what is derived of them in Postgres.
 //
 // Append is the one way in: in one transaction it takes the rows of the subjects concerned, adds the facts that are
-// new, derives those subjects again from all their facts, and replaces their derived rows. Two writers may append at
+// new, derives those subjects again from all their facts, and replaces their derived rows; in several, one part of the
+// facts after the other, where the subjects have more than is held at once. Two writers may append at
 // once: whoever holds a subject's row derives it, the other waits and then sees the first one's facts.
 //
 // Every call may fail with ErrUnavailable (try again: unreachable, read-only, full, overloaded), ErrSchema (the
 // database and this program do not fit) or trail.ErrRefused (these facts will never fit). errors.go alone knows
 // Postgres' codes.
 //
-// Read facts.go for what is stored, derived.go for what is replaced, concerned.go for which VMs a fact derives, around.go
-// for what they are derived with, bulk.go for facts that are derived later; then view.go and one file per noun for
-// reading.
+// Read facts.go for what is stored, portion.go for how much at once, derived.go for what is replaced, concerned.go for
+// which VMs a fact derives, around.go for what they are derived with, bulk.go for facts that are derived later; then view.go
+// and one file per noun for reading.
 package store

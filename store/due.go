@@ -40,7 +40,7 @@ func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, te
 		if err != nil {
 			return count, news, explain("read what is due", err)
 		}
-		subjects, err := portion(sized)
+		subjects, _, err := firstPortion(sized)
 		if err != nil || len(subjects) == 0 {
 			return count, news, err
 		}

@@ -22,21 +22,27 @@ type sizedRow struct {
 
 const countFacts = `(SELECT count(*) FROM (SELECT FROM evictrail.events AS e WHERE e.cluster = @cluster AND e.subject = s.subject LIMIT @most) AS f)`
 
-// portion gives the first of some subjects, at least one.
-func portion(sized []sizedRow) ([]trail.Subject, error) {
+// portion tells how many of some subjects, the first ones, are a portion: at least one.
+func portion(sized []sizedRow) int {
 	facts := deriveFacts
-	var out []trail.Subject
-	for _, r := range sized {
-		if facts -= r.Facts; facts < 0 && len(out) > 0 {
-			break
+	for i, r := range sized {
+		if facts -= r.Facts; facts < 0 && i > 0 {
+			return i
 		}
-		s, err := trail.ParseSubject(r.Subject)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s)
 	}
-	return out, nil
+	return len(sized)
+}
+
+// firstPortion gives the first of some subjects, and the others.
+func firstPortion(sized []sizedRow) (first []trail.Subject, others []sizedRow, err error) {
+	n := portion(sized)
+	first = make([]trail.Subject, n)
+	for i, r := range sized[:n] {
+		if first[i], err = trail.ParseSubject(r.Subject); err != nil {
+			return nil, nil, err
+		}
+	}
+	return first, sized[n:], nil
 }
 
 // Of the requests in a namespace only those are read that are about as old as the new ones.
@@ -66,12 +72,9 @@ func portions(ctx context.Context, from queryer, cluster string, subjects []trai
 	}
 	var out [][]trail.Subject
 	for len(subjects) > 0 {
-		some, err := portion(sized)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, subjects[:len(some)])
-		subjects, sized = subjects[len(some):], sized[len(some):]
+		n := portion(sized)
+		out = append(out, subjects[:n])
+		subjects, sized = subjects[n:], sized[n:]
 	}
 	return out, nil
 }
