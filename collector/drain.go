@@ -14,9 +14,9 @@ type Spool interface {
 	Take(ctx context.Context, facts []trail.Fact) error
 	// Sign keeps a sign of life behind the facts that were taken before: it says the same as Sink.Alive.
 	Sign(at time.Time, watching []trail.Watching)
-	// Backlog tells how many facts wait for a Sink that takes some, and how many it has taken so far. While it takes none, waiting is what
-	// a Spool is for: then none wait.
-	Backlog() (waiting int, taken uint64)
+	// Backlog tells whether more facts wait than a Sink that takes some stores promptly, and how many it has taken so far. While it takes
+	// none, waiting is what a Spool is for.
+	Backlog() (long bool, taken uint64)
 }
 
 // Drained is the other end of a Spool.

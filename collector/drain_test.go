@@ -43,7 +43,7 @@ func (m *memorySpool) Sign(at time.Time, watching []trail.Watching) {
 	m.put(trail.Sign{At: at, Watching: watching})
 }
 
-func (m *memorySpool) Backlog() (int, uint64) { return 0, 0 }
+func (m *memorySpool) Backlog() (bool, uint64) { return false, 0 }
 
 func (m *memorySpool) Next(ctx context.Context) ([]trail.Fact, *trail.Sign, error) {
 	for {

@@ -17,12 +17,8 @@ import (
 // later.
 var ErrBusy = errors.New("too many facts wait for the database")
 
-// busyBacklog is how many facts may wait in memory before audit events are refused, and pacedBacklog how many in the spool before they are
-// held back: they come again, what the watches see does not.
-const (
-	busyBacklog  = 25_000
-	pacedBacklog = 5_000
-)
+// busyBacklog is how many facts may wait in memory before audit events are refused: they come again, what the watches see does not.
+const busyBacklog = 25_000
 
 // reviewed bounds the reviews that wait for the owner goroutine.
 const reviewed = 1000
@@ -37,7 +33,7 @@ type told struct {
 // Audit takes the audit events of one body and returns when they are kept: on disk in the Spool, or without one stored. Errors: ErrBusy,
 // ErrTooLarge, of a body that breaks off, and of ctx; what was read before a body broke off is kept all the same.
 func (c *Collector) Audit(ctx context.Context, body io.Reader) (AuditReport, error) {
-	if c.out.waiting() > busyBacklog || c.paced.Load() >= mostPaced {
+	if c.out.waiting() > busyBacklog || c.crowded() {
 		return AuditReport{}, ErrBusy
 	}
 	var requests []Request
@@ -63,21 +59,36 @@ func (c *Collector) countAudit(r AuditReport) {
 	}
 }
 
-// toldAtOnce bounds the requests of one body that wait to be kept at once. What the watches see waits behind them, whatever an API server
+// toldAtOnce bounds the requests of one body that are kept at once. What the watches see waits behind them, whatever an API server
 // sends: a body of 10 MiB has more than ten thousand.
-const toldAtOnce = 1000
+const toldAtOnce = 400
 
 // tell hands requests to the owner goroutine, some at a time, and returns when their facts are kept. With an error some of them may be.
 func (c *Collector) tell(ctx context.Context, requests []Request) error {
 	for some := range slices.Chunk(requests, toldAtOnce) {
-		if err := c.pace(ctx, len(some)); err != nil {
-			return err
-		}
-		if err := c.tellSome(ctx, some); err != nil {
+		if err := c.tellPaced(ctx, some); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tellPaced hands over some requests: those of one body after those of the other, and not while more facts wait than are stored promptly.
+func (c *Collector) tellPaced(ctx context.Context, requests []Request) error {
+	if c.Spool != nil {
+		c.paced.Add(1)
+		defer c.paced.Add(-1)
+		select {
+		case c.pacing <- struct{}{}:
+			defer func() { <-c.pacing }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := c.pace(ctx, len(requests)); err != nil {
+			return err
+		}
+	}
+	return c.tellSome(ctx, requests)
 }
 
 // mostPaced bounds the bodies that are held back; paceEvery is how often one looks whether it may go on.
@@ -86,34 +97,32 @@ const (
 	paceEvery = 20 * time.Millisecond
 )
 
+// crowded tells whether too many bodies are held back.
+func (c *Collector) crowded() bool {
+	if c.Spool == nil || c.paced.Load() < mostPaced {
+		return false
+	}
+	long, _ := c.Spool.Backlog()
+	return long
+}
+
 // pace holds back who brings some requests while many facts wait in the spool for a database that takes some, until that took as many: so
 // what is told does not come faster than it is stored, also by who gives up meanwhile, and what the watches see does not wait long behind it.
 func (c *Collector) pace(ctx context.Context, n int) error {
-	if c.Spool == nil {
+	long, from := c.Spool.Backlog()
+	if !long {
 		return nil
 	}
-	if waiting, _ := c.Spool.Backlog(); waiting <= pacedBacklog {
-		return nil
-	}
-	c.paced.Add(1)
-	defer c.paced.Add(-1)
-	select { // one after the other
-	case c.pacing <- struct{}{}:
-		defer func() { <-c.pacing }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	_, from := c.Spool.Backlog()
 	tick := time.NewTicker(paceEvery)
 	defer tick.Stop()
 	for {
-		if waiting, taken := c.Spool.Backlog(); waiting <= pacedBacklog || taken-from >= uint64(n) {
-			return nil
-		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+		if long, taken := c.Spool.Backlog(); !long || taken-from >= uint64(n) {
+			return nil
 		}
 	}
 }

@@ -164,20 +164,20 @@ func TestFollowALogThatIsEmptiedMeanwhile(t *testing.T) {
 // pacedSpool is a Spool with a backlog.
 type pacedSpool struct {
 	memorySpool
-	waiting int
-	taken   uint64
+	long  bool
+	taken uint64
 }
 
-func (p *pacedSpool) Backlog() (int, uint64) {
+func (p *pacedSpool) Backlog() (bool, uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.waiting, p.taken
+	return p.long, p.taken
 }
 
-func (p *pacedSpool) set(waiting int, taken uint64) {
+func (p *pacedSpool) set(long bool, taken uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waiting, p.taken = waiting, taken
+	p.long, p.taken = long, taken
 }
 
 // TestPace holds requests back while many facts wait in the spool, until as many as they are were stored: one body after the other, of which
@@ -185,34 +185,48 @@ func (p *pacedSpool) set(waiting int, taken uint64) {
 func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		spool := &pacedSpool{waiting: pacedBacklog}
-		c := &Collector{Config: Config{Spool: spool, Clock: time.Now}, pacing: make(chan struct{}, 1), told: make(chan told, 1), out: &writer{}}
-		require.NoError(t, c.pace(t.Context(), 1000), "not that many wait")
+		spool := &pacedSpool{}
+		c := &Collector{Config: Config{Spool: spool, Clock: time.Now}, pacing: make(chan struct{}, 1), told: make(chan told), out: &writer{}}
+		handed := 0
+		go func() {
+			for told := range c.told {
+				handed += len(told.seen)
+				told.ticket <- 0
+			}
+		}()
+		defer close(c.told)
+		some := make([]Request, toldAtOnce)
+		for i := range some {
+			some[i] = func(trail.Seen) trail.RequestObservation { return trail.RequestObservation{} }
+		}
+		require.NoError(t, c.tell(t.Context(), some), "not that many wait")
+		require.Equal(t, toldAtOnce, handed)
 
-		spool.set(pacedBacklog+1, 50)
+		spool.set(true, 50)
 		done := make(chan error, mostPaced)
 		for range mostPaced {
-			go func() { done <- c.pace(t.Context(), 1000) }()
+			go func() { done <- c.tell(t.Context(), some) }()
 		}
 		time.Sleep(time.Second)
 		require.Empty(t, done)
 		_, err := c.Audit(t.Context(), strings.NewReader(eviction()))
 		require.ErrorIs(t, err, ErrBusy)
 
-		spool.set(pacedBacklog+1, 1050)
+		spool.set(true, 50+toldAtOnce)
 		time.Sleep(time.Second)
 		require.Len(t, done, 1, "what the database took is for one")
-		spool.set(pacedBacklog, 1060)
+		spool.set(false, 60+toldAtOnce)
 		time.Sleep(time.Second)
 		require.Len(t, done, mostPaced)
 		for range mostPaced {
 			require.NoError(t, <-done)
 		}
 
-		spool.set(pacedBacklog+1, 0)
+		spool.set(true, 0)
+		handed = 0
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		require.ErrorIs(t, c.tell(ctx, make([]Request, 1000)), context.DeadlineExceeded)
-		require.Empty(t, c.told, "who gives up leaves nothing")
+		require.ErrorIs(t, c.tell(ctx, some), context.DeadlineExceeded)
+		require.Zero(t, handed, "who gives up leaves nothing")
 	})
 }

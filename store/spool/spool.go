@@ -27,6 +27,13 @@ const (
 	gather     = 10 * time.Millisecond
 )
 
+// A few facts may wait for more to be told beside what the watches see: as many as were stored within prompt, but for the bounds.
+const (
+	prompt    = 2 * time.Second
+	leastRoom = 200
+	mostRoom  = batchFacts
+)
+
 // retryDisk is how long a disk that could not be written is left alone.
 const retryDisk = 5 * time.Second
 
@@ -71,6 +78,8 @@ type Spool struct {
 	since   time.Time            // when something began to wait
 	taken   uint64               // facts that were stored
 	takenAt time.Time            // when some were last
+	givenAt time.Time            // when Next gave what is not stored yet
+	room    int                  // how many facts may wait while more are told
 	direct  *direct              // facts that wait in memory for want of a disk
 	sign    *trail.Sign          // a sign of life that does
 	changed chan struct{}        // closed and replaced when there is something new
@@ -110,7 +119,7 @@ func Open(o Options) (*Spool, error) {
 	}
 	s := &Spool{
 		Options: o, path: PathOf(o.Dir, o.Cluster), refused: map[[32]byte]bool{}, whole: map[string]time.Time{}, changed: make(chan struct{}),
-		large: largeFile,
+		large: largeFile, room: mostRoom,
 	}
 	s.begin()
 	err := s.open()
@@ -214,13 +223,14 @@ func (s *Spool) Sign(at time.Time, watching []trail.Watching) {
 	s.wake()
 }
 
-// Next waits for what is to be stored next: facts of the cluster in their order, at most 2,000, or a sign of life. It gives the same again
+// Next waits for what is to be stored next: facts of the cluster in their order, at most batchFacts, or a sign of life. It gives the same again
 // until Stored was called. Its only error is that of ctx.
 func (s *Spool) Next(ctx context.Context) ([]trail.Fact, *trail.Sign, error) {
 	for {
 		s.mu.Lock()
 		facts, sign, wait := s.next()
 		changed := s.changed
+		s.givenAt = time.Now()
 		s.mu.Unlock()
 		if len(facts) > 0 || sign != nil {
 			return facts, sign, nil
@@ -245,10 +255,21 @@ func (s *Spool) Stored() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.out != nil && s.out.facts > 0 {
+		s.makeRoom(s.out.facts, time.Since(s.givenAt))
 		s.taken, s.takenAt = s.taken+uint64(s.out.facts), time.Now()
 	}
 	s.confirm()
 	s.wake()
+}
+
+// makeRoom lets as many facts wait as are stored promptly, where so many were stored within a time.
+func (s *Spool) makeRoom(facts int, took time.Duration) {
+	switch {
+	case took > prompt:
+		s.room = max(leastRoom, min(s.room, int(float64(facts)*prompt.Seconds()/took.Seconds())))
+	case facts >= s.room/2:
+		s.room = min(2*s.room, mostRoom)
+	}
 }
 
 // Away says that the database takes nothing, until Stored is called.
@@ -262,14 +283,11 @@ func (s *Spool) Away() {
 // shorter than an API server comes again with what was not taken.
 const standsStill = time.Minute
 
-// Backlog tells how many facts wait for a database that takes some, and how many it has taken since the start.
-func (s *Spool) Backlog() (waiting int, taken uint64) {
+// Backlog tells whether more facts wait than a database that takes some stores promptly, and how many it has taken since the start.
+func (s *Spool) Backlog() (long bool, taken uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.takenAt) > standsStill {
-		return 0, s.taken
-	}
-	return s.mark.Facts, s.taken
+	return s.mark.Facts > s.room && time.Since(s.takenAt) <= standsStill, s.taken
 }
 
 // Behind tells whether more waits behind what Next gave.

@@ -193,23 +193,26 @@ func TestFactsComeOutAsTheyWentIn(t *testing.T) {
 	same, _, err := again.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, facts, same, "as long as nobody says that they are stored")
-	waiting, taken := again.Backlog()
-	require.Zero(t, waiting, "as long as the database has taken nothing")
+	long, taken := again.Backlog()
+	require.False(t, long, "as long as the database has taken nothing")
 	require.Zero(t, taken)
 	again.Stored()
-	waiting, taken = again.Backlog()
-	require.Equal(t, 1006, waiting)
+	long, taken = again.Backlog()
+	require.False(t, long, "1006 are soon stored")
 	require.Equal(t, uint64(batchFacts), taken)
+	again.makeRoom(batchFacts, 10*prompt)
+	long, _ = again.Backlog()
+	require.True(t, long)
 	again.takenAt = time.Now().Add(-30 * time.Second)
-	waiting, _ = again.Backlog()
-	require.Equal(t, 1006, waiting, "a database that takes long for a batch is behind, not away")
+	long, _ = again.Backlog()
+	require.True(t, long, "a database that takes long for a batch is behind, not away")
 	again.takenAt = time.Now().Add(-2 * time.Minute)
-	waiting, _ = again.Backlog()
-	require.Zero(t, waiting)
+	long, _ = again.Backlog()
+	require.False(t, long)
 	again.takenAt = time.Now()
 	again.Away()
-	waiting, _ = again.Backlog()
-	require.Zero(t, waiting, "a database that says that it takes nothing is away at once")
+	long, _ = again.Backlog()
+	require.False(t, long, "a database that says that it takes nothing is away at once")
 	again = begin(t, again.crashed(t), 1<<30)
 	rest, signs := again.drain(t)
 	require.Equal(t, append(append([]trail.Fact{}, first[batchFacts:]...), second...), rest)
@@ -537,4 +540,28 @@ func TestMemoryIsBounded(t *testing.T) { //nolint:paralleltest // others would b
 	after := heap()
 	require.Less(t, after, before+8<<20)
 	require.Equal(t, 200_000, r.Condition().Facts)
+}
+
+// TestRoom lets as many facts wait as are stored promptly.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	for _, batch := range []struct {
+		facts int
+		took  time.Duration
+		room  int
+	}{
+		{5000, time.Second, mostRoom},
+		{5000, 20 * time.Second, 500},
+		{5000, 20 * time.Second, 500},
+		{500, 15 * time.Second, leastRoom},
+		{10, 10 * time.Millisecond, leastRoom},
+		{200, time.Second, 2 * leastRoom},
+		{200, 3 * time.Second, leastRoom},
+		{400, time.Second, 2 * leastRoom},
+		{5000, time.Second, 4 * leastRoom},
+	} {
+		r.makeRoom(batch.facts, batch.took)
+		require.Equal(t, batch.room, r.room, "%+v", batch)
+	}
 }
