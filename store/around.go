@@ -30,20 +30,47 @@ FROM (
 ) AS s`
 )
 
-// share keeps other writers from adding facts to subjects until the transaction ends, and reads those that are there: of the requests about
-// migrations in a namespace those that can be about the VMs that are held.
-func (d *derivation) share(ctx context.Context, subjects []trail.Subject) ([]trail.Fact, error) {
+// A descheduler that runs as a CronJob is started hundreds of times a day: of what was before a time the last start tells.
+const rulesSinceQuery = `
+SELECT f.*
+FROM unnest(@subjects::text[]) AS s(of)
+CROSS JOIN LATERAL (
+  SELECT ` + factColumns + `
+  FROM evictrail.events
+  WHERE cluster = @cluster
+    AND subject = s.of
+    AND (kind <> 'descheduler_started' OR occurred_at >= @since)
+  UNION ALL
+  (
+    SELECT ` + factColumns + `
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.of
+      AND kind = 'descheduler_started'
+      AND occurred_at < @since
+    ORDER BY occurred_at DESC
+    LIMIT 1
+  )
+  OFFSET 0
+) AS f`
+
+// share keeps other writers from adding facts to subjects until the transaction ends, and reads those that are there, as far as they matter since a time: of
+// the requests about migrations in a namespace those that can be about the VMs that are held.
+func (d *derivation) share(ctx context.Context, subjects []trail.Subject, since time.Time) ([]trail.Fact, error) {
 	var facts []trail.Fact
 	collect := func(rows pgx.Rows) error {
 		more, err := collectFacts(rows, d.cluster)
 		facts = append(facts, more...)
 		return err
 	}
-	var namespaces, others []trail.Subject
+	var namespaces, rules, others []trail.Subject
 	for _, s := range subjects {
-		if s.Kind == trail.SubjectNamespace {
+		switch s.Kind {
+		case trail.SubjectNamespace:
 			namespaces = append(namespaces, s)
-		} else {
+		case trail.SubjectConfig:
+			rules = append(rules, s)
+		default:
 			others = append(others, s)
 		}
 	}
@@ -52,6 +79,9 @@ func (d *derivation) share(ctx context.Context, subjects []trail.Subject) ([]tra
 	batch.Queue(shareSubjectsQuery, args)
 	batch.Queue(lockSharedQuery, args)
 	batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(others)}).Query(collect)
+	if len(rules) > 0 {
+		batch.Queue(rulesSinceQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(rules), "since": since}).Query(collect)
+	}
 	if len(namespaces) > 0 {
 		batch.Queue(requestsAboutMigrationsQuery, migrationsIn(d.cluster, never, namespaces, maps.Values(d.facts))).Query(collect)
 	}
@@ -99,7 +129,7 @@ func (d *derivation) env(ctx context.Context, subjects []trail.Subject) (*trail.
 			delete(wanted, s)
 		}
 	}
-	more, err := d.surrounding(ctx, wanted)
+	more, err := d.surrounding(ctx, wanted, d.earliest(d.from.of(onlyVMs(subjects))))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,11 +142,29 @@ func (d *derivation) env(ctx context.Context, subjects []trail.Subject) (*trail.
 	}
 	env := trail.NewEnv(facts)
 	env.Judge(d.thresholds)
-	return env, sortedSubjects(pods), settle(ctx, d.tx, env, d.cluster, onlyVMs(subjects), d.settled)
+	return env, sortedSubjects(pods), settle(ctx, d.tx, env, d.cluster, onlyVMs(subjects), d.settled, d.from)
 }
 
-// surrounding reads the facts of what surrounds VMs. Nodes are held, as they are derived after the VMs; the rest is shared.
-func (d *derivation) surrounding(ctx context.Context, wanted map[trail.Subject]bool) ([]trail.Fact, error) {
+// earliest gives since when what surrounds subjects matters that are derived from some times on.
+func (d *derivation) earliest(from since) time.Time {
+	first := time.Time{}
+	for _, at := range from {
+		if at.IsZero() {
+			return at
+		}
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	if first.IsZero() {
+		return first
+	}
+	return first.Add(-2 * d.reach)
+}
+
+// surrounding reads the facts of what surrounds subjects, as far as they matter since a time. Nodes are held, as they are derived after the VMs; the rest is
+// shared.
+func (d *derivation) surrounding(ctx context.Context, wanted map[trail.Subject]bool, since time.Time) ([]trail.Fact, error) {
 	var nodes, shared []trail.Subject
 	for _, s := range sortedSubjects(wanted) {
 		if s.Kind == trail.SubjectNode {
@@ -125,7 +173,7 @@ func (d *derivation) surrounding(ctx context.Context, wanted map[trail.Subject]b
 			shared = append(shared, s)
 		}
 	}
-	if err := d.hold(ctx, nodes); err != nil {
+	if err := d.hold(ctx, ever(nodes)); err != nil {
 		return nil, err
 	}
 	var facts []trail.Fact
@@ -135,7 +183,7 @@ func (d *derivation) surrounding(ctx context.Context, wanted map[trail.Subject]b
 	if len(shared) == 0 {
 		return facts, nil
 	}
-	more, err := d.share(ctx, shared)
+	more, err := d.share(ctx, shared, since)
 	return append(facts, more...), err
 }
 
@@ -144,7 +192,7 @@ func (d *derivation) surrounding(ctx context.Context, wanted map[trail.Subject]b
 var aroundSlack = time.Hour
 
 // A second is added on both sides of what went on, so that none of it touches the time that is found.
-const reachQuery = `
+const reachAroundQuery = `
 WITH n AS (
   SELECT n.subject, n.node, least(n.since, s.next_at) - @slack::interval AS since
   FROM unnest(@subjects::text[], @nodes::text[], @since::timestamptz[]) AS n(subject, node, since)
@@ -179,9 +227,9 @@ CROSS JOIN LATERAL (
   SELECT coalesce((SELECT lower(w) FROM unnest(times.busy) AS w WHERE w @> n.since), n.since) AS since
 ) AS b`
 
-// reach gives from when on nodes and the cluster as a whole are derived for what changed there since a time: since before that, when no evacuation,
+// reachAround gives from when on nodes and the cluster as a whole are derived for what changed there since a time: since before that, when no evacuation,
 // drain or loop was open there. Drained are the nodes that were drained since then. What is to be derived of everything has the zero time.
-func (d *derivation) reach(ctx context.Context, changed since) (from since, drained map[trail.Subject]bool, err error) {
+func (d *derivation) reachAround(ctx context.Context, changed since) (from since, drained map[trail.Subject]bool, err error) {
 	from, drained = since{}, map[trail.Subject]bool{}
 	of := map[string]trail.Subject{}
 	var subjects, nodes []string
@@ -202,7 +250,7 @@ func (d *derivation) reach(ctx context.Context, changed since) (from since, drai
 		return from, drained, nil
 	}
 	var batch pgx.Batch
-	batch.Queue(reachQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": subjects, "nodes": nodes, "since": at, "slack": aroundSlack}).
+	batch.Queue(reachAroundQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": subjects, "nodes": nodes, "since": at, "slack": aroundSlack}).
 		Query(each(func(row pgx.CollectableRow) error {
 			var text string
 			var since time.Time
@@ -222,7 +270,7 @@ func (d *derivation) envAround(ctx context.Context, from since) (*trail.Env, err
 	for _, s := range ruleSubjects {
 		wanted[s] = true
 	}
-	facts, err := d.surrounding(ctx, wanted)
+	facts, err := d.surrounding(ctx, wanted, d.earliest(from))
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ const aroundTogether = 50
 
 const staleSubjectsQuery = `
 SELECT subject, ` + countFacts + ` AS facts
-FROM evictrail.subjects AS s
+FROM (SELECT *, '-infinity'::timestamptz AS read FROM evictrail.subjects) AS s
 WHERE cluster = @cluster
   AND stale_since IS NOT NULL
 ORDER BY CASE WHEN stale_since <= @around THEN stale_since END NULLS LAST, subject
@@ -127,7 +127,7 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 			if err != nil {
 				return err
 			}
-			if err := d.hold(ctx, subjects); err != nil {
+			if err := d.hold(ctx, ever(subjects)); err != nil {
 				return err
 			}
 			left, more, err = d.refresh(ctx, subjects)
@@ -255,7 +255,7 @@ func (d *derivation) refreshVMs(ctx context.Context, vms []trail.Subject) error 
 	if err != nil {
 		return err
 	}
-	if err := d.leave(ctx, waiting, onceSlots); err != nil {
+	if err := d.leave(ctx, waiting.subjects(), onceSlots); err != nil {
 		return err
 	}
 	return d.leave(ctx, touched.around.subjects(), onceVMsDone)

@@ -30,7 +30,7 @@ type bearing struct {
 }
 
 // concerned finds the VMs that facts about nodes and rules put in another light.
-func (d *derivation) concerned(ctx context.Context, of bearing) ([]trail.Subject, error) {
+func (d *derivation) concerned(ctx context.Context, of bearing) (since, error) {
 	if len(of.nodes) == 0 && !of.everywhere {
 		return nil, nil
 	}
@@ -40,7 +40,8 @@ func (d *derivation) concerned(ctx context.Context, of bearing) ([]trail.Subject
 	if err != nil {
 		return nil, explain("find VMs concerned", err)
 	}
-	return collectVMs(rows)
+	vms, err := collectVMs(rows)
+	return sameSince(vms, of.since), err
 }
 
 // collectVMs reads the subjects of VMs out of rows of one text.
@@ -73,7 +74,7 @@ ORDER BY subject`
 
 // concernedByRules gives the nodes and the cluster as a whole where the rules in force changed: limits and versions tell how
 // loops come about, and what to do.
-func (d *derivation) concernedByRules(ctx context.Context, added []trail.Fact) ([]trail.Subject, error) {
+func (d *derivation) concernedByRules(ctx context.Context, added []trail.Fact, of bearing) (since, error) {
 	if !slices.ContainsFunc(added, func(f trail.Fact) bool { return f.Subject.Kind == trail.SubjectConfig }) {
 		return nil, nil
 	}
@@ -81,7 +82,8 @@ func (d *derivation) concernedByRules(ctx context.Context, added []trail.Fact) (
 	if err != nil {
 		return nil, explain("find nodes concerned", err)
 	}
-	return collectSubjects(rows)
+	nodes, err := collectSubjects(rows)
+	return sameSince(nodes, of.since), err
 }
 
 // A request about a pod concerns the VM whose launcher it is; one about a migration the VM of that migration, by its
@@ -108,10 +110,14 @@ WHERE e.kind = 'migration_seen'
 ORDER BY e.subject`
 )
 
-// concernedByRequests finds the VMs that requests are about.
-func (d *derivation) concernedByRequests(ctx context.Context, added []trail.Fact) ([]trail.Subject, error) {
+// concernedByRequests finds the VMs that requests are about, since the first of them.
+func (d *derivation) concernedByRequests(ctx context.Context, added []trail.Fact) (since, error) {
 	var pods, named, unnamed objectNames
+	var first time.Time
 	for _, f := range added {
+		if (f.Subject.Kind == trail.SubjectPod || f.Subject.Kind == trail.SubjectNamespace) && (first.IsZero() || f.OccurredAt.Before(first)) {
+			first = f.OccurredAt
+		}
 		switch {
 		case f.Subject.Kind == trail.SubjectPod:
 			_, pod, _ := strings.Cut(f.Subject.Name, "/")
@@ -122,7 +128,7 @@ func (d *derivation) concernedByRequests(ctx context.Context, added []trail.Fact
 			unnamed.add(f.Namespace, "", f.OccurredAt)
 		}
 	}
-	var out []trail.Subject
+	out := since{}
 	for _, q := range []struct {
 		sql  string
 		of   objectNames
@@ -144,7 +150,7 @@ func (d *derivation) concernedByRequests(ctx context.Context, added []trail.Fact
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, found...)
+		out.join(sameSince(found, first))
 	}
 	return out, nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Of the requests about migrations in a namespace only those can be about a VM that came while a migration of it was there, and that name
-// it or, as the API server had yet to generate its name, none.
+// it or, as the API server had yet to generate its name, none. OFFSET is there for what factsOfSubjectsQuery has it for.
 const requestsAboutMigrationsQuery = `
 SELECT ` + factColumns + `
 FROM unnest(@namespaces::text[], @names::text[], @from::timestamptz[], @to::timestamptz[]) AS w(of, name, since, until)
@@ -24,6 +24,7 @@ CROSS JOIN LATERAL (
     AND e.subject = w.of
     AND e.occurred_at BETWEEN w.since AND least(w.until, @at)
     AND (e.migration = w.name OR e.migration IS NULL AND e.occurred_at <= w.since + interval '2 minutes')
+  OFFSET 0
 ) AS f`
 
 // derive derives VMs of their facts and of what surrounds them. What their migrations waited for in times that do not matter is left open.
@@ -108,7 +109,7 @@ func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*
 	}
 	env := trail.NewEnv(facts)
 	env.Judge(q.thresholds)
-	return env, settle(ctx, q.tx, env, q.cluster, slices.Collect(maps.Keys(of)), q.settled)
+	return env, settle(ctx, q.tx, env, q.cluster, slices.Collect(maps.Keys(of)), q.settled, nil)
 }
 
 // slackOfRequests is how long before a migration was created or deleted, and after, requests for that are looked for.

@@ -11,8 +11,8 @@ import (
 )
 
 const dueQuery = `
-SELECT subject, ` + countFacts + ` AS facts
-FROM evictrail.subjects AS s
+SELECT subject
+FROM evictrail.subjects
 WHERE cluster = @cluster
   AND next_at <= @now
 ORDER BY subject
@@ -32,24 +32,30 @@ func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, te
 	count := 0
 	var news trail.News
 	for count < most {
-		rows, err := s.pool.Query(ctx, dueQuery, pgx.StrictNamedArgs{"cluster": cluster, "now": now, "limit": deriveBatch, "most": deriveFacts})
+		rows, err := s.pool.Query(ctx, dueQuery, pgx.StrictNamedArgs{"cluster": cluster, "now": now, "limit": deriveBatch})
 		if err != nil {
 			return count, news, explain("read what is due", err)
 		}
-		sized, err := pgx.CollectRows(rows, pgx.RowToStructByName[sizedRow])
-		if err != nil {
-			return count, news, explain("read what is due", err)
-		}
-		subjects, _, err := firstPortion(sized)
+		subjects, err := collectSubjects(rows)
 		if err != nil || len(subjects) == 0 {
 			return count, news, err
 		}
-		more, err := s.deriveAgain(ctx, cluster, subjects, now, term)
+		var split [][]trail.Subject
+		err = s.inTx(ctx, "count facts", func(tx pgx.Tx) (err error) {
+			split, err = portions(ctx, tx, cluster, sameSince(subjects, now))
+			return err
+		})
 		if err != nil {
 			return count, news, err
 		}
-		news.Add(more)
-		count += len(subjects)
+		for _, some := range split {
+			more, err := s.deriveAgain(ctx, cluster, some, now, term)
+			if err != nil {
+				return count, news, err
+			}
+			news.Add(more)
+			count += len(some)
+		}
 	}
 	return count, news, nil
 }
@@ -61,14 +67,11 @@ func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trai
 		if err != nil {
 			return err
 		}
-		for _, some := range [][]trail.Subject{onlyVMs(subjects), subjects} {
+		due := sameSince(subjects, d.now)
+		for _, some := range []since{due.of(onlyVMs(subjects)), due} {
 			if err := d.hold(ctx, some); err != nil {
 				return err
 			}
-		}
-		due := since{}
-		for _, s := range subjects {
-			due[s] = d.now
 		}
 		if err := d.replace(ctx, due); err != nil {
 			return err

@@ -98,5 +98,5 @@ func HoldAtOnce(facts int) (end func()) {
 
 // Parts gives the parts that facts are stored in.
 func (s *Store) Parts(ctx context.Context, cluster string, facts []trail.Fact) ([][]trail.Fact, error) {
-	return parts(ctx, s.pool, cluster, facts)
+	return s.parts(ctx, cluster, facts)
 }

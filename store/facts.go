@@ -109,7 +109,7 @@ func (s *Store) append(ctx context.Context, cluster string, facts []trail.Fact, 
 		if err != nil {
 			return nil, err
 		}
-		added, err := d.insert(ctx, facts, vms)
+		added, err := d.insert(ctx, facts, vms.subjects())
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 	if err := s.ensureFor(ctx, facts); err != nil {
 		return news, err
 	}
-	split, err := parts(ctx, s.pool, cluster, facts)
+	split, err := s.parts(ctx, cluster, facts)
 	if err != nil {
 		return news, err
 	}
@@ -173,16 +173,11 @@ const namespaceSlack = time.Hour
 
 // insert holds the subjects of facts, takes the rows of more VMs that they concern, and inserts the facts that are new. It gives those.
 func (d *derivation) insert(ctx context.Context, facts []trail.Fact, more []trail.Subject) ([]trail.Fact, error) {
-	own := subjectsOf(facts)
-	for _, f := range facts {
-		if f.Subject.Kind == trail.SubjectNamespace { // each request stands for itself, and one namespace may have most of a cluster's
-			d.from.add(f.Subject, f.OccurredAt.Add(-namespaceSlack))
-		}
-	}
-	if err := d.hold(ctx, onlyVMs(own), more...); err != nil {
+	changed := changedBy(facts)
+	if err := d.hold(ctx, changed.of(onlyVMs(changed.subjects())), more...); err != nil {
 		return nil, err
 	}
-	if err := d.hold(ctx, own); err != nil {
+	if err := d.hold(ctx, changed); err != nil {
 		return nil, err
 	}
 	added := d.missing(facts)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,7 +21,10 @@ type sizedRow struct {
 	Facts   int    `db:"facts"`
 }
 
-const countFacts = `(SELECT count(*) FROM (SELECT FROM evictrail.events AS e WHERE e.cluster = @cluster AND e.subject = s.subject LIMIT @most) AS f)`
+const countFacts = `(
+  SELECT count(*)
+  FROM (SELECT FROM evictrail.events AS e WHERE e.cluster = @cluster AND e.subject = s.subject AND e.occurred_at >= s.read LIMIT @most) AS f
+)`
 
 // portion tells how many of some subjects, the first ones, are a portion: at least one.
 func portion(sized []sizedRow) int {
@@ -45,15 +49,33 @@ func firstPortion(sized []sizedRow) (first []trail.Subject, others []sizedRow, e
 	return first, sized[n:], nil
 }
 
-// Of the requests in a namespace only those are read that are about as old as the new ones.
-const sizesQuery = `
-SELECT s.subject, CASE WHEN s.subject LIKE 'namespace:%' THEN 0 ELSE ` + countFacts + ` END AS facts
-FROM unnest(@subjects::text[]) WITH ORDINALITY AS s(subject, place)
+// Of a VM those facts are counted that matter to what changed, and what was asked of its pods meanwhile; of the requests in a namespace, of which those are
+// read that are about as old as the new ones, none.
+var sizesQuery = `
+WITH ` + vmReach + `
+SELECT s.subject, CASE WHEN s.subject LIKE 'namespace:%' THEN 0 ELSE ` + countFacts + ` + (
+  SELECT count(*)
+  FROM (SELECT FROM evictrail.eviction_requests AS r WHERE r.cluster = @cluster AND r.subject = s.subject AND r.requested_at >= s.read LIMIT @most) AS r
+) END AS facts
+FROM (
+  SELECT a.subject, coalesce(v.read, '-infinity') AS read, a.place
+  FROM unnest(@subjects::text[]) WITH ORDINALITY AS a(subject, place)
+  LEFT JOIN vm_reach AS v ON v.subject = a.subject
+) AS s
 ORDER BY s.place`
 
-// sizes tells how many facts subjects have that new facts are about, in their order.
-func sizes(ctx context.Context, from queryer, cluster string, subjects []trail.Subject) ([]sizedRow, error) {
-	rows, err := from.Query(ctx, sizesQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(subjects), "most": deriveFacts})
+// sizes tells about how many facts of subjects are held for what changed, in the order of the subjects.
+func sizes(ctx context.Context, tx pgx.Tx, cluster string, changed since) ([]sizedRow, error) {
+	var vms []trail.Subject
+	var at []time.Time
+	for s, since := range changed {
+		if s.Kind == trail.SubjectVMI && !since.IsZero() {
+			vms, at = append(vms, s), append(at, since)
+		}
+	}
+	args := vmReachArgs(cluster, vms, at, reachOf(nil, trail.DefaultThresholds()))
+	args["subjects"], args["most"] = names(changed.subjects()), deriveFacts
+	rows, err := tx.Query(ctx, sizesQuery, args)
 	if err != nil {
 		return nil, explain("count facts", err)
 	}
@@ -62,11 +84,12 @@ func sizes(ctx context.Context, from queryer, cluster string, subjects []trail.S
 }
 
 // portions splits subjects, in their order.
-func portions(ctx context.Context, from queryer, cluster string, subjects []trail.Subject) ([][]trail.Subject, error) {
+func portions(ctx context.Context, tx pgx.Tx, cluster string, changed since) ([][]trail.Subject, error) {
+	subjects := changed.subjects()
 	if len(subjects) < 2 {
 		return [][]trail.Subject{subjects}, nil
 	}
-	sized, err := sizes(ctx, from, cluster, subjects)
+	sized, err := sizes(ctx, tx, cluster, changed)
 	if err != nil {
 		return nil, err
 	}
@@ -81,12 +104,17 @@ func portions(ctx context.Context, from queryer, cluster string, subjects []trai
 
 // parts splits new facts, in their order, such that each part with what its subjects have is about a portion: as if they had come one part after the other.
 // What was seen at once stays together.
-func parts(ctx context.Context, from queryer, cluster string, facts []trail.Fact) ([][]trail.Fact, error) {
-	subjects := subjectsOf(facts)
+func (s *Store) parts(ctx context.Context, cluster string, facts []trail.Fact) ([][]trail.Fact, error) {
+	changed := changedBy(facts)
+	subjects := changed.subjects()
 	if len(subjects) < 2 {
 		return [][]trail.Fact{facts}, nil
 	}
-	sized, err := sizes(ctx, from, cluster, subjects)
+	var sized []sizedRow
+	err := s.inTx(ctx, "count facts", func(tx pgx.Tx) (err error) {
+		sized, err = sizes(ctx, tx, cluster, changed)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -36,6 +36,11 @@ type table struct {
 	place      string // the node on which that was, as SQL of a row t
 }
 
+// overAt is when a row @ was over, as SQL: while facts are missing, what ends may end before it began.
+func overAt(begun, ended string) string {
+	return "CASE WHEN @." + ended + " IS NOT NULL THEN greatest(@." + begun + ", @." + ended + ") END"
+}
+
 // lineOver is when a line was over, as SQL: the one that counts how often a request was repeated is not as long as that may go on.
 const lineOver = `CASE WHEN @.at >= @settled::timestamptz OR @.kind <> 'eviction_requested' OR NOT EXISTS (
     SELECT FROM evictrail.eviction_requests AS r
@@ -51,17 +56,17 @@ var derivedTables = []table{
 	{
 		name: "evacuations", key: "evacuation_id", row: evacuationRow{}, of: "vmi", renamed: true,
 		node:  "t.node",
-		ended: "t.outcome", judged: "t.objective_met IS NOT NULL", begun: "marked_at", over: "@.ended_at", place: "t.node",
+		ended: "t.outcome", judged: "t.objective_met IS NOT NULL", begun: "marked_at", over: overAt("marked_at", "ended_at"), place: "t.node",
 	},
 	{
 		name: "migrations", key: "migration_uid", row: migrationRow{}, of: "vmi",
 		node: "t.source_node", immaterial: "phase phase_since pending_at scheduled_at preparing_target_at target_ready_at target_node mode policy need_because benefit_final",
-		ended: "t.outcome", judged: "coalesce(t.benefit_final, false)", begun: "created_at", over: "@.finished_at", place: "t.source_node",
+		ended: "t.outcome", judged: "coalesce(t.benefit_final, false)", begun: "created_at", over: overAt("created_at", "finished_at"), place: "t.source_node",
 	},
 	{
 		name: "placements", key: "placement_id", row: placementRow{}, of: "vmi",
 		node: "t.node", immaterial: "to_at left_by ended_by",
-		begun: "from_at", over: "@.to_at", place: "t.node",
+		begun: "from_at", over: overAt("from_at", "to_at"), place: "t.node",
 	},
 	{
 		name: "cooldown_decisions", key: "decision_id", row: decisionRow{}, of: "vmi node",
@@ -70,11 +75,11 @@ var derivedTables = []table{
 	},
 	{
 		name: "loops", key: "loop_id", row: loopRow{}, of: "vmi node cluster",
-		ended: "t.closed_by", begun: "opened_at", over: "@.closed_at", place: "t.node",
+		ended: "t.closed_by", begun: "opened_at", over: overAt("opened_at", "closed_at"), place: "t.node",
 	},
 	{
 		name: "drains", key: "drain_id", row: drainRow{}, of: "node",
-		begun: "started_at", over: "@.ended_at", place: "t.node",
+		begun: "started_at", over: overAt("started_at", "ended_at"), place: "t.node",
 	},
 	{
 		name: "drain_blockers", key: "vmi_uid", row: blockerRow{}, of: "node",
@@ -86,7 +91,7 @@ var derivedTables = []table{
 	},
 	{
 		name: "gaps", key: "gap_id", row: gapRow{}, of: "source",
-		begun: "opened_at", over: "@.closed_at", place: "NULL",
+		begun: "opened_at", over: overAt("opened_at", "closed_at"), place: "NULL",
 	},
 	{
 		name: "timeline", key: "event_id", row: timelineRow{}, of: "vmi pod node cluster source config namespace",

@@ -25,21 +25,33 @@ func readSettled(batch *pgx.Batch, into **time.Time) {
 }
 
 const bouncesQuery = `
-SELECT vmi_uid, kind, count(*)
-FROM evictrail.loops
-WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
-  AND kind IN ('ping_pong', 'churn')
-  AND closed_at < @settled
-  AND closed_by <> 'refuted'
-GROUP BY vmi_uid, kind`
+SELECT t.vmi_uid, t.kind, count(*)
+FROM unnest(@subjects::text[], @before::timestamptz[]) AS s(of, before)
+JOIN evictrail.loops AS t ON t.cluster = @cluster AND t.subject = s.of
+WHERE t.kind IN ('ping_pong', 'churn')
+  AND t.closed_at < s.before
+  AND t.closed_by <> 'refuted'
+GROUP BY t.vmi_uid, t.kind`
 
-// settle tells an Env what is settled of VMs.
-func settle(ctx context.Context, tx pgx.Tx, env *trail.Env, cluster string, vms []trail.Subject, before *time.Time) error {
-	if before == nil {
+// settle tells an Env what is settled of VMs: what was over when facts were dropped, or before the time from which on a VM is derived.
+func settle(ctx context.Context, tx pgx.Tx, env *trail.Env, cluster string, vms []trail.Subject, dropped *time.Time, from since) error {
+	s := trail.Settled{Before: map[trail.Subject]time.Time{}, Bounces: map[trail.Bounce]int{}}
+	var of []string
+	var before []time.Time
+	for _, vm := range vms {
+		at := from[vm]
+		if dropped != nil && dropped.After(at) {
+			at = *dropped
+		}
+		if !at.IsZero() {
+			s.Before[vm] = at
+			of, before = append(of, clean(vm.String())), append(before, at)
+		}
+	}
+	if len(of) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, bouncesQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(vms), "settled": before})
+	rows, err := tx.Query(ctx, bouncesQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": of, "before": before})
 	if err != nil {
 		return explain("read what is settled", err)
 	}
@@ -49,7 +61,6 @@ func settle(ctx context.Context, tx pgx.Tx, env *trail.Env, cluster string, vms 
 		Count  int
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[bounces])
-	s := trail.Settled{Before: *before, Bounces: map[trail.Bounce]int{}}
 	for _, b := range all {
 		s.Bounces[trail.Bounce{VMIUID: b.VMIUID, Kind: b.Kind}] = b.Count
 	}

@@ -64,11 +64,16 @@ const (
 	retryWait = 20 * time.Millisecond
 )
 
+// writing begins a transaction of a writer: as those of readers its statements read few rows, though Postgres may guess otherwise.
+const writing = `BEGIN;
+SET LOCAL jit = off;
+SET LOCAL max_parallel_workers_per_gather = 0`
+
 // inTx runs a function in one transaction, again where Postgres asks for that.
 func (s *Store) inTx(ctx context.Context, doing string, run func(pgx.Tx) error) error {
 	var err error
 	for i := range attempts {
-		err = pgx.BeginFunc(ctx, s.pool, run)
+		err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: writing}, run)
 		if !retryable(err) {
 			break
 		}

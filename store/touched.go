@@ -31,18 +31,30 @@ func (s since) add(of trail.Subject, at time.Time) {
 }
 
 // ever gives that for subjects of which it is not known.
-func ever(subjects []trail.Subject) since {
-	out := since{}
-	for _, s := range subjects {
-		out[s] = time.Time{}
-	}
-	return out
-}
+func ever(subjects []trail.Subject) since { return sameSince(subjects, time.Time{}) }
 
 func (s since) join(more since) {
 	for of, at := range more {
 		s.add(of, at)
 	}
+}
+
+// of gives that for some of the subjects.
+func (s since) of(subjects []trail.Subject) since {
+	out := make(since, len(subjects))
+	for _, of := range subjects {
+		out[of] = s[of]
+	}
+	return out
+}
+
+// sameSince gives a time for all subjects.
+func sameSince(subjects []trail.Subject, at time.Time) since {
+	out := make(since, len(subjects))
+	for _, of := range subjects {
+		out[of] = at
+	}
+	return out
 }
 
 func (s since) subjects() []trail.Subject {
@@ -187,8 +199,8 @@ WHERE cluster = @cluster
   AND NOT subject = ANY(@but)
 ORDER BY subject`
 
-// waiting finds the VMs, but for some, with migrations that waited while slots were taken or freed.
-func (d *derivation) waiting(ctx context.Context, slots []slotTimes, but []trail.Subject) ([]trail.Subject, error) {
+// waiting finds the VMs, but for some, with migrations that waited while slots were taken or freed, since the first was.
+func (d *derivation) waiting(ctx context.Context, slots []slotTimes, but []trail.Subject) (since, error) {
 	var from, to *time.Time
 	open := false
 	for _, s := range slots {
@@ -210,7 +222,8 @@ func (d *derivation) waiting(ctx context.Context, slots []slotTimes, but []trail
 	if err != nil {
 		return nil, explain("find migrations that wait", err)
 	}
-	return collectVMs(rows)
+	vms, err := collectVMs(rows)
+	return sameSince(vms, *from), err
 }
 
 // A slot is looked for among those that were taken within a time or up to an hour before, and among those that were held for longer
@@ -235,23 +248,27 @@ CROSS JOIN LATERAL (
 WHERE NOT m.subject = ANY(@but)`
 
 // explainQueue says of the migrations that waited for nothing of their own who held the slots meanwhile: those that are
-// derived with them, and the others.
+// derived with them, and the others, also older ones of VMs that are derived in part.
 func (d *derivation) explainQueue(ctx context.Context, subjects []trail.Subject, derived []trail.Derived, env *trail.Env) error {
 	var from, to []time.Time
 	var slots []trail.Slot
+	own := map[string]bool{}
 	for _, r := range derived {
-		slots = append(slots, r.Slots()...)
+		for _, s := range r.Slots() {
+			slots, own[s.MigrationUID] = append(slots, s), true
+		}
 		a, b := r.Queued()
 		from, to = append(from, a...), append(to, b...)
 	}
 	if len(from) == 0 {
 		return nil
 	}
-	others, err := slotsWithin(ctx, d.tx, d.cluster, from, to, subjects)
+	whole := slices.DeleteFunc(slices.Clone(subjects), func(s trail.Subject) bool { return !d.from[s].IsZero() })
+	others, err := slotsWithin(ctx, d.tx, d.cluster, from, to, whole)
 	if err != nil {
 		return explain("read who held the slots", err)
 	}
-	slots = append(slots, others...)
+	slots = append(slots, slices.DeleteFunc(others, func(s trail.Slot) bool { return own[s.MigrationUID] })...)
 	for i := range derived {
 		derived[i].ExplainQueue(slots, env)
 	}

@@ -15,7 +15,7 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 			continue
 		}
 		m.evacuation = l.openFor(m)
-		if m.evacuation == nil {
+		if m.evacuation == nil && !env.settled.over(l, m.FinishedAt) { // the mark of one that is settled need not be there
 			m.evacuation = l.unmarkedEvacuation(m, migrations, env)
 		}
 		if m.evacuation != nil {

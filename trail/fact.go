@@ -120,6 +120,31 @@ type Fact struct {
 	Detail   Detail // typed per kind; nil where the kind has none
 }
 
+// Since gives from when on a fact tells of a VM: it may say when that began which it shows. Zero where a list showed it, as nobody saw when.
+func (f *Fact) Since() time.Time {
+	if f.Late && f.Object.Kind != ObjectRequest { // a request bears its own time, however late it comes
+		return time.Time{}
+	}
+	since := f.OccurredAt
+	back := func(times ...time.Time) {
+		for _, t := range times {
+			if !t.IsZero() && t.Before(since) {
+				since = t
+			}
+		}
+	}
+	switch d := f.Detail.(type) {
+	case *VMIDetail:
+		if back(d.MigrationEnd); f.Reason == ReasonFound || f.Reason == ReasonStarted {
+			back(d.CreatedAt)
+		}
+	case *ResultDetail:
+		back(d.StartedAt, d.EndedAt)
+	default:
+	}
+	return since
+}
+
 // Detail is what a fact of its kind knows beyond the common columns. Each type is stored as a JSON object.
 type Detail interface{ detail() }
 

@@ -26,10 +26,10 @@ func Reach(rules []Fact, t Thresholds) time.Duration {
 	return reach
 }
 
-// Settled tells what is settled before a time: some facts from before it are gone, and what was over by then is told as it was told before they
-// went. Bounces counts the loops of a kind around a VMI that are settled, those that were refuted left out: those to come are numbered after them.
+// Settled tells what is settled of VMs before a time: some facts from before it are not there, and what was over by then stays as it is told.
+// Bounces counts the loops of a kind around a VMI that are settled, those that were refuted left out: those to come are numbered after them.
 type Settled struct {
-	Before  time.Time
+	Before  map[Subject]time.Time // of VMs; nothing is settled of one that is not in it
 	Bounces map[Bounce]int
 }
 
@@ -42,12 +42,17 @@ type Bounce struct {
 // Settle tells the Env what is settled. Without it nothing is.
 func (e *Env) Settle(s Settled) { e.settled = s }
 
+// over tells whether what was over of a VMI at a time is settled; zero: it goes on.
+func (s Settled) over(l *life, at time.Time) bool {
+	return !at.IsZero() && at.Before(s.Before[VMISubject(l.namespace, l.vmi)])
+}
+
 // number gives loops of one kind around a VMI, in their order, their identities: they are numbered, after those that are settled. Those among them that
 // are settled themselves have other numbers than they were told under, as facts are missing: what is derived of them counts for nothing.
 func (s Settled) number(l *life, kind LoopKind, loops []Loop) []Loop {
 	n := s.Bounces[Bounce{l.uid, kind}]
 	for i := range loops {
-		if over := loops[i].ClosedAt; !over.IsZero() && over.Before(s.Before) {
+		if s.over(l, loops[i].ClosedAt) {
 			loops[i].ID = hashID("settled loop", string(kind), l.uid, formatTime(loops[i].OpenedAt))
 			continue
 		}
@@ -65,15 +70,23 @@ func (d Derived) Unsettled(before time.Time, goesOn map[string]bool) Derived {
 	d.Requests = unsettled(u, "eviction_requests ", d.Requests, func(r EvictionRequest) (string, time.Time) {
 		return r.ID.String(), later(later(r.RequestedAt, r.AnsweredAt), r.LastRepeatAt)
 	})
-	d.Evacuations = unsettled(u, "evacuations ", d.Evacuations, func(e Evacuation) (string, time.Time) { return e.ID.String(), e.EndedAt })
-	d.Migrations = unsettled(u, "migrations ", d.Migrations, func(m Migration) (string, time.Time) { return m.UID, m.FinishedAt })
-	d.Placements = unsettled(u, "placements ", d.Placements, func(p Placement) (string, time.Time) { return p.ID.String(), p.ToAt })
+	d.Evacuations = unsettled(u, "evacuations ", d.Evacuations, func(e Evacuation) (string, time.Time) { return e.ID.String(), overAt(e.MarkedAt, e.EndedAt) })
+	d.Migrations = unsettled(u, "migrations ", d.Migrations, func(m Migration) (string, time.Time) { return m.UID, overAt(m.CreatedAt, m.FinishedAt) })
+	d.Placements = unsettled(u, "placements ", d.Placements, func(p Placement) (string, time.Time) { return p.ID.String(), overAt(p.FromAt, p.ToAt) })
 	d.Decisions = unsettled(u, "cooldown_decisions ", d.Decisions, func(x Decision) (string, time.Time) { return x.ID.String(), later(x.DecidedAt, x.Until) })
-	d.Loops = unsettled(u, "loops ", d.Loops, func(l Loop) (string, time.Time) { return l.ID.String(), l.ClosedAt })
-	d.Drains = unsettled(u, "drains ", d.Drains, func(x Drain) (string, time.Time) { return x.ID.String(), x.EndedAt })
-	d.Gaps = unsettled(u, "gaps ", d.Gaps, func(g Gap) (string, time.Time) { return g.ID.String(), g.ClosedAt })
+	d.Loops = unsettled(u, "loops ", d.Loops, func(l Loop) (string, time.Time) { return l.ID.String(), overAt(l.OpenedAt, l.ClosedAt) })
+	d.Drains = unsettled(u, "drains ", d.Drains, func(x Drain) (string, time.Time) { return x.ID.String(), overAt(x.StartedAt, x.EndedAt) })
+	d.Gaps = unsettled(u, "gaps ", d.Gaps, func(g Gap) (string, time.Time) { return g.ID.String(), overAt(g.OpenedAt, g.ClosedAt) })
 	d.Timeline = unsettled(u, "timeline ", d.Timeline, func(l Line) (string, time.Time) { return l.EventID.String(), l.At })
 	return d
+}
+
+// overAt is when what began and ended was over; zero while it goes on. While facts are missing, what ends may end before it began.
+func overAt(began, ended time.Time) time.Time {
+	if ended.IsZero() {
+		return ended
+	}
+	return later(began, ended)
 }
 
 // unsettling is before when what was over is settled, but for rows that are told to go on.

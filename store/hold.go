@@ -1,0 +1,239 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+const holdSubjectsQuery = `
+INSERT INTO evictrail.subjects (cluster, subject, derived_at)
+SELECT @cluster, s, now()
+FROM unnest(@subjects::text[]) AS s
+ON CONFLICT (cluster, subject) DO UPDATE SET derived_at = excluded.derived_at`
+
+// wentOnOfVM asks for what went on of a VM n: when it began, and when it was over. A guest is always somewhere.
+var wentOnOfVM = func() string {
+	var out []string
+	for _, of := range derivedTables {
+		if slices.Contains(strings.Fields(of.of), "vmi") && of.name != "placements" && of.name != "timeline" {
+			out = append(out, fmt.Sprintf(`
+    SELECT %s AS began, %s AS over
+    FROM evictrail.%s AS t
+    WHERE t.cluster = @cluster
+      AND t.subject = n.subject`, of.begun, strings.ReplaceAll(of.over, "@.", "t."), of.name))
+		}
+	}
+	return strings.Join(out, "\n    UNION ALL")
+}()
+
+// vmReach finds, as SQL, from when on VMs are derived for what changed since a time: since some time before that, when nothing was open there, so that what
+// was over stays as it is told. Their facts matter since what was not over some time before that had begun, and some time before, as what happens may
+// depend on what had happened by then (trail.Reach). This is what is kept where facts are dropped (reach), for each VM by itself.
+var vmReach = `n AS (
+  SELECT n.subject, least(n.since, s.next_at) - @slack::interval AS since
+  FROM unnest(@vms::text[], @since::timestamptz[]) AS n(subject, since)
+  LEFT JOIN evictrail.subjects AS s ON s.cluster = @cluster AND s.subject = n.subject
+), went AS MATERIALIZED (
+  SELECT n.subject, n.since, w.began, w.over
+  FROM n
+  CROSS JOIN LATERAL (` + wentOnOfVM + `
+  ) AS w
+), quiet AS (
+  SELECT n.subject, least(n.since, min(w.began)) - interval '1 second' AS since
+  FROM n
+  LEFT JOIN went AS w ON w.subject = n.subject AND (w.over IS NULL OR w.over >= n.since)
+  GROUP BY n.subject, n.since
+), vm_reach AS MATERIALIZED (
+  SELECT q.subject, q.since AS told, least(q.since - @before::interval, min(w.began)) - @before::interval AS read
+  FROM quiet AS q
+  LEFT JOIN went AS w ON w.subject = q.subject AND (w.over IS NULL OR w.over >= q.since - @before::interval)
+  GROUP BY q.subject, q.since
+)`
+
+var vmReachQuery = `
+WITH ` + vmReach + `
+SELECT subject, told, read
+FROM vm_reach`
+
+// Of what is older than the facts that matter those are read that tell how it stood then, as keepFactsQuery keeps them: of a pod or a migration that was there
+// everything, of a VMI how it was first seen and each aspect as it was last. OFFSET is there for what factsOfSubjectsQuery has it for.
+const factsThatMatterQuery = `
+SELECT f.*
+FROM unnest(@subjects::text[], @from::timestamptz[]) AS s(of, since)
+CROSS JOIN LATERAL (
+  WITH older AS MATERIALIZED (
+    SELECT ` + factColumns + `
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.of
+      AND occurred_at < s.since
+  ), there AS MATERIALIZED (
+    SELECT *
+    FROM older
+    WHERE object_kind IN ('VirtualMachineInstance', 'VirtualMachineInstanceMigration', 'Pod')
+      AND object_uid NOT IN (SELECT object_uid FROM older WHERE what = 'gone')
+  )
+  SELECT ` + factColumns + `
+  FROM evictrail.events
+  WHERE cluster = @cluster
+    AND subject = s.of
+    AND occurred_at >= s.since
+  UNION ALL
+  SELECT *
+  FROM there
+  WHERE object_kind = 'Pod'
+  UNION ALL
+  SELECT *
+  FROM older
+  WHERE migration_uid IN (SELECT object_uid FROM there WHERE object_kind = 'VirtualMachineInstanceMigration')
+  UNION ALL
+  (
+    SELECT DISTINCT ON (object_uid) *
+    FROM there
+    WHERE object_kind = 'VirtualMachineInstance'
+    ORDER BY object_uid, length(object_version), object_version, occurred_at
+  )
+  UNION ALL
+  (
+    SELECT DISTINCT ON (object_uid, what) *
+    FROM there
+    WHERE object_kind = 'VirtualMachineInstance'
+    ORDER BY object_uid, what, length(object_version) DESC, object_version DESC, occurred_at DESC
+  )
+  OFFSET 0
+) AS f`
+
+// hold takes the rows of subjects, waiting for other writers, and reads their facts, as far as they matter to what changed since a time; of others, which are
+// held later, it takes the rows alone. Rows are taken sorted, so that no two writers wait for each other.
+func (d *derivation) hold(ctx context.Context, changed since, others ...trail.Subject) error {
+	fresh := since{}
+	for s, at := range changed {
+		if !d.holds(s, at) {
+			fresh[s], d.held[s], d.facts[s] = at, at, nil
+			delete(d.from, s)
+		}
+	}
+	if len(fresh) == 0 && len(others) == 0 {
+		return nil
+	}
+	facts, err := d.lockAndRead(ctx, fresh, others)
+	d.take(facts)
+	return explain("take subjects", err)
+}
+
+// holds tells whether a subject is held as far as it matters to what changed since a time.
+func (d *derivation) holds(s trail.Subject, changed time.Time) bool {
+	since, held := d.held[s]
+	return held && !changed.Before(since)
+}
+
+// release gives up facts of subjects: their rows stay taken until the transaction ends.
+func (d *derivation) release(subjects []trail.Subject) {
+	for _, s := range subjects {
+		delete(d.held, s)
+		delete(d.facts, s)
+		delete(d.from, s)
+	}
+}
+
+// lockAndRead locks subjects and others and then reads the facts of the subjects: each statement sees what was committed before it began.
+func (d *derivation) lockAndRead(ctx context.Context, changed since, others []trail.Subject) ([]trail.Fact, error) {
+	all := map[trail.Subject]bool{}
+	var whole, vms, namespaces []trail.Subject
+	var since, from []time.Time
+	for _, s := range changed.subjects() {
+		switch at := changed[s]; {
+		case at.IsZero() || s.Kind != trail.SubjectVMI && s.Kind != trail.SubjectNamespace:
+			whole = append(whole, s)
+		case s.Kind == trail.SubjectNamespace: // each request stands for itself, and one namespace may have most of a cluster's
+			namespaces, from = append(namespaces, s), append(from, at.Add(-namespaceSlack))
+			d.from[s] = at.Add(-namespaceSlack / 2) // lines may be told a little later than their facts
+		default:
+			vms, since = append(vms, s), append(since, at)
+		}
+		all[s] = true
+	}
+	for _, s := range others {
+		all[s] = true
+	}
+	var facts []trail.Fact
+	collect := func(rows pgx.Rows) error {
+		more, err := collectFacts(rows, d.cluster)
+		facts = append(facts, more...)
+		return err
+	}
+	var batch pgx.Batch
+	batch.Queue(holdSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(sortedSubjects(all))})
+	if len(whole) > 0 {
+		batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(whole)}).Query(collect)
+	}
+	if len(namespaces) > 0 {
+		batch.Queue(factsSinceQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(namespaces), "from": from}).Query(collect)
+	}
+	read := map[string]time.Time{}
+	if len(vms) > 0 {
+		of := map[string]trail.Subject{}
+		for _, s := range vms {
+			of[clean(s.String())] = s
+		}
+		batch.Queue(vmReachQuery, vmReachArgs(d.cluster, vms, since, d.reach)).Query(each(func(row pgx.CollectableRow) error {
+			var vm string
+			var told, from time.Time
+			err := row.Scan(&vm, &told, &from)
+			d.from[of[vm]], read[vm] = told.UTC(), from
+			return err
+		}))
+	}
+	if err := d.tx.SendBatch(ctx, &batch).Close(); err != nil || len(vms) == 0 {
+		return facts, err
+	}
+	from = from[:0]
+	for _, s := range vms {
+		from = append(from, read[clean(s.String())])
+	}
+	more, err := factsBy(ctx, d.tx, d.cluster, factsThatMatterQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(vms), "from": from})
+	return append(facts, more...), err
+}
+
+// vmReachArgs are the arguments of vmReach.
+func vmReachArgs(cluster string, vms []trail.Subject, since []time.Time, before time.Duration) pgx.StrictNamedArgs {
+	return pgx.StrictNamedArgs{"cluster": cluster, "vms": names(vms), "since": since, "slack": aroundSlack, "before": before}
+}
+
+// missing gives the facts that add something to those stored, each once, and takes them in.
+func (d *derivation) missing(facts []trail.Fact) []trail.Fact {
+	stored := func(yield func(trail.Fact) bool) {
+		for _, of := range d.facts {
+			for _, f := range of {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+	out := trail.Fresh(stored, facts)
+	d.take(out)
+	return out
+}
+
+// take takes in facts of held subjects.
+func (d *derivation) take(facts []trail.Fact) {
+	count := map[trail.Subject]int{}
+	for i := range facts {
+		count[facts[i].Subject]++
+	}
+	for i := range facts {
+		s := facts[i].Subject
+		if n := count[s]; n > 0 {
+			d.facts[s], count[s] = slices.Grow(d.facts[s], n), 0
+		}
+		d.facts[s] = append(d.facts[s], facts[i])
+	}
+}
