@@ -20,7 +20,7 @@ var (
 	dir   = flag.String("load.dir", "", "where an own Postgres keeps the database for the next time; empty: it is thrown away")
 	rate  = flag.Int("load.rate", 100, "requests a second")
 	only  = flag.String("load.route", "", "ask only the routes, and the questions, that match this regular expression")
-	lasts = flag.Duration("load.for", 20*time.Millisecond, "how long each route is asked")
+	lasts = flag.Duration("load.for", 20*time.Millisecond, "how long each route is asked, and facts are stored at each rate")
 	best  = flag.Int("load.best", 1, "how often the same is asked through the store; the fastest counts")
 	slow  = flag.Duration("load.slow", 20*time.Millisecond, "from when on an own Postgres that is kept logs the plan of a statement")
 )
