@@ -92,7 +92,15 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 					}
 					return held
 				})
-				take(t, s, append(late[i], facts...))
+				facts = append(late[i], facts...)
+				if r.IntN(4) == 0 { // as another replica does
+					_, err := s.Import(t.Context(), "c1", facts)
+					require.NoError(t, err)
+					_, err = s.DeriveStale(t.Context(), "c1", nil)
+					require.NoError(t, err)
+					facts = facts[len(facts):]
+				}
+				take(t, s, facts)
 				if i%25 == 24 || i == len(all)-1 {
 					told := tables(t, s)
 					_, err := s.Rederive(t.Context(), "c1")

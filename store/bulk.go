@@ -81,7 +81,10 @@ const aroundTogether = 50
 
 const staleSubjectsQuery = `
 SELECT subject, ` + countFacts + ` AS facts
-FROM (SELECT *, '-infinity'::timestamptz AS read FROM evictrail.subjects) AS s
+FROM (
+  SELECT *, CASE WHEN stale_since > @around THEN stale_since - @reach::interval ELSE '-infinity' END AS read
+  FROM evictrail.subjects
+) AS s
 WHERE cluster = @cluster
   AND stale_since IS NOT NULL
 ORDER BY CASE WHEN stale_since <= @around THEN stale_since END NULLS LAST, subject
@@ -127,9 +130,6 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 			if err != nil {
 				return err
 			}
-			if err := d.hold(ctx, ever(subjects)); err != nil {
-				return err
-			}
 			left, more, err = d.refresh(ctx, subjects)
 			return err
 		})
@@ -148,7 +148,7 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 
 // stale gives the next subjects that are to be derived, none when all are.
 func (s *Store) stale(ctx context.Context, cluster string) ([]sizedRow, error) {
-	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "around": onceVMsDone, "limit": deriveBatch, "most": deriveFacts})
+	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "around": onceVMsDone, "limit": deriveBatch, "most": deriveFacts, "reach": 2 * reachOf(nil, trail.DefaultThresholds())})
 	if err != nil {
 		return nil, explain("read what is to be derived", err)
 	}
@@ -190,10 +190,13 @@ WHERE cluster = @cluster
   AND subject = ANY(@subjects)`
 )
 
-// refresh derives held subjects, and what their facts concern from the time on that they are stale since. A subject that
+// refresh takes subjects and derives them, and what their facts concern from the time on that they are stale since. A subject that
 // another writer derived meanwhile is not stale any more, and is left alone. It tells how many it left to a later pass, and what new
 // facts brought.
 func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (left int, news trail.News, err error) {
+	if err := d.hold(ctx, nil, subjects...); err != nil {
+		return 0, news, err
+	}
 	args := pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects)}
 	rows, err := d.tx.Query(ctx, staleSinceQuery, args)
 	if err != nil {
@@ -203,14 +206,25 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (lef
 	if err != nil {
 		return 0, news, explain("read what is stale", err)
 	}
-	since := map[string]time.Time{}
+	staleSince, changed := map[string]time.Time{}, since{}
 	for _, r := range stale {
-		since[r.Subject] = r.StaleSince
+		staleSince[r.Subject] = r.StaleSince
+	}
+	for _, s := range subjects {
+		switch from, stale := staleSince[clean(s.String())]; {
+		case stale && from.After(onceVMsDone):
+			changed[s] = from
+		case stale && !isAround(s):
+			changed[s] = time.Time{}
+		}
+	}
+	if err := d.hold(ctx, changed); err != nil {
+		return 0, news, err
 	}
 	var fresh []trail.Fact
 	var vms, around, later []trail.Subject
 	for _, s := range subjects {
-		from, stale := since[clean(s.String())]
+		from, stale := staleSince[clean(s.String())]
 		switch {
 		case !stale:
 		case from.Equal(everything) && isAround(s):
