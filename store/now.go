@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/evictrail/evictrail/trail"
 )
@@ -190,8 +189,13 @@ func (q *inquiry) on(batch *pgx.Batch, since time.Time) (vms, late *[]trail.Subj
 
 // annotations queues the question for the annotations of VMs since a time. The watch of pods may show them a little before the mark.
 func (q *inquiry) annotations(batch *pgx.Batch, into *[]trail.Fact, vms []trail.Subject, since time.Time) {
+	var namespaces, vmis []string
+	for _, s := range vms {
+		namespace, vmi := s.VM()
+		namespaces, vmis = append(namespaces, clean(namespace)), append(vmis, clean(vmi))
+	}
 	q.factsBy(batch, into, annotationsQuery, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "subjects": names(vms), "since": since.Add(-time.Minute), "at": q.at,
+		"cluster": q.cluster, "namespaces": namespaces, "vmis": vmis, "since": since.Add(-time.Minute), "at": q.at,
 	})
 }
 
@@ -205,7 +209,7 @@ var (
     OR ended_at >= @since
     OR evacuation_id IN (`+lastEvacuations+`)
   )`, "marked_at, evacuation_id")
-	placementsNearQuery = rowsQuery("placements", `
+	placementsNearQuery = plainQuery[trail.Placement]("placements", `
   AND (
     to_at IS NULL
     OR to_at >= @since
@@ -217,7 +221,7 @@ var (
       ORDER BY subject, ended_by, from_at DESC, placement_id DESC
     )
   )`, "from_at, placement_id")
-	requestsNearQuery = rowsQuery("eviction_requests", `
+	requestsNearQuery = plainQuery[trail.EvictionRequest]("eviction_requests", `
   AND (
     requested_at >= @since AND (salient OR repeat_of IS NULL OR @each)
     OR effect = 'shutdown'
@@ -233,7 +237,7 @@ var (
     )
   )
   AND requested_at <= @at`, "requested_at, request_id")
-	migrationsNearQuery = rowsQuery("migrations", `
+	migrationsNearQuery = plainQuery[trail.Migration]("migrations", `
   AND (
     finished_at IS NULL
     OR finished_at >= @since
@@ -282,8 +286,17 @@ const lastEvacuations = `
 
 // rowsQuery asks for the rows of subjects in a table, each with its subject, that meet some conditions more.
 func rowsQuery(table, and, order string) string {
+	return selectRows("row_to_json(t)", table, and, order)
+}
+
+// plainQuery asks for the columns of such rows.
+func plainQuery[R any](table, and, order string) string {
+	return selectRows(columnsOf[R](), table, and, order)
+}
+
+func selectRows(what, table, and, order string) string {
 	return `
-SELECT subject, row_to_json(t)
+SELECT subject, ` + what + `
 FROM evictrail.` + table + ` AS t
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)` + and + `
@@ -356,9 +369,9 @@ WHERE n.subject LIKE 'vmi:%'
 ORDER BY s.subject`
 	annotationsQuery = `
 SELECT ` + factColumns + `
-FROM evictrail.events
+FROM evictrail.events AS e
 WHERE cluster = @cluster
-  AND subject = ANY(@subjects)
+  AND (namespace, vmi) IN (SELECT namespace, vmi FROM unnest(@namespaces::text[], @vmis::text[]) AS v(namespace, vmi))
   AND kind IN ('annotation_set', 'annotation_cleared')
   AND occurred_at BETWEEN @since AND @at`
 )
@@ -382,11 +395,11 @@ func (q *inquiry) rowsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derive
 	args := q.near(subjects, since)
 	batch.Queue(loopsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	batch.Queue(evacuationsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
-	batch.Queue(placementsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
-	batch.Queue(migrationsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
+	batch.Queue(placementsNearQuery, args).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
+	batch.Queue(migrationsNearQuery, args).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
 	args = q.near(subjects, since)
 	args["each"] = len(subjects) == 1 && subjects[0] == q.of
-	batch.Queue(requestsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
+	batch.Queue(requestsNearQuery, args).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
 }
 
 // decisionsNear queues the question for the decisions about subjects since a time, and for those that hold.
@@ -394,10 +407,9 @@ func (q *inquiry) decisionsNear(batch *pgx.Batch, rows map[trail.Subject]trail.D
 	batch.Queue(decisionsNearQuery, q.near(subjects, since)).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
 }
 
-// linesNearQuery has columns and no JSON, as there may be thousands of lines. OFFSET keeps Postgres from going through the lines of all subjects since
-// the time.
-const linesNearQuery = `
-SELECT subject, event_id, at, kind, reason, coalesce(namespace, ''), coalesce(vmi, ''), coalesce(vmi_uid, ''), coalesce(node, ''), sentence, seen_late
+// linesNearQuery asks for the lines of subjects since a time. OFFSET keeps Postgres from going through the lines of all subjects since the time.
+var linesNearQuery = `
+SELECT subject, ` + columnsOf[trail.Line]() + `
 FROM (
   SELECT *
   FROM evictrail.timeline
@@ -410,16 +422,7 @@ ORDER BY at, tie, event_id`
 
 // linesNear queues the question for the timelines of subjects since a time.
 func (q *inquiry) linesNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
-	batch.Queue(linesNearQuery, q.near(subjects, since)).Query(each(func(row pgx.CollectableRow) error {
-		var text string
-		var id pgtype.UUID
-		var l trail.Line
-		if err := row.Scan(&text, &id, &l.At, &l.Kind, &l.Reason, &l.Namespace, &l.VMI, &l.VMIUID, &l.Node, &l.Sentence, &l.SeenLate); err != nil {
-			return err
-		}
-		l.EventID, l.At = id.Bytes, l.At.UTC()
-		return collect(rows, text, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }, l)
-	}))
+	batch.Queue(linesNearQuery, q.near(subjects, since)).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }
 
 // drains queues the questions for the drains of nodes since a time.
@@ -445,12 +448,12 @@ func collectOf[R any](rows map[trail.Subject]trail.Derived, into func(*trail.Der
 	})
 }
 
-// collect adds a row to what is derived of a subject.
-func collect[R any](rows map[trail.Subject]trail.Derived, subject string, into func(*trail.Derived) *[]R, r R) error {
+// collect adds rows to what is derived of a subject.
+func collect[R any](rows map[trail.Subject]trail.Derived, subject string, into func(*trail.Derived) *[]R, its ...R) error {
 	s, err := trail.ParseSubject(subject)
 	d := rows[s]
 	list := into(&d)
-	*list = append(*list, r)
+	*list = append(*list, its...)
 	rows[s] = d
 	return err
 }
