@@ -97,16 +97,57 @@ func coolingShare() cog.Builder[dashboard.Panel] {
 		Span(8).Height(8)
 }
 
-// A return is a move to a node where the VM had been within six hours before.
-const pingPongSQL = `
-WITH moves AS (
+// ofSuccesses chooses migrations that moved a guest.
+const ofSuccesses = ofCluster + `
+  AND ` + ofNodes + `
+  AND ` + ofNamespaces + `
+  AND outcome = 'succeeded'
+  AND $__timeFilter(created_at)`
+
+// A return is a move to a node where the VM had been within six hours before. Which VMs were moved most is told by the sample, and which may have
+// returned most often by stays that were shorter than that; what they did is read.
+var pingPongSQL = `
+WITH ` + sampleOf("namespace, vmi", ofSuccesses) + `, most AS MATERIALIZED (
+  (
+    SELECT namespace, vmi
+    FROM sample
+    WHERE ` + fromSample + `
+    GROUP BY namespace, vmi
+    ORDER BY count(*) DESC, 1, 2
+    LIMIT 50
+  )
+  UNION
+  (
+    SELECT namespace, vmi
+    FROM evictrail_v1.placements
+    WHERE ` + ofCluster + `
+      AND ` + ofNodes + `
+      AND ` + ofNamespaces + `
+      AND to_at - from_at < interval '6 hours'
+      AND arrived_by NOT IN ('start', 'unknown')
+      AND left_by NOT IN ('end', 'unknown')
+      AND $__timeFilter(to_at)
+      AND ` + fromSample + `
+    GROUP BY namespace, vmi
+    ORDER BY count(*) DESC, 1, 2
+    LIMIT 50
+  )
+), moves AS (
   SELECT namespace, vmi, vmi_uid, migration_uid, source_node, target_node, finished_at, trigger
   FROM evictrail_v1.migrations
-  WHERE ` + ofCluster + `
-    AND ` + ofNodes + `
-    AND ` + ofNamespaces + `
-    AND outcome = 'succeeded'
-    AND $__timeFilter(created_at)
+  WHERE ` + ofSuccesses + `
+    AND ` + fromAll + `
+  UNION ALL
+  SELECT its.*
+  FROM most
+  CROSS JOIN LATERAL (
+    SELECT namespace, vmi, vmi_uid, migration_uid, source_node, target_node, finished_at, trigger
+    FROM evictrail_v1.migrations
+    WHERE ` + ofSuccesses + `
+      AND namespace = most.namespace
+      AND vmi = most.vmi
+    OFFSET 0
+  ) AS its
 ), returned AS (
   SELECT DISTINCT m.migration_uid
   FROM moves AS m
@@ -132,11 +173,20 @@ ORDER BY returns DESC, moves DESC, namespace, vmi
 LIMIT 50`
 
 func pingPong() cog.Builder[dashboard.Panel] {
-	return rows("VMs that were moved more than once, and their path", "Where each VM went. A return is a move back to a node that it was on less than six hours before: the balancer undoes its own work.").
+	return rows("VMs that were moved more than once, and their path", "Where each VM went. A return is a move back to a node that it was on less than six hours before: the balancer undoes its own work. "+
+		foundBySample+" So are those that stayed shortest, most often.").
 		Unit(units.NoUnit).WithTarget(sql("A", formatTable, pingPongSQL)).OverrideByName("between_moves", column(units.Seconds)).OverrideByName("path", wrapped(480)).
 		Height(8)
 }
 
+// ofDecisions chooses decisions that hold something back.
+const ofDecisions = ofCluster + `
+  AND ` + ofNodes + `
+  AND ` + ofNamespaces + `
+  AND $__timeFilter(decided_at)
+  AND verdict <> 'released'`
+
+// Those with a finding are few, and in an index of their own.
 const decisionsSQL = `
 SELECT
   decided_at,
@@ -152,12 +202,25 @@ SELECT
   (inputs ->> 'true_effective')::float8 AS by_true_history,
   count AS counted,
   inputs ->> 'finding' AS finding
-FROM evictrail_v1.cooldown_decisions
-WHERE ` + ofCluster + `
-  AND ` + ofNodes + `
-  AND ` + ofNamespaces + `
-  AND $__timeFilter(decided_at)
-  AND verdict <> 'released'
+FROM (
+  (
+    SELECT *
+    FROM evictrail_v1.cooldown_decisions
+    WHERE ` + ofDecisions + `
+      AND inputs ? 'finding'
+    ORDER BY decided_at DESC
+    LIMIT 200
+  )
+  UNION ALL
+  (
+    SELECT *
+    FROM evictrail_v1.cooldown_decisions
+    WHERE ` + ofDecisions + `
+      AND NOT inputs ? 'finding'
+    ORDER BY decided_at DESC
+    LIMIT 200
+  )
+) AS d
 ORDER BY inputs ? 'finding' DESC, decided_at DESC
 LIMIT 200`
 
@@ -170,9 +233,9 @@ func decisions() cog.Builder[dashboard.Panel] {
 		Height(9)
 }
 
-const heldBackSQL = `
+var heldBackSQL = `
 SELECT
-  date_bin('10 minutes', decided_at, 'epoch') AS time,
+  ` + barOf("decided_at") + ` AS time,
   CASE reason WHEN 'observed_block' THEN coalesce(inputs ->> 'observed_reason', 'other') ELSE reason END || ' (' || origin || ')' AS metric,
   count(DISTINCT coalesce(vmi_uid, decision_id::text)) AS value
 FROM evictrail_v1.cooldown_decisions
@@ -186,8 +249,8 @@ ORDER BY 1, 2
 LIMIT 5000`
 
 func heldBack() cog.Builder[dashboard.Panel] {
-	return bars("What was held back, by reason", "In each ten minutes, what asked to move and met a cooldown or a running migration: distinct VMs where they are known (derived), else times that the descheduler's counters rose (observed).").
-		Datasource(postgres()).WithTarget(sql("A", formatSeries, heldBackSQL)).Interval("10m").Span(12).Height(8)
+	return bars("What was held back, by reason", "In each ten minutes, over long ranges in some hours, what asked to move and met a cooldown or a running migration: distinct VMs where they are known (derived), else times that the descheduler's counters rose (observed).").
+		Datasource(postgres()).WithTarget(sql("A", formatSeries, heldBackSQL)).Interval("10m").MaxDataPoints(mostBars).Span(12).Height(8)
 }
 
 func blocksRate() cog.Builder[dashboard.Panel] {

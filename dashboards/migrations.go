@@ -93,7 +93,12 @@ func runningAgainstLimits() cog.Builder[dashboard.Panel] {
 }
 
 // Each phase lasts until the next one that was reached, or the end.
-const phaseWaterfallSQL = `
+var phaseWaterfallSQL = `
+WITH ` + foundOf("outcome, failure_class, created_at, scheduling_at, scheduled_at, target_ready_at, running_at, finished_at", ofCluster+`
+  AND `+ofNodes+`
+  AND `+ofNamespaces+`
+  AND finished_at IS NOT NULL
+  AND $__timeFilter(created_at)`) + `
 SELECT
   class || ', ' || which || ' of ' || n AS migrations,
   waits,
@@ -104,19 +109,14 @@ SELECT
 FROM (
   SELECT
     coalesce(outcome || coalesce(': ' || nullif(failure_class, outcome), ''), 'running') AS class,
-    count(*) AS n,
+    sum(counts) AS n,
     ARRAY['median', 'p95'] AS whiches,
-    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM coalesce(scheduling_at, finished_at) - created_at)) AS waits_of,
-    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM coalesce(scheduled_at, finished_at) - scheduling_at)) AS starts_of,
-    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM coalesce(target_ready_at, running_at, finished_at) - scheduled_at)) AS prepares_of,
-    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM coalesce(running_at, finished_at) - target_ready_at)) AS handover_of,
-    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - running_at)) AS data_of
-  FROM evictrail_v1.migrations
-  WHERE ` + ofCluster + `
-    AND ` + ofNodes + `
-    AND ` + ofNamespaces + `
-    AND finished_at IS NOT NULL
-    AND $__timeFilter(created_at)
+    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY date_part('epoch', coalesce(scheduling_at, finished_at) - created_at)) AS waits_of,
+    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY date_part('epoch', coalesce(scheduled_at, finished_at) - scheduling_at)) AS starts_of,
+    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY date_part('epoch', coalesce(target_ready_at, running_at, finished_at) - scheduled_at)) AS prepares_of,
+    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY date_part('epoch', coalesce(running_at, finished_at) - target_ready_at)) AS handover_of,
+    percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY date_part('epoch', finished_at - running_at)) AS data_of
+  FROM found
   GROUP BY 1
 ) AS classes
 CROSS JOIN LATERAL unnest(whiches, waits_of, starts_of, prepares_of, handover_of, data_of) AS u (which, waits, target_starts, target_prepares, handover, data_moves)
@@ -125,37 +125,77 @@ LIMIT 40`
 
 func phaseWaterfall() cog.Builder[dashboard.Panel] {
 	b := chart("Time in each phase, by how it ended", "Where migrations spend their time, half of them (median) and the slowest (95th percentile), by outcome and class of failure: "+
-		"waits (no target pod yet), target starts, target prepares, handover, data moves. The last coloured part is where failures happen.", units.Seconds, "migrations").
+		"waits (no target pod yet), target starts, target prepares, handover, data moves. The last coloured part is where failures happen. "+estimates, units.Seconds, "migrations").
 		Stacking(common.StackingModeNormal).WithTarget(sql("A", formatTable, phaseWaterfallSQL)).Span(fullWidth).Height(10)
 	return b.Overrides(asSeries([]paint{
 		{"waits", colourBlocked}, {"target_starts", colourCooling}, {"target_prepares", "#5794F2"}, {"handover", colourKubeVirt}, {"data_moves", colourGood},
 	}))
 }
 
-const failureTableSQL = `
-SELECT
-  failure_class AS class,
-  failure_reason AS reason,
-  count(*) AS failures,
-  count(DISTINCT vmi_uid) AS vms,
-  coalesce(source_node, '?') || ' > ' || coalesce(target_node, '?') AS nodes,
-  min(finished_at) AS first,
-  max(finished_at) AS last,
-  (array_agg(namespace ORDER BY finished_at DESC))[1] AS namespace,
-  (array_agg(vmi ORDER BY finished_at DESC))[1] AS vmi,
-  (array_agg(failure_text ORDER BY finished_at DESC))[1] AS text_of_the_last
-FROM evictrail_v1.migrations
-WHERE ` + ofCluster + `
+// ofFailures chooses migrations that failed.
+const ofFailures = ofCluster + `
   AND ` + ofNodes + `
   AND ` + ofNamespaces + `
   AND outcome = 'failed'
-  AND $__timeFilter(created_at)
-GROUP BY failure_class, failure_reason, source_node, target_node
-ORDER BY count(*) DESC, max(finished_at) DESC
+  AND $__timeFilter(created_at)`
+
+// Which failures are the most frequent is told by the sample, how many there are of each is counted.
+var failureTableSQL = `
+WITH ` + sampleOf("failure_class, failure_reason, source_node, target_node", ofFailures) + `, most AS MATERIALIZED (
+  SELECT failure_class, failure_reason, source_node, target_node
+  FROM sample
+  WHERE ` + fromSample + `
+  GROUP BY failure_class, failure_reason, source_node, target_node
+  ORDER BY count(*) DESC, 3, 4, 1, 2
+  LIMIT 100
+), failures AS (
+  SELECT failure_class, failure_reason, source_node, target_node, vmi_uid, finished_at, namespace, vmi, failure_text
+  FROM evictrail_v1.migrations
+  WHERE ` + ofFailures + `
+    AND ` + fromAll + `
+  UNION ALL
+  SELECT m.*
+  FROM most
+  CROSS JOIN LATERAL (
+    SELECT failure_class, failure_reason, source_node, target_node, vmi_uid, finished_at, namespace, vmi, failure_text
+    FROM evictrail_v1.migrations AS m
+    WHERE ` + ofFailures + `
+      AND source_node = most.source_node
+      AND (m.target_node = most.target_node OR m.target_node IS NULL AND most.target_node IS NULL)
+      AND (failure_class, failure_reason) IS NOT DISTINCT FROM (most.failure_class, most.failure_reason)
+    OFFSET 0
+  ) AS m
+)
+SELECT
+  failure_class AS class,
+  failure_reason AS reason,
+  failures,
+  vms,
+  coalesce(source_node, '?') || ' > ' || coalesce(target_node, '?') AS nodes,
+  first,
+  last,
+  its_last[1][1] AS namespace,
+  its_last[1][2] AS vmi,
+  its_last[1][3] AS text_of_the_last
+FROM (
+  SELECT
+    failure_class,
+    failure_reason,
+    source_node,
+    target_node,
+    count(*) AS failures,
+    count(DISTINCT vmi_uid) AS vms,
+    min(finished_at) AS first,
+    max(finished_at) AS last,
+    array_agg(ARRAY[namespace, vmi, failure_text] ORDER BY finished_at DESC) AS its_last
+  FROM failures
+  GROUP BY failure_class, failure_reason, source_node, target_node
+) AS each
+ORDER BY failures DESC, last DESC
 LIMIT 100`
 
 func failureTable() cog.Builder[dashboard.Panel] {
-	return rows("Failures by reason and pair of nodes", "Failed migrations by class, finer reason and nodes: how many, of how many VMs, from when to when, and the last one with its text as KubeVirt wrote it.").
+	return rows("Failures by reason and pair of nodes", "Failed migrations by class, finer reason and nodes: how many, of how many VMs, from when to when, and the last one with its text as KubeVirt wrote it. "+foundBySample).
 		Unit(units.NoUnit).WithTarget(sql("A", formatTable, failureTableSQL)).OverrideByName("text_of_the_last", wrapped(420)).
 		OverrideByName("class", painted(failurePaints()...)).Height(9)
 }

@@ -1,6 +1,8 @@
 package dashboards
 
 import (
+	"fmt"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -122,30 +124,30 @@ const ofCauses = `(
 
 const amongCauses = `= ANY (ARRAY[${cause:sqlstring}]::text[])`
 
-const movesByCauseSQL = `
+var movesByCauseSQL = `
+WITH ` + foundOf("created_at, trigger", ofCluster+`
+  AND `+ofNodes+`
+  AND `+ofNamespaces+`
+  AND `+ofCauses+`
+  AND $__timeFilter(created_at)`) + `
 SELECT
-  date_bin('10 minutes', created_at, 'epoch') AS time,
+  ` + barOf("created_at") + ` AS time,
   ` + causeOfTrigger + ` AS metric,
-  count(*) AS value
-FROM evictrail_v1.migrations
-WHERE ` + ofCluster + `
-  AND ` + ofNodes + `
-  AND ` + ofNamespaces + `
-  AND ` + ofCauses + `
-  AND $__timeFilter(created_at)
+  sum(counts) AS value
+FROM found
 GROUP BY 1, 2
 ORDER BY 1, 2
 LIMIT 10000`
 
 func movesByCause() cog.Builder[dashboard.Panel] {
-	return bars("Migrations begun, by cause", "How many migrations began in each ten minutes, by who is behind them. Attempts of one evacuation count each.").
-		Datasource(postgres()).WithTarget(sql("A", formatSeries, movesByCauseSQL)).Overrides(asSeries(causePaints())).Interval("10m").
+	return bars("Migrations begun, by cause", "How many migrations began in each ten minutes, over long ranges in some hours, by who is behind them. Attempts of one evacuation count each. "+estimates).
+		Datasource(postgres()).WithTarget(sql("A", formatSeries, movesByCauseSQL)).Overrides(asSeries(causePaints())).Interval("10m").MaxDataPoints(mostBars).
 		Span(12).Height(8)
 }
 
-const movesThatHelpedSQL = `
+var movesThatHelpedSQL = `
 SELECT
-  date_bin('10 minutes', finished_at, 'epoch') AS time,
+  ` + barOf("finished_at") + ` AS time,
   benefit AS metric,
   count(*) AS value
 FROM evictrail_v1.migrations
@@ -159,56 +161,102 @@ ORDER BY 1, 2
 LIMIT 10000`
 
 func movesThatHelped() cog.Builder[dashboard.Panel] {
-	return bars("Moves that helped", "Moves that were made to relieve a node, in each ten minutes, by what came of them: the source is relieved (helped), it is not or needed not be (no_effect), or the "+
+	return bars("Moves that helped", "Moves that were made to relieve a node, in each ten minutes, over long ranges in some hours, by what came of them: the source is relieved (helped), it is not or needed not be (no_effect), or the "+
 		"target went over its threshold (harmed). Unknown where the load of the nodes is not recorded: docs/node-load.md.").
 		Datasource(postgres()).WithTarget(sql("A", formatSeries, movesThatHelpedSQL)).Overrides(asSeries([]paint{
 		{string(trail.Helped), colourGood}, {string(trail.NoEffect), colourBlocked}, {string(trail.Harmed), colourBad}, {string(trail.BenefitUnknown), colourUnknown},
-	})).Interval("10m").
+	})).Interval("10m").MaxDataPoints(mostBars).
 		Span(fullWidth).Height(7)
 }
 
-// Of the requests that met an evacuation one brought it about. VMs are counted by grouping twice, as count(DISTINCT) would compare all that is grouped by, for each migration.
-const statedReasonsSQL = `
+// ofMigrations chooses migrations that began.
+const ofMigrations = ofCluster + `
+  AND ` + ofNodes + `
+  AND ` + ofNamespaces + `
+  AND ` + ofCauses + `
+  AND $__timeFilter(created_at)`
+
+// whoAsked is who asked for a migration m, and what was said.
+const whoAsked = `coalesce(r.requester, m.requester, 'nobody was seen') AS requester,
+    coalesce(r.stated_reason, 'none given') AS stated_reason,
+    ` + causeOfTrigger + ` AS cause`
+
+// Of the requests that met an evacuation one brought it about. Guests do not add up: where migrations are a sample, guests are one of their own. OFFSET keeps Postgres
+// from sorting the requests of the whole cluster.
+var statedReasonsSQL = `
+WITH ` + foundOf("requester, evacuation_id, trigger, outcome, vmi_uid", ofMigrations) + `, guests AS (
+  SELECT DISTINCT requester, evacuation_id, trigger, vmi_uid, counts
+  FROM found
+  WHERE ` + fromAll + `
+  UNION ALL
+  SELECT DISTINCT requester, evacuation_id, trigger, vmi_uid, ` + fmt.Sprint(guestShare) + `
+  FROM evictrail_v1.migrations
+  WHERE ` + ofMigrations + `
+    AND ` + ofSampledGuest + `
+    AND ` + fromSample + `
+), moves AS (
+  SELECT
+    requester,
+    evacuation_id,
+    trigger,
+    sum(counts) AS migrations,
+    sum(counts) FILTER (WHERE outcome = 'succeeded') AS moves,
+    sum(counts) FILTER (WHERE outcome = 'failed') AS failed,
+    sum(counts) FILTER (WHERE outcome IS NULL) AS running
+  FROM found
+  GROUP BY requester, evacuation_id, trigger
+), reasons AS MATERIALIZED (
+  SELECT evacuation_id, r.requester, r.stated_reason
+  FROM (
+    SELECT evacuation_id
+    FROM moves
+    UNION
+    SELECT evacuation_id
+    FROM guests
+  ) AS its
+  CROSS JOIN LATERAL (
+    SELECT requester, stated_reason
+    FROM evictrail_v1.eviction_requests
+    WHERE ` + ofCluster + `
+      AND effect = 'evacuation'
+      AND evacuation_id = its.evacuation_id
+    OFFSET 0
+  ) AS r
+), asked AS (
+  SELECT
+    ` + whoAsked + `,
+    sum(migrations) AS migrations,
+    coalesce(sum(moves), 0) AS moves,
+    coalesce(sum(failed), 0) AS failed,
+    coalesce(sum(running), 0) AS running
+  FROM moves AS m
+  LEFT JOIN reasons AS r USING (evacuation_id)
+  GROUP BY 1, 2, 3
+  ORDER BY migrations DESC, 1, 2
+  LIMIT 10
+), guests_asked AS (
+  SELECT DISTINCT
+    ` + whoAsked + `,
+    vmi_uid,
+    counts
+  FROM guests AS m
+  LEFT JOIN reasons AS r USING (evacuation_id)
+  WHERE vmi_uid IS NOT NULL
+)
 SELECT
   requester,
   stated_reason,
   cause,
-  count(vmi_uid) AS vms,
-  sum(moves)::bigint AS moves,
-  sum(failed)::bigint AS failed,
-  sum(running)::bigint AS running
-FROM (
-  SELECT
-    coalesce(r.requester, m.requester, 'nobody was seen') AS requester,
-    coalesce(r.stated_reason, 'none given') AS stated_reason,
-    ` + causeOfTrigger + ` AS cause,
-    m.vmi_uid,
-    count(*) AS migrations,
-    count(*) FILTER (WHERE m.outcome = 'succeeded') AS moves,
-    count(*) FILTER (WHERE m.outcome = 'failed') AS failed,
-    count(*) FILTER (WHERE m.outcome IS NULL) AS running
-  FROM evictrail_v1.migrations AS m
-  LEFT JOIN (
-    SELECT evacuation_id, requester, stated_reason
-    FROM evictrail_v1.eviction_requests
-    WHERE ` + ofCluster + `
-      AND ` + ofNamespaces + `
-      AND effect = 'evacuation'
-      AND requested_at BETWEEN $__timeFrom()::timestamptz - interval '1 day' AND $__timeTo()
-  ) AS r USING (evacuation_id)
-  WHERE ` + ofCluster + `
-    AND ` + ofNodes + `
-    AND ` + ofNamespaces + `
-    AND ` + ofCauses + `
-    AND $__timeFilter(created_at)
-  GROUP BY m.vmi_uid, 1, 2, 3
-) AS of_vm
-GROUP BY 1, 2, 3
-ORDER BY sum(migrations) DESC, 1, 2
+  (SELECT sum(counts) FROM guests_asked AS g WHERE (g.requester, g.stated_reason, g.cause) = (asked.requester, asked.stated_reason, asked.cause)) AS vms,
+  moves::bigint AS moves,
+  failed::bigint AS failed,
+  running::bigint AS running
+FROM asked
+ORDER BY migrations DESC, requester, stated_reason
 LIMIT 10`
 
 func statedReasons() cog.Builder[dashboard.Panel] {
-	return rows("Who asked, and why", "The ten most frequent reasons that were given for migrations: who asked, what was said, how many VMs it moved, and how often that failed.").
+	return rows("Who asked, and why", "The ten most frequent reasons that were given for migrations: who asked, what was said, how many VMs it moved, and how often that failed. "+estimates).
 		Unit(units.Short).WithTarget(sql("A", formatTable, statedReasonsSQL)).
 		OverrideByName("cause", painted(causePaints()...)).OverrideByName("stated_reason", wrapped(280)).
 		Span(12).Height(8)
@@ -263,14 +311,10 @@ WITH episodes AS (
   FROM episodes
   WHERE ` + ofNodes + `
     AND node IS NOT NULL
-), begins AS (
-  SELECT node, max(rank) AS rank
-  FROM bounded
-  WHERE to_at > from_at
-  GROUP BY node, from_at
 ), nodes AS (
   SELECT node, max(rank) AS worst, sum(count(*)) OVER (ORDER BY max(rank) DESC, node) - count(*) AS before
-  FROM begins
+  FROM bounded
+  WHERE to_at > from_at
   GROUP BY node
 ), changes AS (
   SELECT node, nodes.worst AS worst_of_node, moment.at, rank, (to_at > from_at)::int * moment.change AS change
@@ -326,7 +370,8 @@ const ofMoves = ofCluster + `
 
 // Each end of an edge must be a node, else Grafana draws nothing: both queries choose the same migrations, and there is room for more
 // nodes than edges can have ends.
-const graphNodesSQL = `
+var graphNodesSQL = `
+WITH ` + foundOf("source_node, target_node, outcome", ofMoves) + `
 SELECT
   node AS id,
   node AS title,
@@ -335,19 +380,41 @@ SELECT
   CASE WHEN sum(ok + bad) > 0 THEN sum(ok)::float8 / sum(ok + bad) ELSE 1 END AS "arc__succeeded",
   CASE WHEN sum(ok + bad) > 0 THEN sum(bad)::float8 / sum(ok + bad) ELSE 0 END AS "arc__failed"
 FROM (
-  SELECT source_node AS node, (outcome = 'succeeded')::int AS gone, 0 AS come, (outcome = 'succeeded')::int AS ok, (outcome = 'failed')::int AS bad
-  FROM evictrail_v1.migrations
-  WHERE ` + ofMoves + `
+  SELECT
+    source_node AS node,
+    counts * (outcome = 'succeeded')::int AS gone,
+    0 AS come,
+    counts * (outcome = 'succeeded')::int AS ok,
+    counts * (outcome = 'failed')::int AS bad
+  FROM found
   UNION ALL
-  SELECT target_node, 0, (outcome = 'succeeded')::int, 0, 0
-  FROM evictrail_v1.migrations
-  WHERE ` + ofMoves + `
+  SELECT target_node, 0, counts * (outcome = 'succeeded')::int, 0, 0
+  FROM found
 ) AS ends
 GROUP BY node
 ORDER BY node
 LIMIT 2000`
 
-const graphEdgesSQL = `
+// Which pairs of nodes have the most moves is told by the sample, how many each has is counted.
+var graphEdgesSQL = `
+WITH ` + sampleOf("source_node, target_node", ofMoves) + `, most AS MATERIALIZED (
+  SELECT source_node, target_node
+  FROM sample
+  WHERE ` + fromSample + `
+  GROUP BY source_node, target_node
+  ORDER BY count(*) DESC, 1, 2
+  LIMIT 300
+), moves AS (
+  SELECT source_node, target_node, outcome
+  FROM evictrail_v1.migrations
+  WHERE ` + ofMoves + `
+    AND ` + fromAll + `
+  UNION ALL
+  SELECT source_node, target_node, outcome
+  FROM most
+  JOIN evictrail_v1.migrations USING (source_node, target_node)
+  WHERE ` + ofMoves + `
+)
 SELECT
   source_node || ' > ' || target_node AS id,
   source_node AS source,
@@ -356,8 +423,7 @@ SELECT
   count(*) FILTER (WHERE outcome <> 'succeeded')::text || ' failed' AS "secondarystat",
   least(1 + count(*) FILTER (WHERE outcome = 'succeeded'), 12)::float8 AS thickness,
   CASE WHEN bool_or(outcome = 'failed') THEN '` + colourBad + `' WHEN bool_or(outcome = 'succeeded') THEN '` + colourGood + `' ELSE '` + colourBlocked + `' END AS color
-FROM evictrail_v1.migrations
-WHERE ` + ofMoves + `
+FROM moves
 GROUP BY source_node, target_node
 ORDER BY count(*) DESC, 1
 LIMIT 300`
@@ -365,7 +431,7 @@ LIMIT 300`
 func moveGraph() cog.Builder[dashboard.Panel] {
 	return nodegraph.NewPanelBuilder().Title("Moves between nodes").
 		Description("Each arrow is a pair of nodes, the thicker the more VMs went that way; red where some failed. Two thick arrows between the same nodes are VMs that go back and forth. "+
-			"All nodes are shown, whatever the variable says, as an arrow needs both.").
+			"All nodes are shown, whatever the variable says, as an arrow needs both. "+foundBySample).
 		Datasource(postgres()).Unit(units.Short).
 		WithTarget(sql("nodes", formatTable, graphNodesSQL)).WithTarget(sql("edges", formatTable, graphEdgesSQL)).
 		OverrideByName("arc__succeeded", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourGood}}}).
