@@ -28,9 +28,9 @@ func newRowReader[R any]() *rowReader[R] {
 	r := &rowReader[R]{texts: map[string]string{}}
 	r.into = []any{textCell{r.texts, reflect.ValueOf(&r.subject).Elem()}}
 	row := reflect.ValueOf(&r.row).Elem()
-	for _, f := range reflect.VisibleFields(row.Type()) {
-		if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key != "" && key != "-" {
-			r.into = append(r.into, r.cell(row.FieldByIndex(f.Index)))
+	for i := range row.NumField() { // these rows embed nothing
+		if key, _, _ := strings.Cut(row.Type().Field(i).Tag.Get("json"), ","); key != "" && key != "-" {
+			r.into = append(r.into, r.cell(row.Field(i)))
 		}
 	}
 	return r
@@ -119,12 +119,18 @@ func (c *intCell) ScanInt64(v pgtype.Int8) error {
 // collectColumnsOf reads rows of a subject and the columns of an R into what is derived of the subjects, after what is there.
 func collectColumnsOf[R any](rows map[trail.Subject]trail.Derived, into func(*trail.Derived) *[]R) func(pgx.Rows) error {
 	return func(answer pgx.Rows) error {
-		r := newRowReader[R]()
+		var r *rowReader[R]
 		found := map[string][]R{}
-		if _, err := pgx.ForEachRow(answer, r.into, func() error {
+		for answer.Next() {
+			if r == nil { // most answers are empty
+				r = newRowReader[R]()
+			}
+			if err := answer.Scan(r.into...); err != nil {
+				return err
+			}
 			found[r.subject] = append(found[r.subject], r.row)
-			return nil
-		}); err != nil {
+		}
+		if err := answer.Err(); err != nil {
 			return err
 		}
 		for subject, its := range found {
