@@ -5,9 +5,9 @@ import "fmt"
 // A range of months of a large cluster has more migrations than can be read while somebody waits. Panels that go through all of them ask for a sample then, which
 // an index holds (schema migration 023): of what was found in the sample they tell how often it is in the whole (docs/adr/0029).
 const (
-	sampleShare = 32   // one in so many migrations is in the sample
-	guestShare  = 64   // one in so many guests is in that of guests
-	sampleLeast = 1000 // migrations that a sample must have: where there are fewer, all migrations are read
+	sampleShare = 32  // one in so many migrations is in the sample
+	guestShare  = 64  // one in so many guests is in that of guests
+	sampleLeast = 750 // migrations that a sample must have: where there are fewer, all migrations are read
 )
 
 // The migrations in the sample, and those of guests in theirs. Indexes are found by these conditions as they stand here.

@@ -181,7 +181,7 @@ func (a asker) ask(t *testing.T, name, namespace string) []map[string]any {
 func (a asker) all(t *testing.T, name, namespace string) []map[string]any {
 	t.Helper()
 	text := a.text(t, a.of[name], namespace)
-	plain := strings.NewReplacer("(SELECT n FROM size) >= 1000", "false", "(SELECT n FROM size) < 1000", "true").Replace(text)
+	plain := strings.NewReplacer("(SELECT n FROM size) >= 750", "false", "(SELECT n FROM size) < 750", "true").Replace(text)
 	require.NotEqual(t, text, plain)
 	return a.rows(t, plain)
 }
