@@ -152,7 +152,8 @@ func (d *diff) touches(t *touched) {
 				}
 			}
 		}
-		if same := len(rows) == 2 && sameTime(rows[0].From, rows[1].From) && sameTime(rows[0].To, rows[1].To); !same {
+		same := len(rows) == 2 && sameTime(rows[0].From, rows[1].From) && sameTime(rows[0].To, rows[1].To) && known(rows[0].Node) == known(rows[1].Node)
+		if !same {
 			for _, r := range rows {
 				if r.From != nil {
 					t.slots = append(t.slots, slotTimes{r.From, r.To})
@@ -193,13 +194,13 @@ const waitingQuery = `
 SELECT DISTINCT subject
 FROM evictrail.migrations
 WHERE cluster = @cluster
-  AND wait_reason IN ('queued', 'cluster_limit', 'node_limit')
+  AND wait_reason IS NOT NULL
   AND (created_at <= @to OR @to::timestamptz IS NULL)
   AND (scheduling_at IS NULL OR scheduling_at >= @from)
   AND NOT subject = ANY(@but)
 ORDER BY subject`
 
-// waiting finds the VMs, but for some, with migrations that waited while slots were taken or freed, since the first was.
+// waiting finds the VMs, but for some that were derived since then, with migrations that waited while slots were taken or freed, since the first was.
 func (d *derivation) waiting(ctx context.Context, slots []slotTimes, but []trail.Subject) (since, error) {
 	var from, to *time.Time
 	open := false
@@ -218,6 +219,7 @@ func (d *derivation) waiting(ctx context.Context, slots []slotTimes, but []trail
 	if open {
 		to = nil
 	}
+	but = slices.DeleteFunc(slices.Clone(but), func(s trail.Subject) bool { return !d.holds(s, *from) })
 	rows, err := d.tx.Query(ctx, waitingQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "from": from, "to": to, "but": names(but)})
 	if err != nil {
 		return nil, explain("find migrations that wait", err)
