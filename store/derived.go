@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -165,11 +166,12 @@ func (d *derivation) byPortion(ctx context.Context, changed since, do func([]tra
 		if err := d.hold(ctx, others.of(some)); err != nil {
 			return err
 		}
-		all := some
 		if i == 0 {
-			all = append(held, some...)
+			err = do(slices.Concat(held, some))
+		} else {
+			err = do(some)
 		}
-		if err := do(all); err != nil {
+		if err != nil {
 			return err
 		}
 		if i > 0 {

@@ -198,15 +198,7 @@ func lastSeen(facts []trail.Fact) time.Time {
 	return last
 }
 
-// subjectsOf gives the subjects of the facts, each once, sorted: the order in which all writers take them.
-func subjectsOf(facts []trail.Fact) []trail.Subject {
-	seen := map[trail.Subject]bool{}
-	for _, f := range facts {
-		seen[f.Subject] = true
-	}
-	return sortedSubjects(seen)
-}
-
+// sortedSubjects gives subjects in the order in which all writers take them.
 func sortedSubjects(set map[trail.Subject]bool) []trail.Subject {
 	out := make([]trail.Subject, 0, len(set))
 	for subject := range set {
