@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -82,21 +83,23 @@ const aroundTogether = 50
 const staleSubjectsQuery = `
 SELECT subject, ` + countFacts + ` AS facts
 FROM (
-  SELECT *, CASE WHEN stale_since > @around THEN stale_since - @reach::interval ELSE '-infinity' END AS read
+  SELECT *, CASE WHEN stale_since > @facts THEN stale_since - @reach::interval ELSE '-infinity' END AS read
   FROM evictrail.subjects
 ) AS s
 WHERE cluster = @cluster
   AND stale_since IS NOT NULL
-ORDER BY CASE WHEN stale_since <= @around THEN stale_since END NULLS LAST, subject
+ORDER BY CASE WHEN stale_since <= @around THEN stale_since WHEN stale_since = @facts THEN 'infinity' ELSE @facts END, subject
 LIMIT @limit`
 
 // A subject that is to be derived whatever its facts are, with nothing around it because the others are, too, is stale from one of
 // these times on. They are passes: first the VMs and what stands for itself, then again those VMs whose waiting the slots of others
-// explain, once all slots are known, and last the nodes and the cluster, once all rows of VMs are.
+// explain, once all slots are known, and last the nodes and the cluster, once all rows of VMs are. What many facts touch is derived once
+// there are none any more.
 var (
-	everything  = time.Unix(0, 0).UTC()
-	onceSlots   = everything.Add(time.Second)
-	onceVMsDone = everything.Add(2 * time.Second)
+	everything    = time.Unix(0, 0).UTC()
+	onceSlots     = everything.Add(time.Second)
+	onceVMsDone   = everything.Add(2 * time.Second)
+	onceFactsDone = everything.Add(3 * time.Second)
 )
 
 // DeriveStale derives what Import left or what new rules change, a few subjects at a time, and tells how many it did.
@@ -110,12 +113,14 @@ func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subje
 func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, done func(subjects int)) (int, trail.News, error) {
 	var news trail.News
 	var sized []sizedRow
+	touched, more := since{}, false
 	for count := 0; ; {
 		if len(sized) == 0 { // counting takes long where each has many: once for as many as were counted
 			var err error
 			if sized, err = s.stale(ctx, cluster); err != nil || len(sized) == 0 {
 				return count, news, err
 			}
+			more = len(sized) == deriveBatch
 		}
 		subjects, others, err := firstPortion(sized)
 		if err != nil {
@@ -123,20 +128,22 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 		}
 		sized = others
 		slices.SortFunc(subjects, func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
-		left := 0
-		var more trail.News
+		left, noted := 0, since{}
+		var brought trail.News
 		err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
 			d, err := newDerivation(ctx, tx, cluster, time.Time{}, term)
 			if err != nil {
 				return err
 			}
-			left, more, err = d.refresh(ctx, subjects)
+			noted = maps.Clone(touched) // it may be tried again
+			left, brought, err = d.refresh(ctx, subjects, noted, more || len(sized) > 0)
 			return err
 		})
 		if err != nil {
 			return count, news, err
 		}
-		news.Add(more)
+		touched = noted
+		news.Add(brought)
 		if count += len(subjects) - left; done != nil {
 			done(count)
 		}
@@ -148,7 +155,7 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 
 // stale gives the next subjects that are to be derived, none when all are.
 func (s *Store) stale(ctx context.Context, cluster string) ([]sizedRow, error) {
-	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "around": onceVMsDone, "limit": deriveBatch, "most": deriveFacts, "reach": 2 * reachOf(nil, trail.DefaultThresholds())})
+	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "around": onceVMsDone, "facts": onceFactsDone, "limit": deriveBatch, "most": deriveFacts, "reach": 2 * reachOf(nil, trail.DefaultThresholds())})
 	if err != nil {
 		return nil, explain("read what is to be derived", err)
 	}
@@ -191,9 +198,10 @@ WHERE cluster = @cluster
 )
 
 // refresh takes subjects and derives them, and what their facts concern from the time on that they are stale since. A subject that
-// another writer derived meanwhile is not stale any more, and is left alone. It tells how many it left to a later pass, and what new
+// another writer derived meanwhile is not stale any more, and is left alone. What they touch is left, where there are more to come, until all are
+// derived, and noted with since when: where the process ends before, it is derived of everything. It tells how many it left to a later pass, and what new
 // facts brought.
-func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (left int, news trail.News, err error) {
+func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject, touched since, more bool) (left int, news trail.News, err error) {
 	if err := d.hold(ctx, nil, subjects...); err != nil {
 		return 0, news, err
 	}
@@ -212,7 +220,7 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (lef
 	}
 	for _, s := range subjects {
 		switch from, stale := staleSince[clean(s.String())]; {
-		case stale && from.After(onceVMsDone):
+		case stale && from.After(onceFactsDone):
 			changed[s] = from
 		case stale && !isAround(s):
 			changed[s] = time.Time{}
@@ -223,6 +231,7 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (lef
 	}
 	var fresh []trail.Fact
 	var vms, around, later []trail.Subject
+	last := since{}
 	for _, s := range subjects {
 		from, stale := staleSince[clean(s.String())]
 		switch {
@@ -233,6 +242,9 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (lef
 			around = append(around, s)
 		case !from.After(onceVMsDone):
 			vms = append(vms, s)
+		case from.Equal(onceFactsDone):
+			last[s] = touched[s]
+			delete(touched, s)
 		default:
 			for _, f := range d.facts[s] {
 				if !f.OccurredAt.Before(from) {
@@ -241,8 +253,20 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (lef
 			}
 		}
 	}
-	if err := d.derive(ctx, fresh); err != nil {
+	now, err := d.deriveFirst(ctx, fresh)
+	if err != nil {
 		return 0, news, err
+	}
+	if more {
+		if now, err = d.leaveTouched(ctx, now, touched); err != nil {
+			return 0, news, err
+		}
+	}
+	now.join(last)
+	for some := range slices.Chunk(now.subjects(), aroundTogether) {
+		if err := d.replaceAround(ctx, now.of(some)); err != nil {
+			return 0, news, err
+		}
 	}
 	news = d.news
 	if _, err = d.tx.Exec(ctx, freshQuery, args); err != nil {
@@ -256,7 +280,8 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (lef
 			return 0, news, err
 		}
 	}
-	return len(later), news, d.leave(ctx, later, onceVMsDone)
+	_, err = d.leave(ctx, later, onceVMsDone)
+	return len(later), news, err
 }
 
 // refreshVMs derives VMs anew and leaves what that means beyond them to the later passes.
@@ -269,10 +294,11 @@ func (d *derivation) refreshVMs(ctx context.Context, vms []trail.Subject) error 
 	if err != nil {
 		return err
 	}
-	if err := d.leave(ctx, waiting.subjects(), onceSlots); err != nil {
+	if _, err := d.leave(ctx, waiting.subjects(), onceSlots); err != nil {
 		return err
 	}
-	return d.leave(ctx, touched.around.subjects(), onceVMsDone)
+	_, err = d.leave(ctx, touched.around.subjects(), onceVMsDone)
+	return err
 }
 
 const leaveQuery = `
@@ -281,13 +307,34 @@ SELECT @cluster, n, '-infinity', @since
 FROM unnest(@subjects::text[]) AS n
 ORDER BY n
 ON CONFLICT (cluster, subject) DO UPDATE SET stale_since = excluded.stale_since
-WHERE s.stale_since IS NULL`
+WHERE s.stale_since IS NULL
+RETURNING subject`
 
-// leave leaves subjects to a later pass, unless they are stale already.
-func (d *derivation) leave(ctx context.Context, subjects []trail.Subject, pass time.Time) error {
+// leave leaves subjects to a later pass, unless they are stale already. It gives those that it left.
+func (d *derivation) leave(ctx context.Context, subjects []trail.Subject, pass time.Time) ([]trail.Subject, error) {
 	if len(subjects) == 0 {
-		return nil
+		return nil, nil
 	}
-	_, err := d.tx.Exec(ctx, leaveQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects), "since": pass})
-	return explain("note what is to be derived", err)
+	rows, err := d.tx.Query(ctx, leaveQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects), "since": pass})
+	if err != nil {
+		return nil, explain("note what is to be derived", err)
+	}
+	return collectSubjects(rows)
+}
+
+// leaveTouched leaves what is touched until there are no more facts, and notes since when it is. It gives the rest, which is stale for another reason.
+func (d *derivation) leaveTouched(ctx context.Context, now, touched since) (since, error) {
+	left, err := d.leave(ctx, now.subjects(), onceFactsDone)
+	for _, s := range left {
+		touched[s] = now[s]
+	}
+	rest := since{}
+	for s, at := range now {
+		if _, is := touched[s]; is {
+			touched.add(s, at)
+		} else {
+			rest[s] = at
+		}
+	}
+	return rest, err
 }

@@ -73,11 +73,20 @@ func (d *derivation) standing(rows pgx.Rows) error {
 	return err
 }
 
-// derive derives again what new facts concern: their own subjects, and what a fact about a node, about the rules in force or
-// a request may put in another light.
+// derive derives again what new facts concern.
 func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
+	around, err := d.deriveFirst(ctx, added)
+	if err != nil {
+		return err
+	}
+	return d.replaceAround(ctx, around)
+}
+
+// deriveFirst derives again what new facts concern: their own subjects, and what a fact about a node, about the rules in force or
+// a request may put in another light. It gives the nodes that this touches, which are to be derived then.
+func (d *derivation) deriveFirst(ctx context.Context, added []trail.Fact) (since, error) {
 	if len(added) == 0 {
-		return nil
+		return since{}, nil
 	}
 	all, around := changedBy(added), d.surroundings(added)
 	for _, find := range []func() (since, error){
@@ -87,11 +96,11 @@ func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
 	} {
 		concerned, err := find()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		all.join(concerned)
 	}
-	return d.replace(ctx, all)
+	return d.replaceFirst(ctx, all)
 }
 
 // changedBy tells since when facts change what is told of their subjects: what a cordon or a taint means may have begun at any time. That somebody asked
@@ -111,9 +120,18 @@ func changedBy(facts []trail.Fact) since {
 	return out
 }
 
-// replace derives subjects and writes their rows where they changed: VMs and what stands for itself, then the VMs whose
-// waiting that explains, then the nodes that their rows touch.
+// replace derives subjects and writes their rows where they changed, and then those of the nodes that they touch.
 func (d *derivation) replace(ctx context.Context, all since) error {
+	around, err := d.replaceFirst(ctx, all)
+	if err != nil {
+		return err
+	}
+	return d.replaceAround(ctx, around)
+}
+
+// replaceFirst derives VMs and what stands for itself, then the VMs whose waiting that explains. It gives the nodes that are to be derived then: those among the
+// subjects, and those that the rows of the VMs touch.
+func (d *derivation) replaceFirst(ctx context.Context, all since) (since, error) {
 	around, waiting, first := since{}, since{}, since{}
 	for s, at := range all {
 		if isAround(s) {
@@ -133,17 +151,14 @@ func (d *derivation) replace(ctx context.Context, all since) error {
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = d.byPortion(ctx, waiting, func(some []trail.Subject) error {
 		touched, err := d.replaceVMs(ctx, some, false)
 		around.join(touched.around)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return d.replaceAround(ctx, around)
+	return around, err
 }
 
 // byPortion holds subjects and does something with them: with those that are held already and a portion of the others, then with one portion after the
