@@ -23,11 +23,15 @@ func TestPortions(t *testing.T) { //nolint:paralleltest // what is held at once 
 			Meta: trail.Meta{UID: "kv", Name: "kubevirt", ResourceVersion: "200000", CreatedAt: end}, Seen: trail.Seen{At: end.Add(2 * time.Second)},
 			Settings: trail.KubeVirtSettings{Version: "v1.8.4"},
 		})...)
-		stored := func(atOnce int, imported bool) (map[string][]string, int) {
+		stored := func(atOnce int, imported bool) ([]map[string][]string, int) {
 			defer store.HoldAtOnce(atOnce)()
 			s := storetest.New(t)
 			require.NoError(t, s.Judge(t.Context(), "c1", brief))
-			for some := range slices.Chunk(facts, 400) {
+			together := 400
+			if imported {
+				together = 4000
+			}
+			for some := range slices.Chunk(facts, together) {
 				if imported {
 					_, err := s.Import(t.Context(), "c1", some)
 					require.NoError(t, err)
@@ -37,11 +41,12 @@ func TestPortions(t *testing.T) { //nolint:paralleltest // what is held at once 
 				}
 				take(t, s, some)
 			}
+			told := []map[string][]string{tables(t, s)}
 			take(t, s, last)
 			split, err := s.Parts(t.Context(), "c1", facts[:400])
 			require.NoError(t, err)
 			require.Equal(t, facts[:400], slices.Concat(split...))
-			return tables(t, s), len(split)
+			return append(told, tables(t, s)), len(split)
 		}
 		all, one := stored(1_000_000, false)
 		few, many := stored(60, false)
