@@ -290,11 +290,11 @@ func (d *derivation) envAround(ctx context.Context, from since) (*trail.Env, err
 	var batch pgx.Batch
 	if len(nodes) > 0 {
 		args := pgx.StrictNamedArgs{"cluster": d.cluster, "nodes": nodes, "since": since, "before": before}
-		batch.Queue(placementsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Placement { return &r.Placements }))
+		batch.Queue(placementsOfNodesQuery, args).Query(collectColumnsAround(around, func(r *trail.Rows) *[]*trail.Placement { return &r.Placements }))
 		batch.Queue(evacuationsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
-		batch.Queue(requestsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.EvictionRequest { return &r.Requests }))
-		batch.Queue(migrationsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Migration { return &r.Migrations }))
-		batch.Queue(arrivalsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Migration { return &r.Arrivals }))
+		batch.Queue(requestsOfNodesQuery, args).Query(collectColumnsAround(around, func(r *trail.Rows) *[]*trail.EvictionRequest { return &r.Requests }))
+		batch.Queue(migrationsOfNodesQuery, args).Query(collectColumnsAround(around, func(r *trail.Rows) *[]*trail.Migration { return &r.Migrations }))
+		batch.Queue(arrivalsOfNodesQuery, args).Query(collectColumnsAround(around, func(r *trail.Rows) *[]*trail.Migration { return &r.Arrivals }))
 		batch.Queue(holdsOfNodesQuery, args).Query(collectAround(around, func(r *trail.Rows) *[]*trail.Decision { return &r.Decisions }))
 	}
 	if all := around[""]; all != nil && trail.LimitsTotal(facts) {

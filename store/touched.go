@@ -294,13 +294,13 @@ func slotsWithin(ctx context.Context, tx pgx.Tx, cluster string, from, to []time
 	})
 }
 
-// The rows of VMs that touch nodes, each as JSON with the columns of its table as keys: those that were not over at a time, and a little before
-// where what comes then may look back. While facts are missing, what ends may end before it began.
-const (
+// The rows of VMs that touch nodes, as columns or, where these hold JSON, as JSON with the columns of the table as keys: those that were not over at a time,
+// and a little before where what comes then may look back. While facts are missing, what ends may end before it began.
+var (
 	nodesSince = `
 FROM unnest(@nodes::text[], @since::timestamptz[], @before::timestamptz[]) AS n(name, since, before)`
 	placementsOfNodesQuery = `
-SELECT t.node, row_to_json(t)` + nodesSince + `
+SELECT t.node, ` + columnsOf[trail.Placement]() + nodesSince + `
 JOIN evictrail.placements AS t ON t.cluster = @cluster AND t.node = n.name
 WHERE t.to_at IS NULL
    OR t.to_at >= n.before`
@@ -310,17 +310,17 @@ JOIN evictrail.evacuations AS t ON t.cluster = @cluster AND t.node = n.name
 WHERE t.ended_at IS NULL
    OR greatest(t.marked_at, t.ended_at) >= n.since`
 	requestsOfNodesQuery = `
-SELECT t.node, row_to_json(t)` + nodesSince + `
+SELECT t.node, ` + columnsOf[trail.EvictionRequest]() + nodesSince + `
 JOIN evictrail.eviction_requests AS t ON t.cluster = @cluster AND t.node = n.name
 WHERE t.salient
   AND t.requested_at >= n.since`
 	migrationsOfNodesQuery = `
-SELECT t.source_node, row_to_json(t)` + nodesSince + `
+SELECT t.source_node, ` + columnsOf[trail.Migration]() + nodesSince + `
 JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.source_node = n.name
 WHERE t.finished_at IS NULL
    OR greatest(t.created_at, t.finished_at) >= n.before`
 	arrivalsOfNodesQuery = `
-SELECT t.target_node, row_to_json(t)` + nodesSince + `
+SELECT t.target_node, ` + columnsOf[trail.Migration]() + nodesSince + `
 JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.target_node = n.name
 WHERE (t.need = 'not_needed' OR t.benefit = 'harmed')
   AND t.outcome = 'succeeded'
@@ -336,6 +336,19 @@ FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes' AND ended_at >= @since)`
 )
+
+// collectColumnsAround reads rows that touch nodes, by column, into what is known of each node.
+func collectColumnsAround[R any](around map[string]*trail.Rows, into func(*trail.Rows) *[]*R) func(pgx.Rows) error {
+	return func(answer pgx.Rows) error {
+		r := newRowReader[R]()
+		_, err := pgx.ForEachRow(answer, r.into, func() error {
+			row, list := r.row, into(around[r.subject])
+			*list = append(*list, &row)
+			return nil
+		})
+		return err
+	}
+}
 
 // collectAround reads rows that touch nodes into what is known of each node.
 func collectAround[R any](around map[string]*trail.Rows, into func(*trail.Rows) *[]*R) func(pgx.Rows) error {

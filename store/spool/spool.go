@@ -29,8 +29,8 @@ const (
 
 // A few facts may wait for more to be told beside what the watches see: as many as were stored within prompt, but for the bounds.
 const (
-	prompt    = 2 * time.Second
-	leastRoom = 200
+	prompt    = 3 * time.Second
+	leastRoom = 500
 	mostRoom  = batchFacts
 )
 

@@ -552,13 +552,13 @@ func TestRoom(t *testing.T) {
 		room  int
 	}{
 		{5000, time.Second, mostRoom},
-		{5000, 20 * time.Second, 500},
-		{5000, 20 * time.Second, 500},
-		{500, 15 * time.Second, leastRoom},
+		{5000, 20 * time.Second, 750},
+		{5000, 20 * time.Second, 750},
+		{750, 15 * time.Second, leastRoom},
 		{10, 10 * time.Millisecond, leastRoom},
-		{200, time.Second, 2 * leastRoom},
-		{200, 3 * time.Second, leastRoom},
-		{400, time.Second, 2 * leastRoom},
+		{500, time.Second, 2 * leastRoom},
+		{500, 6 * time.Second, leastRoom},
+		{600, time.Second, 2 * leastRoom},
 		{5000, time.Second, 4 * leastRoom},
 	} {
 		r.makeRoom(batch.facts, batch.took)
