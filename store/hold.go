@@ -147,16 +147,16 @@ func (d *derivation) release(subjects []trail.Subject) {
 func (d *derivation) lockAndRead(ctx context.Context, changed since, others []trail.Subject) ([]trail.Fact, error) {
 	all := map[trail.Subject]bool{}
 	var whole, vms, namespaces []trail.Subject
-	var since, from []time.Time
+	var times, from []time.Time
 	for _, s := range changed.subjects() {
 		switch at := changed[s]; {
 		case at.IsZero() || s.Kind != trail.SubjectVMI && s.Kind != trail.SubjectNamespace:
-			whole = append(whole, s)
+			whole, d.held[s] = append(whole, s), time.Time{}
 		case s.Kind == trail.SubjectNamespace: // each request stands for itself, and one namespace may have most of a cluster's
 			namespaces, from = append(namespaces, s), append(from, at.Add(-namespaceSlack))
 			d.from[s] = at.Add(-namespaceSlack / 2) // lines may be told a little later than their facts
 		default:
-			vms, since = append(vms, s), append(since, at)
+			vms, times = append(vms, s), append(times, at)
 		}
 		all[s] = true
 	}
@@ -183,7 +183,7 @@ func (d *derivation) lockAndRead(ctx context.Context, changed since, others []tr
 		for _, s := range vms {
 			of[clean(s.String())] = s
 		}
-		batch.Queue(vmReachQuery, vmReachArgs(d.cluster, vms, since, d.reach)).Query(each(func(row pgx.CollectableRow) error {
+		batch.Queue(vmReachQuery, vmReachArgs(d.cluster, vms, times, d.reach)).Query(each(func(row pgx.CollectableRow) error {
 			var vm string
 			var told, from time.Time
 			err := row.Scan(&vm, &told, &from)
