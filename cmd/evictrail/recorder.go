@@ -81,6 +81,18 @@ func (r *recorder) await(ctx context.Context) bool {
 	}
 }
 
+// askedWithin is how long a database that is asked what it knew has to answer once evictrail is to stop.
+const askedWithin = 5 * time.Second
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 // drain stores what waits in the spool, in order. Before anything is stored the database is asked what it knew, where the spool does not.
 func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struct{}) {
 	select {
@@ -92,15 +104,15 @@ func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struc
 	}
 	if d := s.Doubted(); d != nil && !d.Asked {
 		asking, cancel := context.WithCancel(ctx)
-		go func() {
+		go func() { // who is stopped as soon as it began asks once: what was seen is stored
 			select {
 			case <-ended:
-				cancel()
+				time.AfterFunc(askedWithin, cancel)
 			case <-asking.Done():
 			}
 		}()
 		_, err := await(asking, r.log, "database does not tell what it has, trying again",
-			func() (struct{}, error) { return struct{}{}, r.ask(asking, s) }, func(error) bool { return true })
+			func() (struct{}, error) { return struct{}{}, r.ask(asking, s) }, func(error) bool { return !isClosed(ended) })
 		cancel()
 		if err != nil {
 			return
