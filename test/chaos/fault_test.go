@@ -52,7 +52,7 @@ func (f *failingCommits) pass(m *message) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case m.runs("begin"):
+	case m.runs(begins):
 		f.storing[m.link] = false
 	case m.runs(storesFacts):
 		f.storing[m.link] = true
@@ -64,8 +64,11 @@ func (f *failingCommits) pass(m *message) bool {
 	return true
 }
 
-// storesFacts is part of the statement by which facts are stored.
-const storesFacts = "INSERT INTO evictrail.events"
+// begins is how a transaction of a writer begins, storesFacts part of the statement by which facts are stored.
+const (
+	begins      = "BEGIN;\n"
+	storesFacts = "INSERT INTO evictrail.events"
+)
 
 // request decides how a commit fails, with the lock held.
 func (f *failingCommits) request(m *message) bool {

@@ -35,7 +35,7 @@ var points = []point{
 	before("a term begins", "INSERT INTO evictrail.leaders", 1),
 	after("a term has begun", "INSERT INTO evictrail.leaders", 1),
 	before("it resumes", "FROM evictrail.aspects", 1),
-	before("a transaction", "begin", 3),
+	before("a transaction", begins, 3),
 	before("subjects are held", "INSERT INTO evictrail.subjects", 3),
 	before("facts are stored", storesFacts, 3),
 	after("facts are stored", storesFacts, 3),
