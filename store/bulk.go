@@ -218,18 +218,6 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject, touc
 	for _, r := range stale {
 		staleSince[r.Subject] = r.StaleSince
 	}
-	for _, s := range subjects {
-		switch from, stale := staleSince[clean(s.String())]; {
-		case stale && from.After(onceFactsDone):
-			changed[s] = from
-		case stale && !isAround(s):
-			changed[s] = time.Time{}
-		}
-	}
-	if err := d.hold(ctx, changed); err != nil {
-		return 0, news, err
-	}
-	var fresh []trail.Fact
 	var vms, around, later []trail.Subject
 	last := since{}
 	for _, s := range subjects {
@@ -241,15 +229,22 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject, touc
 		case !from.After(onceVMsDone) && isAround(s):
 			around = append(around, s)
 		case !from.After(onceVMsDone):
-			vms = append(vms, s)
+			vms, changed[s] = append(vms, s), time.Time{}
 		case from.Equal(onceFactsDone):
 			last[s] = touched[s]
 			delete(touched, s)
 		default:
-			for _, f := range d.facts[s] {
-				if !f.OccurredAt.Before(from) {
-					fresh = append(fresh, f)
-				}
+			changed[s] = from
+		}
+	}
+	if err := d.hold(ctx, changed); err != nil {
+		return 0, news, err
+	}
+	var fresh []trail.Fact
+	for _, s := range changed.subjects() {
+		for _, f := range d.facts[s] {
+			if from := changed[s]; !from.IsZero() && !f.OccurredAt.Before(from) {
+				fresh = append(fresh, f)
 			}
 		}
 	}

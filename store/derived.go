@@ -42,21 +42,25 @@ func newDerivation(ctx context.Context, tx pgx.Tx, cluster string, now time.Time
 	d := &derivation{
 		tx: tx, cluster: cluster, now: now, thresholds: trail.DefaultThresholds(), facts: map[trail.Subject][]trail.Fact{}, held: since{}, from: since{},
 	}
-	var rules []trail.Fact
 	var batch pgx.Batch
 	batch.Queue(dropNoFactsQuery)
 	readSettled(&batch, &d.settled)
 	fence(&batch, cluster, term)
-	batch.Queue(clusterQuery, pgx.StrictNamedArgs{"cluster": cluster}).Query(d.standing)
-	batch.Queue(rulesQuery, pgx.StrictNamedArgs{"cluster": cluster}).Query(func(rows pgx.Rows) (err error) {
-		rules, err = collectFacts(rows, cluster)
-		return err
-	})
+	d.readReach(&batch)
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, explain("read how far the cluster was seen", err)
 	}
-	d.reach = reachOf(rules, d.thresholds)
 	return d, nil
+}
+
+// readReach asks how far the cluster was seen, and how far back what happens there may depend on.
+func (d *derivation) readReach(batch *pgx.Batch) {
+	batch.Queue(clusterQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(d.standing)
+	batch.Queue(rulesQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(func(rows pgx.Rows) error {
+		rules, err := collectFacts(rows, d.cluster)
+		d.reach = reachOf(rules, d.thresholds)
+		return err
+	})
 }
 
 // standing reads how far the cluster was seen, and its thresholds; nothing where it is new.

@@ -53,20 +53,14 @@ type reach struct {
 var reachOf = trail.Reach
 
 func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time) (*reach, error) {
-	d := &derivation{thresholds: trail.DefaultThresholds()}
-	var rules []trail.Fact
+	d := &derivation{cluster: cluster, thresholds: trail.DefaultThresholds()}
 	var batch pgx.Batch
-	batch.Queue(clusterQuery, pgx.StrictNamedArgs{"cluster": cluster}).Query(d.standing)
-	batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(ruleSubjects)}).Query(func(rows pgx.Rows) (err error) {
-		rules, err = collectFacts(rows, cluster)
-		return err
-	})
+	d.readReach(&batch)
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
-	before := reachOf(rules, d.thresholds)
 	r := &reach{
-		cluster: cluster, boundary: boundary, before: before, back: boundary.Add(-before),
+		cluster: cluster, boundary: boundary, before: d.reach, back: boundary.Add(-d.reach),
 		subjects: map[string]time.Time{}, nodes: map[string]time.Time{}, spaces: map[string]time.Time{},
 	}
 	r.first = r.back
