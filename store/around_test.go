@@ -37,7 +37,7 @@ func since(o trail.Observation, at time.Time) trail.Observation {
 }
 
 // shifts gives the facts of some simulated histories of hours, one after the other with hours in which nothing happens, in the order in which they
-// were seen, and beside them what the counters of a descheduler say of their nodes.
+// were seen, and beside them what the counters of a descheduler say of their nodes, and who patches these.
 func shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
 	tracker := trail.NewTracker("c1")
 	var facts []trail.Fact
@@ -53,6 +53,15 @@ func shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
 		scrape := run.Start
 		for _, o := range run.Observations {
 			observe(since(o, run.Start.Add(-time.Minute)))
+			if at := run.Start; r.IntN(4) == 0 {
+				if len(facts) > 0 {
+					at = facts[len(facts)-1].ObservedAt.Add(-time.Duration(r.IntN(5)) * time.Second)
+				}
+				observe(trail.RequestObservation{
+					Seen: trail.Seen{At: at}, Source: trail.SourceAudit, ID: fmt.Sprintf("patch-%d-%d", i, len(facts)), Stage: "ResponseComplete", Action: trail.ActionChangeNode,
+					Name: fmt.Sprintf("worker-%d", 1+r.IntN(4)), AskedAt: at, Detail: trail.RequestDetail{User: []string{"alice", "cni"}[r.IntN(2)], AnsweredAt: at, Code: 200},
+				})
+			}
 			if len(facts) == 0 || facts[len(facts)-1].ObservedAt.Before(scrape) {
 				continue
 			}
@@ -72,7 +81,7 @@ func shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
 }
 
 // TestDerivedAsOfAllFacts stores histories with hours between them, some facts of which come late, so that VMs and nodes are derived of what was since
-// nothing was open there. Whenever everything is derived anew, of all facts, nothing changes.
+// nothing was open there: by a leader, a follower, an import or somebody's hand. Whenever everything is derived anew, of all facts, nothing changes.
 func TestDerivedAsOfAllFacts(t *testing.T) {
 	t.Parallel()
 	for _, seeds := range [][]uint64{{52, 24, 20}, {14, 62, 54}, {30, 79, 40}, {116, 216, 316}} {
@@ -81,6 +90,8 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 			r := rand.New(rand.NewPCG(seeds[0], 7))
 			s := storetest.New(t)
 			require.NoError(t, s.Judge(t.Context(), "c1", brief))
+			leader, follower := s.For("c1", "r1"), s.For("c1", "r2")
+			require.NoError(t, leader.Lead(t.Context(), "this", brief))
 			late := map[int][]trail.Fact{}
 			all := slices.Collect(slices.Chunk(shifts(r, seeds...), 60))
 			for i, facts := range all {
@@ -93,17 +104,35 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 					return held
 				})
 				facts = append(late[i], facts...)
-				if r.IntN(4) == 0 { // as another replica does
+				at := all[i][len(all[i])-1].ObservedAt
+				switch r.IntN(6) {
+				case 0:
+					require.NoError(t, s.Alive(t.Context(), "c1", at))
 					_, err := s.Import(t.Context(), "c1", facts)
 					require.NoError(t, err)
 					_, err = s.DeriveStale(t.Context(), "c1", nil)
 					require.NoError(t, err)
-					facts = facts[len(facts):]
+				case 1:
+					_, err := follower.Append(t.Context(), facts)
+					require.NoError(t, err)
+				case 2, 3:
+					_, err := leader.Append(t.Context(), facts)
+					require.NoError(t, err)
+				case 4:
+					_, _, err := leader.CatchUp(t.Context(), nil)
+					require.NoError(t, err)
+					take(t, s, facts)
+				default:
+					take(t, s, facts)
 				}
-				take(t, s, facts)
 				if i%25 == 24 || i == len(all)-1 {
+					_, _, err := leader.CatchUp(t.Context(), nil)
+					require.NoError(t, err)
+					require.NoError(t, s.Alive(t.Context(), "c1", at))
+					_, _, err = s.DeriveDue(t.Context(), "c1", at)
+					require.NoError(t, err)
 					told := tables(t, s)
-					_, err := s.Rederive(t.Context(), "c1")
+					_, err = s.Rederive(t.Context(), "c1")
 					require.NoError(t, err)
 					anew := tables(t, s)
 					for _, table := range derivedTables {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +40,7 @@ func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) 
 		if _, err := tx.Exec(ctx, knowClusterQuery, pgx.StrictNamedArgs{"cluster": cluster}); err != nil {
 			return explain("note the cluster", err)
 		}
-		return noteStale(ctx, tx, cluster, fresh)
+		return markStale(ctx, tx, cluster, fresh)
 	})
 	if err != nil {
 		return 0, err
@@ -51,15 +50,15 @@ func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) 
 
 // markStale notes that the subjects of new facts are to be derived.
 func markStale(ctx context.Context, tx pgx.Tx, cluster string, added []trail.Fact) error {
-	places := make([]insertedRow, len(added))
+	places := make([]factPlace, len(added))
 	for i, f := range added {
-		places[i] = insertedRow{clean(f.Subject.String()), f.OccurredAt}
+		places[i] = factPlace{clean(f.Subject.String()), f.OccurredAt}
 	}
 	return noteStale(ctx, tx, cluster, places)
 }
 
 // noteStale notes that subjects are to be derived, each from its earliest place on.
-func noteStale(ctx context.Context, tx pgx.Tx, cluster string, places []insertedRow) error {
+func noteStale(ctx context.Context, tx pgx.Tx, cluster string, places []factPlace) error {
 	since := map[string]time.Time{}
 	for _, p := range places {
 		if at, known := since[p.Subject]; !known || p.OccurredAt.Before(at) {
@@ -83,27 +82,25 @@ const aroundTogether = 50
 const staleSubjectsQuery = `
 SELECT subject, ` + countFacts + ` AS facts
 FROM (
-  SELECT *, CASE WHEN stale_since > @facts THEN stale_since - @reach::interval ELSE '-infinity' END AS read
+  SELECT *, CASE WHEN stale_since > @around THEN stale_since - @reach::interval ELSE '-infinity' END AS read
   FROM evictrail.subjects
 ) AS s
 WHERE cluster = @cluster
   AND stale_since IS NOT NULL
-ORDER BY CASE WHEN stale_since <= @around THEN stale_since WHEN stale_since = @facts THEN 'infinity' ELSE @facts END, subject
+ORDER BY least(stale_since, @around + interval '1 second'), subject
 LIMIT @limit`
 
 // A subject that is to be derived whatever its facts are, with nothing around it because the others are, too, is stale from one of
 // these times on. They are passes: first the VMs and what stands for itself, then again those VMs whose waiting the slots of others
-// explain, once all slots are known, and last the nodes and the cluster, once all rows of VMs are. What many facts touch is derived once
-// there are none any more.
+// explain, once all slots are known, and last the nodes and the cluster, once all rows of VMs are.
 var (
 	everything    = time.Unix(0, 0).UTC()
-	onceSlots     = everything.Add(time.Second)
-	onceVMsDone   = everything.Add(2 * time.Second)
-	onceFactsDone = everything.Add(3 * time.Second)
+	onceSlots   = everything.Add(time.Second)
+	onceVMsDone = everything.Add(2 * time.Second)
 )
 
-// DeriveStale derives what Import left or what new rules change, a few subjects at a time, and tells how many it did.
-// done, which may be nil, is told after each of these steps how many there were so far.
+// DeriveStale derives what Import left or what new rules change, a few subjects at a time, and then the nodes that this and others touched. It tells how
+// many subjects that were. done, which may be nil, is told after each of these steps how many there were so far.
 func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subjects int)) (int, error) {
 	n, _, err := s.deriveStale(ctx, cluster, 0, done)
 	return n, err
@@ -113,14 +110,17 @@ func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subje
 func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, done func(subjects int)) (int, trail.News, error) {
 	var news trail.News
 	var sized []sizedRow
-	touched, more := since{}, false
 	for count := 0; ; {
 		if len(sized) == 0 { // counting takes long where each has many: once for as many as were counted
 			var err error
-			if sized, err = s.stale(ctx, cluster); err != nil || len(sized) == 0 {
+			if sized, err = s.stale(ctx, cluster); err != nil {
 				return count, news, err
 			}
-			more = len(sized) == deriveBatch
+		}
+		if len(sized) == 0 {
+			n, more, err := s.deriveTouched(ctx, cluster, term)
+			news.Add(more)
+			return count + n, news, err
 		}
 		subjects, others, err := firstPortion(sized)
 		if err != nil {
@@ -128,21 +128,19 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 		}
 		sized = others
 		slices.SortFunc(subjects, func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
-		left, noted := 0, since{}
+		left := 0
 		var brought trail.News
 		err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
 			d, err := newDerivation(ctx, tx, cluster, time.Time{}, term)
 			if err != nil {
 				return err
 			}
-			noted = maps.Clone(touched) // it may be tried again
-			left, brought, err = d.refresh(ctx, subjects, noted, more || len(sized) > 0)
+			left, brought, err = d.refresh(ctx, subjects)
 			return err
 		})
 		if err != nil {
 			return count, news, err
 		}
-		touched = noted
 		news.Add(brought)
 		if count += len(subjects) - left; done != nil {
 			done(count)
@@ -155,7 +153,7 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 
 // stale gives the next subjects that are to be derived, none when all are.
 func (s *Store) stale(ctx context.Context, cluster string) ([]sizedRow, error) {
-	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "around": onceVMsDone, "facts": onceFactsDone, "limit": deriveBatch, "most": deriveFacts, "reach": 2 * reachOf(nil, trail.DefaultThresholds())})
+	rows, err := s.pool.Query(ctx, staleSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "around": onceVMsDone, "limit": deriveBatch, "most": deriveFacts, "reach": 2 * reachOf(nil, trail.DefaultThresholds())})
 	if err != nil {
 		return nil, explain("read what is to be derived", err)
 	}
@@ -198,10 +196,9 @@ WHERE cluster = @cluster
 )
 
 // refresh takes subjects and derives them, and what their facts concern from the time on that they are stale since. A subject that
-// another writer derived meanwhile is not stale any more, and is left alone. What they touch is left, where there are more to come, until all are
-// derived, and noted with since when: where the process ends before, it is derived of everything. It tells how many it left to a later pass, and what new
-// facts brought.
-func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject, touched since, more bool) (left int, news trail.News, err error) {
+// another writer derived meanwhile is not stale any more, and is left alone. What they touch is left until all are derived. It tells how many it left to a
+// later pass, and what new facts brought.
+func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (left int, news trail.News, err error) {
 	if err := d.hold(ctx, nil, subjects...); err != nil {
 		return 0, news, err
 	}
@@ -219,7 +216,6 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject, touc
 		staleSince[r.Subject] = r.StaleSince
 	}
 	var vms, around, later []trail.Subject
-	last := since{}
 	for _, s := range subjects {
 		from, stale := staleSince[clean(s.String())]
 		switch {
@@ -230,9 +226,6 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject, touc
 			around = append(around, s)
 		case !from.After(onceVMsDone):
 			vms, changed[s] = append(vms, s), time.Time{}
-		case from.Equal(onceFactsDone):
-			last[s] = touched[s]
-			delete(touched, s)
 		default:
 			changed[s] = from
 		}
@@ -248,20 +241,12 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject, touc
 			}
 		}
 	}
-	now, err := d.deriveFirst(ctx, fresh)
+	touched, err := d.deriveFirst(ctx, fresh)
 	if err != nil {
 		return 0, news, err
 	}
-	if more {
-		if now, err = d.leaveTouched(ctx, now, touched); err != nil {
-			return 0, news, err
-		}
-	}
-	now.join(last)
-	for some := range slices.Chunk(now.subjects(), aroundTogether) {
-		if err := d.replaceAround(ctx, now.of(some)); err != nil {
-			return 0, news, err
-		}
+	if err := d.leaveTouched(ctx, touched); err != nil {
+		return 0, news, err
 	}
 	news = d.news
 	if _, err = d.tx.Exec(ctx, freshQuery, args); err != nil {
@@ -315,21 +300,4 @@ func (d *derivation) leave(ctx context.Context, subjects []trail.Subject, pass t
 		return nil, explain("note what is to be derived", err)
 	}
 	return collectSubjects(rows)
-}
-
-// leaveTouched leaves what is touched until there are no more facts, and notes since when it is. It gives the rest, which is stale for another reason.
-func (d *derivation) leaveTouched(ctx context.Context, now, touched since) (since, error) {
-	left, err := d.leave(ctx, now.subjects(), onceFactsDone)
-	for _, s := range left {
-		touched[s] = now[s]
-	}
-	rest := since{}
-	for s, at := range now {
-		if _, is := touched[s]; is {
-			touched.add(s, at)
-		} else {
-			rest[s] = at
-		}
-	}
-	return rest, err
 }

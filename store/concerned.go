@@ -165,6 +165,23 @@ func (o *objectNames) add(namespace, name string, at time.Time) {
 	o.namespaces, o.names, o.times = append(o.namespaces, clean(namespace)), append(o.names, clean(name)), append(o.times, at)
 }
 
+// askedAround is how far what is asked of a node may be from what becomes of it.
+//
+// Source: trail.actionSlack, and the API server's --request-timeout of a minute.
+const askedAround = 2 * time.Minute
+
+// idle tells whether a fact is of no consequence: that somebody patched a node only says who did what became of it then.
+func (d *derivation) idle(f trail.Fact) bool {
+	return f.Subject.Kind == trail.SubjectNode && f.Kind == trail.KindActionRequested && !slices.ContainsFunc(d.facts[f.Subject], func(other trail.Fact) bool {
+		return becomes(&other) && other.OccurredAt.Sub(f.OccurredAt).Abs() <= askedAround
+	})
+}
+
+// becomes tells whether a fact says what became of a node that somebody may have asked for.
+func becomes(f *trail.Fact) bool {
+	return f.Kind == trail.KindNodeCordoned || f.Kind == trail.KindNodeUncordoned || f.Kind == trail.KindNodeTainted || f.Kind == trail.KindNodeUntainted
+}
+
 // surroundings tells which nodes the new facts are about, whether some are about the rules or gaps, and since when they
 // may matter: a gap since it opened, others since the fact before the earliest of them, for ever where there is none.
 func (d *derivation) surroundings(added []trail.Fact) (of bearing) {
@@ -210,11 +227,14 @@ func (d *derivation) surroundings(added []trail.Fact) (of bearing) {
 }
 
 // before gives the time of the last fact of the same subject that is older than f, zero where there is none. The counters of
-// the descheduler stand beside the state of the subject and do not count.
+// the descheduler, and what is asked of a node, stand beside the state of the subject and do not count.
 func (d *derivation) before(f trail.Fact) time.Time {
 	var last time.Time
 	for _, other := range d.facts[f.Subject] {
-		if other.Kind != trail.KindBlocksObserved && other.OccurredAt.Before(f.OccurredAt) && other.OccurredAt.After(last) {
+		if other.Kind == trail.KindBlocksObserved || f.Subject.Kind == trail.SubjectNode && other.Kind == trail.KindActionRequested {
+			continue
+		}
+		if other.OccurredAt.Before(f.OccurredAt) && other.OccurredAt.After(last) {
 			last = other.OccurredAt
 		}
 	}

@@ -21,6 +21,7 @@ type derivation struct {
 	facts      map[trail.Subject][]trail.Fact // of the subjects that are held
 	held       since                          // what is held of them is enough for what changed since then
 	from       since                          // those that are derived from then on; the others are held whole
+	became     []becameRow                    // when new facts say that nodes became something
 	news       trail.News                     // what came of it so far
 }
 
@@ -77,18 +78,10 @@ func (d *derivation) standing(rows pgx.Rows) error {
 	return err
 }
 
-// derive derives again what new facts concern.
-func (d *derivation) derive(ctx context.Context, added []trail.Fact) error {
-	around, err := d.deriveFirst(ctx, added)
-	if err != nil {
-		return err
-	}
-	return d.replaceAround(ctx, around)
-}
-
 // deriveFirst derives again what new facts concern: their own subjects, and what a fact about a node, about the rules in force or
 // a request may put in another light. It gives the nodes that this touches, which are to be derived then.
 func (d *derivation) deriveFirst(ctx context.Context, added []trail.Fact) (since, error) {
+	added = slices.DeleteFunc(slices.Clone(added), d.idle)
 	if len(added) == 0 {
 		return since{}, nil
 	}
@@ -133,36 +126,35 @@ func (d *derivation) replace(ctx context.Context, all since) error {
 	return d.replaceAround(ctx, around)
 }
 
-// replaceFirst derives VMs and what stands for itself, then the VMs whose waiting that explains. It gives the nodes that are to be derived then: those among the
-// subjects, and those that the rows of the VMs touch.
+// replaceFirst derives VMs and what stands for itself, then the VMs whose waiting that explains, and so on: of one that waited a follower may have stored what
+// explains others. It gives the nodes that are to be derived then: those among the subjects, and those that the rows of the VMs touch.
 func (d *derivation) replaceFirst(ctx context.Context, all since) (since, error) {
-	around, waiting, first := since{}, since{}, since{}
+	around, next := since{}, since{}
 	for s, at := range all {
 		if isAround(s) {
 			around[s] = at
 		} else {
-			first[s] = at
+			next[s] = at
 		}
 	}
-	err := d.byPortion(ctx, first, func(some []trail.Subject) error {
-		touched, err := d.replaceVMs(ctx, some, false)
-		if err != nil {
+	for len(next) > 0 {
+		waiting := since{}
+		err := d.byPortion(ctx, next, func(some []trail.Subject) error {
+			touched, err := d.replaceVMs(ctx, some, false)
+			if err != nil {
+				return err
+			}
+			around.join(touched.around)
+			more, err := d.waiting(ctx, touched.slots, some)
+			waiting.join(more)
 			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-		around.join(touched.around)
-		more, err := d.waiting(ctx, touched.slots, some)
-		waiting.join(more)
-		return err
-	})
-	if err != nil {
-		return nil, err
+		next = waiting
 	}
-	err = d.byPortion(ctx, waiting, func(some []trail.Subject) error {
-		touched, err := d.replaceVMs(ctx, some, false)
-		around.join(touched.around)
-		return err
-	})
-	return around, err
+	return around, nil
 }
 
 // byPortion holds subjects and does something with them: with those that are held already and a portion of the others, then with one portion after the

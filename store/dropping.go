@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 const (
@@ -21,7 +23,7 @@ SELECT evictrail.begin_drop(@boundary, current_user)`
 SELECT *
 FROM evictrail.finish_drop()`
 	stalePastQuery = `
-SELECT EXISTS (SELECT FROM evictrail.subjects WHERE stale_since < @boundary)`
+SELECT EXISTS (SELECT FROM evictrail.subjects WHERE stale_since < @boundary OR touched_since < @boundary)`
 )
 
 // dropState is how far dropping facts is.
@@ -272,7 +274,7 @@ SET complete = false, done_cluster = '', done_subject = ''
 WHERE dropping > @at`
 
 // keepLate has facts that were inserted kept as well, where facts of their time are being dropped.
-func keepLate(ctx context.Context, tx pgx.Tx, inserted []insertedRow) error {
+func keepLate(ctx context.Context, tx pgx.Tx, inserted []trail.Fact) error {
 	var oldest time.Time
 	for _, f := range inserted {
 		oldest = earlier(oldest, f.OccurredAt)

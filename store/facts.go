@@ -102,7 +102,8 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 	return s.append(ctx, cluster, facts, 0)
 }
 
-// append is Append in a term.
+// append is Append. In a term, which derives what was left four times a second, it leaves the nodes: a batch touches most of them, and of each all is read
+// that went on there lately.
 func (s *Store) append(ctx context.Context, cluster string, facts []trail.Fact, term int64) (trail.News, error) {
 	return s.take(ctx, cluster, facts, term, func(d *derivation, facts []trail.Fact) ([]trail.Fact, error) {
 		vms, err := d.concernedByRequests(ctx, facts)
@@ -113,7 +114,14 @@ func (s *Store) append(ctx context.Context, cluster string, facts []trail.Fact, 
 		if err != nil {
 			return nil, err
 		}
-		return added, d.derive(ctx, added)
+		around, err := d.deriveFirst(ctx, added)
+		if err != nil {
+			return nil, err
+		}
+		if term != 0 { // CatchUp does that
+			return added, d.leaveTouched(ctx, around)
+		}
+		return added, d.replaceAround(ctx, around)
 	})
 }
 
@@ -168,20 +176,26 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 	return news, s.countGrown(ctx, len(news.Facts))
 }
 
-// namespaceSlack is how long before new requests in a namespace its facts are read: the same may be told again.
-const namespaceSlack = time.Hour
+// namespaceSlack is how long before new requests in a namespace its facts are read: lines may be told a little later than their facts.
+const namespaceSlack = 10 * time.Minute
 
-// insert holds the subjects of facts, takes the rows of more VMs that they concern, and inserts the facts that are new. It gives those.
+// insert holds the subjects of facts, takes the rows of more VMs that they concern, and inserts the facts that are new. It gives those: of what is not held, as
+// it does not matter, the database knows what is stored.
 func (d *derivation) insert(ctx context.Context, facts []trail.Fact, more []trail.Subject) ([]trail.Fact, error) {
 	changed := changedBy(facts)
 	if err := d.hold(ctx, changed.of(onlyVMs(changed.subjects())), more...); err != nil {
 		return nil, err
 	}
+	for i := range facts {
+		if f := &facts[i]; becomes(f) {
+			d.became = append(d.became, becameRow{f.Subject, f.OccurredAt})
+		}
+	}
 	if err := d.hold(ctx, changed); err != nil {
 		return nil, err
 	}
-	added := d.missing(facts)
-	if _, err := insertFacts(ctx, d.tx, d.cluster, added); err != nil {
+	added, err := insertFacts(ctx, d.tx, d.cluster, d.missing(facts))
+	if err != nil {
 		return nil, err
 	}
 	return added, keepAspects(ctx, d.tx, d.cluster, added)
@@ -241,16 +255,16 @@ FROM unnest(
     @object_version::text[], @what::text[], @value::text[], @evidence::text[], @detail::jsonb[]
 ) AS f
 ON CONFLICT DO NOTHING
-RETURNING subject, occurred_at`
+RETURNING id`
 
-// insertedRow is the place of a fact that was inserted.
-type insertedRow struct {
+// factPlace is where a fact is stored.
+type factPlace struct {
 	Subject    string    `db:"subject"`
 	OccurredAt time.Time `db:"occurred_at"`
 }
 
-// insertFacts inserts facts and gives the places of those that had no row yet.
-func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) ([]insertedRow, error) {
+// insertFacts inserts facts and gives those that had no row yet, in their order.
+func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) ([]trail.Fact, error) {
 	if len(facts) == 0 {
 		return nil, nil
 	}
@@ -278,11 +292,19 @@ func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.F
 	if err != nil {
 		return nil, explain("insert facts", err)
 	}
-	out, err := pgx.CollectRows(inserted, pgx.RowToStructByName[insertedRow])
+	var id trail.FactID
+	fresh := make(map[trail.FactID]bool, len(facts))
+	_, err = pgx.ForEachRow(inserted, []any{(*[16]byte)(&id)}, func() error {
+		fresh[id] = true
+		return nil
+	})
 	if err != nil {
 		return nil, explain("insert facts", err)
 	}
-	return out, keepLate(ctx, tx, out)
+	if len(fresh) < len(facts) {
+		facts = slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return !fresh[f.ID] })
+	}
+	return facts, keepLate(ctx, tx, facts)
 }
 
 // column takes one column out of rows, as unnest wants it.

@@ -110,6 +110,54 @@ CROSS JOIN LATERAL (
   OFFSET 0
 ) AS f`
 
+// Of what is asked of a node that matters which is near what became of it: who cordoned it, or tainted it. Somebody may patch it every few seconds for something
+// else.
+const factsOfNodesQuery = `
+SELECT f.*
+FROM unnest(@nodes::text[]) AS s(of)
+CROSS JOIN LATERAL (
+  WITH became AS MATERIALIZED (
+    SELECT ` + factColumns + `
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.of
+      AND subject LIKE 'node:%'
+      AND kind <> 'action_requested'
+  ), near AS (
+    SELECT unnest(range_agg(tstzrange(c.at - @around::interval, c.at + @around::interval))) AS at
+    FROM (
+      SELECT occurred_at
+      FROM became
+      WHERE kind IN ('node_cordoned', 'node_uncordoned', 'node_tainted', 'node_untainted')
+      UNION ALL
+      SELECT n.at
+      FROM unnest(@became::text[], @at::timestamptz[]) AS n(node, at)
+      WHERE n.node = s.of
+    ) AS c(at)
+  )
+  SELECT *
+  FROM became
+  UNION ALL
+  SELECT asked.*
+  FROM near
+  CROSS JOIN LATERAL (
+    SELECT ` + factColumns + `
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.of
+      AND kind = 'action_requested'
+      AND occurred_at BETWEEN lower(near.at) AND upper(near.at)
+    OFFSET 0
+  ) AS asked
+  OFFSET 0
+) AS f`
+
+// becameRow is when a new fact says that a node became something.
+type becameRow struct {
+	node trail.Subject
+	at   time.Time
+}
+
 // hold takes the rows of subjects, waiting for other writers, and reads their facts, as far as they matter to what changed since a time; of others, which are
 // held later, it takes the rows alone. Rows are taken sorted, so that no two writers wait for each other.
 func (d *derivation) hold(ctx context.Context, changed since, others ...trail.Subject) error {
@@ -146,10 +194,12 @@ func (d *derivation) release(subjects []trail.Subject) {
 // lockAndRead locks subjects and others and then reads the facts of the subjects: each statement sees what was committed before it began.
 func (d *derivation) lockAndRead(ctx context.Context, changed since, others []trail.Subject) ([]trail.Fact, error) {
 	all := map[trail.Subject]bool{}
-	var whole, vms, namespaces []trail.Subject
+	var whole, nodes, vms, namespaces []trail.Subject
 	var times, from []time.Time
 	for _, s := range changed.subjects() {
 		switch at := changed[s]; {
+		case s.Kind == trail.SubjectNode:
+			nodes, d.held[s] = append(nodes, s), time.Time{}
 		case at.IsZero() || s.Kind != trail.SubjectVMI && s.Kind != trail.SubjectNamespace:
 			whole, d.held[s] = append(whole, s), time.Time{}
 		case s.Kind == trail.SubjectNamespace: // each request stands for itself, and one namespace may have most of a cluster's
@@ -173,6 +223,13 @@ func (d *derivation) lockAndRead(ctx context.Context, changed since, others []tr
 	batch.Queue(holdSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(sortedSubjects(all))})
 	if len(whole) > 0 {
 		batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(whole)}).Query(collect)
+	}
+	if len(nodes) > 0 {
+		of, at := make([]trail.Subject, len(d.became)), make([]time.Time, len(d.became))
+		for i, b := range d.became {
+			of[i], at[i] = b.node, b.at
+		}
+		batch.Queue(factsOfNodesQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "nodes": names(nodes), "became": names(of), "at": at, "around": askedAround}).Query(collect)
 	}
 	if len(namespaces) > 0 {
 		batch.Queue(factsSinceQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(namespaces), "from": from}).Query(collect)

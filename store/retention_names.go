@@ -37,9 +37,9 @@ func (s *Store) eraseRequesters(ctx context.Context, before time.Time) (int, err
 				return err
 			}
 			n = len(all)
-			of := map[string][]insertedRow{}
+			of := map[string][]factPlace{}
 			for _, p := range all {
-				of[p.Cluster] = append(of[p.Cluster], insertedRow{p.Subject, p.OccurredAt})
+				of[p.Cluster] = append(of[p.Cluster], factPlace{p.Subject, p.OccurredAt})
 			}
 			for cluster, places := range of {
 				if err := noteStale(ctx, tx, cluster, places); err != nil {

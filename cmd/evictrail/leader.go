@@ -67,7 +67,13 @@ const (
 	leaseLasts  = 12 * time.Second
 	leaseRenew  = 8 * time.Second // a leader that cannot renew for so long stops
 	leaseRetry  = 500 * time.Millisecond
-	deriveEvery = 250 * time.Millisecond // looks for what followers left
+	deriveEvery = 250 * time.Millisecond // derives what was left: what followers stored, and nodes
+)
+
+// What was left is derived for a quarter of the time at most, as facts that come wait meanwhile; but it is never left for longer than a while.
+const (
+	deriveShare = 4
+	deriveLeast = 10 * time.Second
 )
 
 // answerWithin bounds how long is derived at once, at first; it doubles while the database does not get done with anything: it may be slow, or a
@@ -113,10 +119,9 @@ func (l leader) follow() {
 // derive leads until ctx ends or another replica does, which is its only error. While the database is away it tries again. It tells
 // whether it has begun a term, which the caller ends.
 func (l leader) derive(ctx context.Context) (begun bool, err error) {
-	tick := time.NewTicker(deriveEvery)
-	defer tick.Stop()
 	failed, within := false, answerWithin
 	for {
+		start := time.Now()
 		begun, err = l.stepWithin(ctx, within, begun)
 		if ctx.Err() != nil {
 			return begun, nil
@@ -134,7 +139,7 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 		}
 		failed = err != nil
 		select {
-		case <-tick.C:
+		case <-time.After(min(max(deriveEvery, (deriveShare-1)*time.Since(start)), deriveLeast)):
 		case <-ctx.Done():
 			return begun, nil
 		}

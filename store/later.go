@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+const (
+	leaveTouchedQuery = `
+INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, touched_since)
+SELECT @cluster, n.subject, '-infinity', n.since
+FROM unnest(@subjects::text[], @since::timestamptz[]) AS n(subject, since)
+ORDER BY n.subject
+ON CONFLICT (cluster, subject) DO UPDATE SET touched_since = excluded.touched_since
+WHERE s.touched_since IS NULL
+   OR s.touched_since > excluded.touched_since`
+	touchedQuery = `
+SELECT subject
+FROM evictrail.subjects
+WHERE cluster = @cluster
+  AND touched_since IS NOT NULL
+  AND subject > @after
+ORDER BY subject
+LIMIT @limit`
+	takeTouchedQuery = `
+WITH t AS (
+  SELECT subject, touched_since
+  FROM evictrail.subjects
+  WHERE cluster = @cluster
+    AND subject = ANY(@subjects)
+    AND touched_since IS NOT NULL
+  ORDER BY subject
+  FOR UPDATE
+)
+UPDATE evictrail.subjects AS s
+SET touched_since = NULL
+FROM t
+WHERE s.cluster = @cluster
+  AND s.subject = t.subject
+RETURNING t.subject, t.touched_since`
+)
+
+// leaveTouched leaves nodes, and the cluster as a whole, to be derived for what changed there since a time.
+func (d *derivation) leaveTouched(ctx context.Context, touched since) error {
+	if len(touched) == 0 {
+		return nil
+	}
+	subjects := touched.subjects()
+	times := make([]time.Time, len(subjects))
+	for i, s := range subjects {
+		times[i] = touched[s]
+	}
+	_, err := d.tx.Exec(ctx, leaveTouchedQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects), "since": times})
+	return explain("note which nodes are to be derived", err)
+}
+
+// takeTouched takes over what was left of some subjects; another writer may have done some.
+func (d *derivation) takeTouched(ctx context.Context, subjects []string) (since, error) {
+	out := since{}
+	rows, err := d.tx.Query(ctx, takeTouchedQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": subjects})
+	if err != nil {
+		return nil, explain("take nodes that are to be derived", err)
+	}
+	err = each(func(row pgx.CollectableRow) error {
+		var text string
+		var at time.Time
+		if err := row.Scan(&text, &at); err != nil {
+			return err
+		}
+		s, err := trail.ParseSubject(text)
+		out[s] = at.UTC()
+		return err
+	})(rows)
+	return out, explain("take nodes that are to be derived", err)
+}
+
+// deriveTouched derives what was left, each node once however often others leave it meanwhile. It tells how many those were, and what that brought.
+func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64) (count int, news trail.News, err error) {
+	for after := ""; ; {
+		rows, err := s.pool.Query(ctx, touchedQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": aroundTogether})
+		if err != nil {
+			return count, news, explain("read which nodes are to be derived", err)
+		}
+		subjects, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil || len(subjects) == 0 {
+			return count, news, explain("read which nodes are to be derived", err)
+		}
+		var brought trail.News
+		err = s.inTx(ctx, "derive nodes", func(tx pgx.Tx) error {
+			d, err := newDerivation(ctx, tx, cluster, time.Time{}, term)
+			if err != nil {
+				return err
+			}
+			touched, err := d.takeTouched(ctx, subjects)
+			if err != nil {
+				return err
+			}
+			err = d.replaceAround(ctx, touched)
+			brought = d.news
+			return err
+		})
+		if err != nil {
+			return count, news, err
+		}
+		news.Add(brought)
+		count, after = count+len(subjects), subjects[len(subjects)-1]
+	}
+}
