@@ -94,7 +94,7 @@ LIMIT @limit`
 // these times on. They are passes: first the VMs and what stands for itself, then again those VMs whose waiting the slots of others
 // explain, once all slots are known, and last the nodes and the cluster, once all rows of VMs are.
 var (
-	everything    = time.Unix(0, 0).UTC()
+	everything  = time.Unix(0, 0).UTC()
 	onceSlots   = everything.Add(time.Second)
 	onceVMsDone = everything.Add(2 * time.Second)
 )

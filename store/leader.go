@@ -150,3 +150,16 @@ func (c *ClusterStore) CatchUp(ctx context.Context, done func(subjects int)) (in
 	c.deposed(term, err)
 	return n, news, err
 }
+
+// What was left is derived four times a second, for a quarter of the time at most, as facts that come wait meanwhile; but it is never left for longer than a
+// while.
+const (
+	catchUpEvery = 250 * time.Millisecond
+	catchUpShare = 4
+	catchUpMost  = 10 * time.Second
+)
+
+// Rest tells how long to wait after a CatchUp that took so long.
+func Rest(took time.Duration) time.Duration {
+	return min(max(catchUpEvery, (catchUpShare-1)*took), catchUpMost)
+}

@@ -64,16 +64,9 @@ func (f *leaderFlags) check() error {
 // The times of the lease: after a crash another replica takes over once the lease has run out and it has looked, which is within
 // 12 s + 2.2 x 0.5 s; after an orderly end, when it looks the next time.
 const (
-	leaseLasts  = 12 * time.Second
-	leaseRenew  = 8 * time.Second // a leader that cannot renew for so long stops
-	leaseRetry  = 500 * time.Millisecond
-	deriveEvery = 250 * time.Millisecond // derives what was left: what followers stored, and nodes
-)
-
-// What was left is derived for a quarter of the time at most, as facts that come wait meanwhile; but it is never left for longer than a while.
-const (
-	deriveShare = 4
-	deriveLeast = 10 * time.Second
+	leaseLasts = 12 * time.Second
+	leaseRenew = 8 * time.Second // a leader that cannot renew for so long stops
+	leaseRetry = 500 * time.Millisecond
 )
 
 // answerWithin bounds how long is derived at once, at first; it doubles while the database does not get done with anything: it may be slow, or a
@@ -139,7 +132,7 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 		}
 		failed = err != nil
 		select {
-		case <-time.After(min(max(deriveEvery, (deriveShare-1)*time.Since(start)), deriveLeast)):
+		case <-time.After(store.Rest(time.Since(start))):
 		case <-ctx.Done():
 			return begun, nil
 		}

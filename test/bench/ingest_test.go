@@ -92,12 +92,29 @@ func months(facts []trail.Fact) map[string]bool {
 	return out
 }
 
+// appendAll stores facts as a leader does, who derives what it leaves between two batches.
 func appendAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
 	tb.Helper()
+	sink := s.For("bench", "bench")
+	require.NoError(tb, sink.Lead(tb.Context(), "this", trail.DefaultThresholds()))
+	next := time.Now()
 	for batch := range slices.Chunk(facts, inOne) {
-		_, err := s.Append(tb.Context(), "bench", batch)
+		_, err := sink.Append(tb.Context(), batch)
 		require.NoError(tb, err)
+		if time.Now().After(next) {
+			next = catchUp(tb, sink)
+		}
 	}
+	catchUp(tb, sink)
+}
+
+// catchUp derives what was left, and tells when to do so again.
+func catchUp(tb testing.TB, sink *store.ClusterStore) time.Time {
+	tb.Helper()
+	began := time.Now()
+	_, _, err := sink.CatchUp(tb.Context(), nil)
+	require.NoError(tb, err)
+	return time.Now().Add(store.Rest(time.Since(began)))
 }
 
 func importAll(tb testing.TB, s *store.Store, facts []trail.Fact) {

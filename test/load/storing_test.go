@@ -1,8 +1,10 @@
 package load_test
 
 import (
+	"context"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +20,7 @@ const mostHeld = 192 << 20
 
 // storing has some VMs of the large cluster, and what is seen of them from when on it was seen last.
 type storing struct {
-	store   *store.Store
+	store   *store.ClusterStore
 	vms     []placedVM
 	seen    time.Time
 	tracker *trail.Tracker
@@ -38,9 +40,13 @@ func newStoring(t *testing.T) *storing {
 	require.NoError(t, err)
 	vms, err := pgx.CollectRows(rows, pgx.RowToStructByPos[placedVM])
 	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `INSERT INTO evictrail.leaders (cluster, term, holder, since, program, program_term) VALUES ($1, 1, 'r', now(), 'this', 1) ON CONFLICT DO NOTHING`, large)
+	require.NoError(t, err, "else the whole history would be derived anew")
 	require.NoError(t, conn.Close(t.Context()))
 	require.NotEmpty(t, vms)
-	return &storing{store: s, vms: vms, seen: seen, tracker: trail.NewTracker(large)}
+	sink := s.For(large, "r")
+	require.NoError(t, sink.Lead(t.Context(), "this", trail.DefaultThresholds()))
+	return &storing{store: sink, vms: vms, seen: seen, tracker: trail.NewTracker(large)}
 }
 
 // change gives the facts of the next change: one VM after the other is marked, or is marked no more. The first time that a VM is seen there are more.
@@ -64,7 +70,9 @@ func TestHeldAtOnce(t *testing.T) { //nolint:paralleltest // what runs beside it
 	}
 	most, stop := inUse()
 	began := time.Now()
-	news, err := s.store.Append(t.Context(), large, facts)
+	news, err := s.store.Append(t.Context(), facts)
+	require.NoError(t, err)
+	_, _, err = s.store.CatchUp(t.Context(), nil)
 	took := time.Since(began)
 	stop()
 	require.NoError(t, err)
@@ -76,6 +84,17 @@ func TestHeldAtOnce(t *testing.T) { //nolint:paralleltest // what runs beside it
 // it. What came meanwhile is stored together, as what waits in a spool is.
 func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	s := newStoring(t)
+	var catching sync.WaitGroup
+	defer catching.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	catching.Go(func() { // as the leader does
+		for ctx.Err() == nil {
+			began := time.Now()
+			_, _, _ = s.store.CatchUp(ctx, nil)
+			time.Sleep(store.Rest(time.Since(began)))
+		}
+	})
 	marks := map[placedVM]string{}
 	for _, rate := range []int{50, 200, 1000} {
 		type due struct {
@@ -106,7 +125,7 @@ func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it wo
 			for _, d := range some {
 				facts = append(facts, d.facts...)
 			}
-			news, err := s.store.Append(t.Context(), large, facts)
+			news, err := s.store.Append(t.Context(), facts)
 			require.NoError(t, err)
 			require.Len(t, news.Facts, len(facts))
 			for _, d := range some {
