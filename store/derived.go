@@ -21,6 +21,7 @@ type derivation struct {
 	facts      map[trail.Subject][]trail.Fact // of the subjects that are held
 	held       since                          // what is held of them is enough for what changed since then
 	from       since                          // those that are derived from then on; the others are held whole
+	over       since                          // those of which nothing went on then: what is told to be over before stays as it is
 	became     []becameRow                    // when new facts say that nodes became something
 	news       trail.News                     // what came of it so far
 }
@@ -41,7 +42,7 @@ WHERE cluster = @cluster
 // where the term has ended; term 0 has none.
 func newDerivation(ctx context.Context, tx pgx.Tx, cluster string, now time.Time, term int64) (*derivation, error) {
 	d := &derivation{
-		tx: tx, cluster: cluster, now: now, thresholds: trail.DefaultThresholds(), facts: map[trail.Subject][]trail.Fact{}, held: since{}, from: since{},
+		tx: tx, cluster: cluster, now: now, thresholds: trail.DefaultThresholds(), facts: map[trail.Subject][]trail.Fact{}, held: since{}, from: since{}, over: since{},
 	}
 	var batch pgx.Batch
 	batch.Queue(dropNoFactsQuery)
@@ -216,7 +217,7 @@ func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, a
 	}
 	w := d.tables()
 	for i, s := range subjects {
-		w.addSince(s, derived[i], d.from[s])
+		w.addSince(s, onceOver(derived[i], d.over[s]), d.from[s])
 	}
 	changed, err := w.write(ctx, d.tx, append(names(subjects), names(pods)...), &d.news)
 	if anew {

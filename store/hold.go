@@ -57,19 +57,26 @@ var vmReach = `n AS (
   GROUP BY q.subject, q.since
 )`
 
+// vmReachQuery also asks whether anything went on across the time since which a VM is told again.
 var vmReachQuery = `
 WITH ` + vmReach + `
-SELECT subject, told, read
-FROM vm_reach`
+SELECT v.subject, v.told, v.read, bool_or(w.subject IS NOT NULL)
+FROM vm_reach AS v
+LEFT JOIN went AS w ON w.subject = v.subject AND w.began < v.told AND (w.over IS NULL OR w.over >= v.told - @margin::interval)
+GROUP BY v.subject, v.told, v.read`
+
+// toldMargin is how much earlier than it was told what is told again may begin: reviews and audit events of one request are up to seconds apart.
+const toldMargin = time.Minute
 
 // Of what is older than the facts that matter those are read that tell how it stood then, as keepFactsQuery keeps them: of a pod or a migration that was there
-// everything, of a VMI how it was first seen and each aspect as it was last. OFFSET is there for what factsOfSubjectsQuery has it for.
+// everything, of a VMI how it was first seen and each aspect as it was last. They are few: whole rows are read of these alone. OFFSET is there for what
+// factsOfSubjectsQuery has it for.
 const factsThatMatterQuery = `
 SELECT f.*
 FROM unnest(@subjects::text[], @from::timestamptz[]) AS s(of, since)
 CROSS JOIN LATERAL (
   WITH older AS MATERIALIZED (
-    SELECT ` + factColumns + `
+    SELECT occurred_at, id, object_kind, object_uid, object_version, what, migration_uid
     FROM evictrail.events
     WHERE cluster = @cluster
       AND subject = s.of
@@ -79,6 +86,28 @@ CROSS JOIN LATERAL (
     FROM older
     WHERE object_kind IN ('VirtualMachineInstance', 'VirtualMachineInstanceMigration', 'Pod')
       AND object_uid NOT IN (SELECT object_uid FROM older WHERE what = 'gone')
+  ), telling AS (
+    SELECT occurred_at, id
+    FROM there
+    WHERE object_kind = 'Pod'
+    UNION
+    SELECT occurred_at, id
+    FROM older
+    WHERE migration_uid IN (SELECT object_uid FROM there WHERE object_kind = 'VirtualMachineInstanceMigration')
+    UNION
+    (
+      SELECT DISTINCT ON (object_uid) occurred_at, id
+      FROM there
+      WHERE object_kind = 'VirtualMachineInstance'
+      ORDER BY object_uid, length(object_version), object_version, occurred_at
+    )
+    UNION
+    (
+      SELECT DISTINCT ON (object_uid, what) occurred_at, id
+      FROM there
+      WHERE object_kind = 'VirtualMachineInstance'
+      ORDER BY object_uid, what, length(object_version) DESC, object_version DESC, occurred_at DESC
+    )
   )
   SELECT ` + factColumns + `
   FROM evictrail.events
@@ -86,27 +115,17 @@ CROSS JOIN LATERAL (
     AND subject = s.of
     AND occurred_at >= s.since
   UNION ALL
-  SELECT *
-  FROM there
-  WHERE object_kind = 'Pod'
-  UNION ALL
-  SELECT *
-  FROM older
-  WHERE migration_uid IN (SELECT object_uid FROM there WHERE object_kind = 'VirtualMachineInstanceMigration')
-  UNION ALL
-  (
-    SELECT DISTINCT ON (object_uid) *
-    FROM there
-    WHERE object_kind = 'VirtualMachineInstance'
-    ORDER BY object_uid, length(object_version), object_version, occurred_at
-  )
-  UNION ALL
-  (
-    SELECT DISTINCT ON (object_uid, what) *
-    FROM there
-    WHERE object_kind = 'VirtualMachineInstance'
-    ORDER BY object_uid, what, length(object_version) DESC, object_version DESC, occurred_at DESC
-  )
+  SELECT its.*
+  FROM telling AS t
+  CROSS JOIN LATERAL (
+    SELECT ` + factColumns + `
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.of
+      AND occurred_at = t.occurred_at
+      AND id = t.id
+    OFFSET 0
+  ) AS its
   OFFSET 0
 ) AS f`
 
@@ -165,7 +184,7 @@ func (d *derivation) hold(ctx context.Context, changed since, others ...trail.Su
 	for s, at := range changed {
 		if !d.holds(s, at) {
 			fresh[s], d.held[s], d.facts[s] = at, at, nil
-			delete(d.from, s)
+			d.forgetFrom(s)
 		}
 	}
 	if len(fresh) == 0 && len(others) == 0 {
@@ -187,8 +206,14 @@ func (d *derivation) release(subjects []trail.Subject) {
 	for _, s := range subjects {
 		delete(d.held, s)
 		delete(d.facts, s)
-		delete(d.from, s)
+		d.forgetFrom(s)
 	}
+}
+
+// forgetFrom forgets from when on a subject is derived.
+func (d *derivation) forgetFrom(s trail.Subject) {
+	delete(d.from, s)
+	delete(d.over, s)
 }
 
 // lockAndRead locks subjects and others and then reads the facts of the subjects: each statement sees what was committed before it began.
@@ -240,11 +265,16 @@ func (d *derivation) lockAndRead(ctx context.Context, changed since, others []tr
 		for _, s := range vms {
 			of[clean(s.String())] = s
 		}
-		batch.Queue(vmReachQuery, vmReachArgs(d.cluster, vms, times, d.reach)).Query(each(func(row pgx.CollectableRow) error {
+		args := vmReachArgs(d.cluster, vms, times, d.reach)
+		args["margin"] = toldMargin
+		batch.Queue(vmReachQuery, args).Query(each(func(row pgx.CollectableRow) error {
 			var vm string
 			var told, from time.Time
-			err := row.Scan(&vm, &told, &from)
-			d.from[of[vm]], read[vm] = told.UTC(), from
+			var across bool
+			err := row.Scan(&vm, &told, &from, &across)
+			if d.from[of[vm]], read[vm] = told.UTC(), from; !across {
+				d.over[of[vm]] = told.UTC().Add(-toldMargin)
+			}
 			return err
 		}))
 	}

@@ -44,6 +44,9 @@ WHERE s.cluster = @cluster
 RETURNING t.subject, t.touched_since`
 )
 
+// touchedTogether is how many nodes are derived in one transaction: facts about what is there wait for it.
+const touchedTogether = 10
+
 // leaveTouched leaves nodes, and the cluster as a whole, to be derived for what changed there since a time.
 func (d *derivation) leaveTouched(ctx context.Context, touched since) error {
 	if len(touched) == 0 {
@@ -81,7 +84,7 @@ func (d *derivation) takeTouched(ctx context.Context, subjects []string) (since,
 // deriveTouched derives what was left, each node once however often others leave it meanwhile. It tells how many those were, and what that brought.
 func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64) (count int, news trail.News, err error) {
 	for after := ""; ; {
-		rows, err := s.pool.Query(ctx, touchedQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": aroundTogether})
+		rows, err := s.pool.Query(ctx, touchedQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": touchedTogether})
 		if err != nil {
 			return count, news, explain("read which nodes are to be derived", err)
 		}

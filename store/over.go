@@ -1,0 +1,44 @@
+package store
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// onceOver leaves out of what is derived of a VM most of what was over by a time when nothing went on there: it stays as it is told (table.stays), and need not be
+// sent to find that. The zero time leaves out nothing.
+func onceOver(d trail.Derived, by time.Time) trail.Derived {
+	if by.IsZero() {
+		return d
+	}
+	repeated := slices.ContainsFunc(d.Requests, func(r trail.EvictionRequest) bool { return !r.LastRepeatAt.Before(by) && r.RequestedAt.Before(by) })
+	if !repeated { // as lineOver has it
+		d.Timeline = without(d.Timeline, func(l *trail.Line) bool { return l.At.Before(by) })
+	}
+	d.Requests = without(d.Requests, func(r *trail.EvictionRequest) bool {
+		return latest(r.RequestedAt, r.AnsweredAt, r.LastRepeatAt).Before(by)
+	})
+	d.Evacuations = without(d.Evacuations, func(e *trail.Evacuation) bool {
+		return !e.EndedAt.IsZero() && latest(e.MarkedAt, e.EndedAt).Before(by)
+	})
+	d.Migrations = without(d.Migrations, func(m *trail.Migration) bool {
+		return !m.FinishedAt.IsZero() && latest(m.CreatedAt, m.FinishedAt).Before(by)
+	})
+	d.Decisions = without(d.Decisions, func(c *trail.Decision) bool { return latest(c.DecidedAt, c.Until).Before(by) })
+	return d
+}
+
+// without gives the rows that are not, in their order.
+func without[R any](rows []R, is func(*R) bool) []R {
+	out := make([]R, 0, len(rows))
+	for i := range rows {
+		if !is(&rows[i]) {
+			out = append(out, rows[i])
+		}
+	}
+	return out
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
