@@ -200,3 +200,35 @@ func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 	delete(anew, "loops")
 	require.Equal(t, anew, told)
 }
+
+// TestWhatWentOnAcrossIsSent has a request that counts as repeated until after the time since which its VM is told again, which its facts do not say: it stays, as
+// it is told of in full.
+func TestWhatWentOnAcrossIsSent(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	tracker, rv := trail.NewTracker("c1"), 100
+	meta := func(uid, name string) trail.Meta {
+		rv++
+		return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: start}
+	}
+	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
+	vmi := func(at int, mark string) {
+		take(t, s, tracker.Observe(trail.VMIObservation{Seen: trail.Seen{At: minute(at)}, Meta: meta("v1", "db"), Node: "n1", Phase: "Running", Strategy: trail.StrategyExternal, Mark: mark}))
+	}
+	asked := func(at int, user string) {
+		take(t, s, tracker.Observe(trail.RequestObservation{
+			Seen: trail.Seen{At: minute(at)}, Source: trail.SourceAudit, ID: user, Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db",
+			AskedAt: minute(at), Detail: trail.RequestDetail{User: user, AnsweredAt: minute(at), Code: 403, Message: "forbidden"},
+		}))
+	}
+	vmi(0, "")
+	take(t, s, tracker.Observe(trail.PodObservation{Seen: trail.Seen{At: minute(0)}, Meta: meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"}))
+	asked(10, "alice")
+	asked(100, "bob")
+	for user, until := range map[string]int{"alice": 120, "bob": 230} {
+		_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail.eviction_requests SET last_repeat_at = $1 WHERE requester = $2", minute(until), user)
+		require.NoError(t, err)
+	}
+	vmi(240, "n1")
+	require.Equal(t, 2, count(t, s, "SELECT count(*) FROM evictrail.eviction_requests WHERE requester IN ('alice', 'bob')"))
+}

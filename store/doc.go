@@ -10,6 +10,6 @@
 // Postgres' codes.
 //
 // Read facts.go for what is stored, portion.go for how much at once, derived.go for what is replaced, concerned.go for
-// which VMs a fact derives, around.go for what they are derived with, bulk.go for facts that are derived later; then view.go
+// which VMs a fact derives, around.go for what they are derived with, later.go for the nodes that are left, bulk.go for facts that are derived later; then view.go
 // and one file per noun for reading.
 package store

@@ -13,10 +13,7 @@ func onceOver(d trail.Derived, by time.Time) trail.Derived {
 	if by.IsZero() {
 		return d
 	}
-	repeated := slices.ContainsFunc(d.Requests, func(r trail.EvictionRequest) bool { return !r.LastRepeatAt.Before(by) && r.RequestedAt.Before(by) })
-	if !repeated { // as lineOver has it
-		d.Timeline = without(d.Timeline, func(l *trail.Line) bool { return l.At.Before(by) })
-	}
+	d.Timeline = without(d.Timeline, func(l *trail.Line) bool { return l.At.Before(by) })
 	d.Requests = without(d.Requests, func(r *trail.EvictionRequest) bool {
 		return latest(r.RequestedAt, r.AnsweredAt, r.LastRepeatAt).Before(by)
 	})
