@@ -260,8 +260,7 @@ func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (lef
 			return 0, news, err
 		}
 	}
-	_, err = d.leave(ctx, later, onceVMsDone)
-	return len(later), news, err
+	return len(later), news, d.leave(ctx, later, onceVMsDone)
 }
 
 // refreshVMs derives VMs anew and leaves what that means beyond them to the later passes.
@@ -274,11 +273,10 @@ func (d *derivation) refreshVMs(ctx context.Context, vms []trail.Subject) error 
 	if err != nil {
 		return err
 	}
-	if _, err := d.leave(ctx, waiting.subjects(), onceSlots); err != nil {
+	if err := d.leave(ctx, waiting.subjects(), onceSlots); err != nil {
 		return err
 	}
-	_, err = d.leave(ctx, touched.around.subjects(), onceVMsDone)
-	return err
+	return d.leave(ctx, touched.around.subjects(), onceVMsDone)
 }
 
 const leaveQuery = `
@@ -287,17 +285,13 @@ SELECT @cluster, n, '-infinity', @since
 FROM unnest(@subjects::text[]) AS n
 ORDER BY n
 ON CONFLICT (cluster, subject) DO UPDATE SET stale_since = excluded.stale_since
-WHERE s.stale_since IS NULL
-RETURNING subject`
+WHERE s.stale_since IS NULL`
 
-// leave leaves subjects to a later pass, unless they are stale already. It gives those that it left.
-func (d *derivation) leave(ctx context.Context, subjects []trail.Subject, pass time.Time) ([]trail.Subject, error) {
+// leave leaves subjects to a later pass, unless they are stale already.
+func (d *derivation) leave(ctx context.Context, subjects []trail.Subject, pass time.Time) error {
 	if len(subjects) == 0 {
-		return nil, nil
+		return nil
 	}
-	rows, err := d.tx.Query(ctx, leaveQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects), "since": pass})
-	if err != nil {
-		return nil, explain("note what is to be derived", err)
-	}
-	return collectSubjects(rows)
+	_, err := d.tx.Exec(ctx, leaveQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(subjects), "since": pass})
+	return explain("note what is to be derived", err)
 }

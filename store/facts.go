@@ -292,14 +292,13 @@ func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.F
 	if err != nil {
 		return nil, explain("insert facts", err)
 	}
-	var id trail.FactID
-	fresh := make(map[trail.FactID]bool, len(facts))
-	_, err = pgx.ForEachRow(inserted, []any{(*[16]byte)(&id)}, func() error {
-		fresh[id] = true
-		return nil
-	})
+	ids, err := pgx.CollectRows(inserted, pgx.RowTo[[16]byte])
 	if err != nil {
 		return nil, explain("insert facts", err)
+	}
+	fresh := make(map[trail.FactID]bool, len(ids))
+	for _, id := range ids {
+		fresh[id] = true
 	}
 	if len(fresh) < len(facts) {
 		facts = slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return !fresh[f.ID] })

@@ -63,22 +63,29 @@ func (d *derivation) leaveTouched(ctx context.Context, touched since) error {
 
 // takeTouched takes over what was left of some subjects; another writer may have done some.
 func (d *derivation) takeTouched(ctx context.Context, subjects []string) (since, error) {
-	out := since{}
 	rows, err := d.tx.Query(ctx, takeTouchedQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": subjects})
 	if err != nil {
 		return nil, explain("take nodes that are to be derived", err)
 	}
-	err = each(func(row pgx.CollectableRow) error {
-		var text string
-		var at time.Time
-		if err := row.Scan(&text, &at); err != nil {
-			return err
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[touchedRow])
+	if err != nil {
+		return nil, explain("take nodes that are to be derived", err)
+	}
+	out := since{}
+	for _, r := range all {
+		s, err := trail.ParseSubject(r.Subject)
+		if err != nil {
+			return nil, err
 		}
-		s, err := trail.ParseSubject(text)
-		out[s] = at.UTC()
-		return err
-	})(rows)
-	return out, explain("take nodes that are to be derived", err)
+		out[s] = r.Since.UTC()
+	}
+	return out, nil
+}
+
+// touchedRow is a node that is to be derived for what changed there since a time.
+type touchedRow struct {
+	Subject string
+	Since   time.Time
 }
 
 // deriveTouched derives what was left, each node once however often others leave it meanwhile. It tells how many those were, and what that brought.
