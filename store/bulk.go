@@ -106,10 +106,12 @@ func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subje
 	return n, err
 }
 
-// deriveStale is DeriveStale in a term, and tells what new facts brought: what is derived anew is no news.
+// deriveStale is DeriveStale in a term, and tells what new facts brought: what is derived anew is no news. Where that takes long, as facts of others go on coming,
+// nodes do not wait for its end.
 func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, done func(subjects int)) (int, trail.News, error) {
 	var news trail.News
 	var sized []sizedRow
+	nodes := time.Now().Add(catchUpMost)
 	for count := 0; ; {
 		if len(sized) == 0 { // counting takes long where each has many: once for as many as were counted
 			var err error
@@ -117,10 +119,13 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 				return count, news, err
 			}
 		}
-		if len(sized) == 0 {
+		if began := time.Now(); len(sized) == 0 || began.After(nodes) {
 			n, more, err := s.deriveTouched(ctx, cluster, term)
 			news.Add(more)
-			return count + n, news, err
+			if count += n; err != nil || len(sized) == 0 {
+				return count, news, err
+			}
+			nodes = time.Now().Add(max(catchUpMost, (catchUpShare-1)*time.Since(began)))
 		}
 		subjects, others, err := firstPortion(sized)
 		if err != nil {
@@ -196,7 +201,7 @@ WHERE cluster = @cluster
 )
 
 // refresh takes subjects and derives them, and what their facts concern from the time on that they are stale since. A subject that
-// another writer derived meanwhile is not stale any more, and is left alone. What they touch is left until all are derived. It tells how many it left to a
+// another writer derived meanwhile is not stale any more, and is left alone. The nodes that they touch are left, too. It tells how many it left to a
 // later pass, and what new facts brought.
 func (d *derivation) refresh(ctx context.Context, subjects []trail.Subject) (left int, news trail.News, err error) {
 	if err := d.hold(ctx, nil, subjects...); err != nil {
