@@ -142,6 +142,10 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 	if len(facts) == 0 {
 		return news, nil
 	}
+	facts, err := s.unstored(ctx, cluster, facts)
+	if err != nil || len(facts) == 0 {
+		return news, err
+	}
 	if err := s.ensureFor(ctx, facts); err != nil {
 		return news, err
 	}
