@@ -170,8 +170,8 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	if len(rec.Policy) > 0 {
 		extra = append(extra, collector.Policy(rec.Policy, ""))
 	}
-	sink := p.store.For(cluster, "play")
-	if _, err := (leader{sink, p.thresholds, p.metrics, p.log}).step(ctx, false); err != nil {
+	sink := promptly{p.store.For(cluster, "play")}
+	if _, err := (leader{sink.ClusterStore, p.thresholds, p.metrics, p.log}).step(ctx, false); err != nil {
 		return err
 	}
 	c, err := newCollector(ctx, p.store, sink, cluster, collector.Config{
@@ -212,6 +212,22 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 		return err
 	}
 	return p.finish(ctx, cluster, clock.now())
+}
+
+// promptly derives what a batch leaves with the batch: a recording is played faster than its clock goes.
+type promptly struct{ *store.ClusterStore }
+
+// Append stores facts and derives all that they mean.
+func (p promptly) Append(ctx context.Context, facts []trail.Fact) (trail.News, error) {
+	news, err := p.ClusterStore.Append(ctx, facts)
+	if err != nil {
+		return news, err
+	}
+	_, more, err := p.CatchUp(ctx, nil)
+	if news.Add(more); errors.Is(err, store.ErrDeposed) {
+		err = nil // who plays it, too, does
+	}
+	return news, err
 }
 
 // sample derives what is due, shows how it stands with the cluster, and takes a sample of all metrics.

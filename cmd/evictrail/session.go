@@ -41,7 +41,7 @@ func (l *logFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
 }
 
 // newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
-func newCollector(ctx context.Context, s *store.Store, sink *store.ClusterStore, cluster string, c collector.Config) (_ *collector.Collector, err error) {
+func newCollector(ctx context.Context, s *store.Store, sink promptly, cluster string, c collector.Config) (_ *collector.Collector, err error) {
 	c.Tracker = trail.NewTracker(cluster)
 	if err := s.Resume(ctx, cluster, c.Tracker); err != nil {
 		return nil, err
