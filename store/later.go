@@ -44,8 +44,11 @@ WHERE s.cluster = @cluster
 RETURNING t.subject, t.touched_since`
 )
 
-// touchedTogether is how many nodes are derived in one transaction: facts about what is there wait for it.
-const touchedTogether = 10
+// Nodes are derived in one transaction as many as take about so long: facts about what is there wait for it. It begins with a few.
+const (
+	touchedFirst = 4
+	touchedLong  = 100 * time.Millisecond
+)
 
 // leaveTouched leaves nodes, and the cluster as a whole, to be derived for what changed there since a time.
 func (d *derivation) leaveTouched(ctx context.Context, touched since) error {
@@ -90,8 +93,9 @@ type touchedRow struct {
 
 // deriveTouched derives what was left, each node once however often others leave it meanwhile. It tells how many those were, and what that brought.
 func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64) (count int, news trail.News, err error) {
-	for after := ""; ; {
-		rows, err := s.pool.Query(ctx, touchedQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": touchedTogether})
+	for after, most := "", touchedFirst; ; {
+		began := time.Now()
+		rows, err := s.pool.Query(ctx, touchedQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": most})
 		if err != nil {
 			return count, news, explain("read which nodes are to be derived", err)
 		}
@@ -118,5 +122,11 @@ func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64) (
 		}
 		news.Add(brought)
 		count, after = count+len(subjects), subjects[len(subjects)-1]
+		switch took := time.Since(began); {
+		case took > touchedLong:
+			most = max(most/2, 1)
+		case took < touchedLong/2:
+			most = min(2*most, aroundTogether)
+		}
 	}
 }
