@@ -82,7 +82,9 @@ func (d *derivation) standing(rows pgx.Rows) error {
 // deriveFirst derives again what new facts concern: their own subjects, and what a fact about a node, about the rules in force or
 // a request may put in another light. It gives the nodes that this touches, which are to be derived then.
 func (d *derivation) deriveFirst(ctx context.Context, added []trail.Fact) (since, error) {
-	added = slices.DeleteFunc(slices.Clone(added), d.idle)
+	if slices.ContainsFunc(added, d.idle) {
+		added = slices.DeleteFunc(slices.Clone(added), d.idle)
+	}
 	if len(added) == 0 {
 		return since{}, nil
 	}

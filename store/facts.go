@@ -296,13 +296,9 @@ func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.F
 	if err != nil {
 		return nil, explain("insert facts", err)
 	}
-	ids, err := pgx.CollectRows(inserted, pgx.RowTo[[16]byte])
+	fresh, err := collectIDs(inserted)
 	if err != nil {
 		return nil, explain("insert facts", err)
-	}
-	fresh := make(map[trail.FactID]bool, len(ids))
-	for _, id := range ids {
-		fresh[id] = true
 	}
 	if len(fresh) < len(facts) {
 		facts = slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return !fresh[f.ID] })

@@ -13,29 +13,16 @@ func onceOver(d trail.Derived, by time.Time) trail.Derived {
 	if by.IsZero() {
 		return d
 	}
-	d.Timeline = without(d.Timeline, func(l *trail.Line) bool { return l.At.Before(by) })
-	d.Requests = without(d.Requests, func(r *trail.EvictionRequest) bool {
+	d.Timeline = slices.DeleteFunc(slices.Clone(d.Timeline), func(l trail.Line) bool { return l.At.Before(by) })
+	d.Requests = slices.DeleteFunc(slices.Clone(d.Requests), func(r trail.EvictionRequest) bool {
 		return latest(r.RequestedAt, r.AnsweredAt, r.LastRepeatAt).Before(by)
 	})
-	d.Evacuations = without(d.Evacuations, func(e *trail.Evacuation) bool {
+	d.Evacuations = slices.DeleteFunc(slices.Clone(d.Evacuations), func(e trail.Evacuation) bool {
 		return !e.EndedAt.IsZero() && latest(e.MarkedAt, e.EndedAt).Before(by)
 	})
-	d.Migrations = without(d.Migrations, func(m *trail.Migration) bool {
+	d.Migrations = slices.DeleteFunc(slices.Clone(d.Migrations), func(m trail.Migration) bool {
 		return !m.FinishedAt.IsZero() && latest(m.CreatedAt, m.FinishedAt).Before(by)
 	})
-	d.Decisions = without(d.Decisions, func(c *trail.Decision) bool { return latest(c.DecidedAt, c.Until).Before(by) })
+	d.Decisions = slices.DeleteFunc(slices.Clone(d.Decisions), func(c trail.Decision) bool { return latest(c.DecidedAt, c.Until).Before(by) })
 	return d
 }
-
-// without gives the rows that are not, in their order.
-func without[R any](rows []R, is func(*R) bool) []R {
-	out := make([]R, 0, len(rows))
-	for i := range rows {
-		if !is(&rows[i]) {
-			out = append(out, rows[i])
-		}
-	}
-	return out
-}
-
-func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,8 +12,8 @@ import (
 )
 
 const storedQuery = `
-SELECT n.place
-FROM unnest(@subjects::text[], @times::timestamptz[], @ids::uuid[]) WITH ORDINALITY AS n(subject, occurred_at, id, place)
+SELECT n.id
+FROM unnest(@subjects::text[], @times::timestamptz[], @ids::uuid[]) AS n(subject, occurred_at, id)
 WHERE EXISTS (
   SELECT
   FROM evictrail.events AS e
@@ -29,33 +30,34 @@ func (s *Store) unstored(ctx context.Context, cluster string, facts []trail.Fact
 	var subjects []string
 	var times []time.Time
 	var ids []pgtype.UUID
-	var at []int
 	for i := range facts {
 		if f := &facts[i]; f.Object.Kind == trail.ObjectRequest {
 			subjects, times, ids = append(subjects, clean(f.Subject.String())), append(times, f.OccurredAt), append(ids, pgtype.UUID{Bytes: f.ID, Valid: true})
-			at = append(at, i)
 		}
 	}
-	if len(at) == 0 {
+	if len(ids) == 0 {
 		return facts, nil
 	}
 	rows, err := s.pool.Query(ctx, storedQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "times": times, "ids": ids})
 	if err != nil {
 		return nil, explain("look for facts that are stored", err)
 	}
-	stored, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	stored, err := collectIDs(rows)
 	if err != nil {
 		return nil, explain("look for facts that are stored", err)
 	}
-	known := make(map[int]bool, len(stored))
-	for _, place := range stored {
-		known[at[place-1]] = true
+	if len(stored) == 0 {
+		return facts, nil
 	}
-	out := make([]trail.Fact, 0, len(facts)-len(stored))
-	for i := range facts {
-		if !known[i] {
-			out = append(out, facts[i])
-		}
+	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return stored[f.ID] }), nil
+}
+
+// collectIDs reads rows of the ID of a fact each.
+func collectIDs(rows pgx.Rows) (map[trail.FactID]bool, error) {
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[[16]byte])
+	out := make(map[trail.FactID]bool, len(ids))
+	for _, id := range ids {
+		out[id] = true
 	}
-	return out, nil
+	return out, err
 }

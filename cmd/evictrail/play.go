@@ -214,6 +214,22 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	return p.finish(ctx, cluster, clock.now())
 }
 
+// newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
+func newCollector(ctx context.Context, s *store.Store, sink promptly, cluster string, c collector.Config) (_ *collector.Collector, err error) {
+	c.Tracker = trail.NewTracker(cluster)
+	if err := s.Resume(ctx, cluster, c.Tracker); err != nil {
+		return nil, err
+	}
+	if c.LastAlive, err = s.LastAlive(ctx, cluster); err != nil {
+		return nil, err
+	}
+	if c.LastSeen, err = sink.LastWatched(ctx); err != nil {
+		return nil, err
+	}
+	c.Sink = sink
+	return collector.New(c)
+}
+
 // promptly derives what a batch leaves with the batch: a recording is played faster than its clock goes.
 type promptly struct{ *store.ClusterStore }
 

@@ -19,7 +19,6 @@ import (
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/api/web"
-	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/trail"
@@ -38,22 +37,6 @@ func (l *logFlags) logger(cmd *cobra.Command) (*slog.Logger, error) {
 		return nil, usagef("log-level %q: expected debug, info, warn or error", l.level)
 	}
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), nil
-}
-
-// newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
-func newCollector(ctx context.Context, s *store.Store, sink promptly, cluster string, c collector.Config) (_ *collector.Collector, err error) {
-	c.Tracker = trail.NewTracker(cluster)
-	if err := s.Resume(ctx, cluster, c.Tracker); err != nil {
-		return nil, err
-	}
-	if c.LastAlive, err = s.LastAlive(ctx, cluster); err != nil {
-		return nil, err
-	}
-	if c.LastSeen, err = sink.LastWatched(ctx); err != nil {
-		return nil, err
-	}
-	c.Sink = sink
-	return collector.New(c)
 }
 
 // service is the HTTP side of run and demo.

@@ -144,3 +144,24 @@ func withDatabase(base, name string) string {
 	u.Path = "/" + name
 	return u.String()
 }
+
+// KeepUp derives what a leader leaves, as often as it does, until the function that it gives is called.
+func KeepUp(tb testing.TB, leader *store.ClusterStore) (stop func()) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(tb.Context())
+	var keeping sync.WaitGroup
+	keeping.Go(func() {
+		for {
+			began := time.Now()
+			if _, _, err := leader.CatchUp(ctx, nil); err != nil && ctx.Err() == nil {
+				tb.Errorf("derive what was left: %v", err)
+			}
+			select {
+			case <-time.After(store.Rest(time.Since(began))):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return func() { cancel(); keeping.Wait() }
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -38,13 +39,7 @@ func latencies(tb testing.TB, objects, rate, changes int) []float64 {
 	api.telling, api.rate = 1, rate
 	sink := &timedSink{ClusterStore: s.For("bench", "bench"), api: api}
 	require.NoError(tb, sink.Lead(ctx, "this", trail.DefaultThresholds()))
-	go func() { // as the leader does
-		for ctx.Err() == nil {
-			began := time.Now()
-			_, _, _ = sink.CatchUp(ctx, nil)
-			time.Sleep(store.Rest(time.Since(began)))
-		}
-	}()
+	defer storetest.KeepUp(tb, sink.ClusterStore)()
 	c, done := collect(ctx, tb, api, sink)
 	require.NoError(tb, c.Taken(ctx, vmis, fmt.Sprint(listVersion)))
 	require.NoError(tb, c.Flush(ctx))

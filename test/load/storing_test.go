@@ -1,10 +1,8 @@
 package load_test
 
 import (
-	"context"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -84,17 +83,7 @@ func TestHeldAtOnce(t *testing.T) { //nolint:paralleltest // what runs beside it
 // it. What came meanwhile is stored together, as what waits in a spool is.
 func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	s := newStoring(t)
-	var catching sync.WaitGroup
-	defer catching.Wait()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	catching.Go(func() { // as the leader does
-		for ctx.Err() == nil {
-			began := time.Now()
-			_, _, _ = s.store.CatchUp(ctx, nil)
-			time.Sleep(store.Rest(time.Since(began)))
-		}
-	})
+	defer storetest.KeepUp(t, s.store)()
 	marks := map[placedVM]string{}
 	for _, rate := range []int{50, 200, 1000} {
 		type due struct {
