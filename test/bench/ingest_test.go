@@ -2,35 +2,47 @@ package bench_test
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/evictrail/evictrail/collector"
+	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/spool"
+	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
 )
 
-// inOne is how many facts go into one transaction, as many as a spool puts into one.
-const inOne = 5000
+// inOne is how many facts go into one transaction, as many as a spool puts into one; onDisk is how many the collector hands to a spool at once.
+const (
+	inOne  = 5000
+	onDisk = 2000
+)
 
 // singles is how many single INSERTs tell enough.
 const singles = 1000
 
 // TestIngest stores the facts of a simulated cluster, batch by batch on one connection, until they and all that is derived of them are
-// committed, and in bulk, where deriving comes after; against COPY of the same rows into the same table with its indexes, against COPY into
-// a table without any, and against INSERTs of one row.
+// committed; through a spool, as `run` does; and in bulk, where deriving comes after; against COPY of the same rows into the same table with
+// its indexes, against COPY into a table without any, and against INSERTs of one row.
 func TestIngest(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	for _, n := range sizes(1000) {
 		facts := simulated(n)
-		var appended, imported, copied, plain, single []float64
+		var appended, spooled, imported, copied, plain, single []float64
 		for range *rounds {
 			s, url := newStore(t)
 			appended = append(appended, perSecond(n, func() { appendAll(t, s, facts) }))
 			rows := readRows(t, url)
+			s, _ = newStore(t)
+			spooled = append(spooled, perSecond(n, func() { spoolAll(t, s, facts) }))
 			s, _ = newStore(t)
 			imported = append(imported, perSecond(n, func() { importAll(t, s, facts) }))
 			_, url = newStore(t)
@@ -43,12 +55,12 @@ func TestIngest(t *testing.T) { //nolint:paralleltest // what runs beside it wou
 			run(t, url, "CREATE TABLE plain AS SELECT * FROM evictrail.events LIMIT 0")
 			plain = append(plain, perSecond(n, func() { rows.copy(t, url, pgx.Identifier{"plain"}) }))
 		}
-		// A row with the spool before the database belongs here.
 		what := fmt.Sprintf("%d facts with all that is derived", n)
 		for _, r := range []row{
 			{what: what, ours: appended, against: "COPY into the same table", theirs: copied},
 			{what: what, ours: appended, against: "COPY without indexes", theirs: plain},
 			{what: what, ours: appended, against: "single INSERTs", theirs: single},
+			{what: what + ", through the spool", ours: spooled, against: "COPY into the same table", theirs: copied},
 			{what: what + ", in bulk", ours: imported, against: "COPY into the same table", theirs: copied},
 		} {
 			r.unit = "facts/s"
@@ -115,6 +127,28 @@ func catchUp(tb testing.TB, sink *store.ClusterStore) time.Time {
 	_, _, err := sink.CatchUp(tb.Context(), nil)
 	require.NoError(tb, err)
 	return time.Now().Add(store.Rest(time.Since(began)))
+}
+
+// spoolAll takes facts into a spool on disk, out of which they are stored meanwhile, and waits until all that is derived of them is there.
+func spoolAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
+	tb.Helper()
+	sink, log := s.For("bench", "bench"), slog.New(slog.DiscardHandler)
+	require.NoError(tb, sink.Lead(tb.Context(), "this", trail.DefaultThresholds()))
+	taken, err := spool.Open(spool.Options{Dir: tb.TempDir(), Cluster: "bench", Size: spool.DefaultSize, Log: log, Clock: now})
+	require.NoError(tb, err)
+	storing := collector.Storing{Sink: sink, Log: log, Metrics: metrics.New(prometheus.NewRegistry()), Clock: now}
+	keptUp, stopping := storetest.KeepUp(tb, sink), make(chan struct{})
+	var draining sync.WaitGroup
+	draining.Go(func() { storing.Drain(tb.Context(), taken, stopping) })
+	for batch := range slices.Chunk(facts, onDisk) {
+		require.NoError(tb, taken.Take(tb.Context(), batch))
+	}
+	require.NoError(tb, taken.Empty(tb.Context()))
+	close(stopping)
+	draining.Wait()
+	keptUp()
+	catchUp(tb, sink)
+	require.NoError(tb, taken.Close())
 }
 
 func importAll(tb testing.TB, s *store.Store, facts []trail.Fact) {

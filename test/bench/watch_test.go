@@ -110,12 +110,14 @@ func watchCollector(tb testing.TB, s *apiServer) spent {
 	return cost
 }
 
+func now() time.Time { return time.Now().UTC() }
+
 // collect runs a collector.
 func collect(ctx context.Context, tb testing.TB, transport http.RoundTripper, sink collector.Sink) (*collector.Collector, chan error) {
 	tb.Helper()
 	c, err := collector.New(collector.Config{
 		REST: &rest.Config{Host: "http://apiserver", Transport: transport}, Tracker: trail.NewTracker("bench"), Sink: sink, Log: slog.New(slog.DiscardHandler),
-		Metrics: metrics.New(prometheus.NewRegistry()), Clock: func() time.Time { return time.Now().UTC() },
+		Metrics: metrics.New(prometheus.NewRegistry()), Clock: now,
 	})
 	require.NoError(tb, err)
 	done := make(chan error, 1)
