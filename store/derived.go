@@ -18,6 +18,7 @@ type derivation struct {
 	thresholds trail.Thresholds               // of loops
 	settled    *time.Time                     // what was over before is settled; nil: nothing is
 	reach      time.Duration                  // how far what happens may depend on what was over before
+	locked     map[trail.Subject]bool         // their rows are taken
 	facts      map[trail.Subject][]trail.Fact // of the subjects that are held
 	held       since                          // what is held of them is enough for what changed since then
 	from       since                          // those that are derived from then on; the others are held whole
@@ -42,7 +43,8 @@ WHERE cluster = @cluster
 // where the term has ended; term 0 has none.
 func newDerivation(ctx context.Context, tx pgx.Tx, cluster string, now time.Time, term int64) (*derivation, error) {
 	d := &derivation{
-		tx: tx, cluster: cluster, now: now, thresholds: trail.DefaultThresholds(), facts: map[trail.Subject][]trail.Fact{}, held: since{}, from: since{}, over: since{},
+		tx: tx, cluster: cluster, now: now, thresholds: trail.DefaultThresholds(),
+		locked: map[trail.Subject]bool{}, facts: map[trail.Subject][]trail.Fact{}, held: since{}, from: since{}, over: since{},
 	}
 	var batch pgx.Batch
 	batch.Queue(dropNoFactsQuery)
@@ -160,8 +162,8 @@ func (d *derivation) replaceFirst(ctx context.Context, all since) (since, error)
 	return around, nil
 }
 
-// byPortion holds subjects and does something with them: with those that are held already and a portion of the others, then with one portion after the
-// other, each of which is given up when that is done.
+// byPortion holds subjects and does something with them: where they are few at once, else with those that are held already and then with one portion of the
+// others after the other. All but the last are given up when that is done.
 func (d *derivation) byPortion(ctx context.Context, changed since, do func([]trail.Subject) error) error {
 	var held []trail.Subject
 	others := since{}
@@ -176,19 +178,19 @@ func (d *derivation) byPortion(ctx context.Context, changed since, do func([]tra
 	if err != nil {
 		return err
 	}
+	if len(split) == 1 {
+		split[0] = slices.Concat(held, split[0])
+	} else if len(held) > 0 {
+		split = slices.Insert(split, 0, held)
+	}
 	for i, some := range split {
-		if err := d.hold(ctx, others.of(some)); err != nil {
+		if err := d.hold(ctx, changed.of(some)); err != nil {
 			return err
 		}
-		if i == 0 {
-			err = do(slices.Concat(held, some))
-		} else {
-			err = do(some)
-		}
-		if err != nil {
+		if err := do(some); err != nil {
 			return err
 		}
-		if i > 0 {
+		if i < len(split)-1 {
 			d.release(some)
 		}
 	}

@@ -96,7 +96,12 @@ func HoldAtOnce(facts int) (end func()) {
 	return func() { deriveFacts = before }
 }
 
-// Parts gives the parts that facts are stored in.
-func (s *Store) Parts(ctx context.Context, cluster string, facts []trail.Fact) ([][]trail.Fact, error) {
-	return s.parts(ctx, cluster, facts)
+// Portions tells in how many portions what is stored of the subjects of facts is held.
+func (s *Store) Portions(ctx context.Context, cluster string, facts []trail.Fact) (n int, err error) {
+	err = s.inTx(ctx, "count facts", func(tx pgx.Tx) error {
+		split, err := portions(ctx, tx, cluster, changedBy(facts))
+		n = len(split)
+		return err
+	})
+	return n, err
 }

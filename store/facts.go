@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -94,10 +95,9 @@ func jsonText(v any) (string, error) {
 	return strings.ReplaceAll(string(raw), `\u0000`, `\ufffd`), nil
 }
 
-// Append stores the facts of one cluster and derives their subjects again, all or nothing; where those have more facts than it holds at once, one part
-// after the other. It tells what that brought: the facts that were new, in the order given, and how derived rows changed; facts that are stored
-// already add nothing, whatever else they say. With an error there may be news all the same: what was committed before it. See the package comment
-// for its errors.
+// Append stores the facts of one cluster and derives their subjects again, all or nothing. It tells what that brought: the facts that were new, in the
+// order given, and how derived rows changed; facts that are stored already add nothing, whatever else they say. With an error there may be news all the
+// same: of what was committed before it. See the package comment for its errors.
 func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) (trail.News, error) {
 	return s.append(ctx, cluster, facts, 0)
 }
@@ -136,69 +136,73 @@ func (s *Store) keep(ctx context.Context, cluster string, facts []trail.Fact) (t
 	})
 }
 
-// take stores facts, a portion in each transaction, and notes that all that was seen until then is stored.
-func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, term int64, store func(*derivation, []trail.Fact) ([]trail.Fact, error)) (trail.News, error) {
-	var news trail.News
+// take stores facts and notes that all that was seen until then is stored.
+func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, term int64, store func(*derivation, []trail.Fact) ([]trail.Fact, error)) (news trail.News, err error) {
 	if len(facts) == 0 {
 		return news, nil
 	}
-	facts, err := s.unstored(ctx, cluster, facts)
+	facts, err = s.unstored(ctx, cluster, facts)
 	if err != nil || len(facts) == 0 {
 		return news, err
 	}
 	if err := s.ensureFor(ctx, facts); err != nil {
 		return news, err
 	}
-	split, err := s.parts(ctx, cluster, facts)
+	var brought trail.News
+	err = s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
+		d, err := newDerivation(ctx, tx, cluster, lastSeen(facts), term)
+		if err != nil {
+			return err
+		}
+		added, err := store(d, facts)
+		if err != nil {
+			return err
+		}
+		brought = d.news
+		brought.Facts = added
+		if d.settled != nil && slices.ContainsFunc(added, func(f trail.Fact) bool { return f.OccurredAt.Before(*d.settled) }) {
+			brought.Settled = d.settled.UTC()
+		}
+		_, err = tx.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": lastSeen(facts)})
+		return err
+	})
 	if err != nil {
 		return news, err
 	}
-	for _, some := range split {
-		var brought trail.News
-		err := s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
-			d, err := newDerivation(ctx, tx, cluster, lastSeen(some), term)
-			if err != nil {
-				return err
-			}
-			added, err := store(d, some)
-			if err != nil {
-				return err
-			}
-			brought = d.news
-			brought.Facts = added
-			if d.settled != nil && slices.ContainsFunc(added, func(f trail.Fact) bool { return f.OccurredAt.Before(*d.settled) }) {
-				brought.Settled = d.settled.UTC()
-			}
-			_, err = tx.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": lastSeen(some)})
-			return err
-		})
-		if err != nil {
-			return news, err
-		}
-		news.Add(brought)
-	}
-	return news, s.countGrown(ctx, len(news.Facts))
+	return brought, s.countGrown(ctx, len(brought.Facts))
 }
 
 // namespaceSlack is how long before new requests in a namespace its facts are read: lines may be told a little later than their facts.
 const namespaceSlack = 10 * time.Minute
 
-// insert holds the subjects of facts, takes the rows of more VMs that they concern, and inserts the facts that are new. It gives those: of what is not held, as
-// it does not matter, the database knows what is stored.
+// insert takes the rows of the subjects of facts and of more VMs that they concern, and inserts the facts that are new, in the order given. It gives those: of
+// what is not held, as it does not matter, the database knows what is stored.
 func (d *derivation) insert(ctx context.Context, facts []trail.Fact, more []trail.Subject) ([]trail.Fact, error) {
 	changed := changedBy(facts)
-	if err := d.hold(ctx, changed.of(onlyVMs(changed.subjects())), more...); err != nil {
+	if err := d.hold(ctx, nil, slices.Concat(onlyVMs(changed.subjects()), more)...); err != nil {
 		return nil, err
 	}
+	of, place := map[trail.Subject][]trail.Fact{}, make(map[trail.FactID]int, len(facts))
 	for i := range facts {
-		if f := &facts[i]; becomes(f) {
+		f := &facts[i]
+		of[f.Subject], place[f.ID] = append(of[f.Subject], *f), i
+		if becomes(f) {
 			d.became = append(d.became, becameRow{f.Subject, f.OccurredAt})
 		}
 	}
-	if err := d.hold(ctx, changed); err != nil {
+	var fresh []trail.Fact
+	err := d.byPortion(ctx, changed, func(some []trail.Subject) error {
+		for _, s := range some {
+			fresh = append(fresh, d.missing(s, of[s])...)
+			delete(of, s)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
-	added, err := insertFacts(ctx, d.tx, d.cluster, d.missing(facts))
+	slices.SortFunc(fresh, func(a, b trail.Fact) int { return cmp.Compare(place[a.ID], place[b.ID]) })
+	added, err := insertFacts(ctx, d.tx, d.cluster, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -267,11 +271,29 @@ type factPlace struct {
 	OccurredAt time.Time `db:"occurred_at"`
 }
 
+// insertTogether is how many facts are written in one statement: on their way they take six times their memory.
+const insertTogether = 1000
+
 // insertFacts inserts facts and gives those that had no row yet, in their order.
 func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) ([]trail.Fact, error) {
-	if len(facts) == 0 {
-		return nil, nil
+	var added []trail.Fact
+	for some := range slices.Chunk(facts, insertTogether) {
+		fresh, err := insertSome(ctx, tx, cluster, some)
+		if err != nil {
+			return nil, err
+		}
+		added = slices.Grow(added, len(fresh))
+		for i := range some {
+			if fresh[some[i].ID] {
+				added = append(added, some[i])
+			}
+		}
 	}
+	return added, keepLate(ctx, tx, added)
+}
+
+// insertSome inserts facts in one statement, and tells which had no row yet.
+func insertSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) (map[trail.FactID]bool, error) {
 	rows := make([]factRow, len(facts))
 	for i, f := range facts {
 		var err error
@@ -297,13 +319,7 @@ func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.F
 		return nil, explain("insert facts", err)
 	}
 	fresh, err := collectIDs(inserted)
-	if err != nil {
-		return nil, explain("insert facts", err)
-	}
-	if len(fresh) < len(facts) {
-		facts = slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return !fresh[f.ID] })
-	}
-	return facts, keepLate(ctx, tx, facts)
+	return fresh, explain("insert facts", err)
 }
 
 // column takes one column out of rows, as unnest wants it.

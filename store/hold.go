@@ -216,9 +216,15 @@ func (d *derivation) forgetFrom(s trail.Subject) {
 	delete(d.over, s)
 }
 
-// lockAndRead locks subjects and others and then reads the facts of the subjects: each statement sees what was committed before it began.
+// lockAndRead locks subjects and others, as far as they are not locked yet, and then reads the facts of the subjects: each statement sees what was committed
+// before it began.
 func (d *derivation) lockAndRead(ctx context.Context, changed since, others []trail.Subject) ([]trail.Fact, error) {
-	all := map[trail.Subject]bool{}
+	unlocked := map[trail.Subject]bool{}
+	lock := func(s trail.Subject) {
+		if !d.locked[s] {
+			unlocked[s], d.locked[s] = true, true
+		}
+	}
 	var whole, nodes, vms, namespaces []trail.Subject
 	var times, from []time.Time
 	for _, s := range changed.subjects() {
@@ -233,10 +239,10 @@ func (d *derivation) lockAndRead(ctx context.Context, changed since, others []tr
 		default:
 			vms, times = append(vms, s), append(times, at)
 		}
-		all[s] = true
+		lock(s)
 	}
 	for _, s := range others {
-		all[s] = true
+		lock(s)
 	}
 	var facts []trail.Fact
 	collect := func(rows pgx.Rows) error {
@@ -245,7 +251,9 @@ func (d *derivation) lockAndRead(ctx context.Context, changed since, others []tr
 		return err
 	}
 	var batch pgx.Batch
-	batch.Queue(holdSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(sortedSubjects(all))})
+	if len(unlocked) > 0 {
+		batch.Queue(holdSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(sortedSubjects(unlocked))})
+	}
 	if len(whole) > 0 {
 		batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": names(whole)}).Query(collect)
 	}
@@ -294,19 +302,10 @@ func vmReachArgs(cluster string, vms []trail.Subject, since []time.Time, before 
 	return pgx.StrictNamedArgs{"cluster": cluster, "vms": names(vms), "since": since, "slack": aroundSlack, "before": before}
 }
 
-// missing gives the facts that add something to those stored, each once, and takes them in.
-func (d *derivation) missing(facts []trail.Fact) []trail.Fact {
-	stored := func(yield func(trail.Fact) bool) {
-		for _, of := range d.facts {
-			for _, f := range of {
-				if !yield(f) {
-					return
-				}
-			}
-		}
-	}
-	out := trail.Fresh(stored, facts)
-	d.take(out)
+// missing gives the facts of a held subject that add something to those stored, each once, and takes them in.
+func (d *derivation) missing(of trail.Subject, facts []trail.Fact) []trail.Fact {
+	out := trail.Fresh(slices.Values(d.facts[of]), facts)
+	d.facts[of] = append(d.facts[of], out...)
 	return out
 }
 

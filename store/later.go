@@ -44,11 +44,9 @@ WHERE s.cluster = @cluster
 RETURNING t.subject, t.touched_since`
 )
 
-// Nodes are derived in one transaction as many as take about so long: facts about what is there wait for it. It begins with a few.
-const (
-	touchedFirst = 4
-	touchedLong  = 100 * time.Millisecond
-)
+// touchedLong is about how long the nodes take that are derived in one transaction: facts about what is there wait for it. It begins with one, as one may have
+// thousands of VMs that move.
+const touchedLong = 100 * time.Millisecond
 
 // leaveTouched leaves nodes, and the cluster as a whole, to be derived for what changed there since a time.
 func (d *derivation) leaveTouched(ctx context.Context, touched since) error {
@@ -93,7 +91,7 @@ type touchedRow struct {
 
 // deriveTouched derives what was left, each node once however often others leave it meanwhile. It tells how many those were, and what that brought.
 func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64) (count int, news trail.News, err error) {
-	for after, most := "", touchedFirst; ; {
+	for after, most := "", 1; ; {
 		began := time.Now()
 		rows, err := s.pool.Query(ctx, touchedQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": most})
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 // months has ten thousand.
 const deriveBatch = 500
 
-var deriveFacts = 10_000 // fewer in tests
+var deriveFacts = 5_000 // fewer in tests
 
 // sizedRow is a subject with how many facts it has, at the most as many as a portion.
 type sizedRow struct {
@@ -100,40 +100,4 @@ func portions(ctx context.Context, tx pgx.Tx, cluster string, changed since) ([]
 		subjects, sized = subjects[n:], sized[n:]
 	}
 	return out, nil
-}
-
-// parts splits new facts, in their order, such that each part with what its subjects have is about a portion: as if they had come one part after the other.
-// What was seen at once stays together.
-func (s *Store) parts(ctx context.Context, cluster string, facts []trail.Fact) ([][]trail.Fact, error) {
-	changed := changedBy(facts)
-	subjects := changed.subjects()
-	if len(subjects) < 2 {
-		return [][]trail.Fact{facts}, nil
-	}
-	var sized []sizedRow
-	err := s.inTx(ctx, "count facts", func(tx pgx.Tx) (err error) {
-		sized, err = sizes(ctx, tx, cluster, changed)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	of := make(map[trail.Subject]int, len(subjects))
-	for i, s := range subjects {
-		of[s] = sized[i].Facts
-	}
-	var out [][]trail.Fact
-	begun, left, held := 0, deriveFacts, map[trail.Subject]bool{}
-	for i := range facts {
-		if left < 0 && !facts[i].ObservedAt.Equal(facts[i-1].ObservedAt) {
-			out = append(out, facts[begun:i])
-			begun, left, held = i, deriveFacts, map[trail.Subject]bool{}
-		}
-		left--
-		if s := facts[i].Subject; !held[s] {
-			held[s] = true
-			left -= of[s]
-		}
-	}
-	return append(out, facts[begun:]), nil
 }

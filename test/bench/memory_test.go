@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -97,10 +95,8 @@ func TestHold(t *testing.T) { //nolint:paralleltest // what runs beside it would
 	}
 	listed := time.Since(began)
 	time.Sleep(2 * time.Second) // what is only garbage may go
-	now := resident(t)
-	var u syscall.Rusage
-	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-	_, _ = fmt.Fprintf(t.Output(), "held %d %d %d %.3f\n", max(heap(), before)-before, now, u.Maxrss*1024, listed.Seconds())
+	now, most := resident(t)
+	_, _ = fmt.Fprintf(t.Output(), "held %d %d %d %.3f\n", max(heap(), before)-before, now, most, listed.Seconds())
 	runtime.KeepAlive(keep)
 	cancel()
 }
@@ -114,16 +110,23 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// resident gives the bytes that this process has of the machine's memory; elsewhere than on Linux, those that Go has of it.
-func resident(tb testing.TB) uint64 {
+var residentLine = regexp.MustCompile(`(?m)^(VmHWM|VmRSS):\s+(\d+) kB$`)
+
+// resident gives the bytes that this process has of the machine's memory, and how many it had at most; elsewhere than on Linux, those that Go has of it. What
+// getrusage tells begins with the memory of who started the process.
+func resident(tb testing.TB) (now, most uint64) {
 	tb.Helper()
-	text, err := os.ReadFile("/proc/self/statm")
+	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		return m.Sys - m.HeapReleased
+		return m.Sys - m.HeapReleased, m.Sys
 	}
-	pages, err := strconv.ParseUint(strings.Fields(string(text))[1], 10, 64)
-	require.NoError(tb, err)
-	return pages * uint64(os.Getpagesize())
+	of := map[string]uint64{}
+	for _, m := range residentLine.FindAllStringSubmatch(string(text), -1) {
+		kilobytes, err := strconv.ParseUint(m[2], 10, 64)
+		require.NoError(tb, err)
+		of[m[1]] = kilobytes * 1024
+	}
+	return of["VmRSS"], of["VmHWM"]
 }
