@@ -14,13 +14,15 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 		if l == nil || !m.spec.Evacuation || m.spec.SendTo != "" || m.spec.Receive != "" {
 			continue
 		}
-		m.evacuation = l.openFor(m)
-		if m.evacuation == nil && !env.settled.over(l, m.FinishedAt) { // the mark of one that is settled need not be there
-			m.evacuation = l.unmarkedEvacuation(m, migrations, env)
+		e := l.openFor(m)
+		if e == nil {
+			e = l.unmarkedEvacuation(m, migrations, env)
 		}
-		if m.evacuation != nil {
-			m.EvacuationID = new(m.evacuation.ID)
+		if e == nil {
+			continue
 		}
+		m.evacuation = e
+		e.running, e.triedUntil = e.running || m.FinishedAt.IsZero(), later(e.triedUntil, m.FinishedAt)
 	}
 	for _, l := range lives {
 		slices.SortStableFunc(l.evacuations, func(a, b *evacuation) int { return a.MarkedAt.Compare(b.MarkedAt) })
@@ -28,9 +30,9 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 	}
 	count := map[*evacuation]int{}
 	for _, m := range migrations {
-		if m.evacuation != nil {
-			count[m.evacuation]++
-			m.Attempt = count[m.evacuation]
+		if e := m.evacuation; e != nil {
+			count[e]++
+			m.Attempt, m.EvacuationID = count[e], new(e.ID)
 		}
 		l := lifeOf(lives, m.VMIUID)
 		if m.SourceNode == "" && l != nil {
@@ -38,6 +40,11 @@ func assignAttempts(lives []*life, migrations []*migration, env *Env) {
 		}
 	}
 }
+
+// retriedWithin is how long after the last attempt that is over KubeVirt makes the next one of an evacuation, for all that is seen of it. It makes it at once where
+// there is a slot, and what holds that back ends after 320 s; whoever is marked for longer is seen to be marked. A migration that comes later is for another
+// evacuation, whose mark was not seen either.
+const retriedWithin = 10 * time.Minute
 
 // openFor finds the evacuation from the migration's node that was open when the migration was created, the latest if
 // several were. Two live sights are compared on our own clock, which saw both; otherwise the cluster's times must do.
@@ -58,7 +65,8 @@ func (l *life) openFor(m *migration) *evacuation {
 		before = e.EndedAt
 		if e.Node != m.spec.EvacuationNode && m.spec.EvacuationNode != "" ||
 			from.After(at.Add(slack)) || !to.IsZero() && to.Before(at.Add(-slack)) ||
-			!e.untainted.IsZero() && e.untainted.Before(m.CreatedAt.Add(-slack)) {
+			!e.untainted.IsZero() && e.untainted.Before(m.CreatedAt.Add(-slack)) ||
+			e.MarkedBy == MarkedByMigration && !e.running && e.triedUntil.Before(m.CreatedAt.Add(-retriedWithin)) {
 			continue
 		}
 		found = e
@@ -147,25 +155,12 @@ const endSlack = time.Minute
 // afterwards was not theirs.
 func closeUnmarked(l *life, migrations []*migration) {
 	for _, e := range l.evacuations {
-		if e.MarkedBy == MarkedByMark {
+		if e.MarkedBy == MarkedByMark || e.running || e.MarkedBy == MarkedByTaint && e.untainted.IsZero() {
 			continue
 		}
-		last, running, fulfilled := time.Time{}, false, false
-		for _, m := range migrations {
-			if m.evacuation == e {
-				running = running || m.FinishedAt.IsZero()
-				last = later(last, m.FinishedAt)
-				fulfilled = fulfilled || e.FulfilledBy == m.UID
-			}
-		}
-		if e.MarkedBy == MarkedByTaint {
-			if e.untainted.IsZero() {
-				continue
-			}
-			last = later(last, e.untainted)
-		}
-		before := e.Outcome == "" || !fulfilled && last.Add(endSlack).Before(e.EndedAt)
-		if !running && before {
+		last := later(e.triedUntil, e.untainted)
+		fulfilled := slices.ContainsFunc(migrations, func(m *migration) bool { return m.evacuation == e && m.UID == e.FulfilledBy })
+		if e.Outcome == "" || !fulfilled && last.Add(endSlack).Before(e.EndedAt) {
 			e.EndedAt, e.closeAt, e.Outcome, e.FulfilledBy = last, last, OutcomeCancelled, ""
 		}
 	}

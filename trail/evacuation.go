@@ -68,7 +68,9 @@ type evacuation struct {
 	endLate bool      // the end was not seen when it happened
 	endedBy FactID    // the fact that showed the end; zero while it is open
 
-	untainted time.Time // when the drain taint that opened it was taken off; zero where it stands, or none was
+	running    bool      // an attempt goes on
+	triedUntil time.Time // when the last of its other attempts was over
+	untainted  time.Time // when the drain taint that opened it was taken off; zero where it stands, or none was
 }
 
 // markedEvacuations gives the evacuations that marks opened on one VMI, in their order; at most the last is open.
