@@ -101,8 +101,9 @@ type Collector struct {
 
 // New makes a collector; it makes no request yet.
 func New(config Config) (*Collector, error) {
+	m := config.Metrics // not config: the client has this as long as it lives, and that has the Tracker
 	client, err := newClient(config.REST, func(skew time.Duration) {
-		config.Metrics.ClockSkew.WithLabelValues(metrics.PeerAPIServer).Set(skew.Seconds())
+		m.ClockSkew.WithLabelValues(metrics.PeerAPIServer).Set(skew.Seconds())
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -241,6 +243,19 @@ func TestCollectorSeesListsAndWatches(t *testing.T) {
 	require.InDelta(t, 1, testutil.ToFloat64(r.metrics.Facts.WithLabelValues("evacuation_marked", metrics.StageCommitted)), 0)
 	require.NoError(t, r.stop())
 	require.ErrorContains(t, r.Taken(t.Context(), "secrets", "1"), "not watched")
+}
+
+// TestTheTrackerGoes asks a collector that has ended how it stood: it does not hold what was known of each object, as the next one holds that, too.
+func TestTheTrackerGoes(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	a.set(vmis, 0, vmiJSON("db", "50", ""))
+	var tracker weak.Pointer[trail.Tracker]
+	r := start(t, a, &sink{}, func(c *Config) { tracker = weak.Make(c.Tracker) })
+	r.eventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
+	require.NoError(t, r.stop())
+	r.eventually(t, "nobody holds it", func() bool { runtime.GC(); return tracker.Value() == nil })
+	require.Empty(t, r.Unready())
 }
 
 func TestCollectorSaysWhatIsMissing(t *testing.T) {

@@ -78,10 +78,9 @@ func collectFacts(rows pgx.Rows, cluster string) ([]trail.Fact, error) {
 // factsTogether is how many facts are put into one piece of memory while they are read.
 const factsTogether = 512
 
-// factReader reads rows of factColumns. Of texts that come again, as most do, one copy is kept.
+// factReader reads rows of factColumns.
 type factReader struct {
 	cluster                                              string
-	texts                                                map[string]string
 	subject, kind, reason, clock, namespace, vmi, vmiUID text
 	node, migration, migrationUID, objectKind, objectUID text
 	objectVersion, what, value, evidence                 text
@@ -91,30 +90,9 @@ type factReader struct {
 	detail                                               pgtype.DriverBytes
 }
 
-// text is a column of text; what is NULL is empty.
-type text struct {
-	of   *factReader
-	last string // in the row that was read last
-}
-
-// ScanBytes takes in the column of a row.
-func (t *text) ScanBytes(raw []byte) error {
-	kept, again := t.of.texts[string(raw)]
-	if !again {
-		kept = string(raw)
-		t.of.texts[kept] = kept
-	}
-	t.last = kept
-	return nil
-}
-
 func newFactReader(cluster string) *factReader {
-	r := &factReader{cluster: cluster, texts: map[string]string{}}
-	for _, c := range r.columns() {
-		if t, ok := c.(*text); ok {
-			t.of = r
-		}
-	}
+	r := &factReader{cluster: cluster}
+	shareTexts(r.columns())
 	return r
 }
 

@@ -10,18 +10,18 @@ import (
 
 // aspectRow is one row of evictrail.aspects.
 type aspectRow struct {
-	ObjectKind    string  `json:"object_kind" db:"object_kind"`
-	ObjectUID     string  `json:"object_uid" db:"object_uid"`
-	What          string  `json:"what" db:"what"`
-	Value         string  `json:"value" db:"value"`
-	ObjectVersion string  `json:"object_version" db:"object_version"`
-	Subject       string  `json:"subject" db:"subject"`
-	Namespace     *string `json:"namespace" db:"namespace"`
-	VMI           *string `json:"vmi" db:"vmi"`
-	VMIUID        *string `json:"vmi_uid" db:"vmi_uid"`
-	Node          *string `json:"node" db:"node"`
-	Migration     *string `json:"migration" db:"migration"`
-	Pod           *string `json:"pod" db:"pod"`
+	ObjectKind    string  `json:"object_kind"`
+	ObjectUID     string  `json:"object_uid"`
+	What          string  `json:"what"`
+	Value         string  `json:"value"`
+	ObjectVersion string  `json:"object_version"`
+	Subject       string  `json:"subject"`
+	Namespace     *string `json:"namespace"`
+	VMI           *string `json:"vmi"`
+	VMIUID        *string `json:"vmi_uid"`
+	Node          *string `json:"node"`
+	Migration     *string `json:"migration"`
+	Pod           *string `json:"pod"`
 }
 
 // A resourceVersion is a number written in decimal: the longer one is the larger one.
@@ -100,30 +100,45 @@ func (s *Store) Resume(ctx context.Context, cluster string, t *trail.Tracker) er
 	if err != nil {
 		return explain("resume", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		r, err := pgx.RowToStructByName[aspectRow](rows)
-		if err != nil {
-			return explain("resume", err)
-		}
-		f, err := factFromAspect(r)
-		if err != nil {
-			return err
-		}
-		t.Resume(f)
-	}
-	return explain("resume", rows.Err())
+	return explain("resume", eachAspect(rows, t.Resume))
 }
 
-func factFromAspect(r aspectRow) (trail.Fact, error) {
-	subject, err := trail.ParseSubject(r.Subject)
-	f := trail.Fact{
-		Subject: subject, What: r.What, Value: r.Value, Namespace: known(r.Namespace), VMI: known(r.VMI), VMIUID: known(r.VMIUID),
-		Node: known(r.Node), Migration: known(r.Migration),
-		Object: trail.Object{Kind: trail.ObjectKind(r.ObjectKind), UID: r.ObjectUID, ResourceVersion: r.ObjectVersion},
+// eachAspect takes rows of resumeQuery one after the other.
+func eachAspect(rows pgx.Rows, take func(trail.Fact)) error {
+	var r aspectReader
+	shareTexts(r.columns())
+	_, err := pgx.ForEachRow(rows, r.columns(), func() error {
+		f, err := r.fact()
+		if err == nil {
+			take(f)
+		}
+		return err
+	})
+	return err
+}
+
+// aspectReader reads rows of resumeQuery.
+type aspectReader struct {
+	objectKind, objectUID, what, value, objectVersion, subject, namespace, vmi, vmiUID, node, migration, pod text
+}
+
+// columns gives where to read those of resumeQuery into.
+func (r *aspectReader) columns() []any {
+	return []any{
+		&r.objectKind, &r.objectUID, &r.what, &r.value, &r.objectVersion, &r.subject, &r.namespace, &r.vmi, &r.vmiUID, &r.node, &r.migration, &r.pod,
 	}
-	if r.Pod != nil {
-		f.Detail = &trail.PodDetail{Pod: *r.Pod}
+}
+
+// fact gives as much of a fact as the row that was read last has.
+func (r *aspectReader) fact() (trail.Fact, error) {
+	subject, err := trail.ParseSubject(r.subject.last)
+	f := trail.Fact{
+		Subject: subject, What: r.what.last, Value: r.value.last, Namespace: r.namespace.last, VMI: r.vmi.last, VMIUID: r.vmiUID.last,
+		Node: r.node.last, Migration: r.migration.last,
+		Object: trail.Object{Kind: trail.ObjectKind(r.objectKind.last), UID: r.objectUID.last, ResourceVersion: r.objectVersion.last},
+	}
+	if r.pod.last != "" {
+		f.Detail = &trail.PodDetail{Pod: r.pod.last}
 	}
 	return f, err
 }
