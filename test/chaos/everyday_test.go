@@ -31,8 +31,8 @@ const (
 // TestEverydayLoad has a cluster of 10,000 VMs on 500 nodes change 200 times a second, while an API server sends audit events and asks the eviction
 // observer, with the database there, away, and there again: memory and goroutines stay as they are, everything is stored once, soon while the database
 // is there, and who sends is answered at once either way.
-func TestEverydayLoad(t *testing.T) {
-	t.Parallel()
+func TestEverydayLoad(t *testing.T) { //nolint:paralleltest // timed decides
+	timed(t)
 	r := chance(t)
 	vms, lasts := count(1000, 10_000), time.Duration(count(8, 120))*time.Second // of each part
 	database := storetest.NewURL(t)

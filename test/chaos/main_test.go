@@ -30,6 +30,14 @@ func TestMain(m *testing.M) {
 	storetest.Main(m)
 }
 
+// timed runs a test that holds evictrail to times by itself in its long form, which is the one that looks at them closely.
+func timed(t *testing.T) {
+	t.Helper()
+	if !*long {
+		t.Parallel()
+	}
+}
+
 // count gives how often something is done: in the short form, or in the long one.
 func count(short, all int) int {
 	if *long {

@@ -17,8 +17,8 @@ const (
 
 // TestT1DatabaseAway has the database go, and as much happen meanwhile as in an hour with 50 transitions a second, and then 2,000 a second for a
 // minute; evictrail is killed meanwhile, and starts without the database. When that is back everything is stored, once.
-func TestT1DatabaseAway(t *testing.T) {
-	t.Parallel()
+func TestT1DatabaseAway(t *testing.T) { //nolint:paralleltest // timed decides
+	timed(t)
 	hour, burst := count(3000, 180_000), count(2000, 120_000)
 	calm := count(300, 2000)
 	database := storetest.NewURL(t)
