@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,7 +36,7 @@ WITH t AS (
     AND subject = ANY(@subjects)
     AND touched_since IS NOT NULL
   ORDER BY subject
-  FOR UPDATE
+  FOR UPDATE SKIP LOCKED
 )
 UPDATE evictrail.subjects AS s
 SET touched_since = NULL
@@ -62,9 +64,14 @@ func (d *derivation) leaveTouched(ctx context.Context, touched since) error {
 	return explain("note which nodes are to be derived", err)
 }
 
-// takeTouched takes over what was left of some subjects; another writer may have done some.
+// takeTouched takes over what was left of some subjects; another writer may have done some. It waits for one alone. Of several it leaves those that a writer
+// reads, or touches once more: that writer may wait for another of them.
 func (d *derivation) takeTouched(ctx context.Context, subjects []string) (since, error) {
-	rows, err := d.tx.Query(ctx, takeTouchedQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": subjects})
+	query := takeTouchedQuery
+	if len(subjects) == 1 {
+		query = strings.Replace(query, " SKIP LOCKED", "", 1)
+	}
+	rows, err := d.tx.Query(ctx, query, pgx.StrictNamedArgs{"cluster": d.cluster, "subjects": subjects})
 	if err != nil {
 		return nil, explain("take nodes that are to be derived", err)
 	}
@@ -92,7 +99,6 @@ type touchedRow struct {
 // deriveTouched derives what was left, each node once however often others leave it meanwhile. It tells how many those were, and what that brought.
 func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64) (count int, news trail.News, err error) {
 	for after, most := "", 1; ; {
-		began := time.Now()
 		rows, err := s.pool.Query(ctx, touchedQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": most})
 		if err != nil {
 			return count, news, explain("read which nodes are to be derived", err)
@@ -101,30 +107,45 @@ func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64) (
 		if err != nil || len(subjects) == 0 {
 			return count, news, explain("read which nodes are to be derived", err)
 		}
-		var brought trail.News
-		err = s.inTx(ctx, "derive nodes", func(tx pgx.Tx) error {
-			d, err := newDerivation(ctx, tx, cluster, time.Time{}, term)
-			if err != nil {
-				return err
-			}
-			touched, err := d.takeTouched(ctx, subjects)
-			if err != nil {
-				return err
-			}
-			err = d.replaceAround(ctx, touched)
-			brought = d.news
-			return err
-		})
+		began := time.Now()
+		busy, brought, err := s.deriveNodes(ctx, cluster, term, subjects)
 		if err != nil {
 			return count, news, err
 		}
 		news.Add(brought)
-		count, after = count+len(subjects), subjects[len(subjects)-1]
 		switch took := time.Since(began); {
 		case took > touchedLong:
 			most = max(most/2, 1)
 		case took < touchedLong/2:
 			most = min(2*most, aroundTogether)
 		}
+		for _, one := range busy {
+			_, brought, err := s.deriveNodes(ctx, cluster, term, []string{one})
+			if err != nil {
+				return count, news, err
+			}
+			news.Add(brought)
+		}
+		count, after = count+len(subjects), subjects[len(subjects)-1]
 	}
+}
+
+// deriveNodes derives what was left of some nodes in one transaction. It gives those that others were busy with.
+func (s *Store) deriveNodes(ctx context.Context, cluster string, term int64, subjects []string) (busy []string, news trail.News, err error) {
+	err = s.inTx(ctx, "derive nodes", func(tx pgx.Tx) error {
+		d, err := newDerivation(ctx, tx, cluster, time.Time{}, term)
+		if err != nil {
+			return err
+		}
+		touched, err := d.takeTouched(ctx, subjects)
+		if err != nil {
+			return err
+		}
+		taken := names(touched.subjects())
+		busy = slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return len(subjects) == 1 || slices.Contains(taken, s) })
+		err = d.replaceAround(ctx, touched)
+		news = d.news
+		return err
+	})
+	return busy, news, err
 }
