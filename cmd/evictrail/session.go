@@ -133,7 +133,12 @@ func (s *service) serve(ctx context.Context, unready, notes func(context.Context
 		<-ctx.Done()
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 		defer cancel()
-		return server.Shutdown(stop)
+		err := server.Shutdown(stop)
+		if errors.Is(err, context.DeadlineExceeded) { // somebody is slow, or opened a connection and never asked: that is no failure of ours
+			s.log.Warn("connections were in use when evictrail stopped, and are cut")
+			return server.Close()
+		}
+		return err
 	})
 	return g.Wait()
 }

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/api"
+)
+
+// TestServeEndsWhateverIsOpen stops a server to which somebody has a connection on which nothing was ever asked.
+func TestServeEndsWhateverIsOpen(t *testing.T) {
+	t.Parallel()
+	l := listenFlags{listen: "127.0.0.1:0"}
+	s, err := l.bind(t.Context(), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(ctx, func(context.Context) []string { return nil }, nil, api.Server{}) }()
+	conn, err := net.Dial("tcp", s.listener.Addr().String())
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	answered, err := net.Dial("tcp", s.listener.Addr().String())
+	require.NoError(t, err)
+	defer func() { _ = answered.Close() }()
+	_, err = answered.Write([]byte("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+	require.NoError(t, err)
+	_, err = answered.Read(make([]byte, 1)) // the server has taken the connection before this one
+	require.NoError(t, err)
+	stop()
+	require.NoError(t, <-ended)
+}
