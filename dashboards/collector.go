@@ -142,7 +142,7 @@ func storeLatency() cog.Builder[dashboard.Panel] {
 }
 
 func storeErrors() cog.Builder[dashboard.Panel] {
-	return lines("Failed calls and connections of the database", "Calls that failed, a second, by operation and class of SQLSTATE; and how many of the connections are in use.", units.Short).
+	return lines("Failed calls and connections of the database", "Calls that failed, a second, by operation and class of SQLSTATE (retry 40: transactions that were done again, as after a deadlock); and how many of the connections are in use.", units.Short).
 		WithTarget(series("A", sumBy(rate(metrics.StoreErrorsTotal), metrics.LabelOp, metrics.LabelSQLStateClass), "{{"+metrics.LabelOp+"}} {{"+metrics.LabelSQLStateClass+"}} /s")).
 		WithTarget(series("B", sumBy(metrics.StorePoolConnections, metrics.LabelState), "connections {{"+metrics.LabelState+"}}")).
 		WithTarget(series("C", maxBy(metrics.StoreUp), "up")).

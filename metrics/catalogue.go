@@ -118,7 +118,7 @@ var ownMetrics = []Metric{
 	{Name: QueueLength, Type: Gauge, Help: "Facts that wait in memory for the spool, or where there is none for the database."},
 	{Name: StoreUp, Type: Gauge, Help: "Whether the last write to the database succeeded."},
 	{Name: StorePoolConnections, Type: Gauge, Labels: []string{LabelState}, Help: "Connections to the database: used, idle, and how many there may be."},
-	{Name: StoreErrorsTotal, Type: Counter, Labels: []string{LabelOp, LabelSQLStateClass}, Help: "Failed calls of the database by operation and by class of SQLSTATE, none where it did not answer."},
+	{Name: StoreErrorsTotal, Type: Counter, Labels: []string{LabelOp, LabelSQLStateClass}, Help: "Failed calls of the database by operation and by class of SQLSTATE, none where it did not answer. retry is a transaction that was done again, of class 40 after a deadlock."},
 	{Name: StoreWriteDurationSeconds, Type: Histogram, Labels: []string{LabelOp}, Buckets: callBuckets, Help: "Time of one call of the database by operation."},
 	{Name: WatchLastActivityTimestamp, Type: Gauge, Labels: []string{LabelResource}, Help: "When a watch last delivered anything, bookmarks included."},
 	{Name: WatchRestartsTotal, Type: Counter, Labels: []string{LabelResource, LabelReason}, Help: "How often a watch started again, by cause."},

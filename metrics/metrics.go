@@ -158,7 +158,7 @@ func (m *Metrics) startAtZero() {
 	zero(m.AuditEvents, AuditTaken, AuditSkipped, AuditRefused)
 	zero(m.Reviews, ReviewTaken, ReviewSkipped, ReviewDropped)
 	zero(m.Scrapes, ScrapeOK, ScrapeFailed)
-	for _, op := range []string{OpAppend, OpAlive, OpResume, OpState} {
+	for _, op := range []string{OpAppend, OpAlive, OpResume, OpState, OpRetry} {
 		m.StoreErrors.WithLabelValues(op, ClassNone)
 	}
 	for _, kind := range trail.LoopKinds() {

@@ -213,6 +213,7 @@ const (
 	OpResume = "resume"
 	OpState  = "state"
 	OpRetain = "retain"
+	OpRetry  = "retry" // a transaction, of whichever of them, that is done again
 )
 
 // The windows over which is counted: values of LabelWindow.

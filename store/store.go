@@ -17,6 +17,8 @@ import (
 // Store is one database, and reads all of it. It is safe for concurrent use.
 type Store struct {
 	Reader
+	// Retried is told of each transaction that is done again, and the error for which; nil tells nobody. It is set before anything is written.
+	Retried func(error)
 
 	grown  atomic.Int64 // facts since rows were counted
 	mu     sync.Mutex
@@ -72,13 +74,16 @@ SET LOCAL max_parallel_workers_per_gather = 0`
 // inTx runs a function in one transaction, again where Postgres asks for that.
 func (s *Store) inTx(ctx context.Context, doing string, run func(pgx.Tx) error) error {
 	var err error
-	for i := range attempts {
+	for i := 1; ; i++ {
 		err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: writing}, run)
-		if !retryable(err) {
+		if i == attempts || !retryable(err) {
 			break
 		}
+		if s.Retried != nil {
+			s.Retried(err)
+		}
 		select {
-		case <-time.After(rand.N(time.Duration(i+1) * retryWait)):
+		case <-time.After(rand.N(time.Duration(i) * retryWait)):
 		case <-ctx.Done():
 		}
 	}

@@ -148,6 +148,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close(ctx)) }()
+	db.Retried = func(err error) { web.metrics.StoreFailed(metrics.OpRetry, err) }
 	if _, err := db.begin(ctx, log); err != nil {
 		return err
 	}

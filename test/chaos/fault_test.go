@@ -48,6 +48,16 @@ func (f *failingCommits) asked() int {
 	return f.busy
 }
 
+// failedBy tells how many commits failed in one of some ways.
+func (f *failingCommits) failedBy(ways ...string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, way := range ways {
+		n += f.failed[way]
+	}
+	return n
+}
+
 func (f *failingCommits) pass(m *message) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

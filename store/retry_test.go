@@ -1,0 +1,45 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// TestATransactionThatIsDoneAgainIsTold has transactions end in a deadlock, at first twice and then for ever: each time that one is done again is told, and
+// the error of the last is the caller's.
+func TestATransactionThatIsDoneAgainIsTold(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	var told []string
+	s.Retried = func(err error) {
+		var state *pgconn.PgError
+		require.ErrorAs(t, err, &state)
+		told = append(told, state.Code)
+	}
+	_, err := s.Pool().Exec(t.Context(), `
+		CREATE SEQUENCE tried;
+		CREATE FUNCTION deadlock() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN
+				IF nextval('tried') <= 2 OR (SELECT count(*) FROM evictrail.events) > 0 THEN
+					RAISE deadlock_detected;
+				END IF;
+				RETURN NULL;
+			END $$;
+		CREATE TRIGGER deadlock BEFORE INSERT ON evictrail.events EXECUTE FUNCTION deadlock()`)
+	require.NoError(t, err)
+	facts := incident("c1", 2)
+	_, err = s.For("c1", "r1").Append(t.Context(), facts[:5])
+	require.NoError(t, err)
+	require.Equal(t, []string{"40P01", "40P01"}, told)
+	require.Equal(t, 5, count(t, s, "SELECT count(*) FROM evictrail.events"))
+
+	told = nil
+	_, err = s.For("c1", "r1").Append(t.Context(), facts[5:10])
+	require.Error(t, err)
+	require.Len(t, told, 9)
+	require.Equal(t, 5, count(t, s, "SELECT count(*) FROM evictrail.events"))
+}
