@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,13 +16,19 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// filled is a file in which some facts wait and others did, with a sign between.
+// filled is a file in which some of 10,000 facts wait and others did, with a sign between.
 func filled(t *testing.T) (raw []byte, waiting []trail.Fact) {
+	t.Helper()
+	return filledWith(t, 500)
+}
+
+// filledWith is filled with twenty times so many facts.
+func filledWith(t *testing.T, each int) (raw []byte, waiting []trail.Fact) {
 	t.Helper()
 	r := begin(t, t.TempDir(), 1<<30)
 	stored := 0
 	for i := range 20 {
-		r.take(t, placed(i*500, 500))
+		r.take(t, placed(i*each, each))
 		if i == 10 {
 			batch, _, err := r.Next(t.Context())
 			require.NoError(t, err)
@@ -31,7 +39,7 @@ func filled(t *testing.T) (raw []byte, waiting []trail.Fact) {
 	}
 	raw, err := os.ReadFile(r.path)
 	require.NoError(t, err)
-	return raw, placed(stored, 10_000-stored)
+	return raw, placed(stored, 20*each-stored)
 }
 
 // opened opens a spool on a file of these bytes.
@@ -80,6 +88,44 @@ func TestFlippedBits(t *testing.T) {
 	}
 	t.Logf("%d facts lost in all", lostInAll)
 	require.Positive(t, lostInAll, "no bit hit a fact")
+}
+
+// TestFlippedBuckets turns a bit of each byte that tells where the buckets are and what lies in them, while garbage is collected all the time: of a pointer
+// that leads nowhere the collector would end the process.
+func TestFlippedBuckets(t *testing.T) {
+	t.Parallel()
+	raw, want := filledWith(t, 2)
+	root, err := rootOf(bytes.NewReader(raw))
+	require.NoError(t, err)
+	at := bytes.Index(raw, root)
+	require.Positive(t, at)
+	stop := make(chan struct{})
+	var collecting sync.WaitGroup
+	defer collecting.Wait()
+	defer close(stop)
+	collecting.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	})
+	values, after := bytes.Index(root, keyKnown), bytes.Index(root, bucketQueue) // between are values that have a CRC of their own
+	require.Positive(t, values)
+	require.Less(t, values, after)
+	for i := range len(bytes.TrimRight(root, "\x00")) {
+		if i >= values && i < after {
+			continue
+		}
+		for _, bit := range []byte{0, 4} {
+			damaged := bytes.Clone(raw)
+			damaged[at+i] ^= 1 << bit
+			requireTold(t, damaged, want, 1, fmt.Sprintf("bit %d of byte %d of the page with the buckets", bit, i))
+		}
+	}
 }
 
 // TestFlippedSign turns a bit of the sign of life between facts: what cannot be read counts as lost, as nothing says that it was no fact.

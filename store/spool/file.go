@@ -1,11 +1,8 @@
 package spool
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -46,13 +43,7 @@ func openFile(path string, readOnly bool) (*file, error) {
 	for {
 		f := &file{readOnly: readOnly}
 		existed := exists(path)
-		err := guarded(func() error {
-			if existed {
-				if err := checkMetas(path); err != nil {
-					return err
-				}
-			}
-			var err error
+		err := guarded(func() (err error) {
 			f.db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 				Timeout: lockWait, ReadOnly: readOnly, FreelistType: bbolt.FreelistMapType, NoStatistics: true,
 				OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
@@ -61,7 +52,10 @@ func openFile(path string, readOnly bool) (*file, error) {
 					return handle, err
 				},
 			})
-			return err
+			if err != nil {
+				return err
+			}
+			return checkLayout(f.handle) // which nobody else writes now
 		})
 		if err != nil {
 			f.abandon()
@@ -155,7 +149,7 @@ func (f *file) abandon() {
 	}
 }
 
-// guarded gives what bbolt does on finding its file damaged as an error: it panics, or reads where no memory is.
+// guarded gives what bbolt does on finding its file damaged as an error: it panics, reads where no memory is, or takes a value for a bucket.
 func guarded(do func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -163,49 +157,10 @@ func guarded(do func() error) (err error) {
 			err = fmt.Errorf("%w: %v", errDamaged, r)
 		}
 	}()
-	return do()
-}
-
-// Where bbolt keeps what it begins with: two pages, of which the one of the later transaction counts.
-//
-// Source: go.etcd.io/bbolt internal/common/page.go (Page), meta.go (Meta).
-const (
-	pageHeader   = 16
-	metaChecksum = 56 // of the bytes before it in Meta
-	metaPageSize = 8
-	boltMagic    = 0xED0CDAED
-)
-
-// checkMetas makes sure that both of bbolt's first pages are whole. bbolt is content with one: it would go on from the transaction before
-// the last, and nobody would know that the last is missing.
-func checkMetas(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
+	if err = do(); errors.Is(err, berrors.ErrIncompatibleValue) {
+		err = fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	defer func() { _ = f.Close() }()
-	first := make([]byte, pageHeader+metaChecksum+8)
-	if _, err := f.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	size := int64(binary.NativeEndian.Uint32(first[pageHeader+metaPageSize:]))
-	if !metaIsWhole(first[pageHeader:]) || size < 1024 || size > 64<<10 {
-		return fmt.Errorf("%w: its first page", errDamaged)
-	}
-	second := make([]byte, len(first))
-	if _, err := f.ReadAt(second, size); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if !metaIsWhole(second[pageHeader:]) {
-		return fmt.Errorf("%w: its second page", errDamaged)
-	}
-	return nil
-}
-
-func metaIsWhole(meta []byte) bool {
-	sum := fnv.New64a()
-	_, _ = sum.Write(meta[:metaChecksum])
-	return binary.NativeEndian.Uint32(meta) == boltMagic && binary.NativeEndian.Uint64(meta[metaChecksum:]) == sum.Sum64()
+	return err
 }
 
 // syncDir makes a rename durable.
