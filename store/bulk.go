@@ -102,13 +102,13 @@ var (
 // DeriveStale derives what Import left or what new rules change, a few subjects at a time, and then the nodes that this and others touched. It tells how
 // many subjects that were. done, which may be nil, is told after each of these steps how many there were so far.
 func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subjects int)) (int, error) {
-	n, _, err := s.deriveStale(ctx, cluster, 0, done)
+	n, _, err := s.deriveStale(ctx, cluster, 0, nil, done)
 	return n, err
 }
 
 // deriveStale is DeriveStale in a term, and tells what new facts brought: what is derived anew is no news. Where that takes long, as facts of others go on coming,
 // nodes do not wait for its end.
-func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, done func(subjects int)) (int, trail.News, error) {
+func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, pace *pace, done func(subjects int)) (int, trail.News, error) {
 	var news trail.News
 	var sized []sizedRow
 	nodes := time.Now().Add(catchUpMost)
@@ -120,7 +120,7 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, don
 			}
 		}
 		if began := time.Now(); len(sized) == 0 || began.After(nodes) {
-			n, more, err := s.deriveTouched(ctx, cluster, term)
+			n, more, err := s.deriveTouched(ctx, cluster, term, pace)
 			news.Add(more)
 			if count += n; err != nil || len(sized) == 0 {
 				return count, news, err

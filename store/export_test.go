@@ -105,3 +105,13 @@ func (s *Store) Portions(ctx context.Context, cluster string, facts []trail.Fact
 	})
 	return n, err
 }
+
+// Paced lets tests take steps at the pace of KeepUp, each of which takes a while, and tells how long who takes them rested in all, and owes in the end.
+func Paced(ctx context.Context, steps int, step time.Duration) (rested, owed time.Duration) {
+	p := &pace{began: time.Now()}
+	for range steps {
+		time.Sleep(step)
+		p.rest(ctx, step)
+	}
+	return p.rested, p.owed()
+}

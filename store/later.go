@@ -48,7 +48,7 @@ RETURNING t.subject, t.touched_since`
 
 // touchedLong is about how long the nodes take that are derived in one transaction: facts about what is there wait for it. It begins with one, as one may have
 // thousands of VMs that move.
-const touchedLong = 100 * time.Millisecond
+const touchedLong = 50 * time.Millisecond
 
 // leaveTouched leaves nodes, and the cluster as a whole, to be derived for what changed there since a time.
 func (d *derivation) leaveTouched(ctx context.Context, touched since) error {
@@ -96,8 +96,9 @@ type touchedRow struct {
 	Since   time.Time
 }
 
-// deriveTouched derives what was left, each node once however often others leave it meanwhile. It tells how many those were, and what that brought.
-func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64) (count int, news trail.News, err error) {
+// deriveTouched derives what was left, each node once however often others leave it meanwhile, and rests between them where there is a pace. It tells how many
+// those were, and what that brought.
+func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64, pace *pace) (count int, news trail.News, err error) {
 	for after, most := "", 1; ; {
 		rows, err := s.pool.Query(ctx, touchedQuery, pgx.StrictNamedArgs{"cluster": cluster, "after": after, "limit": most})
 		if err != nil {
@@ -127,6 +128,7 @@ func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64) (
 			news.Add(brought)
 		}
 		count, after = count+len(subjects), subjects[len(subjects)-1]
+		pace.rest(ctx, time.Since(began))
 	}
 }
 

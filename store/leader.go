@@ -142,11 +142,23 @@ func (c *ClusterStore) deposed(term int64, err error) bool {
 // CatchUp derives what followers, imports, older versions and other thresholds left. Only the leader does: the others get ErrDeposed.
 // It tells how many subjects that were, and what it brought; done, which may be nil, is told how many there were so far.
 func (c *ClusterStore) CatchUp(ctx context.Context, done func(subjects int)) (int, trail.News, error) {
+	return c.catchUp(ctx, nil, done)
+}
+
+// KeepUp is CatchUp for who calls it again and again, each time when it has rested for as long as this tells: four times a second, for a quarter of the time at
+// most. It takes its time, as facts that come wait for it.
+func (c *ClusterStore) KeepUp(ctx context.Context) (news trail.News, rest time.Duration, err error) {
+	pace := &pace{began: time.Now()}
+	_, news, err = c.catchUp(ctx, pace, nil)
+	return news, pace.owed(), err
+}
+
+func (c *ClusterStore) catchUp(ctx context.Context, pace *pace, done func(subjects int)) (int, trail.News, error) {
 	term := c.term.Load()
 	if term == 0 {
 		return 0, trail.News{}, ErrDeposed
 	}
-	n, news, err := c.store.deriveStale(ctx, c.cluster, term, done)
+	n, news, err := c.store.deriveStale(ctx, c.cluster, term, pace, done)
 	c.deposed(term, err)
 	return n, news, err
 }
@@ -159,7 +171,27 @@ const (
 	catchUpMost  = 10 * time.Second
 )
 
-// Rest tells how long to wait after a CatchUp that took so long.
-func Rest(took time.Duration) time.Duration {
-	return min(max(catchUpEvery, (catchUpShare-1)*took), catchUpMost)
+// pace is how who keeps up works and rests in turns. Nil is that of who does not rest.
+type pace struct {
+	began  time.Time
+	rested time.Duration
+}
+
+// rest rests after a step that took so long, unless the whole takes too long already.
+func (p *pace) rest(ctx context.Context, took time.Duration) {
+	if p == nil || time.Since(p.began) > catchUpMost {
+		return
+	}
+	began := time.Now()
+	select {
+	case <-time.After(min((catchUpShare-1)*took, catchUpMost)):
+	case <-ctx.Done():
+	}
+	p.rested += time.Since(began)
+}
+
+// owed tells how long it is to rest in the end.
+func (p *pace) owed() time.Duration {
+	worked := time.Since(p.began) - p.rested
+	return min(max(catchUpEvery, (catchUpShare-1)*worked-p.rested), catchUpMost)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -224,4 +225,55 @@ func TestALeaderThatHoldsItsLocksHoldsUpNobody(t *testing.T) {
 	require.NoError(t, second.Lead(ctx, "this", trail.DefaultThresholds()))
 	require.True(t, second.Leads())
 	require.Error(t, conn.Ping(t.Context()), "its session was ended")
+}
+
+// TestLeaderKeepsUp has a leader derive nodes at its pace: all of them, and rest in the end.
+func TestLeaderKeepsUp(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	leader := s.For("c1", "r1")
+	_, _, err := leader.KeepUp(t.Context())
+	require.ErrorIs(t, err, store.ErrDeposed)
+	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
+	facts := incident("c1", 3)
+	_, err = leader.Append(t.Context(), facts)
+	require.NoError(t, err)
+	left := "SELECT count(*) FROM evictrail.subjects WHERE touched_since IS NOT NULL"
+	require.Positive(t, count(t, s, left))
+	_, rest, err := leader.KeepUp(t.Context())
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, rest, 250*time.Millisecond)
+	require.Zero(t, count(t, s, left))
+	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+}
+
+// TestPace has steps take a quarter of the time, until they take too long.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name         string
+		steps        int
+		step         time.Duration
+		rested, owed time.Duration
+	}{
+		{"nothing to do", 0, 0, 0, 250 * time.Millisecond},
+		{"a little", 2, 50 * time.Millisecond, 300 * time.Millisecond, 250 * time.Millisecond},
+		{"long steps end without a rest, and it follows", 5, 2 * time.Second, 12 * time.Second, 10 * time.Second},
+		{"one step of a minute", 1, time.Minute, 0, 10 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rested, owed := store.Paced(t.Context(), test.steps, test.step)
+				require.Equal(t, test.rested, rested)
+				require.Equal(t, test.owed, owed)
+			})
+		})
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	synctest.Test(t, func(t *testing.T) {
+		rested, _ := store.Paced(ended, 1, time.Second)
+		require.Zero(t, rested, "an end does not wait for a rest")
+	})
 }

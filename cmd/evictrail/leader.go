@@ -73,6 +73,9 @@ const (
 // connection have no other end any more, which never says so. What was derived by then stays.
 const answerWithin = time.Minute
 
+// tryAgain is how long after a term began, or could not, a leader derives again.
+const tryAgain = 250 * time.Millisecond
+
 // leader derives while it is its turn.
 type leader struct {
 	sink       *store.ClusterStore
@@ -95,9 +98,14 @@ func (l leader) run(ctx, storing context.Context, config *rest.Config, f leaderF
 	if err != nil {
 		return fmt.Errorf("%w: start all replicas with --leader-elect, or record the other cluster under another name (--cluster)", err)
 	}
-	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastDerive)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastDerive)
 	defer cancel()
-	if _, err := l.step(rest, begun); err != nil && !errors.Is(err, store.ErrDeposed) {
+	if begun {
+		_, err = l.catchUp(last, nil)
+	} else {
+		_, _, err = l.step(last, false)
+	}
+	if err != nil && !errors.Is(err, store.ErrDeposed) {
 		l.log.Warn("what was stored last is derived at the next start", "err", err)
 	}
 	return nil
@@ -114,8 +122,8 @@ func (l leader) follow() {
 func (l leader) derive(ctx context.Context) (begun bool, err error) {
 	failed, within := false, answerWithin
 	for {
-		start := time.Now()
-		begun, err = l.stepWithin(ctx, within, begun)
+		var rest time.Duration
+		begun, rest, err = l.stepWithin(ctx, within, begun)
 		if ctx.Err() != nil {
 			return begun, nil
 		}
@@ -132,7 +140,7 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 		}
 		failed = err != nil
 		select {
-		case <-time.After(store.Rest(time.Since(start))):
+		case <-time.After(rest):
 		case <-ctx.Done():
 			return begun, nil
 		}
@@ -140,30 +148,36 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 }
 
 // stepWithin is step that ends after a while.
-func (l leader) stepWithin(ctx context.Context, within time.Duration, begun bool) (bool, error) {
+func (l leader) stepWithin(ctx context.Context, within time.Duration, begun bool) (bool, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	return l.step(ctx, begun)
 }
 
-// step derives what was left to do; first of all it begins the term. It tells whether that has begun: a leader that stood still for long
-// must not begin another, as somebody else may derive by then.
-func (l leader) step(ctx context.Context, begun bool) (bool, error) {
+// step derives what was left to do, and tells how long to rest then; first of all it begins the term. It tells whether that has begun: a leader that stood still
+// for long must not begin another, as somebody else may derive by then.
+func (l leader) step(ctx context.Context, begun bool) (bool, time.Duration, error) {
 	if begun {
-		_, news, err := l.sink.CatchUp(ctx, nil)
+		news, rest, err := l.sink.KeepUp(ctx)
 		l.metrics.Count(news, now())
-		return true, err
+		return true, rest, err
 	}
 	if err := l.sink.Lead(ctx, program(), l.thresholds); err != nil {
-		return false, err
+		return false, tryAgain, err
 	}
 	l.metrics.Leader.Set(1)
-	n, news, err := l.sink.CatchUp(ctx, func(n int) { l.log.Debug("derived what was left", "count", n) })
-	l.metrics.Count(news, now())
+	n, err := l.catchUp(ctx, func(n int) { l.log.Debug("derived what was left", "count", n) })
 	if n > 0 {
 		l.log.Info("derived what followers, an import, an older version or other thresholds left", "count", n)
 	}
-	return true, err
+	return true, tryAgain, err
+}
+
+// catchUp derives all that was left, and tells how many subjects that were.
+func (l leader) catchUp(ctx context.Context, done func(subjects int)) (int, error) {
+	n, news, err := l.sink.CatchUp(ctx, done)
+	l.metrics.Count(news, now())
+	return n, err
 }
 
 // program names what derives: rows that another version derived are derived anew.

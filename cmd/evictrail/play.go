@@ -171,7 +171,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 		extra = append(extra, collector.Policy(rec.Policy, ""))
 	}
 	sink := promptly{p.store.For(cluster, "play")}
-	if _, err := (leader{sink.ClusterStore, p.thresholds, p.metrics, p.log}).step(ctx, false); err != nil {
+	if _, _, err := (leader{sink.ClusterStore, p.thresholds, p.metrics, p.log}).step(ctx, false); err != nil {
 		return err
 	}
 	c, err := newCollector(ctx, p.store, sink, cluster, collector.Config{

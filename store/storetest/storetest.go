@@ -152,12 +152,12 @@ func KeepUp(tb testing.TB, leader *store.ClusterStore) (stop func()) {
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		for {
-			began := time.Now()
-			if _, _, err := leader.CatchUp(ctx, nil); err != nil && ctx.Err() == nil {
+			_, rest, err := leader.KeepUp(ctx)
+			if err != nil && ctx.Err() == nil {
 				tb.Errorf("derive what was left: %v", err)
 			}
 			select {
-			case <-time.After(store.Rest(time.Since(began))):
+			case <-time.After(rest):
 			case <-ctx.Done():
 				return
 			}

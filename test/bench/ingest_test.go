@@ -120,13 +120,13 @@ func appendAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
 	catchUp(tb, sink)
 }
 
-// catchUp derives what was left, and tells when to do so again.
+// catchUp derives what was left, and tells when to do so again: for a quarter of the time at most.
 func catchUp(tb testing.TB, sink *store.ClusterStore) time.Time {
 	tb.Helper()
 	began := time.Now()
 	_, _, err := sink.CatchUp(tb.Context(), nil)
 	require.NoError(tb, err)
-	return time.Now().Add(store.Rest(time.Since(began)))
+	return time.Now().Add(max(250*time.Millisecond, 3*time.Since(began)))
 }
 
 // spoolAll takes facts into a spool on disk, out of which they are stored meanwhile, and waits until all that is derived of them is there.
