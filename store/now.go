@@ -12,7 +12,8 @@ import (
 
 // vm answers about a VM as of now. Of its rows those are read that tell how it stands, and those since the latest that is told of it
 // began; where they are behind, all of them are derived. Of what is around it the loops that tell of it, its node's drain and the
-// evacuations that are open are read. Nil where those are behind.
+// evacuations that are open are read. Nil where those are behind. Its statements are planned once for each connection: that takes Postgres
+// longer than to run them, and what they are asked with changes no plan.
 func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	own := []trail.Subject{q.of}
 	stands, late, err := q.standing(ctx)
@@ -23,6 +24,9 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	var batch pgx.Batch
 	var facts []trail.Fact
 	if late {
+		if err := q.planEach(ctx); err != nil {
+			return nil, err
+		}
 		if err := q.deriveInto(ctx, rows, own); err != nil {
 			return nil, err
 		}
@@ -31,7 +35,7 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	since := q.reach(stands[q.of])
 	if !late {
 		q.rowsNear(&batch, rows, own, since)
-		q.linesNear(&batch, rows, own, since)
+		q.linesOfVM(&batch, rows, since)
 		if q.since.IsZero() { // an answer tells of those that hold
 			rows[q.of] = trail.Derived{Decisions: stands[q.of].Decisions}
 		} else {
@@ -62,7 +66,7 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 		return nil, err
 	}
 	if *behind > 0 {
-		return nil, nil
+		return nil, q.planEach(ctx)
 	}
 	return trail.NewCluster(rows, append(facts, q.common...), q.at), nil
 }
@@ -73,6 +77,7 @@ func (q *inquiry) standing(ctx context.Context) (rows map[trail.Subject]trail.De
 	known := false
 	namespace, vmi := q.of.VM()
 	var batch pgx.Batch
+	batch.Queue(planOnceQuery)
 	batch.Queue(statusQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": clean(q.of.String()), "at": q.at}).Query(each(func(row pgx.CollectableRow) error {
 		known = true
 		return row.Scan(&late)
@@ -94,6 +99,12 @@ func (q *inquiry) standing(ctx context.Context) (rows map[trail.Subject]trail.De
 		err = q.unknown()
 	}
 	return rows, late, err
+}
+
+// planEach has statements planned for what they are asked with again, as those that derive are: how many facts they read differs by far.
+func (q *inquiry) planEach(ctx context.Context) error {
+	_, err := q.tx.Exec(ctx, planEachQuery)
+	return err
 }
 
 // never is after everything.
@@ -304,7 +315,9 @@ ORDER BY ` + order
 }
 
 const (
-	statusQuery = `
+	planOnceQuery = `SET LOCAL plan_cache_mode = force_generic_plan`
+	planEachQuery = `SET LOCAL plan_cache_mode = auto`
+	statusQuery   = `
 SELECT stale_since IS NOT NULL OR coalesce(next_at <= @at, false)
 FROM evictrail.subjects
 WHERE cluster = @cluster
@@ -423,6 +436,25 @@ ORDER BY at, tie, event_id`
 // linesNear queues the question for the timelines of subjects since a time.
 func (q *inquiry) linesNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
 	batch.Queue(linesNearQuery, q.near(subjects, since)).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+}
+
+// linesOfVMQuery asks for the lines of a VM since a time, of which there is an index.
+var linesOfVMQuery = `
+SELECT subject, ` + columnsOf[trail.Line]() + `
+FROM evictrail.timeline
+WHERE cluster = @cluster
+  AND subject = @subject
+  AND namespace = @namespace
+  AND vmi = @vmi
+  AND at >= @since
+ORDER BY at, tie, event_id`
+
+// linesOfVM queues the question for the timeline of the VM since a time.
+func (q *inquiry) linesOfVM(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, since time.Time) {
+	namespace, vmi := q.of.VM()
+	batch.Queue(linesOfVMQuery, pgx.StrictNamedArgs{
+		"cluster": q.cluster, "subject": clean(q.of.String()), "namespace": clean(namespace), "vmi": clean(vmi), "since": since,
+	}).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }
 
 // drains queues the questions for the drains of nodes since a time.
