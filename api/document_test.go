@@ -15,7 +15,7 @@ import (
 func TestEachRouteIsDocumented(t *testing.T) {
 	t.Parallel()
 	var served, documented []string
-	require.NoError(t, everything().Handler().(*mux.Router).Walk(func(route *mux.Route, _ *mux.Router, _ []*mux.Route) error {
+	require.NoError(t, everything().router().Walk(func(route *mux.Route, _ *mux.Router, _ []*mux.Route) error {
 		path, err := route.GetPathTemplate()
 		require.NoError(t, err)
 		methods, err := route.GetMethods()

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -94,27 +92,6 @@ func jsonRows(rows []json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// WriteCSV writes a table with its head; NULL as nothing.
-func WriteCSV(out io.Writer, t trail.Table) error {
-	w := csv.NewWriter(out)
-	if err := w.Write(t.Columns); err != nil {
-		return err
-	}
-	for _, row := range t.Rows {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			if cell != nil {
-				cells[i] = *cell
-			}
-		}
-		if err := w.Write(cells); err != nil {
-			return err
-		}
-	}
-	w.Flush()
-	return w.Error()
-}
-
 // fits refuses an answer that is too large, and says about how many rows would do. Their number is below that of the rows.
 func fits(rows, size int) error {
 	if size <= readBody {
@@ -132,7 +109,7 @@ func (s *reads) listRoute(v trail.View) route {
 	return route{
 		method: http.MethodGet, path: listsPath + v.Noun, tag: tagLists, id: "list_" + v.Name, short: "List " + v.About,
 		about: "The columns are those of the view evictrail_v1." + v.Name + ", ordered by " + v.At + ", the newest first.", params: describe(listParams(v)),
-		answers:  []answer{{http.StatusOK, "Rows. CSV has a head, and nothing where a value is null.", listHeaders, []mediaTypeEntry{rows, table}}, unchanged(listHeaders)},
+		answers:  []answer{{http.StatusOK, "Rows. CSV has a head, and nothing where a value is null. " + csvAbout, listHeaders, []mediaTypeEntry{rows, table}}, unchanged(listHeaders)},
 		problems: listProblems, handler: s.handler(list(v)),
 	}
 }

@@ -26,12 +26,19 @@ type Server struct {
 	Hosts []string
 	// Observe is told of each request that a route took; nil: nobody is. Route is its template.
 	Observe func(route, method string, status int, took time.Duration)
+	// Denied is called for each request that is refused before a route sees it, with the cause; nil: for none.
+	Denied func(cause string)
 	// Failed is told of each error of Reader of which the client learns only that there was one; nil: nobody is.
 	Failed func(error)
 }
 
-// Handler routes every path.
+// Handler serves every path, to whom each is for.
 func (s Server) Handler() http.Handler {
+	return strictTransport(only(s.Hosts, s.sameSite(s.router())))
+}
+
+// router routes every path.
+func (s Server) router() *mux.Router {
 	r := mux.NewRouter()
 	if s.Observe != nil {
 		r.Use(s.observed)
@@ -50,7 +57,7 @@ func (s Server) Handler() http.Handler {
 		r.NotFoundHandler = orPage(&site, r.NotFoundHandler)
 	}
 	r.MethodNotAllowedHandler = wrongMethod(r)
-	return only(s.Hosts, r)
+	return r
 }
 
 // unknownPath answers programs with a problem.

@@ -179,7 +179,7 @@ func readCSV(body []byte) (trail.Table, error) {
 		row := make([]*string, len(record))
 		for i, cell := range record {
 			if cell != "" {
-				text := strings.ReplaceAll(cell, "\x00", "\r")
+				text := api.CellText(strings.ReplaceAll(cell, "\x00", "\r"))
 				row[i] = &text
 			}
 		}

@@ -107,7 +107,7 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 			return err
 		}
 		http.SetCookie(w, cookie)
-		http.Redirect(w, r, back, http.StatusSeeOther) //nolint:gosec // a path of our own
+		redirect(w, r, back)
 		return nil
 	})
 }
@@ -115,13 +115,5 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 // signOut is POST /signout: it has the browser forget the token.
 func signOut(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: signInCookie, Path: "/", MaxAge: -1, Expires: time.Unix(1, 0), HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode})
-	http.Redirect(w, r, signInPath, http.StatusSeeOther)
-}
-
-// ownPath gives a path of ours as it is, "/" for the page of somebody else.
-func ownPath(path string) string {
-	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n") {
-		return "/"
-	}
-	return path
+	redirect(w, r, signInPath)
 }

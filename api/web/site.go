@@ -71,7 +71,6 @@ func (s *Site) Route(r *mux.Router) {
 		r.Path(signInPath).Methods(http.MethodPost).HandlerFunc(s.signIn)
 		r.Path("/signout").Methods(http.MethodPost).HandlerFunc(signOut)
 	}
-	r.Use(http.NewCrossOriginProtection().Handler)
 	r.Path("/theme").Methods(http.MethodPost).HandlerFunc(chooseTheme)
 	r.PathPrefix("/assets/").Methods(http.MethodGet, http.MethodHead).Handler(http.StripPrefix("/assets/", cached(http.FileServerFS(assets))))
 }

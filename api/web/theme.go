@@ -20,12 +20,12 @@ func Theme(r *http.Request) string {
 // chooseTheme is POST /theme: it keeps the choice and goes back to the page. It needs no script.
 func chooseTheme(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
-	theme, back := r.PostFormValue("theme"), ownPath(r.PostFormValue("back"))
+	theme, back := r.PostFormValue("theme"), r.PostFormValue("back")
 	if theme == "dark" || theme == "light" {
 		http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure where we serve HTTPS: plain HTTP is for loopback, or was said aloud
 			Name: themeCookie, Value: theme, Path: "/", MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, SameSite: http.SameSiteLaxMode,
 			Secure: r.TLS != nil,
 		})
 	}
-	http.Redirect(w, r, back, http.StatusSeeOther) //nolint:gosec // a path of our own, see above
+	redirect(w, r, back)
 }

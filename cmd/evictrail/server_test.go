@@ -98,7 +98,7 @@ func TestServerListsWhatIsLarge(t *testing.T) {
 	t.Parallel()
 	url := storetest.NewURL(t)
 	play(t, url, "c-node-drain")
-	execSQL(t, url, `UPDATE evictrail.events SET detail = jsonb_build_object('text', E'a\r\nb, "c"\r' || repeat('x', 300000)), evidence = E'a\r\nb, "c"\r'
+	execSQL(t, url, `UPDATE evictrail.events SET detail = jsonb_build_object('text', E'a\r\nb, "c"\r' || repeat('x', 300000)), evidence = E'\'=a\r\nb, "c"\r'
 		WHERE id IN (SELECT id FROM evictrail.events ORDER BY occurred_at LIMIT 100)`)
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)

@@ -112,7 +112,7 @@ func (s *service) serve(ctx context.Context, unready, notes func(context.Context
 	more.Health = &api.Health{Unready: unready, Notes: notes, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	})}
-	more.Observe, more.Hosts = s.metrics.Answered, s.hosts
+	more.Observe, more.Denied, more.Hosts = s.metrics.Answered, s.metrics.Refused, s.hosts
 	more.Failed = func(err error) { s.log.Warn("question not answered", "err", err) }
 	server := &http.Server{
 		Handler: more.Handler(), TLSConfig: s.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,

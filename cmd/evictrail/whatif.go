@@ -216,7 +216,7 @@ func writeWhatIfCSV(out io.Writer, a *whatif.Answer) error {
 	for i := range a.Policies {
 		var row []string
 		for _, c := range whatIfColumns {
-			row = append(row, c.of(&a.Policies[i]))
+			row = append(row, api.SpreadsheetCell(c.of(&a.Policies[i])))
 		}
 		_ = w.Write(row)
 	}
