@@ -163,14 +163,31 @@ func guarded(do func() error) (err error) {
 	return err
 }
 
-// syncDir makes a rename durable.
+// syncDir makes durable that a path was created, or another renamed to it.
 func syncDir(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	return d.Sync()
+	if err = d.Sync(); errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		return nil // a file system that syncs no directories, such as some that are mounted over a network
+	}
+	return err
+}
+
+// makeDir creates a directory and those above it that are missing, durably.
+func makeDir(dir string) error {
+	if isThere(dir) || filepath.Dir(dir) == dir {
+		return os.MkdirAll(dir, 0o700) // an error where it is a file
+	}
+	if err := makeDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return syncDir(dir)
 }
 
 // Look tells how it stands with a spool that no process has, without changing it; of one that does not exist, that its directory can be

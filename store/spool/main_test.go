@@ -1,16 +1,28 @@
 package spool
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
 	"github.com/evictrail/evictrail/leaktest"
 )
 
-// TestMain runs the tests, or what one of them wants done on a small disk.
+// TestMain runs the tests, or what one of them wants done on a small disk or until the power is cut.
 func TestMain(m *testing.M) {
 	if os.Getenv(onSmallDisk) != "" {
 		os.Exit(smallDisk())
+	}
+	if what := os.Getenv(onTracedDisk); what != "" {
+		var seed uint64
+		var dir string
+		if _, err := fmt.Sscan(what, &seed, &dir); err != nil {
+			panic(err)
+		}
+		if err := fillForPowerCut(dir, seed); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
 	}
 	leaktest.Main(m)
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -405,10 +404,15 @@ func advise(err error) error {
 
 // open opens the file and reads where its queue begins and ends. A damaged one is rescued.
 func (s *Spool) open() error {
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+	if err := makeDir(filepath.Dir(s.path)); err != nil {
 		return err
 	}
 	f, err := openFile(s.path, false)
+	if err == nil {
+		if err = syncDir(s.path); err != nil { // a file that was just created has no name on the disk yet
+			_ = f.close()
+		}
+	}
 	switch {
 	case errors.Is(err, errDamaged):
 		return s.rescue(err)
