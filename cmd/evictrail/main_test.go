@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,10 +22,7 @@ const asCommand = "EVICTRAIL_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		code := execute(ctx, arguments(os.Args), os.Stdout, os.Stderr)
-		stop()
-		os.Exit(code)
+		main()
 	}
 	storetest.Main(m)
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// startProcess runs the service as a process of its own until it listens. What it writes goes to log.
+func startProcess(t *testing.T, args []string) (s runningService, process *exec.Cmd, log *lockedBuilder) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	log = &lockedBuilder{}
+	process = exec.CommandContext(t.Context(), self, args...)
+	process.Env, process.Stderr = append(os.Environ(), asCommand+"=1"), log
+	require.NoError(t, process.Start())
+	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 20*time.Second, 5*time.Millisecond, log)
+	return runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient}, process, log
+}
+
+// TestRunStoppedWithoutItsDatabase stops evictrail with SIGTERM while its database is away and facts wait for it: what was seen and what was acknowledged
+// to an API server is stored by the next one. No list says again what an audit event said, so what is lost stays lost.
+func TestRunStoppedWithoutItsDatabase(t *testing.T) {
+	t.Parallel()
+	const name = "c-node-drain"
+	kubeconfig, further := clusterAt(t, name, half)
+	url := storetest.NewURL(t)
+	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
+	s, process, log := startProcess(t, args)
+	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 20*time.Second, 20*time.Millisecond, log)
+	before := len(whats(t, url))
+	allow := forbid(t, url)
+	further(all)
+	code, body := s.post(t, "/audit", auditLog(t, name))
+	require.Equal(t, http.StatusOK, code, body)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "database does not take facts") }, 20*time.Second, 20*time.Millisecond, log)
+	asked := time.Now()
+	require.NoError(t, process.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, process.Wait(), log)
+	require.Less(t, time.Since(asked), 20*time.Second, "it ends without its database")
+
+	allow()
+	again := startRun(t, args, nil)
+	require.Eventually(t, func() bool { return strings.Contains(again.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 30*time.Second, 50*time.Millisecond)
+	require.Equal(t, exitFound, again.stop())
+
+	calmConfig, calmFurther := clusterAt(t, name, half)
+	calmURL := storetest.NewURL(t)
+	calm := startRun(t, []string{"run", "--kubeconfig", calmConfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", calmURL}, nil)
+	calmFurther(all)
+	code, body = calm.post(t, "/audit", auditLog(t, name))
+	require.Equal(t, http.StatusOK, code, body)
+	require.Equal(t, exitFound, calm.stop())
+	stored := whats(t, calmURL)
+	require.Greater(t, len(stored)-before, 60, "so many facts waited")
+	require.Equal(t, stored, whats(t, url), "each once")
+}
