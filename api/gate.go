@@ -26,8 +26,9 @@ type User struct {
 
 // Reviewer asks the cluster about callers. It must be safe for concurrent use; its errors mean that there was no answer.
 type Reviewer interface {
-	// Authenticate says whose token it is; false where it is nobody's.
-	Authenticate(ctx context.Context, token string) (User, bool, error)
+	// Authenticate returns whose token it is, where it was made for one of these audiences; for the API server itself, where there are
+	// none. It reports false where it is nobody's, or was made for others.
+	Authenticate(ctx context.Context, token string, audiences []string) (User, bool, error)
 	// MaySeeVMs tells whether a user may get the VMs of a namespace; of all, where it is empty.
 	MaySeeVMs(ctx context.Context, user User, namespace string) (bool, error)
 	// MayScrape tells whether a user may get /metrics.
@@ -39,6 +40,11 @@ type Reviewer interface {
 type Gate struct {
 	// Reviewer asks the cluster.
 	Reviewer Reviewer
+	// Audiences are those of which a token must be made for one: so that whoever reads ours can show them nowhere else. None: the API
+	// server's own.
+	Audiences []string
+	// ServerTokens says which callers may show a token that was made for the API server itself, too. Zero: none.
+	ServerTokens ServerTokens
 	// Cluster names the cluster that is asked; empty while it is not known. Of others nothing is shown.
 	Cluster func() string
 	// Namespaces names those of which anything is recorded.
@@ -77,6 +83,20 @@ type caller struct {
 	scope trail.Scope
 }
 
+// ServerTokens says where tokens that were made for the API server itself are accepted.
+type ServerTokens string
+
+// The values of ServerTokens.
+const (
+	ServerTokensNone    ServerTokens = "none"
+	ServerTokensMetrics ServerTokens = "metrics" // for /metrics: a Prometheus can hardly show others
+	ServerTokensAll     ServerTokens = "all"     // everywhere: where users have no others
+)
+
+func (a ServerTokens) accept(needs right) bool {
+	return a == ServerTokensAll || a == ServerTokensMetrics && needs == rightToScrape
+}
+
 // right is what a route needs of a caller.
 type right int
 
@@ -93,7 +113,7 @@ func (g *Gate) admit(r *http.Request, needs right) (caller, error) {
 	}
 	token := tokenOf(r)
 	if token == "" {
-		return caller{}, g.deny(DeniedNoToken, http.StatusUnauthorized, "say who you are: send a token of the cluster as a bearer token, such as one of `kubectl create token`; in a browser, sign in at /signin")
+		return caller{}, g.deny(DeniedNoToken, http.StatusUnauthorized, "say who you are: send a token of the cluster as a bearer token, such as one of `"+g.CreateToken()+"`; in a browser, sign in at /signin")
 	}
 	if len(token) > tokenMost {
 		return caller{}, g.deny(DeniedCredentials, http.StatusUnauthorized, "this is no token of a cluster: it is longer than "+strconv.Itoa(tokenMost)+" bytes")
@@ -124,7 +144,16 @@ func (g *Gate) admit(r *http.Request, needs right) (caller, error) {
 	case DeniedNoRight:
 		return caller{}, g.deny(v.refused, http.StatusForbidden, noRight[needs](v.user))
 	}
-	return caller{}, g.deny(v.refused, http.StatusUnauthorized, "the cluster does not know this token, or not any more: send another")
+	return caller{}, g.deny(v.refused, http.StatusUnauthorized, "the cluster does not know this token as one for evictrail, or not any more: send another, such as one of `"+g.CreateToken()+"`")
+}
+
+// CreateToken returns the command that makes a token which the gate accepts.
+func (g *Gate) CreateToken() string {
+	command := "kubectl create token SERVICEACCOUNT -n NAMESPACE"
+	if len(g.Audiences) > 0 {
+		command += " --audience=" + g.Audiences[0]
+	}
+	return command
 }
 
 // noRight says which right a user lacks.
@@ -180,7 +209,7 @@ func (g *Gate) judge(ctx context.Context, token string, needs right) verdict {
 }
 
 func (g *Gate) review(ctx context.Context, token string, needs right) (v verdict, err error) {
-	user, known, err := g.Reviewer.Authenticate(ctx, token)
+	user, known, err := g.authenticate(ctx, token, needs)
 	switch {
 	case err != nil:
 		return v, fmt.Errorf("ask whose token it is: %w", err)
@@ -199,6 +228,15 @@ func (g *Gate) review(ctx context.Context, token string, needs right) (v verdict
 		v.refused = DeniedNoRight
 	}
 	return v, err
+}
+
+// authenticate asks whose token it is, as one for our audiences and, where that is accepted, as one for the API server.
+func (g *Gate) authenticate(ctx context.Context, token string, needs right) (User, bool, error) {
+	user, known, err := g.Reviewer.Authenticate(ctx, token, g.Audiences)
+	if known || err != nil || len(g.Audiences) == 0 || !g.ServerTokens.accept(needs) {
+		return user, known, err
+	}
+	return g.Reviewer.Authenticate(ctx, token, nil)
 }
 
 var errNoCluster = errors.New("the cluster has not told its name yet")

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,12 +32,17 @@ type fakeCluster struct {
 	asked   int
 }
 
-func (f *fakeCluster) Authenticate(_ context.Context, token string) (api.User, bool, error) {
+// Authenticate knows tokens as made for the audience behind their "@", or for evictrail where they have none.
+func (f *fakeCluster) Authenticate(_ context.Context, token string, audiences []string) (api.User, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reviews++
-	_, known := f.sees[token]
-	return api.User{Name: token}, known, f.err
+	name, audience, _ := strings.Cut(token, "@")
+	_, known := f.sees[name]
+	if len(audiences) == 0 {
+		audiences = []string{"api"}
+	}
+	return api.User{Name: name}, known && slices.Contains(audiences, cmp.Or(audience, "evictrail")), f.err
 }
 
 func (f *fakeCluster) MaySeeVMs(_ context.Context, user api.User, namespace string) (bool, error) {
@@ -71,7 +77,7 @@ func guarded(f *fakeCluster, scopes *[]trail.Scope) (api.Server, *[]string) {
 	var denied []string
 	return api.Server{
 		Gate: &api.Gate{
-			Reviewer: f, Cluster: func() string { return "prod" },
+			Reviewer: f, Audiences: []string{"evictrail", "of-yore"}, ServerTokens: api.ServerTokensMetrics, Cluster: func() string { return "prod" },
 			Namespaces: func(context.Context, string) ([]string, error) { return []string{"bank", "lab", "shop"}, nil },
 			Denied: func(cause string) {
 				mu.Lock()
@@ -166,6 +172,48 @@ func TestWhoMayAskWhat(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTokensAreForUs shows tokens that were made for one of our audiences, for the API server, and for others, under each policy.
+func TestTokensAreForUs(t *testing.T) {
+	t.Parallel()
+	const names, metrics = "/api/v1/names?kind=namespace", "/metrics"
+	for _, c := range []struct {
+		policy       api.ServerTokens
+		token        string
+		asks, scrape int
+	}{
+		{api.ServerTokensMetrics, "all", http.StatusOK, http.StatusOK},
+		{api.ServerTokensMetrics, "all@of-yore", http.StatusOK, http.StatusOK},
+		{api.ServerTokensMetrics, "all@api", http.StatusUnauthorized, http.StatusOK},
+		{api.ServerTokensMetrics, "all@vault", http.StatusUnauthorized, http.StatusUnauthorized},
+		{api.ServerTokensNone, "all", http.StatusOK, http.StatusOK},
+		{api.ServerTokensNone, "all@api", http.StatusUnauthorized, http.StatusUnauthorized},
+		{"", "all@api", http.StatusUnauthorized, http.StatusUnauthorized},
+		{api.ServerTokensAll, "all@api", http.StatusOK, http.StatusOK},
+		{api.ServerTokensAll, "all", http.StatusOK, http.StatusOK},
+		{api.ServerTokensAll, "all@vault", http.StatusUnauthorized, http.StatusUnauthorized},
+	} {
+		var scopes []trail.Scope
+		f := newFakeCluster()
+		f.set("all", "*", "/metrics")
+		s, _ := guarded(f, &scopes)
+		s.Gate.ServerTokens = c.policy
+		h := s.Handler()
+		w := ask(t, h, names, "Authorization", "Bearer "+c.token)
+		require.Equal(t, c.asks, w.Code, "%+v", c)
+		if c.asks != http.StatusOK {
+			require.Contains(t, w.Body.String(), "kubectl create token SERVICEACCOUNT -n NAMESPACE --audience=evictrail")
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, metrics, http.NoBody)
+		r.Header.Set("Authorization", "Bearer "+c.token)
+		w = httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, c.scrape, w.Code, "%+v", c)
+	}
+	var scopes []trail.Scope
+	s, _ := guarded(newFakeCluster(), &scopes)
+	require.Contains(t, ask(t, s.Handler(), "/signin").Body.String(), "<code>kubectl create token SERVICEACCOUNT -n NAMESPACE --audience=evictrail</code>")
 }
 
 // TestRightsAreAskedOnceAMinute has one caller ask ten thousand times, many at once, and takes a right away: that counts within a minute.

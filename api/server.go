@@ -51,6 +51,9 @@ func (s Server) router() *mux.Router {
 	if s.Site != nil {
 		site := *s.Site
 		site.Turn, site.LongTurn, site.Admit, site.Guarded = crowd.turn, crowd.replay, s.Gate.visitor, s.Gate != nil
+		if s.Gate != nil {
+			site.CreateToken = s.Gate.CreateToken()
+		}
 		pages := r.NewRoute().Subrouter()
 		pages.Use(compressed)
 		site.Route(pages)

@@ -156,7 +156,7 @@ func (c *Client) problem(body []byte) error {
 	}
 	switch {
 	case p.Status == http.StatusUnauthorized && c.token == "":
-		return fmt.Errorf("ask %s: %w: give it with --server-token-file, such as `kubectl create token SERVICEACCOUNT > FILE`", c.base, &p)
+		return fmt.Errorf("ask %s: %w: give it with --server-token-file, such as `kubectl create token SERVICEACCOUNT --audience=evictrail > FILE`", c.base, &p)
 	case p.Status == http.StatusUnauthorized:
 		return fmt.Errorf("ask %s: %w: has that of --server-token-file expired?", c.base, &p)
 	}

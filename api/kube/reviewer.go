@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
@@ -40,20 +41,30 @@ func New(config *rest.Config) (*Reviewer, error) {
 }
 
 // Authenticate implements api.Reviewer.
-func (r *Reviewer) Authenticate(ctx context.Context, token string) (api.User, bool, error) {
-	answer, err := r.tokens.Create(ctx, &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+func (r *Reviewer) Authenticate(ctx context.Context, token string, audiences []string) (api.User, bool, error) {
+	review := &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token, Audiences: audiences}}
+	answer, err := r.tokens.Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return api.User{}, false, fmt.Errorf("create tokenreview: %w", err)
 	}
+	if !forOneOf(audiences, answer.Status.Audiences) {
+		return api.User{}, false, nil
+	}
 	user := answer.Status.User
 	if !answer.Status.Authenticated || user.Username == "" {
-		return api.User{}, false, nil // also with an error: authenticators tell in it why a token is not theirs
+		return api.User{}, false, nil // also with an error: authenticators say in it why a token is not theirs
 	}
 	extra := make(map[string][]string, len(user.Extra))
 	for key, values := range user.Extra {
 		extra[key] = values
 	}
 	return api.User{Name: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra}, true, nil
+}
+
+// forOneOf reports whether a token is for one of the audiences that were asked for. An authenticator that knows of no audiences names none:
+// its token is one for the API server.
+func forOneOf(asked, answered []string) bool {
+	return len(asked) == 0 || slices.ContainsFunc(answered, func(audience string) bool { return slices.Contains(asked, audience) })
 }
 
 // MaySeeVMs implements api.Reviewer.

@@ -44,8 +44,9 @@ func SignedIn(r *http.Request) string {
 
 // signInBody is what the page tells where one signs in.
 type signInBody struct {
-	Back    string // where to go then
-	Problem string // why the token before was not taken; empty: none was given
+	Back        string // where to go then
+	Problem     string // why the token before was not taken; empty: none was given
+	CreateToken string // the command that makes one
 }
 
 // admit says who the visitor is, and what they may see.
@@ -64,7 +65,7 @@ func (v *visit) admit() error {
 // refused answers who is not let in: with where to sign in or, where that would not help, with why.
 func (v *visit) refused(r *Refusal) error {
 	if r.Status == http.StatusUnauthorized {
-		return v.askWho(http.StatusUnauthorized, signInBody{Back: v.Here})
+		return v.askWho(http.StatusUnauthorized, signInBody{Back: ownPath(v.Here)})
 	}
 	v.Title, v.Content = "Not for you", failure{What: r.Text, Choose: []choice{{"Sign in as somebody else", href(signInPath, "back", v.Here)}}}
 	if r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests {
@@ -74,6 +75,7 @@ func (v *visit) refused(r *Refusal) error {
 }
 
 func (v *visit) askWho(status int, b signInBody) error {
+	b.CreateToken = v.site.CreateToken
 	v.Title, v.Content = "Sign in", b
 	return v.render("signin", status)
 }
@@ -91,18 +93,18 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 		cookie := &http.Cookie{Name: signInCookie, Value: token, Path: "/", HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode}
 		switch {
 		case token == "":
-			return v.askWho(http.StatusBadRequest, signInBody{back, "No token was given."})
+			return v.askWho(http.StatusBadRequest, signInBody{Back: back, Problem: "No token was given."})
 		case len(token) > tokenMost:
-			return v.askWho(http.StatusBadRequest, signInBody{back, "The token is too long for a cookie: use another, such as one of kubectl create token."})
+			return v.askWho(http.StatusBadRequest, signInBody{Back: back, Problem: "The token is too long for a cookie: use another, such as one of " + s.CreateToken + "."})
 		case cookie.Valid() != nil || strings.ContainsAny(token, " \","):
-			return v.askWho(http.StatusBadRequest, signInBody{back, "That is no token: it has spaces, or other letters than tokens have."})
+			return v.askWho(http.StatusBadRequest, signInBody{Back: back, Problem: "That is no token: it has spaces, or other letters than tokens have."})
 		}
 		asked := r.Clone(r.Context())
 		asked.Header.Set("Authorization", "Bearer "+token)
 		var refusal *Refusal
 		switch _, err := s.Admit(asked); {
 		case errors.As(err, &refusal):
-			return v.askWho(refusal.Status, signInBody{back, refusal.Text})
+			return v.askWho(refusal.Status, signInBody{Back: back, Problem: refusal.Text})
 		case err != nil:
 			return err
 		}

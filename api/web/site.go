@@ -42,6 +42,8 @@ type Site struct {
 	Admit func(*http.Request) (Visitor, error)
 	// Guarded tells whether visitors are asked who they are: then they can sign in and out.
 	Guarded bool
+	// CreateToken is the command that makes a token to sign in with; empty where visitors are not asked who they are.
+	CreateToken string
 	// Turn waits until a page may ask its Reader, and gives what is to be called after; nil: at once.
 	Turn func(context.Context) (leave func(), err error)
 	// LongTurn is Turn for a page that may take long; nil: at once.

@@ -39,7 +39,7 @@ func (l *listenFlags) gate(config *rest.Config, s *store.Store, cluster func() s
 		return nil, err
 	}
 	return &api.Gate{
-		Reviewer: reviewer, Cluster: cluster, Namespaces: s.Namespaces, Denied: m.Refused,
+		Reviewer: reviewer, Audiences: l.audiences, ServerTokens: api.ServerTokens(l.serverTokens), Cluster: cluster, Namespaces: s.Namespaces, Denied: m.Refused,
 		Failed: func(err error) { log.Warn("caller not let in", "err", err) },
 	}, nil
 }

@@ -48,7 +48,12 @@ func standing(t *testing.T, name string, callers *rights) string {
 func TestRunAsksTheClusterAboutCallers(t *testing.T) {
 	t.Parallel()
 	const secret = "canary-token-81c3"
-	callers := &rights{namespaces: map[string][]string{secret: {"demo"}, "elsewhere": {"other"}, "admin": {everythingThere}, "prometheus": {scrape}}}
+	callers := &rights{
+		namespaces: map[string][]string{
+			secret: {"demo"}, "elsewhere": {"other"}, "admin": {everythingThere}, "prometheus": {scrape}, "plain-admin": {everythingThere, scrape}, "of-vault": {everythingThere, scrape},
+		},
+		audiences: map[string]string{"prometheus": apiServer, "plain-admin": apiServer, "of-vault": "vault"},
+	}
 	dir := t.TempDir()
 	certFile, keyFile, pool := writeCertificate(t, dir)
 	log, stop := startUnready(t, []string{
@@ -73,6 +78,11 @@ func TestRunAsksTheClusterAboutCallers(t *testing.T) {
 		{"nobody's metrics", "/metrics", "", http.StatusUnauthorized},
 		{"the metrics of who may not", "/metrics", secret, http.StatusForbidden},
 		{"the metrics", "/metrics", "prometheus", http.StatusOK},
+		{"a token for the API server", "/api/v1/names?kind=vm", "plain-admin", http.StatusUnauthorized},
+		{"a token for the API server, at the page", "/", "plain-admin", http.StatusUnauthorized},
+		{"the metrics, by a token for the API server", "/metrics", "plain-admin", http.StatusOK},
+		{"a token for others", "/api/v1/names?kind=vm", "of-vault", http.StatusUnauthorized},
+		{"the metrics, by a token for others", "/metrics", "of-vault", http.StatusUnauthorized},
 		{"a VM of theirs", "/api/v1/vms/demo/nbr-1/why", secret, http.StatusOK},
 		{"of another namespace", "/api/v1/vms/demo/nbr-1/why", "elsewhere", http.StatusForbidden},
 	} {
@@ -93,7 +103,7 @@ func TestRunAsksTheClusterAboutCallers(t *testing.T) {
 	require.Contains(t, out, "nbr-2")
 	code, _, stderr = run(t, "evacuations", "--server", base, "--server-ca-file", ca)
 	require.Equal(t, exitError, code)
-	require.Contains(t, stderr, "give it with --server-token-file, such as `kubectl create token SERVICEACCOUNT > FILE`")
+	require.Contains(t, stderr, "give it with --server-token-file, such as `kubectl create token SERVICEACCOUNT --audience=evictrail > FILE`")
 	code, _, stderr = run(t, "evacuations", "--server", base, "--server-ca-file", ca, "--server-token-file", writeFile(t, []byte("expired")))
 	require.Equal(t, exitError, code)
 	require.Contains(t, stderr, "has that of --server-token-file expired?")

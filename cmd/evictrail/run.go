@@ -47,7 +47,8 @@ nodes, pods and events, and get on the namespace kube-system; it writes nothing 
 
 With --auth=kubernetes who reads sends a token of the cluster, or signs in with one on the web page. It then asks the cluster whose that is and
 what they may see: who may get virtualmachineinstances everywhere sees everything of this cluster, others the VMs of the namespaces in which they
-may (docs/access.md). That needs create on tokenreviews and subjectaccessreviews.
+may (docs/access.md). That needs create on tokenreviews and subjectaccessreviews. Tokens are to be made for evictrail, as by 'kubectl create token
+SERVICEACCOUNT --audience=evictrail', so that they are of no use elsewhere; --auth-audience and --auth-api-tokens accept others.
 
 Who asked for an eviction, with which words, and what was refused, only audit events or the observer tell: kube-apiservers
 send audit events to /audit, or --audit-file follows their log; --eviction-observer serves an admission webhook on

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,11 +51,17 @@ type service struct {
 }
 
 // listenFlags say where the API, metrics and health are served, and to whom.
-type listenFlags struct{ listen, auth string }
+type listenFlags struct {
+	listen, auth string
+	audiences    []string // of tokens, with authKubernetes
+	serverTokens string   // where those for the API server itself are accepted, too
+}
 
 func (l *listenFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&l.listen, "listen", "127.0.0.1:8080", "`address` of the API, metrics, health and what is sent to us")
 	cmd.Flags().StringVar(&l.auth, "auth", "", "who may read: `kubernetes`: whom the cluster lets get VMs, those of their namespaces; none: everybody, also other hosts. Without it only this machine may")
+	cmd.Flags().StringArrayVar(&l.audiences, "auth-audience", []string{"evictrail"}, "with --auth=kubernetes: accept tokens made for this `audience`, as by kubectl create token --audience; may be repeated")
+	cmd.Flags().StringVar(&l.serverTokens, "auth-api-tokens", string(api.ServerTokensMetrics), "accept tokens made for the API server itself, which are of use elsewhere: `metrics`: from who scrapes /metrics; all: from everybody; none")
 }
 
 // bind takes the address, so that a taken port is an error before anything is started.
@@ -81,8 +88,24 @@ func (l *listenFlags) check() error {
 	if l.auth != "" && l.auth != authNone && l.auth != authKubernetes {
 		return usagef("auth %q: expected kubernetes or none", l.auth)
 	}
+	if err := l.checkTokens(); err != nil {
+		return err
+	}
 	if !l.loopback() && l.auth == "" {
 		return usagef("listen %s: other hosts could read VM names there; listen on 127.0.0.1, or say --auth=kubernetes, or --auth=none", l.listen)
+	}
+	return nil
+}
+
+// checkTokens refuses tokens that nobody could have.
+func (l *listenFlags) checkTokens() error {
+	switch accepted := []api.ServerTokens{api.ServerTokensNone, api.ServerTokensMetrics, api.ServerTokensAll}; {
+	case l.auth != authKubernetes:
+		return nil
+	case !slices.Contains(accepted, api.ServerTokens(l.serverTokens)):
+		return usagef("auth-api-tokens %q: expected metrics, all or none", l.serverTokens)
+	case slices.Contains(l.audiences, ""):
+		return usagef("auth-audience: it is empty; --auth-api-tokens=all accepts tokens that were made without --audience")
 	}
 	return nil
 }

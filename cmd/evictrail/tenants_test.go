@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -28,6 +29,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
@@ -39,6 +41,7 @@ import (
 type rights struct {
 	mu         sync.Mutex
 	namespaces map[string][]string // by token
+	audiences  map[string]string   // by token, of those that were not made for audience evictrail
 	reviews    atomic.Int64        // of tokens
 	questions  atomic.Int64        // about rights
 }
@@ -75,8 +78,9 @@ func (a *rights) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.reviews.Add(1)
 		token := review.Spec["token"].(string)
 		review.Status = map[string]any{"authenticated": false, "error": "not one of ours"}
-		if _, known := a.namespaces[token]; known {
-			review.Status = map[string]any{"authenticated": true, "user": map[string]any{"username": "user-of-" + token, "uid": "1", "groups": []string{"system:authenticated"}, "extra": map[string][]string{"a/b": {"c"}}}}
+		asked, _ := review.Spec["audiences"].([]any)
+		if _, known := a.namespaces[token]; known && a.madeFor(token, asked) {
+			review.Status = map[string]any{"authenticated": true, "audiences": asked, "user": map[string]any{"username": "user-of-" + token, "uid": "1", "groups": []string{"system:authenticated"}, "extra": map[string][]string{"a/b": {"c"}}}}
 		}
 	case "/apis/authorization.k8s.io/v1/subjectaccessreviews authorization.k8s.io/v1 SubjectAccessReview":
 		a.questions.Add(1)
@@ -102,6 +106,15 @@ func (a *rights) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
 	_ = json.NewEncoder(w).Encode(review)
+}
+
+// apiServer is the audience of tokens that were made for the API server itself: those that kubectl makes when it is told of none.
+const apiServer = "https://kubernetes.default.svc"
+
+// madeFor reports whether a token was made for one of the audiences that a review asks for; for the API server, where it asks for none.
+func (a *rights) madeFor(token string, asked []any) bool {
+	audience := cmp.Or(a.audiences[token], "evictrail")
+	return slices.Contains(asked, any(audience)) || len(asked) == 0 && audience == apiServer
 }
 
 // sharedCluster is the history of a cluster that many tenants share, and what serves it to them.
@@ -143,7 +156,7 @@ func shareCluster(t *testing.T) *sharedCluster {
 	c := &sharedCluster{store: s, rights: &rights{namespaces: map[string][]string{}}, owner: map[string]string{}}
 	apiserver := httptest.NewServer(c.rights)
 	t.Cleanup(apiserver.Close)
-	l := listenFlags{listen: "127.0.0.1:0", auth: authKubernetes}
+	l := listenFlags{listen: "127.0.0.1:0", auth: authKubernetes, audiences: []string{"evictrail"}, serverTokens: string(api.ServerTokensMetrics)}
 	log := slog.New(slog.NewTextHandler(prefixed{t, "site: "}, nil))
 	gate, err := l.gate(&rest.Config{Host: apiserver.URL}, s, func() string { return cluster }, metrics.New(prometheus.NewRegistry()), log)
 	require.NoError(t, err)

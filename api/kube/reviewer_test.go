@@ -1,0 +1,62 @@
+package kube_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	authentication "k8s.io/api/authentication/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictrail/evictrail/api/kube"
+)
+
+// TestAudiencesAreAskedForAndChecked has an API server answer in each way that the API of TokenReview allows.
+func TestAudiencesAreAskedForAndChecked(t *testing.T) {
+	t.Parallel()
+	ours := []string{"evictrail", "evictrail-2"}
+	for _, c := range []struct {
+		name     string
+		asked    []string
+		answered authentication.TokenReviewStatus
+		known    bool
+	}{
+		{"ours", ours, authentication.TokenReviewStatus{Authenticated: true, Audiences: []string{"evictrail-2"}}, true},
+		{"ours and others", ours, authentication.TokenReviewStatus{Authenticated: true, Audiences: []string{"x", "evictrail"}}, true},
+		{"of an authenticator that knows no audiences", ours, authentication.TokenReviewStatus{Authenticated: true}, false},
+		{"of others", ours, authentication.TokenReviewStatus{Authenticated: true, Audiences: []string{"vault"}}, false},
+		{"refused", ours, authentication.TokenReviewStatus{Audiences: []string{"evictrail"}, Error: "invalid bearer token"}, false},
+		{"of the API server", nil, authentication.TokenReviewStatus{Authenticated: true, Audiences: []string{"https://kubernetes.default.svc"}}, true},
+		{"of the API server, without a name", nil, authentication.TokenReviewStatus{Authenticated: true}, true},
+		{"refused, of the API server", nil, authentication.TokenReviewStatus{}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var review authentication.TokenReview
+				if json.NewDecoder(r.Body).Decode(&review) != nil || review.Spec.Token != "secret" {
+					t.Errorf("%s: expected a review of the token", r.URL)
+				}
+				if len(review.Spec.Audiences) != len(c.asked) {
+					t.Errorf("asked for %v", review.Spec.Audiences)
+				}
+				review.Status = c.answered
+				review.Status.User.Username = "jane"
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusCreated)
+				_ = json.NewEncoder(w).Encode(review)
+			}))
+			t.Cleanup(server.Close)
+			reviewer, err := kube.New(&rest.Config{Host: server.URL})
+			require.NoError(t, err)
+			user, known, err := reviewer.Authenticate(t.Context(), "secret", c.asked)
+			require.NoError(t, err)
+			require.Equal(t, c.known, known)
+			if c.known {
+				require.Equal(t, "jane", user.Name)
+			}
+		})
+	}
+}
