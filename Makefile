@@ -50,7 +50,7 @@ postgres: ## Make sure that a PostgreSQL server, 15 or newer, is installed; the 
 .PHONY: test
 test: postgres ## Run all tests (RACE=1: with the race detector, which needs a C compiler; PKG=./store: one package)
 	$(GO) test $(if $(RACE),-race) -timeout $(TEST_TIMEOUT) $(PKG)
-	$(if $(filter ./...,$(PKG)),hack/ensure-promtool.sh && hack/ensure-chromium.sh && hack/ensure-axe.sh && cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...)
+	$(if $(filter ./...,$(PKG)),hack/ensure-promtool.sh && hack/ensure-pgbouncer.sh && hack/ensure-chromium.sh && hack/ensure-axe.sh && cd test && $(GO) test -timeout $(TEST_TIMEOUT) ./...)
 
 .PHONY: bench
 bench: postgres ## Measure evictrail against what could be in its place (BENCH_ARGS='-run TestIngest -bench.size 10'; PKG=./store: the benchmarks of one package)

@@ -24,6 +24,9 @@ func explain(doing string, err error) error {
 	if err == nil || errors.Is(err, ErrDeposed) {
 		return err
 	}
+	if errors.Is(err, ErrPooler) { // not ErrUnavailable: to try again does not help
+		return fmt.Errorf("%s: %w", doing, err)
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		advice, sentinel := classOf(pg)
@@ -43,6 +46,21 @@ func explain(doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
 }
 
+// Codes of Postgres that several functions ask about.
+const (
+	codeStatementUnknown = "26000"
+	codeStatementKnown   = "42P05"
+)
+
+// codeOf returns the code of an error of Postgres; empty where it is none.
+func codeOf(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
 // classOf maps a code of Postgres (Appendix A of its manual) to a sentinel and advice.
 func classOf(pg *pgconn.PgError) (advice string, sentinel error) {
 	switch pg.Code {
@@ -58,6 +76,8 @@ func classOf(pg *pgconn.PgError) (advice string, sentinel error) {
 		return "a right is missing: run the SQL of `evictrail schema roles` as the owner", ErrUnavailable
 	case "42P01", "3F000", "42703":
 		return "run `evictrail schema up`", ErrSchema
+	case codeStatementUnknown, codeStatementKnown:
+		return "is there a connection pooler in transaction mode? then " + poolerAdvice, ErrUnavailable
 	case "3D000":
 		return "create the database first", ErrUnavailable
 	case "28P01", "28000":

@@ -51,6 +51,9 @@ func (l *link) read() (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w: expected postgres://user@host:port/database, and files that can be read", hidePassword(err))
 	}
+	if err := checkMode(config.ConnConfig.DefaultQueryExecMode); err != nil {
+		return nil, err
+	}
 	if err := readPassword(config, l.passwordFile); err != nil {
 		return nil, err
 	}

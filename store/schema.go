@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 
 	"github.com/evictrail/evictrail/migrations"
 )
@@ -38,15 +37,11 @@ func (s SchemaStatus) Check() error {
 	return nil
 }
 
-// provider makes goose's Provider over our files. One migrates at a time: the others wait for an advisory lock.
+// provider makes goose's Provider over our files. One migrates at a time (schema_lock.go).
 func (s *Store) provider() (*goose.Provider, func(), error) {
-	locker, err := lock.NewPostgresSessionLocker()
-	if err != nil {
-		return nil, nil, fmt.Errorf("make schema lock: %w", err)
-	}
 	db := stdlib.OpenDBFromPool(s.pool)
 	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS,
-		goose.WithSessionLocker(locker), goose.WithTableName("public.evictrail_schema"))
+		goose.WithSessionLocker(&schemaLock{store: s}), goose.WithTableName("public.evictrail_schema"))
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("read schema migrations: %w", err), db.Close())
 	}

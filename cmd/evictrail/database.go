@@ -184,8 +184,11 @@ func (d *database) gone() <-chan struct{} {
 	return d.server.Done()
 }
 
-// prepare brings the schema up to date and says what it did.
+// prepare makes sure that our statements last in the database, brings its schema up to date, and says what it did.
 func prepare(ctx context.Context, s *store.Store, log *slog.Logger) error {
+	if _, err := s.CheckPooler(ctx); err != nil {
+		return err
+	}
 	applied, err := s.Up(ctx)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -46,6 +47,7 @@ func (d *doctor) database(ctx context.Context) {
 		facts = "facts not counted yet"
 	}
 	d.ok("database", "answers as %s: Postgres %s, %.1f MiB, %s", c.User, c.Server, float64(c.Bytes)/(1<<20), facts)
+	d.pooler(ctx, s)
 	if c.Standby {
 		d.add(healthFail, "database", "a standby: it cannot be written", "point --database-url to the primary")
 	}
@@ -64,6 +66,19 @@ func (d *doctor) database(ctx context.Context) {
 	d.ok("database rights", "all that a writer needs")
 	d.upkeep(ctx, s)
 	d.heard(ctx, s)
+}
+
+// pooler checks whether our statements last where a connection pooler stands before the database.
+func (d *doctor) pooler(ctx context.Context, s *store.Store) {
+	pooled, err := ask(ctx, s.CheckPooler)
+	switch {
+	case errors.Is(err, store.ErrPooler):
+		d.add(healthFail, "connection pooler", "in transaction mode, which loses the statements that evictrail prepares", "add "+store.PoolerMode+" to --database-url (docs/install.md)")
+	case err != nil:
+		d.add(healthWarn, "connection pooler", err.Error(), "")
+	case pooled:
+		d.ok("connection pooler", "one stands before the database, and our statements last")
+	}
 }
 
 // openDatabase opens the database that the flags name, or that of an evictrail that runs on the data directory; nil where there is none to
