@@ -1,9 +1,12 @@
 package api
 
 import (
-	"io"
+	"errors"
+	"fmt"
 	"net/http"
+	"os"
 	"strconv"
+	"time"
 )
 
 // Admission is POST /admission: the eviction observer. It allows everything.
@@ -15,31 +18,52 @@ type Admission struct {
 // The bounds of POST /admission: together they are what it can cost in memory. An Eviction is little more than its
 // annotations, of which an API server takes 256 KiB.
 const (
-	reviewBody   = 512 << 10 // bytes
-	reviewAtOnce = 64        // reviews that are read at the same time
+	reviewBody    = 512 << 10   // bytes
+	reviewWithin  = time.Second // a body has arrived; the webhook's configuration has the API server wait no longer
+	reviewAtOnce  = 64          // reviews that are answered at the same time
+	unreadReviews = 256         // reviews whose body is arriving
+	unreadFromOne = 128         // of these from one address, behind which all API servers may be
+	unreadBytes   = 16 << 20    // that they hold
 )
 
-// handler answers reviews; where too many come at once it refuses to, which the API server passes over.
+// handler answers reviews. A body is read before it takes a place, so that who sends slowly keeps nobody out. Where too many come at once it
+// refuses to answer, which the API server passes over.
 func (a Admission) handler() http.HandlerFunc {
 	room := make(chan struct{}, reviewAtOnce)
+	arriving := &unread{bodies: unreadReviews, fromOne: unreadFromOne, bytes: unreadBytes}
 	return func(w http.ResponseWriter, r *http.Request) {
+		raw, err := arriving.read(w, r, reviewWithin, reviewBody)
+		if err != nil {
+			unreadProblem(w, err)
+			return
+		}
 		select {
 		case room <- struct{}{}:
 			defer func() { <-room }()
-			a.review(w, r)
+			a.review(w, raw)
 		default:
 			problem(w, http.StatusServiceUnavailable, "too many reviews at once")
 		}
 	}
 }
 
-// review answers before anything else happens.
-func (a Admission) review(w http.ResponseWriter, r *http.Request) {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, reviewBody))
-	if err != nil {
+// unreadProblem says why a body was not read.
+func unreadProblem(w http.ResponseWriter, err error) {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		problem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("at most %d KiB in one review", reviewBody>>10))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		problem(w, http.StatusRequestTimeout, fmt.Sprintf("the review did not arrive within %s", reviewWithin))
+	case errors.Is(err, errTooManyBodies):
+		problem(w, http.StatusServiceUnavailable, "too many reviews at once")
+	default:
 		problem(w, http.StatusBadRequest, err.Error())
-		return
 	}
+}
+
+// review answers before anything else happens.
+func (a Admission) review(w http.ResponseWriter, raw []byte) {
 	answer, then, err := a.Review(raw)
 	if err != nil {
 		problem(w, http.StatusBadRequest, err.Error())
@@ -58,7 +82,7 @@ func (a Admission) route() route {
 		about:    "An API server sends an AdmissionReview (admission.k8s.io/v1); it is always allowed. Served with --eviction-observer.",
 		body:     &requestBody{"An AdmissionReview with its request.", true, fields{{mediaTypes["json"], content{Schema: schema{Type: types{"object"}}}}}},
 		answers:  []answer{{http.StatusOK, "An AdmissionReview with its response: allowed.", nil, jsonContent(schema{Type: types{"object"}}, nil)}},
-		problems: []int{http.StatusBadRequest, http.StatusServiceUnavailable},
+		problems: []int{http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable},
 		handler:  a.handler(),
 	}
 }
