@@ -328,8 +328,10 @@ func TestStreamEndsWithTheRight(t *testing.T) {
 		s, _ := guarded(f, &scopes)
 		h, began := s.Handler(), time.Now()
 		over := make(chan time.Duration)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // of the bubble: one that goes on ends, too late
+		defer cancel()
 		go func() {
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/stream", http.NoBody)
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/stream", http.NoBody)
 			r.Header.Set("Authorization", "Bearer shopkeeper")
 			h.ServeHTTP(httptest.NewRecorder(), r)
 			over <- time.Since(began)

@@ -213,6 +213,29 @@ func TestDrainEndsWhenEmpty(t *testing.T) {
 	})
 }
 
+// TestDrainEndsWithItsContext ends the context of a Drain that nobody stops: it ends, what it was about to store stays, and so does none of its goroutines,
+// which the end of the bubble would wait for in vain.
+func TestDrainEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]bool{"while it waits for facts": false, "while it waits for the Sink": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m, sink := newMemorySpool(), &toldSink{away: away}
+				s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
+				require.NoError(t, m.Take(t.Context(), []trail.Fact{{VMI: "a"}}))
+				ctx, cancel := context.WithCancel(t.Context())
+				drained := make(chan struct{})
+				go func() { s.Drain(ctx, m, make(chan struct{})); close(drained) }()
+				time.Sleep(time.Minute)
+				cancel()
+				<-drained
+				require.Equal(t, away, m.left() == 1)
+			})
+		})
+	}
+}
+
 // TestSpoolTakesWhatWasSeen wants facts and signs of life to go to the spool, at once and in order, and to count as spooled.
 func TestSpoolTakesWhatWasSeen(t *testing.T) {
 	t.Parallel()

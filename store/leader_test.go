@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,7 +76,8 @@ func TestADeposedLeaderDerivesNothing(t *testing.T) {
 }
 
 // TestReplicasRecordOneHistory has three replicas see the same cluster while the lead changes hands again and again, each time before the
-// one who had it knows: each fact is stored once, and the rows are those of one replica alone.
+// one who had it knows: each fact is stored once, and the rows are those of one replica alone. A fourth that lists the cluster afterwards, when its
+// objects have other versions, adds nothing.
 func TestReplicasRecordOneHistory(t *testing.T) {
 	t.Parallel()
 	facts := incident("c1", 8)
@@ -122,7 +125,24 @@ func TestReplicasRecordOneHistory(t *testing.T) {
 	require.NoError(t, replicas[0].Lead(ctx, "this", trail.DefaultThresholds()))
 	_, _, err := replicas[0].CatchUp(ctx, nil)
 	require.NoError(t, err)
-	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+	want := dumpOf(t, "c1", facts)
+	require.Equal(t, want, dump(t, s))
+
+	tracker := trail.NewTracker("c1")
+	var listed []trail.Fact
+	for i := range 8 {
+		name := fmt.Sprintf("db-%d", i)
+		listed = append(listed, tracker.Observe(trail.VMIObservation{
+			Meta: trail.Meta{UID: "uid-" + name, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(9000 + i), CreatedAt: start},
+			Seen: trail.Seen{At: start.Add(time.Hour), Listed: true}, Node: "n2", Phase: "Running", Strategy: "LiveMigrate",
+		})...)
+	}
+	require.GreaterOrEqual(t, len(listed), 8, "where each guest runs")
+	_, err = s.For("c1", "r3").Append(ctx, listed)
+	require.NoError(t, err)
+	_, _, err = replicas[0].CatchUp(ctx, nil)
+	require.NoError(t, err)
+	require.Equal(t, want, dump(t, s))
 }
 
 // TestAGapOfOneReplicaIsNoneWhereAnotherWatched tells gaps of one replica while another watches, or does not.
@@ -225,6 +245,44 @@ func TestALeaderThatHoldsItsLocksHoldsUpNobody(t *testing.T) {
 	require.NoError(t, second.Lead(ctx, "this", trail.DefaultThresholds()))
 	require.True(t, second.Leads())
 	require.Error(t, conn.Ping(t.Context()), "its session was ended")
+}
+
+// TestALeaderThatStandsStillLosesItsLocks stops a leader before it commits, as a process is that the kernel does not run: the database ends its transaction
+// within seconds, though nobody waits for its locks and no new leader ends it.
+func TestALeaderThatStandsStillLosesItsLocks(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	var armed atomic.Bool
+	reached, resume := make(chan struct{}), make(chan struct{})
+	s, err := store.OpenFailing(t.Context(), url, func(sql string) bool {
+		if sql == "commit" && armed.CompareAndSwap(true, false) {
+			close(reached)
+			<-resume
+		}
+		return false
+	})
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	goOn := sync.OnceFunc(func() { close(resume) })
+	t.Cleanup(goOn)
+	leader := s.For("c1", "r1")
+	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
+	facts := incident("c1", 1)
+	armed.Store(true)
+	stored := make(chan error, 1)
+	go func() {
+		_, err := leader.Append(t.Context(), facts)
+		stored <- err
+	}()
+	<-reached
+	const idle = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`
+	require.Equal(t, 1, count(t, s, idle))
+	require.Eventually(t, func() bool { return count(t, s, idle) == 0 }, 15*time.Second, 100*time.Millisecond, "its session is ended")
+	goOn()
+	require.Error(t, <-stored, "it must not believe that it committed")
+	_, err = leader.Append(t.Context(), facts)
+	require.NoError(t, err)
+	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
 }
 
 // TestLeaderKeepsUp has a leader derive nodes at its pace: all of them, and rest in the end.

@@ -9,8 +9,8 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// TestATransactionThatIsDoneAgainIsTold has transactions end in a deadlock, at first twice and then for ever: each time that one is done again is told, and
-// the error of the last is the caller's.
+// TestATransactionThatIsDoneAgainIsTold has transactions end in a deadlock and a serialization failure, and then in deadlocks for ever: each time that one is
+// done again is reported, and the error of the last is the caller's.
 func TestATransactionThatIsDoneAgainIsTold(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -24,9 +24,11 @@ func TestATransactionThatIsDoneAgainIsTold(t *testing.T) {
 		CREATE SEQUENCE tried;
 		CREATE FUNCTION deadlock() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN
-				IF nextval('tried') <= 2 OR (SELECT count(*) FROM evictrail.events) > 0 THEN
-					RAISE deadlock_detected;
-				END IF;
+				CASE nextval('tried')
+					WHEN 1 THEN RAISE deadlock_detected;
+					WHEN 2 THEN RAISE serialization_failure;
+					ELSE IF (SELECT count(*) FROM evictrail.events) > 0 THEN RAISE deadlock_detected; END IF;
+				END CASE;
 				RETURN NULL;
 			END $$;
 		CREATE TRIGGER deadlock BEFORE INSERT ON evictrail.events EXECUTE FUNCTION deadlock()`)
@@ -34,7 +36,7 @@ func TestATransactionThatIsDoneAgainIsTold(t *testing.T) {
 	facts := incident("c1", 2)
 	_, err = s.For("c1", "r1").Append(t.Context(), facts[:5])
 	require.NoError(t, err)
-	require.Equal(t, []string{"40P01", "40P01"}, told)
+	require.Equal(t, []string{"40P01", "40001"}, told)
 	require.Equal(t, 5, count(t, s, "SELECT count(*) FROM evictrail.events"))
 
 	told = nil

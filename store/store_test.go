@@ -259,9 +259,15 @@ func TestBadTextIsKept(t *testing.T) {
 		Meta: trail.Meta{UID: "e1", Name: "e1", ResourceVersion: "5"}, Seen: trail.Seen{At: start}, Count: 1, Type: "Warning", Reason: "SyncFailed",
 		Message: "nul \x00 and \u001b[31m", About: trail.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db", UID: "v1"},
 	})
+	facts = append(facts, tracker.Observe(trail.VMIObservation{
+		Meta: trail.Meta{UID: "v1", Namespace: "shop", Name: "db", ResourceVersion: "6"}, Seen: trail.Seen{At: start}, Node: "worker\x001", Phase: "Running",
+	})...)
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	require.Len(t, dump(t, s)["timeline"], 1)
+	rows := dump(t, s)
+	require.Len(t, rows["timeline"], 2)
+	require.Len(t, rows["placements"], 1)
+	require.Contains(t, rows["placements"][0], "\"node\": \"worker\uFFFD1\"", "Postgres has no place for NUL in a text")
 }
 
 func TestFarTimesGoToTheDefaultPartition(t *testing.T) {
