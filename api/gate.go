@@ -1,10 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -54,9 +54,9 @@ type Gate struct {
 	// Failed is told why the cluster, or the database, could not be asked; nil: nobody is.
 	Failed func(error)
 
-	memory memory
-	peers  peers
-	pace   pace
+	hold     time.Duration // for which an admission may be relied on; zero: rightsHold
+	verdicts verdicts
+	budgets  budgets
 }
 
 // The bounds of what callers can make us ask the cluster.
@@ -118,23 +118,24 @@ func (g *Gate) admit(r *http.Request, needs right) (caller, error) {
 	if len(token) > tokenMost {
 		return caller{}, g.deny(DeniedCredentials, http.StatusUnauthorized, "this is no token of a cluster: it is longer than "+strconv.Itoa(tokenMost)+" bytes")
 	}
-	peer, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		peer = r.RemoteAddr
-	}
-	v := g.memory.recall(keyOf(token, needs), func() verdict {
-		if !g.peers.allow(peer) {
-			return verdict{refused: DeniedTooOften}
-		}
+	from := addressOf(r.RemoteAddr)
+	v := g.verdicts.recall(keyOf(token, needs), cmp.Or(g.hold, rightsHold), func(known bool) verdict {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askTimeout) // others may wait for the same answer
 		defer cancel()
-		return g.judge(ctx, token, needs)
+		if !g.budgets.spend(ctx, from, known) {
+			return verdict{refused: DeniedTooOften}
+		}
+		v := g.ask(ctx, tokenQuestion{token, needs, known})
+		if v.refused == "" {
+			g.budgets.welcome(from)
+		}
+		return v
 	})
 	switch v.refused {
 	case "":
 		return v.caller, nil
 	case DeniedTooOften:
-		p := g.deny(v.refused, http.StatusTooManyRequests, "too many tokens come from "+peer+": come again in a second")
+		p := g.deny(v.refused, http.StatusTooManyRequests, "too many tokens that are not known come from "+from.String()+", or from around it: come again in a second")
 		p.retry = time.Second
 		return caller{}, p
 	case DeniedNoAnswer:
@@ -183,11 +184,9 @@ type verdict struct {
 	refused string // why; empty where it is not
 }
 
-// holds gives how long the verdict may be relied on.
+// holds returns how long a refusal may be relied on.
 func (v verdict) holds() time.Duration {
 	switch v.refused {
-	case "":
-		return rightsHold
 	case DeniedNoAnswer:
 		return failureHolds
 	case DeniedTooOften:
@@ -196,9 +195,16 @@ func (v verdict) holds() time.Duration {
 	return refusalHolds
 }
 
-// judge asks the cluster.
-func (g *Gate) judge(ctx context.Context, token string, needs right) verdict {
-	v, err := g.review(ctx, token, needs)
+// tokenQuestion is what the cluster is asked about a token.
+type tokenQuestion struct {
+	token string
+	needs right
+	known bool // the token was admitted within the last hour
+}
+
+// ask asks the cluster.
+func (g *Gate) ask(ctx context.Context, q tokenQuestion) verdict {
+	v, err := g.review(ctx, q)
 	if err != nil {
 		if g.Failed != nil {
 			g.Failed(err)
@@ -208,8 +214,8 @@ func (g *Gate) judge(ctx context.Context, token string, needs right) verdict {
 	return v
 }
 
-func (g *Gate) review(ctx context.Context, token string, needs right) (v verdict, err error) {
-	user, known, err := g.authenticate(ctx, token, needs)
+func (g *Gate) review(ctx context.Context, q tokenQuestion) (v verdict, err error) {
+	user, known, err := g.authenticate(ctx, q)
 	switch {
 	case err != nil:
 		return v, fmt.Errorf("ask whose token it is: %w", err)
@@ -217,37 +223,37 @@ func (g *Gate) review(ctx context.Context, token string, needs right) (v verdict
 		return verdict{refused: DeniedCredentials}, nil
 	}
 	v.user = user.Name
-	if needs == rightToScrape {
+	if q.needs == rightToScrape {
 		may, err := g.Reviewer.MayScrape(ctx, user)
 		if !may {
 			v.refused = DeniedNoRight
 		}
 		return v, err
 	}
-	if v.scope, err = g.scopeOf(ctx, user); v.scope.Empty() {
+	if v.scope, err = g.scopeOf(ctx, user, q.known); v.scope.Empty() {
 		v.refused = DeniedNoRight
 	}
 	return v, err
 }
 
 // authenticate asks whose token it is, as one for our audiences and, where that is accepted, as one for the API server.
-func (g *Gate) authenticate(ctx context.Context, token string, needs right) (User, bool, error) {
-	user, known, err := g.Reviewer.Authenticate(ctx, token, g.Audiences)
-	if known || err != nil || len(g.Audiences) == 0 || !g.ServerTokens.accept(needs) {
+func (g *Gate) authenticate(ctx context.Context, q tokenQuestion) (User, bool, error) {
+	user, known, err := g.Reviewer.Authenticate(ctx, q.token, g.Audiences)
+	if known || err != nil || len(g.Audiences) == 0 || !g.ServerTokens.accept(q.needs) {
 		return user, known, err
 	}
-	return g.Reviewer.Authenticate(ctx, token, nil)
+	return g.Reviewer.Authenticate(ctx, q.token, nil)
 }
 
 var errNoCluster = errors.New("the cluster has not told its name yet")
 
 // scopeOf asks in which of the namespaces that are known a user may get VMs.
-func (g *Gate) scopeOf(ctx context.Context, user User) (trail.Scope, error) {
+func (g *Gate) scopeOf(ctx context.Context, user User, known bool) (trail.Scope, error) {
 	cluster := g.Cluster()
 	if cluster == "" {
 		return trail.Scope{}, errNoCluster
 	}
-	may, err := g.maySee(ctx, user, "")
+	may, err := g.maySee(ctx, user, "", known)
 	if err != nil {
 		return trail.Scope{}, err
 	}
@@ -263,7 +269,7 @@ func (g *Gate) scopeOf(ctx context.Context, user User) (trail.Scope, error) {
 	asking.SetLimit(askAtOnce)
 	for i, namespace := range namespaces {
 		asking.Go(func() (err error) {
-			answers[i], err = g.maySee(ctx, user, namespace)
+			answers[i], err = g.maySee(ctx, user, namespace, known)
 			return err
 		})
 	}
@@ -279,8 +285,8 @@ func (g *Gate) scopeOf(ctx context.Context, user User) (trail.Scope, error) {
 	return trail.Only(cluster, seen...), nil
 }
 
-func (g *Gate) maySee(ctx context.Context, user User, namespace string) (bool, error) {
-	if err := g.pace.wait(ctx); err != nil {
+func (g *Gate) maySee(ctx context.Context, user User, namespace string, known bool) (bool, error) {
+	if err := g.budgets.waitForRight(ctx, known); err != nil {
 		return false, fmt.Errorf("ask what a user may see: %w", err)
 	}
 	may, err := g.Reviewer.MaySeeVMs(ctx, user, namespace)
