@@ -93,7 +93,9 @@ func guarded(f *fakeCluster, scopes *[]trail.Scope) (api.Server, *[]string) {
 			return &fakeReader{names: func(context.Context, trail.NameQuery) ([]string, error) { return scope.Namespaces(), nil }}
 		},
 		Site: &web.Site{Readers: func(trail.Scope) web.Reader { return nobodysPages{} }},
-		Health: &api.Health{Unready: func(context.Context) []string { return nil }, Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		Health: &api.Health{Status: func(context.Context) trail.RecorderStatus {
+			return trail.RecorderStatus{State: trail.RecorderRecording}
+		}, Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = fmt.Fprintln(w, "vm_names 1")
 		})},
 		Stream: &api.Stream{Changes: func(_ context.Context, scope trail.Scope, _ trail.Query, _ time.Duration) ([]time.Time, error) {

@@ -4,16 +4,17 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // Health is what the probes ask for.
 type Health struct {
-	// Unready says what is not ready, one line each; none when all is well. It must be safe for concurrent use.
-	Unready func(context.Context) []string
-	// Notes says what is not as it should be and does no harm yet, likewise. Nil: nothing ever.
-	Notes func(context.Context) []string
+	// Status says how it stands with what is recorded here. It must be safe for concurrent use.
+	Status func(context.Context) trail.RecorderStatus
 	// Metrics serves the metrics.
 	Metrics http.Handler
 }
@@ -29,7 +30,8 @@ func (h Health) routes(gate *Gate) []route {
 		{method: http.MethodGet, path: "/livez", tag: tagHealth, id: "getLivez", short: "Ask whether the process lives",
 			answers: []answer{plain(http.StatusOK, "It does.")}, handler: http.HandlerFunc(h.livez)},
 		{method: http.MethodGet, path: "/readyz", tag: tagHealth, id: "getReadyz", short: "Ask whether everything is watched and stored",
-			answers: []answer{plain(http.StatusOK, "It is, or will be: what waits for something is told, a line each."), plain(http.StatusServiceUnavailable, "What is not, a line each.")}, handler: http.HandlerFunc(h.readyz)},
+			answers: []answer{plain(http.StatusOK, "`ok` while it is. Else the state of the recorder, since when, and below why, a line each: what is seen is kept all the same."),
+				plain(http.StatusServiceUnavailable, "The same, where something is not seen or not kept.")}, handler: http.HandlerFunc(h.readyz)},
 		{method: http.MethodGet, path: "/metrics", tag: tagHealth, id: "getMetrics", short: "Get the metrics, for Prometheus",
 			answers: []answer{plain(http.StatusOK, "The metrics, in the format that Accept asks for.")}, problems: callProblems, handler: h.guarded(gate)},
 	}
@@ -43,20 +45,19 @@ func (h Health) guarded(gate *Gate) http.Handler {
 // livez answers as long as the process can.
 func (h Health) livez(w http.ResponseWriter, _ *http.Request) { answerText(w, http.StatusOK, "ok") }
 
-// readyz answers 200 when everything is watched and kept, with one line for each thing that is not as it should be, else 503 with one for
-// each that is not ready.
+// readyz answers 200 while everything is seen and kept, else 503. Its first line is ok only where nothing at all is wrong.
 func (h Health) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	if lines := h.Unready(ctx); len(lines) > 0 {
-		answerText(w, http.StatusServiceUnavailable, strings.Join(lines, "\n"))
-		return
+	s := h.Status(ctx)
+	code, lines := http.StatusOK, []string{"ok"}
+	if s.Unready {
+		code = http.StatusServiceUnavailable
 	}
-	lines := []string{"ok"}
-	if h.Notes != nil {
-		lines = append(lines, h.Notes(ctx)...)
+	if !s.Healthy() {
+		lines = slices.Concat([]string{fmt.Sprintf("%s since %s", s.State, s.Since.UTC().Format(time.RFC3339))}, s.Why, s.Details)
 	}
-	answerText(w, http.StatusOK, strings.Join(lines, "\n"))
+	answerText(w, code, strings.Join(lines, "\n"))
 }
 
 func answerText(w http.ResponseWriter, code int, text string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/trail"
 )
 
 func TestEachAnswerIsObserved(t *testing.T) {
@@ -19,7 +20,7 @@ func TestEachAnswerIsObserved(t *testing.T) {
 	var seen []string
 	var denied []string
 	h := api.Server{
-		Health: &api.Health{Unready: func(context.Context) []string { return []string{"x"} }, Metrics: http.NotFoundHandler()},
+		Health: &api.Health{Status: func(context.Context) trail.RecorderStatus { return trail.RecorderStatus{Unready: true} }, Metrics: http.NotFoundHandler()},
 		Audit:  &api.Audit{Access: api.Access{Denied: func(cause string) { denied = append(denied, cause) }}},
 		Observe: func(route, method string, status int, took time.Duration) {
 			require.GreaterOrEqual(t, took, time.Duration(0))

@@ -41,14 +41,16 @@ type Config struct {
 	Spool   Spool          // keeps facts, which somebody else drains; nil: the Sink gets them from us
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
-	Clock   func() time.Time // must give UTC; called from the owner goroutine and the writer
+	Clock   func() time.Time // must give UTC; safe for concurrent use
 
-	LastAlive time.Time            // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
-	LastSeen  map[string]time.Time // up to when we saw each source, as the store was told: the time since is one where it ends before that of others; optional
-	Since     time.Time            // from when on what happens is counted; zero: from LastAlive on
-	Extra     []Observation        // taken when the collector is made, such as the descheduler's policy; optional
-	Policy    *PolicyMap           // the ConfigMap with the descheduler's policy, which is then watched; optional
-	Backoff   *wait.Backoff        // between attempts to list and watch; nil: 0.5 s to 7.5 s
+	LastAlive   time.Time              // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
+	LastSeen    map[string]time.Time   // up to when we saw each source, as the store was told: the time since is one where it ends before that of others; optional
+	OpenGaps    []trail.GapObservation // that the store has as open: they end when their source is seen; optional
+	Since       time.Time              // from when on what happens is counted; zero: from LastAlive on
+	Extra       []Observation          // taken when the collector is made, such as the descheduler's policy; optional
+	Policy      *PolicyMap             // the ConfigMap with the descheduler's policy, which is then watched; optional
+	UnseenAfter time.Duration          // how long a source is refused from the start on before that is recorded as a gap; zero: never
+	Backoff     *wait.Backoff          // between attempts to list and watch; nil: 0.5 s to 7.5 s
 }
 
 // lastHere gives up to when we were running before, as far as the store was told; zero: never.
@@ -88,6 +90,8 @@ type Collector struct {
 	problem  string               // the owner's: the last problem of the descheduler's policy, which was logged
 	lastAt   map[string]time.Time // the owner's: last notice of each resource
 	complete bool                 // the owner's: every first list was taken
+	started  time.Time            // when this was made
+	gaps     openGaps             // the owner's
 	wasAway  bool                 // time has passed since somebody watched: a gap, told once complete
 
 	refusedLogged atomic.Bool // that audit events were refused
@@ -111,7 +115,7 @@ func New(config Config) (*Collector, error) {
 	c := &Collector{
 		Config: config, client: client,
 		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan trail.RequestObservation, reviewed), ended: make(chan struct{}), pacing: make(chan struct{}, 1),
-		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, wasAway: wasAway(config),
+		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, wasAway: wasAway(config), started: config.Clock(), gaps: newOpenGaps(config.OpenGaps),
 		moved: make(chan struct{}), since: map[string]time.Time{},
 	}
 	c.out = newWriter(config, c.watching)
@@ -124,7 +128,7 @@ func New(config Config) (*Collector, error) {
 	}
 	c.Metrics.CountSince(since)
 	for _, r := range watchedWith(config.Policy) {
-		c.feeds = append(c.feeds, &feed{watched: r, c: c})
+		c.feeds = append(c.feeds, &feed{watched: r, c: c, unseen: config.Clock()})
 		c.Metrics.Watch(r.name, string(r.kind))
 	}
 	for _, extra := range config.Extra {
@@ -181,8 +185,16 @@ func (c *Collector) enqueue(ctx context.Context, n notice) error {
 
 // own is the owner goroutine: it alone touches the Tracker.
 func (c *Collector) own(ctx context.Context) {
+	var unseen <-chan time.Time
+	if c.UnseenAfter > 0 {
+		tick := time.NewTicker(c.UnseenAfter)
+		defer tick.Stop()
+		unseen = tick.C
+	}
 	for {
 		select {
+		case <-unseen:
+			c.reportUnseen(ctx, c.Clock())
 		case n := <-c.notices:
 			c.take(ctx, n)
 		case t := <-c.told:
@@ -247,6 +259,9 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 // tellUnseen records the time in which a source could not be seen before we ended, and nobody has told so because we ended before it could
 // be seen again. A source is seen up to when the others are.
 func (c *Collector) tellUnseen(ctx context.Context, source string, now time.Time) {
+	if c.closeUnseen(ctx, source, now) {
+		return
+	}
 	last, known := c.LastSeen[source]
 	if !known || !c.wasAway || !last.Before(c.lastHere()) {
 		return
@@ -290,9 +305,10 @@ func (c *Collector) observe(ctx context.Context, o trail.Observation) {
 	c.out.put(ctx, facts)
 }
 
-// tellSelfGap records the time in which no evictrail watched, once every first list has told what it missed.
+// tellSelfGap records the time in which no evictrail watched, once every first list has told what it missed; those of sources that cannot be
+// seen have gaps of their own.
 func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
-	if c.complete || len(c.Unready()) > 0 {
+	if c.complete || !c.isComplete() {
 		return
 	}
 	c.complete = true
@@ -357,6 +373,7 @@ func (c *Collector) advance(n notice) {
 	defer c.mu.Unlock()
 	if n.kind == noticeList && !n.feed.synced {
 		n.feed.synced = true
+		n.feed.noteSeen()
 		c.Metrics.WatchSynced.WithLabelValues(n.feed.name).Set(1)
 		c.Log.Info("watch synced", "resource", n.feed.String(), "count", len(n.present))
 	}
@@ -370,22 +387,15 @@ func (c *Collector) advance(n notice) {
 	c.moved = make(chan struct{})
 }
 
-// Unready says which watches have not taken their first list or are refused, one line each; none when all is well.
-func (c *Collector) Unready() []string {
+// Watches returns what is known of each watch.
+func (c *Collector) Watches() []trail.WatchSign {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var lines []string
-	for _, f := range c.feeds {
-		switch {
-		case f.problem != "":
-			lines = append(lines, f.problem)
-		case f.expired:
-			lines = append(lines, fmt.Sprintf("watch of %s: the API server has forgotten where it was; it is listed anew", f))
-		case !f.synced:
-			lines = append(lines, fmt.Sprintf("watch of %s: waiting for its first list", f))
-		}
+	out := make([]trail.WatchSign, len(c.feeds))
+	for i, f := range c.feeds {
+		out[i] = f.sign()
 	}
-	return lines
+	return out
 }
 
 // Taken waits until a resource, named by its plural, was taken up to a resourceVersion. Errors: of ctx, and for a

@@ -2,6 +2,7 @@ package collector
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -635,4 +636,15 @@ func (s *aliveSink) Append(context.Context, []trail.Fact) (trail.News, error) {
 func (s *aliveSink) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
 	s.n.Add(1)
 	return trail.News{}, nil
+}
+
+// Unready says which watches are not seen, one line each.
+func (c *Collector) Unready() []string {
+	var lines []string
+	for _, w := range c.Watches() {
+		if !w.Synced {
+			lines = append(lines, cmp.Or(w.Problem, "watch of "+w.Source+": waiting for its first list"))
+		}
+	}
+	return lines
 }

@@ -203,6 +203,9 @@ func newWatchDecoder(body io.ReadCloser, r reader, list *listing) *watchDecoder 
 func (d *watchDecoder) Decode() (watch.EventType, runtime.Object, error) {
 	for {
 		kind, read, err := d.next()
+		if isGarbled(err) {
+			d.reader.broken(err)
+		}
 		o, ok := read.(*object)
 		switch {
 		case err != nil || d.list == nil || !ok:
@@ -259,6 +262,16 @@ func cutOff(err error) error {
 	return err
 }
 
+// errGarbled says that a notification is none that the API server sends.
+var errGarbled = errors.New("unknown watch notification")
+
+// isGarbled reports whether an error says that a notification cannot be read, other than because the stream ended.
+func isGarbled(err error) bool {
+	_, syntactic := errors.AsType[*jsontext.SyntacticError](err)
+	_, semantic := errors.AsType[*jsonv2.SemanticError](err)
+	return syntactic || semantic || errors.Is(err, errGarbled)
+}
+
 // object reads the object of a notification.
 func (d *watchDecoder) object(kind watch.EventType, raw []byte) (runtime.Object, error) {
 	switch kind {
@@ -272,7 +285,7 @@ func (d *watchDecoder) object(kind watch.EventType, raw []byte) (runtime.Object,
 	case watch.Added, watch.Modified, watch.Deleted:
 		return d.reader.read(raw), nil
 	}
-	return nil, fmt.Errorf("unknown watch notification %q", kind)
+	return nil, fmt.Errorf("%w %q", errGarbled, kind)
 }
 
 // Close ends the stream.

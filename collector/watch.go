@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -149,7 +150,7 @@ type reader interface {
 	read(raw []byte) *object
 	list() *listing                                   // a list begins; nil: the Reflector is to gather it
 	asked(ctx context.Context, watch bool, err error) // a list or watch request was answered
-	broken(err error)                                 // the server sent an error in the stream of a watch
+	broken(err error)                                 // the server sent an error in the stream of a watch, or what cannot be read
 }
 
 // listWatch lists and watches the resource and tells the reader how that went.
@@ -184,6 +185,9 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 					answer.Items = append(answer.Items, o)
 				}
 			})
+			if err != nil && ctx.Err() == nil {
+				to.broken(err)
+			}
 			return answer, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -230,19 +234,46 @@ type feed struct {
 	c   *Collector
 	ctx context.Context // of the collector's run: a Reflector's store methods get none
 
-	hindrance          // under c.mu
-	synced    bool     // under c.mu: the first list was taken
-	version   string   // under c.mu: the resourceVersion up to which it was taken
-	expired   bool     // under c.mu: the server forgot our resourceVersion, which the next list makes good
-	started   bool     // it was answered before
-	listed    *listing // the last attempt at a list; nil once it is whole
+	hindrance           // under c.mu
+	synced    bool      // under c.mu: the first list was taken
+	version   string    // under c.mu: the resourceVersion up to which it was taken
+	expired   bool      // under c.mu: the server forgot our resourceVersion, which the next list makes good
+	cause     string    // under c.mu: of the problem, in a few words
+	garbled   string    // under c.mu: what the server sent cannot be read; empty once something can
+	unseen    time.Time // under c.mu: since when it is not seen; zero while it is
+	started   bool      // it was answered before
+	listed    *listing  // the last attempt at a list; nil once it is whole
 
 	shaken  bool      // under c.mu: it was broken, and has not been listed since nor told of
 	settles time.Time // under c.mu: until when a watch that went on where it was may still be behind
 }
 
-// isBroken tells whether it cannot be seen now; the lock must be held.
-func (f *feed) isBroken() bool { return f.problem != "" || f.expired }
+// isBroken reports whether it cannot be seen now; the lock must be held.
+func (f *feed) isBroken() bool { return f.problem != "" || f.expired || f.garbled != "" }
+
+// noteSeen notes since when it is not seen, or that it is; the lock must be held.
+func (f *feed) noteSeen() {
+	switch seen := f.synced && !f.isBroken(); {
+	case seen:
+		f.unseen = time.Time{}
+	case f.unseen.IsZero():
+		f.unseen = f.c.Clock()
+	}
+}
+
+// sign returns what is known of the watch; the lock must be held.
+func (f *feed) sign() trail.WatchSign {
+	w := trail.WatchSign{Source: f.name, Synced: f.synced && !f.isBroken(), Since: f.unseen}
+	switch {
+	case f.problem != "":
+		w.Cause, w.Problem = f.cause, f.problem
+	case f.garbled != "":
+		w.Cause, w.Problem = "what the API server sends cannot be read", f.garbled
+	case f.expired:
+		w.Cause, w.Problem = "listed anew", fmt.Sprintf("watch of %s: the API server has forgotten where it was; it is listed anew", f)
+	}
+	return w
+}
 
 // noteBroken notes that it is broken, and has the store told up to when it was seen; the lock must be held.
 func (f *feed) noteBroken() {
@@ -286,6 +317,7 @@ func (f *feed) Resync() error { return nil }
 
 // Bookmark hands on that everything up to a resourceVersion was delivered.
 func (f *feed) Bookmark(version string) error {
+	f.noteReadable()
 	return f.c.enqueue(f.ctx, notice{feed: f, kind: noticeBookmark, version: version})
 }
 
@@ -293,7 +325,8 @@ func (f *feed) Bookmark(version string) error {
 func (f *feed) Replace(_ []any, version string) error {
 	f.c.mu.Lock()
 	expired := f.expired
-	f.expired = false
+	f.expired, f.garbled = false, ""
+	f.noteSeen()
 	f.c.mu.Unlock()
 	n := notice{feed: f, kind: noticeList, version: version, expired: expired, present: f.listed.present}
 	f.listed = nil
@@ -305,6 +338,7 @@ func (f *feed) send(obj any, gone bool) error {
 	if !ok {
 		return fmt.Errorf("watch of %s: unexpected %T", f, obj)
 	}
+	f.noteReadable()
 	return f.c.enqueue(f.ctx, notice{feed: f, kind: noticeSeen, object: o, gone: gone, version: o.ResourceVersion})
 }
 
@@ -317,9 +351,13 @@ func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 	problem := f.explain(err)
 	f.c.mu.Lock()
 	changed := f.note(isWatch, problem)
+	if changed {
+		f.cause = causeOf(err)
+	}
 	if f.problem != "" {
 		f.noteBroken()
 	}
+	f.noteSeen()
 	f.c.mu.Unlock()
 	switch {
 	case !changed:
@@ -345,14 +383,40 @@ func (f *feed) count(err error) {
 	f.c.Metrics.WatchRestarts.WithLabelValues(f.name, reason).Inc()
 }
 
-// broken notes that the server forgot the resourceVersion to resume from, which it says in its answer or in the
-// middle of a stream.
+// broken notes that the server forgot the resourceVersion to resume from, which it says in its answer or in the middle of a stream, or that
+// what it sends cannot be read, which is logged once.
 func (f *feed) broken(err error) {
-	if expired(err) {
-		f.c.mu.Lock()
-		f.expired = true
-		f.noteBroken()
-		f.c.mu.Unlock()
+	garbled := ""
+	if !expired(err) {
+		if garbled = fmt.Sprintf("watch of %s: what the API server sends cannot be read: %v: is there a proxy between?", f, err); refusedBy(err) {
+			return // its next request says so
+		}
+	}
+	f.c.mu.Lock()
+	logged := garbled == "" || f.garbled != ""
+	f.expired, f.garbled = f.expired || garbled == "", garbled
+	f.noteBroken()
+	f.noteSeen()
+	f.c.mu.Unlock()
+	if !logged {
+		f.c.Log.Warn("watch cannot be read", "resource", f.String(), "err", err)
+	}
+}
+
+// refusedBy reports whether an error is an answer of the API server.
+func refusedBy(err error) bool {
+	_, is := errors.AsType[*apierrors.StatusError](err)
+	return is
+}
+
+// noteReadable notes that something could be read.
+func (f *feed) noteReadable() {
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	if f.garbled != "" {
+		f.garbled = ""
+		f.noteSeen()
+		f.c.Log.Info("watch can be read again", "resource", f.String())
 	}
 }
 
@@ -374,4 +438,26 @@ func (r watched) explain(err error) string {
 		return fmt.Sprintf("the API server knows no %s: install KubeVirt, or wait until its operator has created the CRD (%v)", r, err)
 	}
 	return fmt.Sprintf("cannot watch %s: %v", r, err)
+}
+
+// Causes that say that we may not see something.
+const (
+	causeForbidden    = "no right"
+	causeUnauthorized = "credentials refused"
+)
+
+// causeOf says in a few words why a request failed, the same for all resources.
+func causeOf(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case apierrors.IsForbidden(err):
+		return causeForbidden
+	case apierrors.IsUnauthorized(err):
+		return causeUnauthorized
+	case apierrors.IsNotFound(err):
+		return "not installed"
+	}
+	text := err.Error() // an error of the network ends with what went wrong in the end: connection refused
+	return strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:])
 }

@@ -116,6 +116,8 @@ var ownMetrics = []Metric{
 	{Name: SpoolWritable, Type: Gauge, Help: "Whether facts are kept on disk before the database has them. Where they are not they go straight to the database, and wait in memory while that is away. Absent where there is no spool."},
 	{Name: SpoolFsyncDurationSeconds, Type: Histogram, Buckets: callBuckets, Help: "Time of one commit of the spool to disk."},
 	{Name: QueueLength, Type: Gauge, Help: "Facts that wait in memory for the spool, or where there is none for the database."},
+	{Name: RecorderState, Type: Gauge, Help: "How it stands with the recording of the cluster: 1 for the state that holds, 0 for the others. It is what /readyz and the pages say.", Labels: []string{LabelState}},
+	{Name: RecorderStateSince, Type: Gauge, Help: "Since when that state holds."},
 	{Name: StoreUp, Type: Gauge, Help: "Whether the last write to the database succeeded."},
 	{Name: StorePoolConnections, Type: Gauge, Labels: []string{LabelState}, Help: "Connections to the database: used, idle, and how many there may be."},
 	{Name: StoreErrorsTotal, Type: Counter, Labels: []string{LabelOp, LabelSQLStateClass}, Help: "Failed calls of the database by operation and by class of SQLSTATE, none where it did not answer. retry is a transaction that was done again, of class 40 after a deadlock."},

@@ -42,34 +42,36 @@ type Metrics struct {
 	state           *stateGauges
 
 	// What evictrail tells of itself: set where it happens.
-	Facts             *prometheus.CounterVec   // kind, stage
-	Lost              *prometheus.CounterVec   // kind, cause
-	SpoolBytes        prometheus.Gauge         // bytes
-	SpoolCapacity     prometheus.Gauge         // bytes
-	SpoolFacts        prometheus.Gauge         // facts
-	SpoolOldest       *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
-	SpoolWritable     *prometheus.GaugeVec     // no label, so that it can be absent; 1 when facts are kept on disk
-	SpoolFsync        *prometheus.HistogramVec // no label; seconds
-	QueueLength       prometheus.Gauge         // facts
-	StoreUp           prometheus.Gauge         // 1 when the last write succeeded
-	StorePool         *prometheus.GaugeVec     // state
-	StoreErrors       *prometheus.CounterVec   // op, sqlstate_class
-	StoreWrite        *prometheus.HistogramVec // op; seconds
-	WatchLastActivity *prometheus.GaugeVec     // resource; Unix seconds
-	WatchRestarts     *prometheus.CounterVec   // resource, reason
-	WatchSynced       *prometheus.GaugeVec     // resource; 1 once its first list was taken
-	TrackedObjects    *prometheus.GaugeVec     // kind
-	Leader            prometheus.Gauge         // 1 when this replica derives
-	ClockSkew         *prometheus.GaugeVec     // peer; seconds
-	AuditEvents       *prometheus.CounterVec   // result
-	AuditLastEvent    prometheus.Gauge         // Unix seconds
-	AuditEnabled      prometheus.Gauge         // 1 when audit events are expected
-	Reviews           *prometheus.CounterVec   // result
-	Scrapes           *prometheus.CounterVec   // result
-	HTTPRequests      *prometheus.HistogramVec // route, method, code; seconds
-	Denied            *prometheus.CounterVec   // cause
-	Dropped           *prometheus.CounterVec   // kind
-	RetentionLast     *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
+	Facts              *prometheus.CounterVec   // kind, stage
+	Lost               *prometheus.CounterVec   // kind, cause
+	SpoolBytes         prometheus.Gauge         // bytes
+	SpoolCapacity      prometheus.Gauge         // bytes
+	SpoolFacts         prometheus.Gauge         // facts
+	SpoolOldest        *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
+	SpoolWritable      *prometheus.GaugeVec     // no label, so that it can be absent; 1 when facts are kept on disk
+	SpoolFsync         *prometheus.HistogramVec // no label; seconds
+	QueueLength        prometheus.Gauge         // facts
+	StoreUp            prometheus.Gauge         // 1 when the last write succeeded
+	StorePool          *prometheus.GaugeVec     // state
+	StoreErrors        *prometheus.CounterVec   // op, sqlstate_class
+	StoreWrite         *prometheus.HistogramVec // op; seconds
+	WatchLastActivity  *prometheus.GaugeVec     // resource; Unix seconds
+	WatchRestarts      *prometheus.CounterVec   // resource, reason
+	WatchSynced        *prometheus.GaugeVec     // resource; 1 once its first list was taken
+	TrackedObjects     *prometheus.GaugeVec     // kind
+	Leader             prometheus.Gauge         // 1 when this replica derives
+	ClockSkew          *prometheus.GaugeVec     // peer; seconds
+	AuditEvents        *prometheus.CounterVec   // result
+	AuditLastEvent     prometheus.Gauge         // Unix seconds
+	AuditEnabled       prometheus.Gauge         // 1 when audit events are expected
+	Reviews            *prometheus.CounterVec   // result
+	Scrapes            *prometheus.CounterVec   // result
+	HTTPRequests       *prometheus.HistogramVec // route, method, code; seconds
+	Denied             *prometheus.CounterVec   // cause
+	Dropped            *prometheus.CounterVec   // kind
+	RecorderState      *prometheus.GaugeVec     // state; 1 for the one that holds
+	RecorderStateSince *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
+	RetentionLast      *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
 }
 
 // New makes the instruments and registers them. Series of closed label sets start at zero, so that the first event of each
@@ -88,6 +90,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		partitionsAhead: f.gauges(PartitionAheadSeconds), strayRows: f.gauges(DefaultPartitionRows),
 		schema: f.gauges(SchemaVersion), schemaExpected: f.gauges(SchemaVersionExpected),
 		factsFrom: f.gauges(FactsFromTimestamp), Dropped: f.counters(RetentionDroppedTotal), RetentionLast: f.gauges(RetentionLastTimestamp),
+		RecorderState: f.gauges(RecorderState), RecorderStateSince: f.gauges(RecorderStateSince),
 		state: newStateGauges(),
 
 		Facts: f.counters(FactsTotal), Lost: f.counters(EventsLostTotal), SpoolBytes: f.gauge(SpoolBytes), SpoolCapacity: f.gauge(SpoolCapacityBytes),

@@ -92,6 +92,8 @@ const (
 	HTTPRequestDurationSeconds    = "evictrail_http_request_duration_seconds"
 	AuthzDeniedTotal              = "evictrail_authz_denied_total"
 	RetentionDroppedTotal         = "evictrail_retention_dropped_total"
+	RecorderState                 = "evictrail_recorder_state"
+	RecorderStateSince            = "evictrail_recorder_state_since_timestamp_seconds"
 	RetentionLastTimestamp        = "evictrail_retention_last_timestamp_seconds"
 )
 

@@ -3,6 +3,8 @@ package metrics
 import (
 	"errors"
 	"time"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // Stored notes how a write to the database went.
@@ -41,3 +43,15 @@ func (m *Metrics) Waiting(bytes int, oldest time.Time) {
 
 // Unix gives a time as metrics tell it, in seconds.
 func Unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// SetRecorder shows the state of the recorder.
+func (m *Metrics) SetRecorder(s trail.RecorderStatus) {
+	for _, state := range trail.RecorderStates() {
+		holds := 0.0
+		if state == s.State {
+			holds = 1
+		}
+		m.RecorderState.WithLabelValues(string(state)).Set(holds)
+	}
+	m.RecorderStateSince.WithLabelValues().Set(Unix(s.Since))
+}

@@ -90,6 +90,34 @@ func classOf(pg *pgconn.PgError) (advice string, sentinel error) {
 	return "", ErrUnavailable
 }
 
+// Brief says in a few words why the database did not do something, without what only its owner should read.
+func Brief(err error) string {
+	var pg *pgconn.PgError
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled):
+		return "it does not answer"
+	case !errors.As(err, &pg):
+		return "it cannot be reached"
+	}
+	switch pg.Code {
+	case "25006":
+		return "it is read-only. Make it writable, or point --database-url at the primary"
+	case "57014":
+		return "a statement timeout cancels each write. Raise statement_timeout of its user"
+	case "53100":
+		return "its disk is full. Free space, or drop old partitions"
+	case "53300":
+		return "it has too many connections"
+	case "42501", "28P01", "28000":
+		return "its user has no right to"
+	case "42P01", "3F000", "42703", "3D000":
+		return "its schema is not there"
+	}
+	return "it answers with an error (SQLSTATE " + pg.Code + ")"
+}
+
 // hidePassword drops what a connection string may hold from an error of the driver.
 func hidePassword(err error) error {
 	var parse *pgconn.ParseConfigError

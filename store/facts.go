@@ -136,6 +136,17 @@ func (s *Store) keep(ctx context.Context, cluster string, facts []trail.Fact) (t
 	})
 }
 
+// lastEvent returns when the newest fact was seen that is about the cluster, not about how it is watched; zero where there is none.
+func lastEvent(facts []trail.Fact) time.Time {
+	var last time.Time
+	for i := range facts {
+		if f := &facts[i]; f.Subject.Kind != trail.SubjectSource && f.ObservedAt.After(last) {
+			last = f.ObservedAt
+		}
+	}
+	return last
+}
+
 // take stores facts and notes that all that was seen until then is stored.
 func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, term int64, store func(*derivation, []trail.Fact) ([]trail.Fact, error)) (news trail.News, err error) {
 	if len(facts) == 0 {
@@ -163,7 +174,7 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 		if d.settled != nil && slices.ContainsFunc(added, func(f trail.Fact) bool { return f.OccurredAt.Before(*d.settled) }) {
 			brought.Settled = d.settled.UTC()
 		}
-		_, err = tx.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": lastSeen(facts)})
+		_, err = tx.Exec(ctx, appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": lastSeen(facts), "event": nullTime(lastEvent(added))})
 		return err
 	})
 	if err != nil {

@@ -98,6 +98,14 @@ INSERT INTO evictrail.clusters (cluster, alive_at)
 VALUES (@cluster, @at)
 ON CONFLICT (cluster) DO UPDATE SET alive_at = greatest(clusters.alive_at, excluded.alive_at)`
 
+// appendedQuery is aliveQuery with the time of the newest event.
+const appendedQuery = `
+INSERT INTO evictrail.clusters (cluster, alive_at, last_event_at)
+VALUES (@cluster, @at, @event)
+ON CONFLICT (cluster) DO UPDATE SET
+    alive_at = greatest(clusters.alive_at, excluded.alive_at),
+    last_event_at = greatest(clusters.last_event_at, excluded.last_event_at)`
+
 // Alive notes that everything that a cluster's collector saw until at is stored.
 func (s *Store) Alive(ctx context.Context, cluster string, at time.Time) error {
 	_, err := s.pool.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": at})

@@ -65,7 +65,8 @@ type Gap struct {
 	Detail   string    `json:"detail,omitempty"`
 }
 
-// deriveGaps pairs the openings and closings of sources by their keys, in the order of their openings.
+// deriveGaps pairs the openings and closings of sources by their keys, in the order of their openings. A gap that nobody closes, as the
+// replica that opened it is gone, ends when another replica saw the source again.
 func deriveGaps(facts []Fact) []Gap {
 	var gaps []Gap
 	at := map[string]int{}
@@ -87,7 +88,23 @@ func deriveGaps(facts []Fact) []Gap {
 			gaps[i].ID, gaps[i].OpenedAt = f.ID, f.OccurredAt
 		}
 	}
+	for i := range gaps {
+		if g := &gaps[i]; g.ClosedAt.IsZero() {
+			g.ClosedAt = seenAgain(facts, g)
+		}
+	}
 	return gaps
+}
+
+// seenAgain returns when the first gap of a source ended that ended after another one of it began; zero where none did.
+func seenAgain(facts []Fact, g *Gap) time.Time {
+	var at time.Time
+	for i := range facts {
+		if f := &facts[i]; f.Kind == KindGapClosed && f.Object.UID == g.Source && f.OccurredAt.After(g.OpenedAt) {
+			at = earliest(at, f.OccurredAt)
+		}
+	}
+	return at
 }
 
 // sourceOf names the source that sees each kind of object, as its gaps do: the resource of a watch.

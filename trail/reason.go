@@ -107,6 +107,7 @@ const (
 	ReasonNotRunning           Reason = "not_running"
 	ReasonOverflow             Reason = "overflow"
 	ReasonUnreachable          Reason = "unreachable"
+	ReasonForbidden            Reason = "forbidden"
 	ReasonCorrupted            Reason = "corrupted"
 )
 
@@ -251,6 +252,7 @@ var (
 		{ReasonNotRunning, "evictrail was not running."},
 		{ReasonOverflow, "More came than could be kept."},
 		{ReasonUnreachable, "It did not answer, or not with what was expected."},
+		{ReasonForbidden, "evictrail has no right to see it."},
 		{ReasonCorrupted, "It was seen, and what was kept of it on disk could not be read again."},
 	}
 )

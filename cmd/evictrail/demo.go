@@ -82,12 +82,12 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	g, serving := errgroup.WithContext(ctx)
 	serving, stop := context.WithCancel(serving)
 	g.Go(func() error {
-		return web.serve(serving, func(ctx context.Context) []string {
+		return web.serve(serving, func(ctx context.Context) trail.RecorderStatus {
 			if err := db.Ping(ctx); err != nil {
-				return []string{err.Error()}
+				return trail.RecorderStatus{State: trail.RecorderNotRecording, Since: now(), Why: []string{"The database does not answer."}, Details: []string{err.Error()}, Unready: true}
 			}
-			return nil
-		}, nil, answering(serving, db.Store, log))
+			return trail.RecorderStatus{State: trail.RecorderRecording, Since: started}
+		}, answering(serving, db.Store, log))
 	})
 	g.Go(func() error {
 		defer stop()

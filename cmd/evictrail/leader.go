@@ -82,6 +82,7 @@ type leader struct {
 	thresholds trail.Thresholds
 	metrics    *metrics.Metrics
 	log        *slog.Logger
+	leading    *leadership
 }
 
 // lastDerive bounds how long a leader that nobody follows derives after everything is stored.
@@ -115,6 +116,7 @@ func (l leader) run(ctx, storing context.Context, config *rest.Config, f leaderF
 func (l leader) follow() {
 	l.sink.Follow()
 	l.metrics.Leader.Set(0)
+	l.leading.follow()
 }
 
 // derive leads until ctx ends or another replica does, which is its only error. While the database is away it tries again. It tells
@@ -127,6 +129,7 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 		if ctx.Err() != nil {
 			return begun, nil
 		}
+		l.leading.derived(now(), begun, err)
 		if within *= 2; !errors.Is(err, context.DeadlineExceeded) {
 			within = answerWithin
 		}
@@ -166,6 +169,7 @@ func (l leader) step(ctx context.Context, begun bool) (bool, time.Duration, erro
 		return false, tryAgain, err
 	}
 	l.metrics.Leader.Set(1)
+	l.leading.lead(now())
 	n, err := l.catchUp(ctx, func(n int) { l.log.Debug("derived what was left", "count", n) })
 	if n > 0 {
 		l.log.Info("derived what followers, an import, an older version or other thresholds left", "count", n)
@@ -192,7 +196,7 @@ func (l leader) takeTurns(ctx context.Context, config *rest.Config, f leaderFlag
 		return fmt.Errorf("make Kubernetes client: %w", err)
 	}
 	namespace, name, _ := cutName(f.lease)
-	lock := &lease{log: l.log, namespace: namespace, Interface: &resourcelock.LeaseLock{
+	lock := &lease{log: l.log, leading: l.leading, namespace: namespace, Interface: &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: f.replica + "_" + rand.Text()}, // another one after each start
 	}}
@@ -248,8 +252,10 @@ func (l leader) takeTurn(ctx context.Context, lock *lease) error {
 type lease struct {
 	resourcelock.Interface
 	log       *slog.Logger
+	leading   *leadership
 	namespace string
 	problem   string
+	renewed   metav1.Time // when the holder renewed it last, by the holder's clock
 }
 
 // Get reads the lease.
@@ -257,6 +263,10 @@ func (l *lease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []
 	record, raw, err := l.Interface.Get(ctx)
 	if apierrors.IsNotFound(err) {
 		return record, raw, err // it is created
+	}
+	if err == nil && record.HolderIdentity != "" && !record.RenewTime.Equal(&l.renewed) {
+		l.renewed = record.RenewTime
+		l.leading.renewed(now())
 	}
 	return record, raw, l.judge(ctx, err)
 }
@@ -273,14 +283,15 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 
 // judge logs how it went when that is other than before. It gives the error back.
 func (l *lease) judge(ctx context.Context, err error) error {
-	problem := ""
+	problem, brief := "", ""
 	switch {
 	case ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err): // another replica was faster
 		return err
 	case apierrors.IsForbidden(err):
-		problem = fmt.Sprintf("no right to the lease %s: grant create on leases, and get and update on this one, in namespace %s (%v)", l.Describe(), l.namespace, err)
+		brief = fmt.Sprintf("no right to the lease %s: grant create on leases, and get and update on this one, in namespace %s", l.Describe(), l.namespace)
+		problem = fmt.Sprintf("%s (%v)", brief, err)
 	case err != nil:
-		problem = err.Error()
+		problem, brief = err.Error(), fmt.Sprintf("the lease %s cannot be reached", l.Describe())
 	}
 	switch {
 	case problem == l.problem:
@@ -290,5 +301,6 @@ func (l *lease) judge(ctx context.Context, err error) error {
 		l.log.Info("lease reached again")
 	}
 	l.problem = problem
+	l.leading.hinder(brief)
 	return err
 }

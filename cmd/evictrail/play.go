@@ -170,8 +170,11 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	if len(rec.Policy) > 0 {
 		extra = append(extra, collector.Policy(rec.Policy, ""))
 	}
+	if err := p.store.MarkReplayed(ctx, cluster); err != nil {
+		return err
+	}
 	sink := promptly{p.store.For(cluster, "play")}
-	if _, _, err := (leader{sink.ClusterStore, p.thresholds, p.metrics, p.log}).step(ctx, false); err != nil {
+	if _, _, err := (leader{sink.ClusterStore, p.thresholds, p.metrics, p.log, newLeadership(now())}).step(ctx, false); err != nil {
 		return err
 	}
 	c, err := newCollector(ctx, p.store, sink, cluster, collector.Config{

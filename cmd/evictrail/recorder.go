@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -29,6 +28,12 @@ type recorder struct {
 	cluster string
 	sink    *store.ClusterStore
 	spool   atomic.Pointer[spool.Spool] // nil while the cluster is not known
+
+	started time.Time
+	stores  writeLog                           // of what is drained
+	reports writeLog                           // of reports
+	leading *leadership                        // who derives
+	others  atomic.Pointer[trail.ClusterSigns] // what was read last of all replicas; nil: nothing yet
 }
 
 // run records until ctx ends. What was seen then is on disk, and in the database where that takes it.
@@ -65,9 +70,10 @@ func (r *recorder) run(ctx context.Context) error {
 		g.Go(func() error { return keepGauges(ctx, r.db.Store, cluster, r.config.Metrics, r.log) })
 		k := &keeper{store: r.db.Store, leads: r.sink.Leads, retention: r.f.retention.retention(), metrics: r.config.Metrics, log: r.log}
 		g.Go(func() error { return k.run(ctx) })
-		return leader{r.sink, r.thresholds, r.config.Metrics, r.log}.run(ctx, storing, r.config.REST, r.f.leader)
+		return leader{r.sink, r.thresholds, r.config.Metrics, r.log, r.leading}.run(ctx, storing, r.config.REST, r.f.leader)
 	})
 	g.Go(func() error { r.show(ctx, s); return nil })
+	g.Go(func() error { r.report(ctx); return nil })
 	return g.Wait()
 }
 
@@ -118,7 +124,7 @@ func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struc
 			return
 		}
 	}
-	storing := collector.Storing{Sink: r.sink, Log: r.log, Metrics: r.config.Metrics, Clock: r.config.Clock}
+	storing := collector.Storing{Sink: notedSink{r.sink, &r.stores}, Log: r.log, Metrics: r.config.Metrics, Clock: r.config.Clock}
 	storing.Drain(ctx, s, ended)
 }
 
@@ -218,15 +224,20 @@ func (r *recorder) untilCompared(ctx context.Context, s *spool.Spool) {
 	}
 }
 
+// unseenAfter is how long a source is refused from the start on before that is recorded as a gap: an API server may just be restarting.
+const unseenAfter = 5 * time.Second
+
 // resume gives from what a collector goes on: what the database has with what waits for it, or while it is away what the spool knows.
 func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config, error) {
 	c := r.config
-	c.Spool, c.Tracker = s, trail.NewTracker(r.cluster)
+	c.Spool, c.Tracker, c.UnseenAfter = s, trail.NewTracker(r.cluster), unseenAfter
 	stored := false
 	var past spool.Past
 	if r.db.isReady() {
 		var err error
-		past, err = r.stored(ctx, c.Tracker)
+		if past, err = r.stored(ctx, c.Tracker); err == nil {
+			c.OpenGaps, err = r.db.OpenGaps(ctx, r.cluster)
+		}
 		switch {
 		case err == nil:
 			stored = true
@@ -303,41 +314,6 @@ func (r *recorder) show(ctx context.Context, s *spool.Spool) {
 			return
 		}
 	}
-}
-
-// unready says what is not ready: the cluster, a watch, and the database where nothing is kept on disk for it.
-func (r *recorder) unready(ctx context.Context) []string {
-	var lines []string
-	if s := r.spool.Load(); s != nil && s.Condition().Problem != nil {
-		if err := r.reach(ctx); err != nil {
-			lines = append(lines, err.Error(), fmt.Sprintf("spool: %v", s.Condition().Problem))
-		}
-	}
-	if c := r.watching.Load(); c != nil {
-		return append(lines, c.Unready()...)
-	}
-	return append(lines, errNoCluster.Error())
-}
-
-// notes says what is not as it should be and does no harm yet: the database is away, or facts are not kept on disk.
-func (r *recorder) notes(ctx context.Context) []string {
-	s := r.spool.Load()
-	if s == nil {
-		return nil
-	}
-	c := s.Condition()
-	if c.Problem != nil {
-		return []string{fmt.Sprintf("spool: %v: facts go straight to the database", c.Problem)}
-	}
-	err := r.reach(ctx)
-	if err == nil {
-		return nil
-	}
-	waiting := "nothing waits yet"
-	if c.Facts > 0 {
-		waiting = fmt.Sprintf("%d facts, the oldest since %s", c.Facts, c.Oldest.Format(time.RFC3339))
-	}
-	return []string{fmt.Sprintf("%v: what is seen is spooled and not stored: %s", err, waiting)}
 }
 
 // reach tells whether the database is there and prepared.

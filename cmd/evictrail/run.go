@@ -169,10 +169,10 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 	if err != nil {
 		return err
 	}
-	r := &recorder{f: f, db: db, watching: watching, thresholds: thresholds, config: config, log: log, addr: web.listener.Addr().String()}
+	r := &recorder{f: f, db: db, watching: watching, thresholds: thresholds, config: config, log: log, addr: web.listener.Addr().String(), started: now(), leading: newLeadership(now())}
 	g.Go(func() error { return r.run(ctx) })
 	g.Go(func() error {
-		return web.serve(ctx, r.unready, r.notes, f.served(ctx, db.Store, watching, gate, web.metrics.Refused, log))
+		return web.serve(ctx, r.status, f.served(ctx, db.Store, watching, gate, web.metrics.Refused, log))
 	})
 	g.Go(func() error {
 		if err := db.arrive(ctx, log); err != nil {

@@ -98,6 +98,13 @@ func (s runningService) get(t *testing.T, path string) string {
 	return body
 }
 
+// isReady reports whether the service says that it may be asked, and be sent what is to be kept.
+func (s runningService) isReady(t *testing.T) bool {
+	t.Helper()
+	code, _ := s.do(t, http.MethodGet, "/readyz", "")
+	return code == http.StatusOK
+}
+
 func (s runningService) post(t *testing.T, path, body string, header ...string) (int, string) {
 	t.Helper()
 	return s.do(t, http.MethodPost, path, body, header...)

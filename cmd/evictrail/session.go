@@ -130,9 +130,9 @@ func (l *listenFlags) loopback() bool {
 	return l.host() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// serve answers until ctx ends: health, metrics, the API, and what else the server has. Notes may be nil.
-func (s *service) serve(ctx context.Context, unready, notes func(context.Context) []string, more api.Server) error {
-	more.Health = &api.Health{Unready: unready, Notes: notes, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
+// serve answers until ctx ends: health, metrics, the API, and what else the server has.
+func (s *service) serve(ctx context.Context, status func(context.Context) trail.RecorderStatus, more api.Server) error {
+	more.Health = &api.Health{Status: status, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	})}
 	more.Observe, more.Denied, more.Hosts = s.metrics.Answered, s.metrics.Refused, s.hosts

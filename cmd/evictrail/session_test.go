@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/api"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // TestServeEndsWhateverIsOpen stops a server to which somebody has a connection on which nothing was ever asked.
@@ -19,7 +20,9 @@ func TestServeEndsWhateverIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- s.serve(ctx, func(context.Context) []string { return nil }, nil, api.Server{}) }()
+	go func() {
+		ended <- s.serve(ctx, func(context.Context) trail.RecorderStatus { return trail.RecorderStatus{} }, api.Server{})
+	}()
 	conn, err := net.Dial("tcp", s.listener.Addr().String())
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()

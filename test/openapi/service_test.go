@@ -20,6 +20,7 @@ import (
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
 )
 
 const root = "../.."
@@ -57,7 +58,9 @@ func serve(t *testing.T, s *store.Store) service {
 	over := make(chan struct{})
 	close(over) // a stream that would not end could not be read
 	server := httptest.NewServer(api.Server{Readers: api.ForAll(s), Stream: api.StreamForAll(s, over), Health: &api.Health{
-		Unready: func(context.Context) []string { return nil },
+		Status: func(context.Context) trail.RecorderStatus {
+			return trail.RecorderStatus{State: trail.RecorderRecording}
+		},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			_, _ = fmt.Fprintln(w, "evictrail_build_info 1")

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail"
+	"github.com/evictrail/evictrail/collector/recording"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// saidWithin is how soon after something went wrong everything has to say so.
+const saidWithin = 30 * time.Second
+
+// spoiled is a cluster that stands still at the end of a recording, and answers requests as spoil says where that does.
+type spoiled struct {
+	kubeconfig string
+	spoil      atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
+}
+
+func spoiledCluster(t *testing.T, spoil func(w http.ResponseWriter, r *http.Request) bool) *spoiled {
+	t.Helper()
+	rec, err := recording.Open(evictrail.Recordings(), "k-blocked-slot", nil)
+	require.NoError(t, err)
+	server := recording.NewServer(rec, recording.ServerOptions{})
+	for i := range rec.Lines {
+		server.Release(i)
+	}
+	c := &spoiled{}
+	c.set(spoil)
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if spoil := *c.spoil.Load(); !spoil(w, r) {
+			server.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(cluster.Close)
+	c.kubeconfig = writeKubeconfig(t, cluster.URL)
+	return c
+}
+
+func (c *spoiled) set(spoil func(w http.ResponseWriter, r *http.Request) bool) { c.spoil.Store(&spoil) }
+
+// harmless spoils nothing.
+func harmless(http.ResponseWriter, *http.Request) bool { return false }
+
+// refused answers requests whose path has a part as an API server does that allows nothing.
+func refused(part string) func(w http.ResponseWriter, r *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.Contains(r.URL.Path, part) {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"forbidden: %s","reason":"Forbidden","code":403}`, r.URL.Path)
+		return true
+	}
+}
+
+// garbage answers watches as a broken proxy does.
+func garbage(w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Query().Get("watch") == "" {
+		return false
+	}
+	_, _ = w.Write([]byte("<html>upstream connect error</html>"))
+	return true
+}
+
+func recorderArgs(kubeconfig, url string, more ...string) []string {
+	return append([]string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--replica", "one"}, more...)
+}
+
+// startAnyhow runs the service whether it is ready or not.
+func startAnyhow(t *testing.T, args []string) runningService {
+	t.Helper()
+	log, stop := startUnready(t, args)
+	return runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
+}
+
+// saysState waits until /readyz and the metrics tell of a state, with a reason, and the status of the answer.
+func saysState(t *testing.T, s runningService, state trail.RecorderState, why string, status int) {
+	t.Helper()
+	var code int
+	var body string
+	require.Eventually(t, func() bool {
+		code, body = s.do(t, http.MethodGet, "/readyz", "")
+		return strings.HasPrefix(body, string(state)+" since ") && strings.Contains(body, why)
+	}, saidWithin, 100*time.Millisecond, "/readyz: %s", deferred(func() string { return body }))
+	require.Equal(t, status, code, body)
+	series := fmt.Sprintf(`evictrail_recorder_state{state="%s"} 1`, state)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), series) }, saidWithin, 100*time.Millisecond)
+}
+
+// deferred is a text that is made when it is written.
+type deferred func() string
+
+func (d deferred) String() string { return d() }
+
+// TestStateBlind wants an evictrail whose API server refuses everything to say so everywhere, and to take it back when it can see.
+func TestStateBlind(t *testing.T) {
+	t.Parallel()
+	cluster, url := spoiledCluster(t, refused("/")), storetest.NewURL(t)
+	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
+	saysState(t, s, trail.RecorderNotRecording, "Cannot watch 6 of 6 resources since ", http.StatusServiceUnavailable)
+	require.Contains(t, s.get(t, "/readyz"), "no right to watch pods: grant list and watch on pods in all namespaces")
+	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 6 }, saidWithin, 100*time.Millisecond)
+	for _, gap := range everything(t, url)["gaps"] {
+		require.Contains(t, gap, `"cause": "forbidden"`)
+		require.Contains(t, gap, `"closed_at": null`)
+	}
+	require.Equal(t, exitFound, s.stop())
+
+	again := startAnyhow(t, recorderArgs(cluster.kubeconfig, url)) // the gaps go on
+	saysState(t, again, trail.RecorderNotRecording, "Cannot watch 6 of 6", http.StatusServiceUnavailable)
+	time.Sleep(2 * unseenAfter)
+	require.Len(t, everything(t, url)["gaps"], 6, "they are the same gaps")
+	cluster.set(harmless)
+	require.Eventually(t, func() bool { return again.get(t, "/readyz") == "ok\n" }, saidWithin, 100*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return !strings.Contains(strings.Join(everything(t, url)["gaps"], "\n"), `"closed_at": null`)
+	}, saidWithin, 100*time.Millisecond, "all are over")
+	require.Eventually(t, func() bool {
+		return strings.Contains(again.get(t, "/metrics"), `evictrail_recorder_state{state="recording"} 1`)
+	}, saidWithin, 100*time.Millisecond)
+}
+
+// TestStateHalfBlind wants a single source that is refused to be said, and to be a gap.
+func TestStateHalfBlind(t *testing.T) {
+	t.Parallel()
+	cluster, url := spoiledCluster(t, refused("/pods")), storetest.NewURL(t)
+	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
+	saysState(t, s, trail.RecorderDegraded, "(no right): pods.", http.StatusServiceUnavailable)
+	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, saidWithin, 100*time.Millisecond)
+	require.Contains(t, everything(t, url)["gaps"][0], `"source": "pods"`)
+}
+
+// TestStateGarbage wants watches whose streams cannot be read not to count as watches.
+func TestStateGarbage(t *testing.T) {
+	t.Parallel()
+	cluster, url := spoiledCluster(t, harmless), storetest.NewURL(t)
+	cluster.set(garbage)
+	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
+	saysState(t, s, trail.RecorderNotRecording, "what the API server sends cannot be read", http.StatusServiceUnavailable)
+	cluster.set(harmless)
+	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 2*saidWithin, 100*time.Millisecond)
+}
+
+// TestStateNoLeader wants a refused lease to be told as what it is: nobody derives.
+func TestStateNoLeader(t *testing.T) {
+	t.Parallel()
+	cluster, url := spoiledCluster(t, refused("/leases")), storetest.NewURL(t)
+	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url, "--leader-elect", "--leader-lease", "ns/evictrail"))
+	saysState(t, s, trail.RecorderNoLeader, "no right to the lease ns/evictrail", http.StatusOK)
+}
+
+// TestStateOfWrites wants it to be said when the database takes no writes, for whichever reason, also while nothing happens in the cluster.
+func TestStateOfWrites(t *testing.T) {
+	t.Parallel()
+	setting := func(setting string) func(*testing.T, string) {
+		return func(t *testing.T, url string) {
+			t.Helper()
+			name := nameOfDatabase(t, url)
+			admin := strings.Replace(url, name, "postgres", 1)
+			execSQL(t, admin, "ALTER DATABASE "+name+" SET "+setting)
+			execSQL(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil func(*testing.T, string)
+		why   string
+	}{
+		"read-only":         {setting("default_transaction_read_only = on"), "it is read-only"},
+		"statement timeout": {setting("statement_timeout = '1ms'"), "a statement timeout cancels each write"},
+		"lock": {func(t *testing.T, url string) {
+			t.Helper()
+			conn, err := pgx.Connect(t.Context(), url)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = conn.Close(t.Context()) })
+			_, err = conn.Exec(t.Context(), "BEGIN; LOCK TABLE evictrail.clusters")
+			require.NoError(t, err)
+		}, "The database has taken no writes since "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster, url := spoiledCluster(t, harmless), storetest.NewURL(t)
+			s := startRun(t, recorderArgs(cluster.kubeconfig, url), nil)
+			c.spoil(t, url)
+			saysState(t, s, trail.RecorderReadOnly, c.why, http.StatusOK)
+		})
+	}
+}

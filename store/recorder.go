@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Replicas that have been away for longer are forgotten once another one reports.
+const reportQuery = `
+WITH gone AS (
+  DELETE FROM evictrail.recorders
+  WHERE cluster = @cluster
+    AND replica <> @replica
+    AND alive_at < @alive_at::timestamptz - interval '1 day'
+)
+INSERT INTO evictrail.recorders (
+    cluster, replica, alive_at, started_at, state, since, why, unseen,
+    leads, leader_known, leader_since, leader_problem, derived_at, failure
+)
+VALUES (
+    @cluster, @replica, @alive_at, @started_at, @state, @since, @why, @unseen,
+    @leads, @leader_known, @leader_since, @leader_problem, @derived_at, @failure
+)
+ON CONFLICT (cluster, replica) DO UPDATE SET
+    alive_at = excluded.alive_at, started_at = excluded.started_at, state = excluded.state, since = excluded.since, why = excluded.why,
+    unseen = excluded.unseen, leads = excluded.leads, leader_known = excluded.leader_known, leader_since = excluded.leader_since,
+    leader_problem = excluded.leader_problem, derived_at = excluded.derived_at, failure = excluded.failure`
+
+// Report notes what this replica says of its own recording.
+func (c *ClusterStore) Report(ctx context.Context, r trail.ReplicaReport) error {
+	args := pgx.StrictNamedArgs{
+		"cluster": c.cluster, "replica": c.replica, "alive_at": r.AliveAt, "started_at": r.StartedAt, "state": string(r.State), "since": r.Since,
+		"why": cleanAll(r.Why), "unseen": cleanAll(r.Unseen), "leads": r.Leader.Leads, "leader_known": r.Leader.Known, "leader_since": r.Leader.Since,
+		"leader_problem": clean(r.Leader.Problem), "derived_at": nullTime(r.Leader.DerivedAt), "failure": clean(r.Leader.Failure),
+	}
+	_, err := c.store.pool.Exec(ctx, reportQuery, args)
+	return explain("note how it stands with the recorder", err)
+}
+
+// cleanAll returns texts as Postgres can hold them; never nil.
+func cleanAll(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, t := range texts {
+		out[i] = clean(t)
+	}
+	return out
+}
+
+func nullTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+const markReplayedQuery = `
+INSERT INTO evictrail.clusters (cluster, alive_at, replayed)
+VALUES (@cluster, to_timestamp(0), true)
+ON CONFLICT (cluster) DO UPDATE SET replayed = true`
+
+// MarkReplayed notes that a cluster is played from a recording.
+func (s *Store) MarkReplayed(ctx context.Context, cluster string) error {
+	_, err := s.pool.Exec(ctx, markReplayedQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	return explain("note that the cluster is a recording", err)
+}
+
+const (
+	signsQuery = `
+SELECT cluster, nullif(alive_at, to_timestamp(0)), last_event_at, replayed
+FROM evictrail.clusters
+WHERE @cluster = '' OR cluster = @cluster
+ORDER BY cluster`
+	reportsQuery = `
+SELECT cluster, replica, alive_at, started_at, state, since, why, unseen, leads, leader_known, leader_since, leader_problem, derived_at, failure
+FROM evictrail.recorders
+WHERE @cluster = '' OR cluster = @cluster
+ORDER BY cluster, replica`
+)
+
+// Signs reads what is known of the recording of each cluster, or of the one that is named, in the order of their names.
+func (s *Reader) Signs(ctx context.Context, cluster string) ([]trail.ClusterSigns, error) {
+	cluster, within := s.scope.Cluster(cluster)
+	if !within {
+		return nil, nil
+	}
+	args := pgx.StrictNamedArgs{"cluster": cluster}
+	var out []trail.ClusterSigns
+	place := map[string]int{}
+	var batch pgx.Batch
+	batch.Queue(signsQuery, args).Query(each(func(row pgx.CollectableRow) error {
+		var c trail.ClusterSigns
+		var alive, last *time.Time
+		if err := row.Scan(&c.Cluster, &alive, &last, &c.Replayed); err != nil {
+			return err
+		}
+		c.AliveAt, c.LastEventAt = utcOf(alive), utcOf(last)
+		place[c.Cluster], out = len(out), append(out, c)
+		return nil
+	}))
+	batch.Queue(reportsQuery, args).Query(each(func(row pgx.CollectableRow) error {
+		name, r, err := reportFromRow(row)
+		if err != nil {
+			return err
+		}
+		if _, known := place[name]; !known {
+			place[name], out = len(out), append(out, trail.ClusterSigns{Cluster: name})
+		}
+		c := &out[place[name]]
+		c.Replicas = append(c.Replicas, r)
+		return nil
+	}))
+	err := s.read(ctx, "read how it stands with recorders", func(tx pgx.Tx) error {
+		out, place = nil, map[string]int{}
+		return tx.SendBatch(ctx, &batch).Close()
+	})
+	return out, err
+}
+
+func reportFromRow(row pgx.CollectableRow) (cluster string, r trail.ReplicaReport, err error) {
+	var state string
+	var derived *time.Time
+	err = row.Scan(&cluster, &r.Replica, &r.AliveAt, &r.StartedAt, &state, &r.Since, &r.Why, &r.Unseen,
+		&r.Leader.Leads, &r.Leader.Known, &r.Leader.Since, &r.Leader.Problem, &derived, &r.Leader.Failure)
+	r.State, r.Leader.DerivedAt = trail.RecorderState(state), utcOf(derived)
+	r.AliveAt, r.StartedAt, r.Since, r.Leader.Since = r.AliveAt.UTC(), r.StartedAt.UTC(), r.Since.UTC(), r.Leader.Since.UTC()
+	return cluster, r, err
+}
+
+func utcOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+const unobservedQuery = `
+SELECT row_to_json(t)
+FROM (
+  SELECT *
+  FROM evictrail.gaps
+  WHERE cluster = @cluster
+    AND opened_at < coalesce(@to::timestamptz, 'infinity')
+    AND coalesce(closed_at, 'infinity') > coalesce(@from::timestamptz, '-infinity')
+  ORDER BY opened_at DESC
+  LIMIT @most
+) AS t
+ORDER BY opened_at DESC`
+
+// Unobserved reads the gaps of a cluster that overlap a time, the newest first, at most so many. A zero time is no bound.
+func (s *Reader) Unobserved(ctx context.Context, cluster string, from, to time.Time, most int) ([]trail.Gap, error) {
+	cluster, within := s.scope.Cluster(cluster)
+	if !within || cluster == "" {
+		return nil, nil
+	}
+	var out []trail.Gap
+	err := s.read(ctx, "read gaps", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, unobservedQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": nullTime(from), "to": nullTime(to), "most": most})
+		if err != nil {
+			return err
+		}
+		return collectJSON(&out)(rows)
+	})
+	return s.scope.Gaps(out), err
+}
+
+// The opening fact of a gap has its key.
+const openGapsQuery = `
+SELECT g.source, e.detail ->> 'key', g.opened_at, g.cause, coalesce(g.detail, '')
+FROM evictrail.gaps AS g
+JOIN evictrail.events AS e ON e.cluster = g.cluster AND e.subject = g.subject AND e.occurred_at = g.opened_at AND e.id = g.gap_id
+WHERE g.cluster = @cluster
+  AND g.closed_at IS NULL`
+
+// OpenGaps reads the gaps of a cluster that are not over, as the collector tells of them.
+func (s *Reader) OpenGaps(ctx context.Context, cluster string) ([]trail.GapObservation, error) {
+	const doing = "read open gaps"
+	rows, err := s.pool.Query(ctx, openGapsQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	if err != nil {
+		return nil, explain(doing, err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g trail.GapObservation, err error) {
+		err = row.Scan(&g.Source, &g.Key, &g.OpenedAt, &g.Cause, &g.Detail)
+		g.OpenedAt = g.OpenedAt.UTC()
+		return g, err
+	})
+	return out, explain(doing, err)
+}

@@ -1,0 +1,265 @@
+package trail
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// RecorderState says whether a cluster is being recorded. Of several that hold the worst wins.
+type RecorderState string
+
+// The states, from the best to the worst: RecorderStates has them in this order.
+const (
+	RecorderRecording    RecorderState = "recording"          // everything is seen, stored and derived
+	RecorderDegraded     RecorderState = "degraded"           // something is not seen, or would be lost by a restart
+	RecorderBehind       RecorderState = "derivation_behind"  // facts are stored, and what they mean is not derived
+	RecorderNoLeader     RecorderState = "no_leader"          // the same, because no replica may derive
+	RecorderReadOnly     RecorderState = "database_read_only" // the database takes no writes: facts wait in the spool
+	RecorderNotRecording RecorderState = "not_recording"      // nothing is seen, or nobody is there who would
+)
+
+// RecorderStates returns all states, from the best to the worst.
+func RecorderStates() []RecorderState {
+	return []RecorderState{RecorderRecording, RecorderDegraded, RecorderBehind, RecorderNoLeader, RecorderReadOnly, RecorderNotRecording}
+}
+
+// Label returns the state as people read it.
+func (s RecorderState) Label() string {
+	switch s {
+	case RecorderRecording:
+		return "Recording"
+	case RecorderDegraded:
+		return "Degraded"
+	case RecorderBehind:
+		return "Derivation behind"
+	case RecorderNoLeader:
+		return "No leader"
+	case RecorderReadOnly:
+		return "Database not writable"
+	case RecorderNotRecording:
+		return "Not recording"
+	}
+	return string(s)
+}
+
+// worse reports whether s is worse than other.
+func (s RecorderState) worse(other RecorderState) bool {
+	return slices.Index(RecorderStates(), s) > slices.Index(RecorderStates(), other)
+}
+
+// How long something may last before it makes a state.
+const (
+	SilenceAmber = 2 * time.Minute  // without a sign of life: the recorder may have stopped
+	SilenceRed   = 10 * time.Minute // without a sign of life: it has
+
+	writeGrace      = 5 * time.Second  // of a write that fails or is not answered
+	startGrace      = 30 * time.Second // of a first list that nothing hinders
+	backlogGrace    = time.Minute      // of a fact that waits for a database that takes writes
+	leaderGrace     = 15 * time.Second // of an election, which takes about 13 s
+	derivationGrace = time.Minute      // of a leader that has not derived everything
+)
+
+// ClusterSigns is what anybody can read about the recording of a cluster.
+type ClusterSigns struct {
+	Cluster     string
+	AliveAt     time.Time // up to when everything that was seen is stored; zero: never
+	LastEventAt time.Time // of the newest event; zero where there is none
+	Replayed    bool      // it was played from a recording
+	Replicas    []ReplicaReport
+}
+
+// RecorderStatus is the verdict on the recording of a cluster.
+type RecorderStatus struct {
+	Cluster     string        `json:"cluster"`
+	State       RecorderState `json:"state"`
+	Since       time.Time     `json:"since,omitzero"`
+	Why         []string      `json:"why"`                    // sentences, those about State first; none while it records
+	Unseen      []string      `json:"unseen"`                 // sources that no replica sees
+	AliveAt     time.Time     `json:"alive_at,omitzero"`      // the last sign of life
+	LastEventAt time.Time     `json:"last_event_at,omitzero"` // the time of the newest event
+	Replayed    bool          `json:"replayed"`               // played from a recording, which is over
+	At          time.Time     `json:"at"`                     // for when this speaks
+	Details     []string      `json:"-"`                      // errors in full, which only who operates evictrail is to read
+	Unready     bool          `json:"-"`                      // what runs should not be asked, nor be sent anything
+}
+
+// Status judges the recording of a cluster at a time.
+func (s ClusterSigns) Status(now time.Time) RecorderStatus {
+	st := RecorderStatus{Cluster: s.Cluster, AliveAt: s.AliveAt, LastEventAt: s.LastEventAt, At: now, Why: []string{}, Unseen: []string{}}
+	var fresh []ReplicaReport
+	for _, r := range s.Replicas {
+		if r.AliveAt.After(st.AliveAt) {
+			st.AliveAt = r.AliveAt
+		}
+		if now.Sub(r.AliveAt) < SilenceAmber {
+			fresh = append(fresh, r)
+		}
+	}
+	if s.Replayed && len(s.Replicas) == 0 {
+		st.State, st.Since, st.Replayed = RecorderNotRecording, st.AliveAt, true
+		st.Why = []string{fmt.Sprintf("A recording of %s, replayed: nothing is recorded now.", st.AliveAt.UTC().Format("2 Jan 2006"))}
+		return st
+	}
+	var found []finding
+	switch {
+	case len(fresh) > 0:
+		best := bestOf(fresh)
+		found, st.Unseen = judgeReplicas(fresh, best), unseenByAll(fresh)
+		found = append(found, judgeDerivation(fresh, now)...)
+	default:
+		found = judgeSilence(st.AliveAt, now)
+	}
+	worst := worstOf(found, startOf(fresh))
+	st.State, st.Since, st.Details, st.Unready = worst.state, worst.since, worst.details, worst.unready
+	st.Why = append(st.Why, worst.why...)
+	return st
+}
+
+// judgeSilence looks for the last sign of life where no replica has given one of late.
+func judgeSilence(alive, now time.Time) []finding {
+	silent := now.Sub(alive)
+	switch {
+	case alive.IsZero():
+		return []finding{{state: RecorderNotRecording, why: []string{"Nothing of this cluster has been recorded yet: start `evictrail run`."}}}
+	case silent < SilenceAmber: // an older evictrail, which makes no report
+		return nil
+	case silent < SilenceRed:
+		return []finding{{state: RecorderDegraded, since: alive, why: []string{fmt.Sprintf("No sign of life for %s: the recorder has stopped, or cannot write to the database.", Age(silent))}}}
+	}
+	return []finding{{state: RecorderNotRecording, since: alive, why: []string{
+		fmt.Sprintf("Recorder stopped %s ago, or it cannot write to the database. What happened since is not known: start `evictrail run`, or see its /readyz.", Age(silent)),
+	}}}
+}
+
+// bestOf returns the report of the replica that records best.
+func bestOf(fresh []ReplicaReport) ReplicaReport {
+	return slices.MinFunc(fresh, func(a, b ReplicaReport) int {
+		switch {
+		case b.State.worse(a.State):
+			return -1
+		case a.State.worse(b.State):
+			return 1
+		}
+		return a.Since.Compare(b.Since)
+	})
+}
+
+// judgeReplicas takes over what the best replica found, and names those that are worse.
+func judgeReplicas(fresh []ReplicaReport, best ReplicaReport) []finding {
+	var found []finding
+	if best.State != RecorderRecording {
+		found = append(found, finding{best.State, best.Since, best.Why, best.Details, best.Unready})
+	}
+	for _, r := range fresh {
+		if r.State.worse(best.State) {
+			found = append(found, finding{state: RecorderDegraded, since: r.Since, why: []string{
+				fmt.Sprintf("Replica %s: %s since %s. %s", r.Replica, strings.ToLower(r.State.Label()), clock(r.Since), firstOf(r.Why)),
+			}})
+		}
+	}
+	return found
+}
+
+// unseenByAll returns the sources that no replica sees, sorted.
+func unseenByAll(fresh []ReplicaReport) []string {
+	return append([]string{}, slices.DeleteFunc(slices.Clone(fresh[0].Unseen), func(source string) bool {
+		return slices.ContainsFunc(fresh, func(r ReplicaReport) bool { return !slices.Contains(r.Unseen, source) })
+	})...)
+}
+
+// startOf returns since when a cluster has been recorded by replicas that are there now.
+func startOf(fresh []ReplicaReport) time.Time {
+	var since time.Time
+	for _, r := range fresh {
+		since = earliest(since, r.Since)
+	}
+	return since
+}
+
+// judgeDerivation looks for a leader, and whether it gets on. A replica whose database takes no writes cannot say.
+func judgeDerivation(fresh []ReplicaReport, now time.Time) []finding {
+	var since time.Time
+	var problem string
+	for _, r := range fresh {
+		switch l := r.Leader; {
+		case l.Leads:
+			return judgeLeader(r, now)
+		case l.Known:
+			return nil // it is of an older version, or its report is late
+		default:
+			if l.Since.After(since) {
+				since = l.Since
+			}
+			if problem == "" {
+				problem = l.Problem
+			}
+		}
+	}
+	if now.Sub(since) < leaderGrace {
+		return nil
+	}
+	if problem == "" {
+		problem = "no replica holds the lease"
+	}
+	return []finding{{state: RecorderNoLeader, since: since, why: []string{
+		fmt.Sprintf("No replica has derived since %s: %s.", clock(since), strings.TrimSuffix(problem, ".")),
+		"What is seen is stored. Evacuations, loops and drains stand still until a replica leads.",
+	}}}
+}
+
+// judgeLeader looks whether a leader derives what is stored.
+func judgeLeader(r ReplicaReport, now time.Time) []finding {
+	since := r.Leader.Since
+	if r.Leader.DerivedAt.After(since) {
+		since = r.Leader.DerivedAt
+	}
+	if now.Sub(since) < derivationGrace {
+		return nil
+	}
+	problem := "more is left to derive than gets done"
+	if r.Leader.Failure != "" {
+		problem = r.Leader.Failure
+	}
+	return []finding{{state: RecorderBehind, since: since, why: []string{
+		fmt.Sprintf("Not everything has been derived since %s: %s.", clock(since), strings.TrimSuffix(problem, ".")),
+		"What is seen is stored. Evacuations, loops and drains may be older than that.",
+	}}}
+}
+
+// Healthy reports whether nothing is missing: only then may an empty list be read as "there is nothing".
+func (s RecorderStatus) Healthy() bool { return s.State == RecorderRecording }
+
+// Live reports whether something is recorded now.
+func (s RecorderStatus) Live() bool { return !s.Replayed && s.State != RecorderNotRecording }
+
+// Headline says in one line how old what is known is: "Recording. Last event 3 min ago."
+func (s RecorderStatus) Headline() string {
+	last := "no event yet"
+	if !s.LastEventAt.IsZero() {
+		last = "last event " + Age(s.At.Sub(s.LastEventAt)) + " ago"
+	}
+	switch {
+	case s.Replayed:
+		return "Recording of " + s.AliveAt.UTC().Format("2 Jan 2006") + ", replayed"
+	case s.Silent() && s.AliveAt.IsZero():
+		return "Never recorded"
+	case s.Silent():
+		return upperFirst(last) + "; recorder stopped " + Age(s.At.Sub(s.AliveAt)) + " ago"
+	}
+	return s.State.Label() + "; " + last
+}
+
+// Silent reports whether no replica has given a sign of life of late.
+func (s RecorderStatus) Silent() bool { return s.At.Sub(s.AliveAt) >= SilenceAmber }
+
+// Worst returns the worst of some statuses; false where there is none. Clusters that were replayed count only where there is no other.
+func Worst(all []RecorderStatus) (worst RecorderStatus, is bool) {
+	for _, s := range all {
+		if !is || worst.Replayed && !s.Replayed || worst.Replayed == s.Replayed && s.State.worse(worst.State) {
+			worst, is = s, true
+		}
+	}
+	return worst, is
+}
