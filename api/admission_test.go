@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,8 +30,12 @@ func TestAdmissionAnswersFirst(t *testing.T) {
 		return []byte(`{"allowed":true}`), func() { <-answered; close(handled) }, nil
 	}}}.Handler())
 	t.Cleanup(server.Close)
+	goOn := sync.OnceFunc(func() { close(answered) })
+	t.Cleanup(goOn) // before the server is closed, which waits for its handlers
 	post := func(body string) (int, string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/admission", strings.NewReader(body))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/admission", strings.NewReader(body))
 		require.NoError(t, err)
 		resp, err := server.Client().Do(r)
 		require.NoError(t, err)
@@ -41,7 +47,7 @@ func TestAdmissionAnswersFirst(t *testing.T) {
 	code, body := post("review")
 	require.Equal(t, http.StatusOK, code)
 	require.JSONEq(t, `{"allowed":true}`, body)
-	close(answered) // only now may the rest go on: the answer was here before
+	goOn() // only now may the rest go on: the answer was here before
 	<-handled
 	code, body = post("nonsense")
 	require.Equal(t, http.StatusBadRequest, code)

@@ -41,7 +41,7 @@ func TestJunkLocksNobodyOut(t *testing.T) {
 	c := &knownCluster{}
 	h := Server{
 		Gate:    &Gate{Reviewer: c, Cluster: func() string { return "prod" }, hold: hold},
-		Health:  &Health{Unready: func(context.Context) []string { return nil }, Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})},
+		Health:  &Health{Status: func(context.Context) trail.RecorderStatus { return trail.RecorderStatus{} }, Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})},
 		Readers: func(trail.Scope) Reader { return nil },
 		Stream:  &Stream{Done: closed(), Changes: func(context.Context, trail.Scope, trail.Query, time.Duration) ([]time.Time, error) { return nil, nil }},
 	}.Handler()

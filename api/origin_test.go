@@ -72,7 +72,7 @@ func TestOtherSitesCannotWrite(t *testing.T) {
 // TestBrowsersComeOverHTTPSAgain asks over HTTPS and without, under the names of a service and of what many services share.
 func TestBrowsersComeOverHTTPSAgain(t *testing.T) {
 	t.Parallel()
-	h := api.Server{Health: &api.Health{Unready: func(context.Context) []string { return nil }, Metrics: http.NotFoundHandler()}}.Handler()
+	h := api.Server{Health: &api.Health{Status: func(context.Context) trail.RecorderStatus { return trail.RecorderStatus{} }, Metrics: http.NotFoundHandler()}}.Handler()
 	for _, c := range []struct {
 		host string
 		tls  *tls.ConnectionState
