@@ -129,12 +129,6 @@ func (e *slimAudit) check(now time.Time) error {
 	return nil
 }
 
-// The longest texts that are kept, in bytes. Names are far shorter; texts are what people wrote.
-const (
-	maxName = 512
-	maxText = 4096
-)
-
 // request makes the observation of the event.
 func (e *slimAudit) request(action trail.Action) Request {
 	o := trail.RequestObservation{
@@ -285,13 +279,4 @@ func keepWords(body any) any {
 		}
 	}
 	return body
-}
-
-// clip cuts a text to at most n bytes, at the end of a rune, and says so.
-func clip(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	const mark = "…"
-	return strings.ToValidUTF8(text[:n-len(mark)], "") + mark
 }

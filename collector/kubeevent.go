@@ -16,7 +16,7 @@ type slimKubeEvent struct {
 		UID       string `json:"uid"`
 	} `json:"involvedObject"`
 	Reason         string    `json:"reason"`
-	Message        string    `json:"message"`
+	Message        string    `json:"message" text:"message"`
 	Type           string    `json:"type"`
 	Count          int64     `json:"count"`
 	LastTimestamp  time.Time `json:"lastTimestamp"`

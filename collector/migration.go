@@ -56,7 +56,7 @@ type slimMigrationState struct {
 	Mode                   string    `json:"mode"`
 	Completed              bool      `json:"completed"`
 	Failed                 bool      `json:"failed"`
-	FailureReason          string    `json:"failureReason"`
+	FailureReason          string    `json:"failureReason" text:"message"`
 	AbortRequested         bool      `json:"abortRequested"`
 	AbortStatus            string    `json:"abortStatus"`
 	MigrationPolicyName    string    `json:"migrationPolicyName"`

@@ -28,7 +28,7 @@ type slimPod struct {
 	Status struct {
 		Phase      string      `json:"phase"`
 		Reason     string      `json:"reason"`
-		Message    string      `json:"message"`
+		Message    string      `json:"message" text:"message"`
 		Conditions []condition `json:"conditions"`
 	} `json:"status"`
 }

@@ -178,10 +178,10 @@ func StatedPolicy(settings trail.DeschedulerSettings) Observation {
 }
 
 func policy(m trail.Meta, text []byte, model string) Observation {
-	o := trail.PolicyObservation{Meta: m, Text: string(text)}
+	o := trail.PolicyObservation{Meta: m, Text: clip(string(text), maxPolicy)}
 	settings, err := ReadPolicy(text)
 	if err != nil {
-		o.Problem = err.Error()
+		o.Problem = brief(err).Error()
 	} else {
 		settings.Model = model
 		o.Settings = settings
@@ -211,7 +211,7 @@ func (p *PolicyMap) watched() watched {
 type slimPolicyMap struct {
 	slimHead
 	model string            // PolicyMap.Model
-	Data  map[string]string `json:"data"`
+	Data  map[string]string `json:"data" text:"-"` // at most 1 MiB, as Kubernetes bounds it: the policy is read before it is clipped
 }
 
 func (v *slimPolicyMap) decode(m trail.Meta) (Observation, error) {

@@ -96,14 +96,16 @@ func (m *metadata) check() error {
 // lenient takes what encoding/json takes: it is not for us to judge what an API server stores.
 var lenient = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsonv2.MatchCaseInsensitiveNames(true))
 
-// decodeObject reads one object into an empty slim one. It always gives one: what cannot be read carries its error, so that one bad object
-// does not end a watch.
+// decodeObject reads one object into an empty slim one, whose texts it clips. It always returns one: what cannot be read carries its error,
+// so that one bad object does not end a watch.
 func decodeObject(raw []byte, into slim) *object {
 	err := jsonv2.Unmarshal(raw, into, lenient)
+	clipTexts(into)
 	m := into.meta()
 	if err != nil && m.UID == "" { // the bad field came first
 		var head slimHead
 		_ = jsonv2.Unmarshal(raw, &head, lenient)
+		clipTexts(&head)
 		m = head.meta()
 	}
 	o := &object{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
@@ -117,7 +119,7 @@ func decodeObject(raw []byte, into slim) *object {
 		})
 	}
 	if err != nil {
-		o.err = fmt.Errorf("read %s/%s: %w", m.Namespace, m.Name, err)
+		o.err = fmt.Errorf("read %s/%s: %w", m.Namespace, m.Name, brief(err))
 	}
 	return o
 }
@@ -311,7 +313,7 @@ type condition struct {
 	Type               string    `json:"type"`
 	Status             string    `json:"status"`
 	Reason             string    `json:"reason"`
-	Message            string    `json:"message"`
+	Message            string    `json:"message" text:"message"`
 	LastTransitionTime time.Time `json:"lastTransitionTime"`
 }
 

@@ -87,7 +87,26 @@ const factShare = 640
 // Size gives about how many bytes the fact takes in memory.
 func (f *Fact) Size() int {
 	return factShare + len(f.Subject.Name) + len(f.Object.UID) + len(f.What) + len(f.Value) + len(f.VMIUID) + len(f.Migration) +
-		len(f.MigrationUID) + len(f.Evidence)
+		len(f.MigrationUID) + len(f.Evidence) + detailSize(f.Detail)
+}
+
+// detailSize returns the bytes of the texts of a detail that can be long.
+func detailSize(d Detail) int {
+	switch d := d.(type) {
+	case *KubeEventDetail:
+		return len(d.Name) + len(d.Message) + len(d.Component)
+	case *ConditionDetail:
+		return len(d.Message)
+	case *PodDetail:
+		return len(d.Message)
+	case *ResultDetail:
+		return len(d.FailureReason)
+	case *RequestDetail:
+		return len(d.User) + len(d.Agent) + len(d.Message) + len(d.StatedReason)
+	case *ConfigDetail:
+		return len(d.Policy)
+	}
+	return 0
 }
 
 // Fact is one thing that was seen: stored once, never changed, without links to other facts.

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -56,19 +57,75 @@ var keptEvents = map[string]map[string]bool{
 	},
 }
 
-// waitingLimit bounds the Events that wait for the VMIM that they speak of.
-const waitingLimit = 1000
+// waitingLimit bounds the Events that wait for the VMIM that they are about, in bytes.
+const waitingLimit = 2 << 20
 
-// waitingEvents holds Events about VMIMs that were not seen yet: an Event names its VMIM but not the VMI, and the
-// two watches have no common order. What waits longest gives way when there are too many, under a subject of its own.
+// waitingEvents holds Events about VMIMs that were not seen yet: an Event names its VMIM but not the VMI, and the two watches have no common
+// order. They are in memory only: after a restart the list of Events returns them, as long as they live. When there are too many, the first
+// one of the namespace that holds most gives way, so that no namespace pushes out the Events of others.
 type waitingEvents struct {
-	events []KubeEventObservation
+	events []KubeEventObservation // in the order of their arrival
+	bytes  int                    // of all
+	of     map[string]int         // bytes, by the namespace of the involved object; none is zero
+}
+
+func (w *waitingEvents) add(o KubeEventObservation) {
+	if w.of == nil {
+		w.of = map[string]int{}
+	}
+	w.events = append(w.events, o)
+	w.bytes += o.size()
+	w.of[o.About.Namespace] += o.size()
+}
+
+// remove takes out the Events for which is holds, in the order of their arrival.
+func (w *waitingEvents) remove(is func(KubeEventObservation) bool) []KubeEventObservation {
+	var out []KubeEventObservation
+	w.events = slices.DeleteFunc(w.events, func(o KubeEventObservation) bool {
+		if !is(o) {
+			return false
+		}
+		out = append(out, o)
+		w.bytes -= o.size()
+		if w.of[o.About.Namespace] -= o.size(); w.of[o.About.Namespace] == 0 {
+			delete(w.of, o.About.Namespace)
+		}
+		return true
+	})
+	return out
+}
+
+// removeFirst takes out the first Event of the namespace that holds most.
+func (w *waitingEvents) removeFirst() KubeEventObservation {
+	largest, most := "", 0
+	for namespace, bytes := range w.of {
+		if bytes > most || bytes == most && namespace < largest {
+			largest, most = namespace, bytes
+		}
+	}
+	found := false
+	return w.remove(func(o KubeEventObservation) bool {
+		first := !found && o.About.Namespace == largest
+		found = found || first
+		return first
+	})[0]
+}
+
+// size returns about how many bytes the observation takes in memory.
+func (o *KubeEventObservation) size() int {
+	const fields = 512
+	return fields + len(o.UID) + len(o.Namespace) + len(o.Name) + len(o.Reason) + len(o.Message) + len(o.Type) + len(o.Component) +
+		len(o.About.Kind) + len(o.About.Namespace) + len(o.About.Name) + len(o.About.UID)
 }
 
 func (t *Tracker) observeKubeEvent(o KubeEventObservation) []Fact {
-	if !keptEvents[o.About.Kind][o.Reason] || o.Gone {
-		delete(t.objects, objectKey{ObjectKubeEvent, o.UID})
+	if !keptEvents[o.About.Kind][o.Reason] {
 		return nil
+	}
+	if o.Gone {
+		facts := t.unattributed(t.waiting.remove(func(w KubeEventObservation) bool { return w.UID == o.UID }))
+		delete(t.objects, objectKey{ObjectKubeEvent, o.UID})
+		return facts
 	}
 	if o.About.Kind == string(ObjectVMI) {
 		return t.kubeEvent(o, VMISubject(o.About.Namespace, o.About.Name), o.About.Name, o.About.UID)
@@ -79,28 +136,34 @@ func (t *Tracker) observeKubeEvent(o KubeEventObservation) []Fact {
 	return t.await(o)
 }
 
+// await has an Event wait for its VMIM, and returns the facts of those that give way to it.
 func (t *Tracker) await(o KubeEventObservation) []Fact {
-	t.waiting.events = append(t.waiting.events, o)
-	if len(t.waiting.events) <= waitingLimit {
-		return nil
+	if slices.ContainsFunc(t.waiting.events, func(w KubeEventObservation) bool { return w.UID == o.UID && w.Count == o.Count }) {
+		return nil // a list returned it again
 	}
-	oldest := t.waiting.events[0]
-	t.waiting.events = append(t.waiting.events[:0:0], t.waiting.events[1:]...)
-	return t.kubeEvent(oldest, Subject{SubjectUnknown, oldest.About.Namespace + "/" + oldest.About.Name}, "", "")
+	t.waiting.add(o)
+	var facts []Fact
+	for t.waiting.bytes > waitingLimit {
+		facts = append(facts, t.unattributed([]KubeEventObservation{t.waiting.removeFirst()})...)
+	}
+	return facts
 }
 
-// released gives the facts of the Events that waited for this VMIM.
+// unattributed records Events whose VMIM was never seen under a subject of their own.
+func (t *Tracker) unattributed(events []KubeEventObservation) []Fact {
+	var facts []Fact
+	for _, o := range events {
+		facts = append(facts, t.kubeEvent(o, Subject{SubjectUnknown, o.About.Namespace + "/" + o.About.Name}, "", "")...)
+	}
+	return facts
+}
+
+// released returns the facts of the Events that waited for this VMIM.
 func (t *Tracker) released(m MigrationObservation) []Fact {
 	var facts []Fact
-	still := t.waiting.events[:0]
-	for _, o := range t.waiting.events {
-		if o.About.UID != m.UID {
-			still = append(still, o)
-			continue
-		}
+	for _, o := range t.waiting.remove(func(o KubeEventObservation) bool { return o.About.UID == m.UID }) {
 		facts = append(facts, t.kubeEvent(o, VMISubject(m.Namespace, m.VMI), m.VMI, "")...)
 	}
-	t.waiting.events = still
 	return facts
 }
 

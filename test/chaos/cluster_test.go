@@ -20,6 +20,7 @@ type cluster struct {
 	server     *recording.Server
 	leases     *leases
 	kubeconfig string        // file
+	events     http.Handler  // serves the Kubernetes Events instead of the trace; set before anybody watches them
 	ahead      time.Duration // its clock of ours, as its answers say
 	told       int           // transitions
 	next       int           // line that is told next
@@ -47,6 +48,10 @@ func startClusterAhead(t *testing.T, tr *trace, ahead time.Duration) *cluster {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", time.Now().Add(c.ahead).UTC().Format(http.TimeFormat))
+		if c.events != nil && r.URL.Path == "/api/v1/events" {
+			c.events.ServeHTTP(w, r)
+			return
+		}
 		c.server.ServeHTTP(w, r)
 	})
 	c.leases.serve(mux)

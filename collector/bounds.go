@@ -1,0 +1,159 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The bounds of what is kept of anything that arrives. docs/architecture.md lists them under "Bounds".
+const (
+	maxName    = 512      // bytes of a name, a reason, a label or an annotation: names of Kubernetes have at most 253
+	maxMessage = 1 << 10  // bytes of a message of a watched object, as events.k8s.io/v1 bounds the note of an Event
+	maxText    = 4 << 10  // bytes of what people wrote, and of the answer, in an audit event or a review
+	maxPolicy  = 64 << 10 // bytes of the text of a descheduler's policy
+	maxEcho    = 256      // bytes of an error that may quote what it refuses
+	maxItems   = 256      // entries of a list or map of an object, the first ones
+	maxTexts   = 96 << 10 // bytes of all texts of an object together
+)
+
+// cut is at the end of a text of which the rest was cut off.
+const cut = "…"
+
+// clip cuts a text to at most n bytes, at the end of a rune, and marks that it did.
+func clip(text string, n int) string {
+	switch {
+	case len(text) <= n:
+		return text
+	case n < len(cut):
+		return ""
+	}
+	return strings.ToValidUTF8(text[:n-len(cut)], "") + cut
+}
+
+// brief bounds the text of an error that may quote what it refuses.
+func brief(err error) error {
+	if err == nil || len(err.Error()) <= maxEcho {
+		return err
+	}
+	return errors.New(clip(err.Error(), maxEcho))
+}
+
+// A field of a slim type names another bound of its texts than that of names by the tag "text".
+const (
+	textMessage = "message"
+	textWhole   = "-" // not clipped here
+)
+
+// clipper clips the texts of one object.
+type clipper struct{ left int } // bytes that its texts may still have
+
+// clipping clips the texts in values of one type; nil: they have none.
+type clipping func(*clipper, reflect.Value)
+
+// clippings has the clipping of each slim type, by its type.
+var clippings sync.Map
+
+// clipTexts clips every text of what into points to, and cuts off what its lists and maps have too many of.
+func clipTexts(into any) {
+	v := reflect.ValueOf(into).Elem()
+	made, known := clippings.Load(v.Type())
+	if !known {
+		made, _ = clippings.LoadOrStore(v.Type(), clippingOf(v.Type(), maxName))
+	}
+	made.(clipping)(&clipper{left: maxTexts}, v)
+}
+
+// clippingOf makes the clipping of a type. The bound is that of its texts, where it names no other.
+func clippingOf(t reflect.Type, most int) clipping {
+	switch t.Kind() {
+	case reflect.String:
+		return func(c *clipper, v reflect.Value) {
+			if text := v.String(); len(text) > min(most, c.left) {
+				v.SetString(clip(text, min(most, c.left)))
+			}
+			c.left -= v.Len()
+		}
+	case reflect.Pointer:
+		if inner := clippingOf(t.Elem(), most); inner != nil {
+			return func(c *clipper, v reflect.Value) {
+				if !v.IsNil() {
+					inner(c, v.Elem())
+				}
+			}
+		}
+	case reflect.Slice:
+		return clippingOfSlice(clippingOf(t.Elem(), most))
+	case reflect.Map:
+		return clippingOfMap(t, most)
+	case reflect.Struct:
+		return clippingOfStruct(t, most)
+	}
+	return nil
+}
+
+func clippingOfSlice(inner clipping) clipping {
+	return func(c *clipper, v reflect.Value) {
+		if v.Len() > maxItems { // into an array of its own: the rest is not to be held
+			v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, maxItems), v.Slice(0, maxItems)))
+		}
+		for i := 0; inner != nil && i < v.Len(); i++ {
+			inner(c, v.Index(i))
+		}
+	}
+}
+
+// clippingOfMap keeps the first entries of a map in the order of their keys.
+func clippingOfMap(t reflect.Type, most int) clipping {
+	if t != reflect.TypeFor[map[string]string]() {
+		panic(fmt.Sprintf("clip %s: only texts by texts are read", t))
+	}
+	return func(c *clipper, v reflect.Value) {
+		all := v.Interface().(map[string]string)
+		if len(all) == 0 {
+			return
+		}
+		kept := make(map[string]string, min(len(all), maxItems))
+		for _, key := range slices.Sorted(maps.Keys(all))[:min(len(all), maxItems)] {
+			name := clip(key, min(most, c.left))
+			c.left -= len(name)
+			kept[name] = clip(all[key], min(most, c.left))
+			c.left -= len(kept[name])
+		}
+		v.Set(reflect.ValueOf(kept))
+	}
+}
+
+func clippingOfStruct(t reflect.Type, most int) clipping {
+	if t == reflect.TypeFor[time.Time]() {
+		return nil
+	}
+	var fields []int
+	var inner []clipping
+	for i := range t.NumField() {
+		f := t.Field(i)
+		bound := most
+		switch tag := f.Tag.Get("text"); {
+		case tag == textMessage:
+			bound = maxMessage
+		case tag == textWhole || !f.IsExported() && !f.Anonymous:
+			continue
+		}
+		if of := clippingOf(f.Type, bound); of != nil {
+			fields, inner = append(fields, i), append(inner, of)
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return func(c *clipper, v reflect.Value) {
+		for k, i := range fields {
+			inner[k](c, v.Field(i))
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package collector
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// fill makes every text in a value as long as given, and its lists and maps, and says so many entries.
+func fill(v reflect.Value, text string, entries int) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), text, entries)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), entries, entries))
+		for i := range entries {
+			fill(v.Index(i), text, entries)
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for i := range entries {
+			v.SetMapIndex(reflect.ValueOf(fmt.Sprintf("%d-%s", i, text)), reflect.ValueOf(text))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.Type != reflect.TypeFor[time.Time]() && (f.IsExported() || f.Anonymous) {
+				fill(v.Field(i), text, entries)
+			}
+		}
+	}
+}
+
+// texts calls with each text in a value.
+func texts(v reflect.Value, with func(string)) {
+	switch v.Kind() {
+	case reflect.String:
+		with(v.String())
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			texts(v.Elem(), with)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			texts(v.Index(i), with)
+		}
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			texts(key, with)
+			texts(v.MapIndex(key), with)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type() != reflect.TypeFor[time.Time]() {
+				texts(v.Field(i), with)
+			}
+		}
+	}
+}
+
+// requireBounded requires that what was decoded of an object has bounded texts.
+func requireBounded(t *testing.T, r watched, o *object) {
+	t.Helper()
+	longest, all := maxMessage, 0
+	if r.kind == trail.ObjectPolicy {
+		longest = maxPolicy
+	}
+	count := func(text string) {
+		require.LessOrEqual(t, len(text), longest, text[:min(len(text), 80)])
+		all += len(text)
+	}
+	for _, text := range []string{o.Namespace, o.Name, o.UID, o.ResourceVersion} {
+		count(text)
+	}
+	if o.err != nil {
+		require.LessOrEqual(t, len(o.err.Error()), 2*maxName+maxEcho+len("read /: "))
+		return
+	}
+	texts(reflect.ValueOf(o.observe(trail.Seen{})), count)
+	require.LessOrEqual(t, all, maxTexts+4*maxName+maxPolicy)
+}
+
+// TestTextsOfObjectsAreClipped reads an object of each watched resource of which every text is too long, and every list too.
+func TestTextsOfObjectsAreClipped(t *testing.T) {
+	t.Parallel()
+	for _, r := range watchedWith(&PolicyMap{Namespace: "descheduler", Name: "descheduler"}) {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			for _, size := range []struct{ bytes, entries int }{{5000, 3}, {50_000, 1}, {100, 5000}, {3000, 300}} {
+				into := r.slim()
+				fill(reflect.ValueOf(into).Elem(), strings.Repeat("ä", size.bytes/2), size.entries)
+				if m, is := into.(*slimPolicyMap); is {
+					m.Data = map[string]string{policyKey: strings.Repeat("ä", size.bytes)}
+				}
+				raw, err := json.Marshal(into)
+				require.NoError(t, err)
+				o := r.read(raw)
+				require.NoError(t, o.err)
+				requireBounded(t, r, o)
+			}
+		})
+	}
+}
+
+func TestMessageOfKubernetesEvent(t *testing.T) {
+	t.Parallel()
+	read := func(message string) string {
+		o := decodeObject(fmt.Appendf(nil, `{"metadata":{"name":"e","namespace":"shop","uid":"u","resourceVersion":"7"},"message":%q}`, message), &slimKubeEvent{})
+		require.NoError(t, o.err)
+		return o.observe(trail.Seen{}).(trail.KubeEventObservation).Message
+	}
+	whole := strings.Repeat("x", maxMessage)
+	require.Equal(t, whole, read(whole))
+	require.Equal(t, whole[:maxMessage-len(cut)]+cut, read(whole+"x"), "what was cut off is marked")
+	require.Less(t, len(read(strings.Repeat("x", maxMessage-len(cut)-1)+"äöü")), maxMessage)
+	require.True(t, utf8.ValidString(read(strings.Repeat("x", maxMessage-len(cut)-1)+"äöü")), "at the end of a rune")
+}
+
+// TestErrorsAreBrief reads what cannot be read and is quoted by the error that says so.
+func TestErrorsAreBrief(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("9", 1<<20)
+	for _, field := range []string{`"count":` + long, `"lastTimestamp":"` + long + `"`, `"count":"` + long + `"`, `"` + long + `":1,"count":"x"`} {
+		o := decodeObject([]byte(`{"metadata":{"name":"e","namespace":"shop","uid":"u","resourceVersion":"7"},`+field+`}`), &slimKubeEvent{})
+		require.ErrorContains(t, o.err, "read shop/e: ")
+		require.LessOrEqual(t, len(o.err.Error()), maxEcho+len("read shop/e: "))
+	}
+}
