@@ -109,7 +109,7 @@ func (e *evacuation) askedBy(r *request, env *Env) {
 	if r.RequesterClass == RequesterUnknown && e.RequesterClass != RequesterUnknown {
 		return
 	}
-	e.Requester, e.RequesterClass, e.Confidence = r.Requester, r.RequesterClass, ConfidenceObserved
+	e.Requester, e.RequesterClass, e.Confidence = r.Requester, r.RequesterClass, r.Confidence
 	e.Trigger = triggerOf(r.RequesterClass, env.cordoned(e.Node, e.MarkedAt))
 	e.Evidence = r.Evidence
 }

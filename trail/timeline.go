@@ -242,7 +242,7 @@ func (s *speaker) marked(f Fact) string {
 		return ""
 	}
 	text := fmt.Sprintf("KubeVirt marked it to leave %s.", e.Node)
-	if e.Confidence != ConfidenceObserved { // else its request has a line of its own
+	if e.Requester == "" { // else its request has a line of its own
 		text = fmt.Sprintf("KubeVirt accepted to move it away from %s: asked by %s (%s).", e.Node, e.asker(), e.Confidence)
 	}
 	if e.Strategy == StrategyExternal {

@@ -165,6 +165,15 @@ func outside(at, from, to time.Time) time.Duration {
 	return max(from.Sub(at), at.Sub(to), 0)
 }
 
+// confidenceIn says how a request is known: observed where the API server's audit log has it. What only the observer has, somebody who knows
+// its path may have made up.
+func confidenceIn(audit *Fact) Confidence {
+	if audit == nil {
+		return ConfidenceAsserted
+	}
+	return ConfidenceObserved
+}
+
 // newRequest tells a request from what the audit log and the observer saw of it. The audit event knows the answer and
 // the API server's time; either may know the stated reason.
 func newRequest(audit, review *Fact) *request {
@@ -174,7 +183,7 @@ func newRequest(audit, review *Fact) *request {
 	r.EvictionRequest = EvictionRequest{
 		ID: cmp.Or(review, audit).ID, Namespace: first.Namespace, VMI: d.vmi(), Pod: d.Name, RequestedAt: first.OccurredAt,
 		AnsweredAt: d.AnsweredAt, Requester: d.User, RequesterClass: d.requesterClass(), UserAgent: d.Agent, StatedReason: d.StatedReason,
-		Source: string(d.Source), Confidence: ConfidenceObserved, DryRun: d.DryRun, Answer: d.answer(), AnswerCode: d.Code,
+		Source: string(d.Source), Confidence: confidenceIn(audit), DryRun: d.DryRun, Answer: d.answer(), AnswerCode: d.Code,
 		AnswerText: d.Message, Evidence: first.Evidence, EventID: new(cmp.Or(review, audit).ID), SeenLate: first.Late,
 	}
 	if audit != nil && review != nil {

@@ -33,8 +33,8 @@ type Confidence string
 
 // The degrees of confidence.
 const (
-	ConfidenceObserved Confidence = "observed" // the request itself was seen
-	ConfidenceAsserted Confidence = "asserted" // a field says so
+	ConfidenceObserved Confidence = "observed" // the audit log has the request
+	ConfidenceAsserted Confidence = "asserted" // a field says so, or the eviction observer alone
 	ConfidenceInferred Confidence = "inferred" // deduced from what else was seen
 	ConfidenceUnknown  Confidence = "unknown"
 )

@@ -9,12 +9,16 @@ import (
 // who names the requester as people say it.
 func (r *EvictionRequest) who() string { return actor(r.Requester, r.RequesterClass) }
 
-// saying quotes the stated reason, empty where none was stated.
+// saying quotes the stated reason, where one was stated, and names the source that alone reported the request, where it is not the audit log.
 func (r *EvictionRequest) saying() string {
+	text := ""
 	if reason := strings.TrimSpace(r.StatedReason); reason != "" {
-		return fmt.Sprintf(", saying %q", reason)
+		text = fmt.Sprintf(", saying %q", reason)
 	}
-	return ""
+	if r.Source == string(SourceAdmission) {
+		text += ", reported by the eviction observer alone"
+	}
+	return text
 }
 
 // sentence tells one request.
