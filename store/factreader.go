@@ -104,7 +104,7 @@ func (r *factReader) columns() []any {
 	}
 }
 
-// fact gives the fact of the row that was read last.
+// fact returns the fact of the row that was read last.
 func (r *factReader) fact() (trail.Fact, error) {
 	subject, err := trail.ParseSubject(r.subject.last)
 	if err != nil {
@@ -114,11 +114,13 @@ func (r *factReader) fact() (trail.Fact, error) {
 	if err != nil {
 		return trail.Fact{}, err
 	}
-	return trail.Fact{
+	f := trail.Fact{
 		ID: r.id.Bytes, Cluster: r.cluster, Kind: trail.Kind(r.kind.last), Reason: trail.Reason(r.reason.last), Subject: subject,
 		Object: trail.Object{Kind: trail.ObjectKind(r.objectKind.last), UID: r.objectUID.last, ResourceVersion: r.objectVersion.last},
 		What:   r.what.last, Value: r.value.last, OccurredAt: r.occurredAt.UTC(), Clock: trail.Clock(r.clock.last), ObservedAt: r.observedAt.UTC(),
 		Late: r.late, Namespace: r.namespace.last, VMI: r.vmi.last, VMIUID: r.vmiUID.last, Node: r.node.last,
 		Migration: r.migration.last, MigrationUID: r.migrationUID.last, Evidence: r.evidence.last, Detail: detail,
-	}, nil
+	}
+	f.CorrectTimes() // versions until 2026-11 stored any time
+	return f, nil
 }

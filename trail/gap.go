@@ -1,6 +1,11 @@
 package trail
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // GapObservation reports a hole in what a source could see. A gap that is not over has no ClosedAt; the same gap is
 // reported again, with the same key, when it is.
@@ -53,6 +58,85 @@ func (o GapObservation) Facts(cluster string) []Fact {
 		r.event(KindGapClosed, o.Cause, "gap/"+o.Key, "closed").from("the collector").at(timeOf{o.ClosedAt, ClockObserver}).with(detail)
 	}
 	return r.facts
+}
+
+// Loss is what is missing of a source, until it is recorded as a gap. Its JSON names lie in spools.
+type Loss struct {
+	Source string       `json:"source"`
+	Cause  Reason       `json:"cause"`
+	Since  time.Time    `json:"since"`
+	Until  time.Time    `json:"until"`
+	Kinds  map[Kind]int `json:"kinds"`
+}
+
+// Losses are losses by source and cause.
+type Losses map[string]*Loss
+
+// Add adds facts of a kind that were seen in a time.
+func (l Losses) Add(source string, cause Reason, since, until time.Time, kind Kind, n int) {
+	key := source + " " + string(cause)
+	loss := l[key]
+	if loss == nil {
+		loss = &Loss{Source: source, Cause: cause, Since: since, Until: until, Kinds: map[Kind]int{}}
+		l[key] = loss
+	}
+	if since.Before(loss.Since) {
+		loss.Since = since
+	}
+	if until.After(loss.Until) {
+		loss.Until = until
+	}
+	loss.Kinds[kind] += n
+}
+
+// Of reports whether something of a source is missing, for any cause.
+func (l Losses) Of(source string) bool {
+	for _, loss := range l {
+		if loss.Source == source {
+			return true
+		}
+	}
+	return false
+}
+
+// Gaps returns the facts of the gaps that the losses are, in no order, as they are told at a moment.
+func (l Losses) Gaps(cluster string, now time.Time) []Fact {
+	var facts []Fact
+	for _, loss := range l {
+		facts = append(facts, loss.gap(now).Facts(cluster)...)
+	}
+	return facts
+}
+
+func (l *Loss) gap(now time.Time) GapObservation {
+	gap := GapObservation{
+		Seen: Seen{At: now}, Source: l.Source, Key: string(l.Cause) + " " + l.Since.UTC().Format(time.RFC3339Nano),
+		OpenedAt: l.Since, ClosedAt: l.Until, Cause: l.Cause, Detail: l.detail(),
+	}
+	if !gap.ClosedAt.After(gap.OpenedAt) {
+		gap.ClosedAt = now
+	}
+	return gap
+}
+
+// lossTexts say what became of facts that are missing for each cause.
+var lossTexts = map[Reason]string{
+	ReasonOverflow: "found no room in the spool", ReasonCorrupted: "in the spool could not be read again", ReasonRefused: "refused",
+}
+
+func (l *Loss) detail() string {
+	n := 0
+	var kinds []string
+	for kind, count := range l.Kinds {
+		n += count
+		kinds = append(kinds, fmt.Sprintf("%d %s", count, kind))
+	}
+	slices.Sort(kinds)
+	noun := "facts"
+	if n == 1 {
+		noun = "fact"
+	}
+	return fmt.Sprintf("%d %s %s: %s", n, noun, lossTexts[l.Cause], strings.Join(kinds, ", "))
 }
 
 // Gap is an interval in which a source could not be seen.

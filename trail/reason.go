@@ -109,6 +109,7 @@ const (
 	ReasonUnreachable          Reason = "unreachable"
 	ReasonForbidden            Reason = "forbidden"
 	ReasonCorrupted            Reason = "corrupted"
+	ReasonRefused              Reason = "refused"
 )
 
 // Sentence explains a reason.
@@ -254,5 +255,6 @@ var (
 		{ReasonUnreachable, "It did not answer, or not with what was expected."},
 		{ReasonForbidden, "evictrail has no right to see it."},
 		{ReasonCorrupted, "It was seen, and what was kept of it on disk could not be read again."},
+		{ReasonRefused, "It was seen, and the database refused to store it."},
 	}
 )

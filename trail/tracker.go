@@ -156,9 +156,17 @@ func (k ObjectKind) Remembered() bool {
 	return k != ObjectKubeEvent && k != ObjectSource && k != ObjectRequest && k != ObjectNodeLoad
 }
 
-// Observe gives the facts that an observation adds, in the order in which they should be read; none where it is
-// older than what was taken before. They are complete but for nothing: the caller only stores them.
+// Observe returns the facts that an observation adds, in the order in which they should be read; none where it is
+// older than what was seen before. The caller only stores them. Their times are plausible, see Fact.CorrectTimes.
 func (t *Tracker) Observe(o Observation) []Fact {
+	facts := t.observe(o)
+	for i := range facts {
+		facts[i].CorrectTimes()
+	}
+	return facts
+}
+
+func (t *Tracker) observe(o Observation) []Fact {
 	switch o := o.(type) {
 	case VMIObservation:
 		return t.observeVMI(o)

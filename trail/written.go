@@ -61,11 +61,13 @@ func ReadFact(cluster string, text []byte) (Fact, error) {
 	if err != nil {
 		return Fact{}, fmt.Errorf("read fact: %w", err)
 	}
-	return Fact{
+	f := Fact{
 		ID: w.ID, Cluster: cluster, Kind: w.Kind, Reason: w.Reason, Subject: subject,
 		Object: Object{Kind: w.ObjectKind, UID: w.ObjectUID, ResourceVersion: w.ObjectVersion},
 		What:   w.What, Value: w.Value, OccurredAt: w.OccurredAt.UTC(), Clock: w.Clock, ObservedAt: w.ObservedAt.UTC(), Late: w.Late,
 		Namespace: w.Namespace, VMI: w.VMI, VMIUID: w.VMIUID, Node: w.Node, Migration: w.Migration, MigrationUID: w.MigrationUID,
 		Evidence: w.Evidence, Detail: detail,
-	}, nil
+	}
+	f.CorrectTimes() // versions until 2026-11 wrote any time
+	return f, nil
 }
