@@ -1,12 +1,14 @@
 package store
 
 import (
-	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/evictrail/evictrail/trail"
@@ -19,10 +21,14 @@ var (
 	ErrNotFound    = trail.ErrNotFound
 )
 
-// explain wraps an error of Postgres with what it means to a caller and, where that helps, what to do. Nil stays nil.
+// explain wraps an error of pgx or Postgres with what it means to a caller and, where that helps, what to do. Nil stays nil. An error that is neither of
+// Postgres, of the way to it, nor of what was to be written has no sentinel: nobody knows whether trying again helps.
 func explain(doing string, err error) error {
-	if err == nil || errors.Is(err, ErrDeposed) {
+	switch {
+	case err == nil, errors.Is(err, ErrDeposed):
 		return err
+	case errors.Is(err, trail.ErrRefused), errors.Is(err, ErrUnavailable), errors.Is(err, ErrSchema):
+		return fmt.Errorf("%s: %w", doing, err)
 	}
 	if errors.Is(err, ErrPooler) { // not ErrUnavailable: to try again does not help
 		return fmt.Errorf("%s: %w", doing, err)
@@ -35,15 +41,42 @@ func explain(doing string, err error) error {
 		}
 		return fmt.Errorf("%s: %w%s: %w", doing, sentinel, advice, err)
 	}
-	var connect *pgconn.ConnectError
-	var network net.Error
-	if errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) || strings.Contains(err.Error(), "conn closed") {
+	switch {
+	case isEncoding(err):
+		return fmt.Errorf("%s: %w: %w", doing, trail.ErrRefused, err)
+	case isConnection(err):
 		return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, hidePassword(err))
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", doing, err)
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// How pgx says that it cannot encode an argument, before anything is sent: its error has no type.
+//
+// Source: github.com/jackc/pgx/v5 extended_query_builder.go, Build.
+const encodeFailure = "failed to encode args["
+
+// isEncoding reports whether what was to be written cannot be encoded, here or anywhere.
+func isEncoding(err error) bool {
+	var value *json.UnsupportedValueError
+	var typ *json.UnsupportedTypeError
+	var marshal *json.MarshalerError
+	return errors.As(err, &value) || errors.As(err, &typ) || errors.As(err, &marshal) || strings.Contains(err.Error(), encodeFailure)
+}
+
+// isConnection reports whether the way to the database failed: it cannot be reached, or a connection broke.
+func isConnection(err error) bool {
+	var connect *pgconn.ConnectError
+	var parse *pgconn.ParseConfigError
+	var network net.Error
+	if errors.As(err, &connect) || errors.As(err, &parse) || errors.As(err, &network) || pgconn.SafeToRetry(err) {
+		return true
 	}
-	return fmt.Errorf("%s: %w: %w", doing, ErrUnavailable, err)
+	for _, broken := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed, pgx.ErrTxClosed} {
+		if errors.Is(err, broken) {
+			return true
+		}
+	}
+	return strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "closed pool")
 }
 
 // Codes of Postgres that several functions ask about.
@@ -83,8 +116,8 @@ func classOf(pg *pgconn.PgError) (advice string, sentinel error) {
 	case "28P01", "28000":
 		return "check the user and the password file", ErrUnavailable
 	}
-	switch pg.Code[:2] {
-	case "22", "23":
+	switch pg.Code[:min(2, len(pg.Code))] {
+	case "21", "22", "23", "44", "54": // cardinality, data, integrity, check option, program limit: what was written, whenever it is
 		return "", trail.ErrRefused
 	}
 	return "", ErrUnavailable
@@ -127,7 +160,7 @@ func hidePassword(err error) error {
 	return err
 }
 
-// retryable tells whether the transaction may succeed when it is simply done again: deadlock, serialization failure,
+// retryable reports whether the transaction may succeed when it is simply done again: deadlock, serialization failure,
 // or two writers that made the same partition.
 func retryable(err error) bool {
 	var pg *pgconn.PgError

@@ -2,11 +2,18 @@ package store_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
@@ -28,8 +35,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{"42501", store.ErrUnavailable, "evictrail schema roles"},
 		{"42P01", store.ErrSchema, "evictrail schema up"},
 		{"57P01", store.ErrUnavailable, ""},
+		{"21000", trail.ErrRefused, ""},
 		{"22P05", trail.ErrRefused, ""},
 		{"23514", trail.ErrRefused, ""},
+		{"54000", trail.ErrRefused, ""},     // index row size exceeds maximum
+		{"0A000", store.ErrUnavailable, ""}, // cached plan must not change result type: it is planned again
 	} {
 		err := store.Explain("append facts", &pgconn.PgError{Code: c.code, Message: "as Postgres says it"})
 		require.ErrorIs(t, err, c.is, c.code)
@@ -37,7 +47,37 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		require.ErrorContains(t, err, "as Postgres says it")
 	}
 	require.NoError(t, store.Explain("x", nil))
-	require.ErrorIs(t, store.Explain("x", errors.New("broken pipe")), store.ErrUnavailable)
+	for _, broken := range []error{syscall.EPIPE, io.ErrUnexpectedEOF, io.EOF, net.ErrClosed, pgconn.ErrConnClosed, pgx.ErrTxClosed} {
+		require.ErrorIs(t, store.Explain("x", fmt.Errorf("receive: %w", broken)), store.ErrUnavailable, broken)
+	}
+	unknown := store.Explain("x", errors.New("cannot scan a number into a text"))
+	require.NotErrorIs(t, unknown, store.ErrUnavailable, "nobody knows whether trying again helps")
+	require.NotErrorIs(t, unknown, trail.ErrRefused)
+}
+
+// TestWhatCannotBeEncodedIsRefused: it fails before anything is sent, whatever becomes of the database.
+func TestWhatCannotBeEncodedIsRefused(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	year := time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC)
+	for name, do := range map[string]func() error{
+		"a time in JSON": func() error {
+			_, err := s.Pool().Exec(t.Context(), "SELECT $1::jsonb", map[string]time.Time{"a": year})
+			return err
+		},
+		"a time in the JSON of a batch": func() error {
+			var batch pgx.Batch
+			batch.Queue("SELECT 1")
+			batch.Queue("SELECT $1::jsonb", map[string]time.Time{"a": year})
+			return s.Pool().SendBatch(t.Context(), &batch).Close()
+		},
+		"a number":         func() error { _, err := s.Pool().Exec(t.Context(), "SELECT $1::int4", 1<<40); return err },
+		"no number (JSON)": func() error { _, err := json.Marshal(math.NaN()); return err },
+	} {
+		err := store.Explain(name, do())
+		require.ErrorIs(t, err, trail.ErrRefused, name)
+		require.NotErrorIs(t, err, store.ErrUnavailable, name)
+	}
 }
 
 func TestReadOnlyDatabase(t *testing.T) {

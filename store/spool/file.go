@@ -193,8 +193,8 @@ func makeDir(dir string) error {
 // Look tells how it stands with a spool that no process has, without changing it; of one that does not exist, that its directory can be
 // written. Errors: ErrHeld, beside which the path is known, and those of the system.
 func Look(dir, cluster string) (Condition, error) {
-	s := &Spool{Options: Options{Dir: dir, Cluster: cluster}, path: PathOf(dir, cluster)}
-	c := Condition{Path: s.path}
+	s := &Spool{Options: Options{Dir: dir, Cluster: cluster}, path: PathOf(dir, cluster), letters: &deadLetters{path: LettersPath(dir, cluster)}}
+	c := Condition{Path: s.path, DeadLetters: s.letters.count()}
 	if !exists(s.path) {
 		return c, canWrite(dir)
 	}

@@ -14,7 +14,7 @@ type known struct {
 	Seen    map[string]time.Time `json:"seen,omitempty"` // up to when each source was seen
 	Seq     uint64               `json:"seq,omitempty"`  // of the entry that brought them; zero: the database had them
 	Doubt   *Doubt               `json:"doubt,omitempty"`
-	Losses  map[string]*loss     `json:"losses,omitempty"` // by source and cause, until they are told as gaps
+	Losses  trail.Losses         `json:"losses,omitempty"` // by source and cause, until they are told as gaps
 }
 
 func (k known) clone() known {

@@ -115,7 +115,7 @@ func (s *Spool) keep(facts []written) error {
 	kept, lost := s.admit(facts)
 	var gaps []written
 	if len(lost) == 0 {
-		gaps = s.write(s.tell())
+		gaps, _, _ = write(s.tell())
 	}
 	began := s.mark.Tail == s.mark.Head
 	losses := s.known.Losses
@@ -150,7 +150,7 @@ func (s *Spool) keepSign(sign trail.Sign) error {
 	if err != nil {
 		return err
 	}
-	gaps := s.write(s.tell())
+	gaps, _, _ := write(s.tell())
 	replaced := len(gaps) == 0 && s.last != nil && slices.Equal(s.last.Watching, sign.Watching) && (s.out == nil || s.out.to < s.mark.Tail) &&
 		s.mark.Tail > s.mark.Head
 	began := s.mark.Tail == s.mark.Head
@@ -224,6 +224,7 @@ func (s *Spool) next() (facts []trail.Fact, sign *trail.Sign, wait time.Duration
 func (s *Spool) read() (b *batch, facts []trail.Fact, sign *trail.Sign, err error) {
 	b = &batch{to: s.mark.Head}
 	torn := 0
+	var strange []DeadLetter
 	err = s.file.view(func(tx *bbolt.Tx) error {
 		queue := tx.Bucket(bucketQueue)
 		for ; b.to < s.mark.Tail && len(facts) < batchFacts && b.bytes < batchBytes; b.to++ {
@@ -245,9 +246,13 @@ func (s *Spool) read() (b *batch, facts []trail.Fact, sign *trail.Sign, err erro
 				return json.Unmarshal(f.payload, sign)
 			}
 			b.facts++
-			fact, unreadable := trail.ReadFact(s.Cluster, f.payload)
-			if err != nil || f.seq != b.to || unreadable != nil {
+			if err != nil || f.seq != b.to {
 				torn++
+				continue
+			}
+			fact, err := trail.ReadFact(s.Cluster, f.payload)
+			if err != nil {
+				strange = append(strange, strangeLetter(f.payload, err, s.Clock()))
 				continue
 			}
 			facts = append(facts, fact)
@@ -257,21 +262,31 @@ func (s *Spool) read() (b *batch, facts []trail.Fact, sign *trail.Sign, err erro
 	if err == nil && torn > 0 {
 		s.corrupted(torn, facts)
 	}
+	if err == nil && len(strange) > 0 {
+		s.setStrangeAside(strange, facts)
+	}
 	return b, facts, sign, err
 }
 
 // corrupted notes that entries cannot be read, between those around them.
 func (s *Spool) corrupted(n int, around []trail.Fact) {
-	since, until := s.Clock(), s.Clock()
-	if len(around) > 0 {
-		since, until = around[0].ObservedAt, around[len(around)-1].ObservedAt
-	} else if !s.known.Alive.IsZero() {
-		since = s.known.Alive
-	}
+	since, until := s.timesAround(around)
 	s.Log.Error("entries of the spool cannot be read: they are lost", "path", s.path, "count", n)
 	s.known.missing(trail.SourceSelf, trail.ReasonCorrupted, since, until, KindUnknown, n)
 	s.Lost(KindUnknown, LostCorrupt, n)
 	s.doubt()
+}
+
+// timesAround returns in which time was seen what lay among some facts of the queue.
+func (s *Spool) timesAround(facts []trail.Fact) (since, until time.Time) {
+	since, until = s.Clock(), s.Clock()
+	if len(facts) > 0 {
+		return facts[0].ObservedAt, facts[len(facts)-1].ObservedAt
+	}
+	if !s.known.Alive.IsZero() {
+		since = s.known.Alive
+	}
+	return since, until
 }
 
 // confirm takes what was given out off the queue.

@@ -1,9 +1,8 @@
 package spool
 
 import (
+	"cmp"
 	"crypto/sha256"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,15 +21,6 @@ const (
 
 // KindUnknown stands for the kind of what cannot be read any more.
 const KindUnknown trail.Kind = "unknown"
-
-// loss is what is missing of a source, until it is told as a gap.
-type loss struct {
-	Source string             `json:"source"`
-	Cause  trail.Reason       `json:"cause"`
-	Since  time.Time          `json:"since"`
-	Until  time.Time          `json:"until"`
-	Kinds  map[trail.Kind]int `json:"kinds"`
-}
 
 // The shares of the bound from which on something is left out, and below which there is room again. What is kept free is for what matters
 // more.
@@ -82,19 +72,18 @@ type written struct {
 	text []byte
 }
 
-// write writes facts, but for those that cannot be written anywhere, such as those with a time after the year 9999.
-func (s *Spool) write(facts []trail.Fact) []written {
-	out := make([]written, 0, len(facts))
+// write returns the texts of facts, and those facts that have none, such as those with a number that JSON cannot hold, with the error of the first.
+func write(facts []trail.Fact) (out []written, refused []trail.Fact, err error) {
+	out = make([]written, 0, len(facts))
 	for _, f := range facts {
-		text, err := trail.WriteFact(f)
-		if err != nil {
-			s.Log.Error("fact refused", "kind", f.Kind, "namespace", f.Namespace, "vmi", f.VMI, "err", err)
-			s.Lost(f.Kind, LostReject, 1)
+		text, writeErr := trail.WriteFact(f)
+		if writeErr != nil {
+			refused, err = append(refused, f), cmp.Or(err, writeErr)
 			continue
 		}
 		out = append(out, written{f, text})
 	}
-	return out
+	return out, refused, err
 }
 
 // admit parts facts into those for which there is room and those that are lost.
@@ -133,77 +122,35 @@ func (s *Spool) wasLost(lost []trail.Fact) {
 	}
 }
 
-// missing adds to what is to be told as a gap.
+// missing adds to what is to be recorded as a gap.
 func (k *known) missing(source string, cause trail.Reason, since, until time.Time, kind trail.Kind, n int) {
-	key := source + " " + string(cause)
-	l := k.Losses[key]
-	if l == nil {
-		l = &loss{Source: source, Cause: cause, Since: since, Until: until, Kinds: map[trail.Kind]int{}}
-		if k.Losses == nil {
-			k.Losses = map[string]*loss{}
-		}
-		k.Losses[key] = l
+	if k.Losses == nil {
+		k.Losses = trail.Losses{}
 	}
-	if since.Before(l.Since) {
-		l.Since = since
-	}
-	if until.After(l.Until) {
-		l.Until = until
-	}
-	l.Kinds[kind] += n
+	k.Losses.Add(source, cause, since, until, kind, n)
 }
 
-// tell gives the gaps of what was lost, once there is room for them and for what comes after.
+// tell returns the gaps of what was lost, once there is room for them and for what comes after.
 func (s *Spool) tell() []trail.Fact {
 	if len(s.known.Losses) == 0 || float64(s.mark.Bytes) >= roomAgain*float64(s.Size) {
 		return nil
 	}
-	now := s.Clock()
-	var facts []trail.Fact
-	for _, l := range s.known.Losses {
-		gap := trail.GapObservation{
-			Seen: trail.Seen{At: now}, Source: l.Source, Key: string(l.Cause) + " " + l.Since.UTC().Format(time.RFC3339Nano),
-			OpenedAt: l.Since, ClosedAt: l.Until, Cause: l.Cause, Detail: l.detail(),
-		}
-		if !gap.ClosedAt.After(gap.OpenedAt) {
-			gap.ClosedAt = now
-		}
-		facts = append(facts, gap.Facts(s.Cluster)...)
-	}
-	return facts
+	return s.known.Losses.Gaps(s.Cluster, s.Clock())
 }
 
 // told notes that all losses were told: what is seen of their sources is whole from now on.
-func (s *Spool) told(losses map[string]*loss) {
+func (s *Spool) told(losses trail.Losses) {
 	for _, l := range losses {
 		s.whole[l.Source] = s.Clock()
 	}
 	s.full = false
 }
 
-func (l loss) detail() string {
-	n := 0
-	var kinds []string
-	for kind, count := range l.Kinds {
-		n += count
-		kinds = append(kinds, fmt.Sprintf("%d %s", count, kind))
-	}
-	slices.Sort(kinds)
-	what := "found no room in the spool"
-	if l.Cause == trail.ReasonCorrupted {
-		what = "in the spool could not be read again"
-	}
-	return fmt.Sprintf("%d facts %s: %s", n, what, strings.Join(kinds, ", "))
-}
-
 // honest takes out of a sign what it must not say: a source of which something is missing was not seen without a break.
 func (s *Spool) honest(sign trail.Sign) trail.Sign {
 	out := trail.Sign{At: sign.At}
 	for _, w := range sign.Watching {
-		lost := slices.ContainsFunc([]trail.Reason{trail.ReasonOverflow, trail.ReasonCorrupted}, func(cause trail.Reason) bool {
-			return s.known.Losses[w.Source+" "+string(cause)] != nil
-		})
-		if lost {
+		if s.known.Losses.Of(w.Source) {
 			continue
 		}
 		if whole := s.whole[w.Source]; whole.After(w.Since) {

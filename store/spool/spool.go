@@ -68,6 +68,7 @@ type Spool struct {
 	mark    mark
 	onDisk  mark // as it was last committed
 	known   known
+	letters *deadLetters
 	resumed bool                 // the state is what the database has with what waits for it
 	full    bool                 // it was said that something is left out
 	refused map[[32]byte]bool    // requests that were refused, while something waits
@@ -118,7 +119,7 @@ func Open(o Options) (*Spool, error) {
 	}
 	s := &Spool{
 		Options: o, path: PathOf(o.Dir, o.Cluster), refused: map[[32]byte]bool{}, whole: map[string]time.Time{}, changed: make(chan struct{}),
-		large: largeFile, room: mostRoom,
+		large: largeFile, room: mostRoom, letters: &deadLetters{path: LettersPath(o.Dir, o.Cluster), most: min(mostLetters, o.Size/4)},
 	}
 	s.begin()
 	err := s.open()
@@ -155,8 +156,9 @@ func (s *Spool) Close() error {
 
 // Take keeps facts and returns when they are on disk. Without a disk it returns when they are stored. Its only error is that of ctx.
 func (s *Spool) Take(ctx context.Context, facts []trail.Fact) error {
-	texts := s.write(facts)
-	if len(texts) < len(facts) {
+	texts, refused, err := write(facts)
+	if len(refused) > 0 {
+		s.SetAside(refused, err)
 		facts = make([]trail.Fact, len(texts))
 		for i, f := range texts {
 			facts[i] = f.Fact
@@ -323,13 +325,15 @@ type Condition struct {
 	Oldest   time.Time // when the first that waits was seen; zero where none does
 	Full     bool      // something is left out
 	Problem  error     // why facts are not kept on disk; nil while they are
+
+	DeadLetters int // facts that were refused and lie in the file of dead letters
 }
 
 // Condition tells how it stands.
 func (s *Spool) Condition() Condition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := Condition{Path: s.path, Facts: s.mark.Facts, Bytes: s.mark.Bytes, Capacity: s.Size, Full: s.full, Problem: s.problem}
+	c := Condition{Path: s.path, Facts: s.mark.Facts, Bytes: s.mark.Bytes, Capacity: s.Size, Full: s.full, Problem: s.problem, DeadLetters: s.letters.count()}
 	if s.mark.Facts > 0 {
 		c.Oldest = s.oldest()
 	}

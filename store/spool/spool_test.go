@@ -485,25 +485,37 @@ func TestWhatCannotBeWrittenIsRefused(t *testing.T) {
 	facts[1].OccurredAt = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 	r.take(t, facts)
 	got, _ := r.drain(t)
-	require.Equal(t, []trail.Fact{facts[0], facts[2]}, got)
+	require.Equal(t, []trail.Fact{facts[0], facts[2]}, got[:2])
+	told, _ := gaps(got[2:])
+	require.Equal(t, []string{"virtualmachineinstances refused: 1 fact refused: 1 vmi_placed"}, told)
 	require.Equal(t, map[string]int{"vmi_placed store_reject": 1}, r.lost)
+	letters, unreadable, err := DeadLetters(r.Dir, r.Cluster)
+	require.NoError(t, err)
+	require.Zero(t, unreadable)
+	require.Len(t, letters, 1)
+	require.Nil(t, letters[0].Fact)
+	require.Contains(t, letters[0].Dump, "vm-1")
 }
 
-// TestEntriesOfAnotherVersion wants an entry that is whole and cannot be understood to be lost alone.
+// TestEntriesOfAnotherVersion wants an entry that is whole and cannot be understood to be set aside alone.
 func TestEntriesOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	r := begin(t, t.TempDir(), 1<<30)
 	r.take(t, placed(0, 3))
 	require.NoError(t, r.file.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketQueue).Put(keyOf(2), frame{formFact, 2, []byte(`{"subject":"of another time"}`)}.encode())
+		return tx.Bucket(bucketQueue).Put(keyOf(2), frame{formFact, 2, []byte(`{"id":"01020304-0000-8000-8000-000000000000","kind":"new","subject":"of another time"}`)}.encode())
 	}))
 	facts, _ := r.drain(t)
 	require.Len(t, facts, 2)
-	require.Equal(t, map[string]int{"unknown spool_corrupt": 1}, r.lost)
+	require.Empty(t, r.lost, "it is kept")
+	letters, _, err := DeadLetters(r.Dir, r.Cluster)
+	require.NoError(t, err)
+	require.Len(t, letters, 1)
+	require.Contains(t, string(letters[0].Fact), "of another time")
 	r.Sign(start, nil)
 	facts, _ = r.drain(t)
 	told, _ := gaps(facts)
-	require.Equal(t, []string{"evictrail corrupted: 1 facts in the spool could not be read again: 1 unknown"}, told)
+	require.Equal(t, []string{"evictrail refused: 1 fact refused: 1 new"}, told)
 	require.Equal(t, placed(0, 1)[0].ObservedAt, facts[0].OccurredAt, "between those around it")
 	require.Equal(t, placed(2, 1)[0].ObservedAt, facts[1].OccurredAt)
 }
