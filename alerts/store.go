@@ -11,7 +11,7 @@ const (
 
 // store is about the way from what was seen to the database.
 func store() []alert {
-	return []alert{down(), growing(), nearlyFull(), unwritable(), eventLoss(), freshness(), partitionRunway(), schemaMismatch()}
+	return []alert{down(), growing(), nearlyFull(), unwritable(), refused(), eventLoss(), freshness(), partitionRunway(), schemaMismatch()}
 }
 
 func down() alert {
@@ -66,6 +66,16 @@ func unwritable() alert {
 		summary: "Spool of " + theReplica + " cannot be written",
 		description: "The disk under the spool of " + theReplica + " takes nothing. Facts go straight to the database, and while that is away at most 50,000 wait in " +
 			"memory: a restart then, or more of them, loses what was seen.",
+	}
+}
+
+func refused() alert {
+	return alert{
+		name: "EvictrailFactsRefused", severity: Warning, of: perReplica, board: boardCollector,
+		expr:    maxBy(perReplica, metrics.DeadLetters) + " > 0",
+		summary: "{{ $value }} fact(s) of " + theReplica + " were refused and set aside",
+		description: "The database refused {{ $value }} fact(s) of " + theReplica + ", and would again. They are set aside beside the spool, so that nothing waits behind " +
+			"them; the gaps say what the record has no part of until they are replayed.",
 	}
 }
 

@@ -461,7 +461,7 @@ func TestWriterLeavesOutOnlyWhatIsRefused(t *testing.T) {
 	r := start(t, a, s, nil)
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
 	require.NoError(t, r.Flush(t.Context()))
-	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3}, s.kinds())
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3, trail.KindGapOpened: 1, trail.KindGapClosed: 1}, s.kinds())
 	require.Equal(t, 1, strings.Count(r.log.String(), `msg="fact refused"`))
 }
 

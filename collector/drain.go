@@ -26,6 +26,8 @@ type Drained interface {
 	Next(ctx context.Context) ([]trail.Fact, *trail.Sign, error)
 	// Stored says that what Next gave is stored.
 	Stored()
+	// SetAside keeps facts that the Sink refuses, of what Next gave, for somebody to look at and to store later.
+	SetAside(facts []trail.Fact, reason error)
 	// Away says that the Sink takes nothing, until Stored is called.
 	Away()
 	// Behind tells whether more waits behind what Next gave.
@@ -40,7 +42,7 @@ const signRetry = time.Second
 // Drain stores what a spool holds, in its order, until ctx ends. Once stopping is closed it ends when nothing is left, or as soon as the
 // Sink does not take something, which then stays in the spool.
 func (s Storing) Drain(ctx context.Context, from Drained, stopping <-chan struct{}) {
-	s.stopping, s.away = stopping, from.Away
+	s.stopping, s.away, s.setAside = stopping, from.Away, from.SetAside
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

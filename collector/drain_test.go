@@ -3,8 +3,10 @@ package collector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,6 +24,7 @@ import (
 type memorySpool struct {
 	mu      sync.Mutex
 	entries []any // of []trail.Fact and trail.Sign
+	aside   []string
 	away    bool
 	changed chan struct{}
 }
@@ -74,6 +77,14 @@ func (m *memorySpool) Away() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.away = true
+}
+
+func (m *memorySpool) SetAside(facts []trail.Fact, reason error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range facts {
+		m.aside = append(m.aside, f.VMI+": "+reason.Error())
+	}
 }
 
 func (m *memorySpool) isAway() bool {
@@ -258,4 +269,142 @@ func TestSpoolTakesWhatWasSeen(t *testing.T) {
 		require.IsType(t, trail.Sign{}, m.entries[1])
 		require.InDelta(t, 1, testutil.ToFloat64(registry.Facts.WithLabelValues(string(trail.KindVMIPlaced), metrics.StageSpooled)), 0)
 	})
+}
+
+// poisonSink takes no batch with a fact of the VM "poison", and nothing at all while it is away.
+type poisonSink struct {
+	mu     sync.Mutex
+	cause  error
+	away   error // of a probe, too
+	slow   time.Duration
+	stored []string
+}
+
+func (s *poisonSink) Append(_ context.Context, facts []trail.Fact) (trail.News, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away != nil {
+		return trail.News{}, s.away
+	}
+	if slices.ContainsFunc(facts, func(f trail.Fact) bool { return f.VMI == "poison" }) {
+		return trail.News{}, s.cause
+	}
+	for _, f := range facts {
+		s.stored = append(s.stored, f.VMI)
+	}
+	return trail.News{}, nil
+}
+
+func (s *poisonSink) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
+	return trail.News{}, nil
+}
+
+func (s *poisonSink) Probe(ctx context.Context, _ error) error {
+	s.mu.Lock()
+	slow, away := s.slow, s.away
+	s.mu.Unlock()
+	select {
+	case <-time.After(slow):
+		return away
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *poisonSink) all() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.stored)
+}
+
+// poisoned are 300 facts, of which two are poison.
+func poisoned() (facts []trail.Fact, good []string) {
+	for i := range 300 {
+		f := trail.Fact{VMI: strconv.Itoa(i), Kind: trail.KindVMIPlaced, Cluster: "c1", ObservedAt: time.Now()}
+		if i == 0 || i == 207 {
+			f.VMI = "poison"
+		} else {
+			good = append(good, f.VMI)
+		}
+		facts = append(facts, f)
+	}
+	return facts, good
+}
+
+// TestAPoisonFactDoesNotStopTheStream: whatever the reason is for which one fact is never stored, what lies behind it is.
+func TestAPoisonFactDoesNotStopTheStream(t *testing.T) {
+	t.Parallel()
+	for name, cause := range map[string]error{
+		"refused":       fmt.Errorf("append: %w", trail.ErrRefused),
+		"unknown error": errors.New("a bug"),
+		"deadline":      context.DeadlineExceeded,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				spool, sink := newMemorySpool(), &poisonSink{cause: cause}
+				facts, good := poisoned()
+				spool.put(facts)
+				began, stopping, done := time.Now(), make(chan struct{}), make(chan struct{})
+				s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
+				go func() { s.Drain(t.Context(), spool, stopping); close(done) }()
+				require.NoError(t, spool.Empty(t.Context()))
+				require.Less(t, time.Since(began), time.Minute)
+				close(stopping)
+				<-done
+				require.Equal(t, good, sink.all())
+				require.Equal(t, []string{"poison: " + cause.Error(), "poison: " + cause.Error()}, spool.aside)
+			})
+		})
+	}
+}
+
+// TestNothingIsSetAsideWhileTheSinkIsAway: nor while it is so slow that a probe does not come back, for hours.
+func TestNothingIsSetAsideWhileTheSinkIsAway(t *testing.T) {
+	t.Parallel()
+	for name, sink := range map[string]*poisonSink{
+		"away": {away: errors.New("away")},
+		"slow": {cause: context.DeadlineExceeded, slow: 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				spool := newMemorySpool()
+				facts, good := poisoned()
+				spool.put(facts)
+				stopping, done := make(chan struct{}), make(chan struct{})
+				s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
+				go func() { s.Drain(t.Context(), spool, stopping); close(done) }()
+				time.Sleep(5 * time.Hour)
+				require.Empty(t, spool.aside)
+				require.Equal(t, 1, spool.left())
+				sink.mu.Lock()
+				sink.away, sink.slow, sink.cause = nil, 0, trail.ErrRefused
+				sink.mu.Unlock()
+				require.NoError(t, spool.Empty(t.Context()))
+				close(stopping)
+				<-done
+				require.Equal(t, good, sink.all())
+			})
+		})
+	}
+}
+
+// TestWithoutASpoolARefusalIsAGap: nobody keeps what is refused, so the record says what is missing.
+func TestWithoutASpoolARefusalIsAGap(t *testing.T) {
+	t.Parallel()
+	s := &sink{fail: func(_ int, facts []trail.Fact) error {
+		if slices.ContainsFunc(facts, func(f trail.Fact) bool { return f.VMI == "poison" }) {
+			return trail.ErrRefused
+		}
+		return nil
+	}}
+	m := metrics.New(prometheus.NewRegistry())
+	storing := Storing{Sink: s, Log: slog.New(slog.DiscardHandler), Metrics: m, Clock: time.Now}
+	facts, good := poisoned()
+	require.NoError(t, storing.store(t.Context(), facts))
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: len(good), trail.KindGapOpened: 1, trail.KindGapClosed: 1}, s.kinds())
+	require.InDelta(t, 2, testutil.ToFloat64(m.Lost.WithLabelValues(string(trail.KindVMIPlaced), metrics.LostStoreReject)), 0)
+	gap := s.facts[len(good)]
+	require.Equal(t, &trail.GapDetail{Key: gap.Detail.(*trail.GapDetail).Key, Cause: trail.ReasonRefused, Detail: "2 facts refused: 2 vmi_placed"}, gap.Detail)
 }

@@ -20,39 +20,72 @@ type Storing struct {
 	saidSettled bool // that facts of a time whose facts were dropped come
 
 	stopping <-chan struct{} // closed when what is not taken at once may be left where it is; nil: never
-	away     func()          // told when the Sink says that it does not take anything; nil: nobody asks
+	away     func()          // is called when the Sink says that it does not take anything; nil: nobody asks
+
+	setAside    func(facts []trail.Fact, reason error) // keeps what was refused; nil: it is lost
+	lost        trail.Losses                           // what was refused and nobody keeps, until it is stored as gaps
+	lostOf      string                                 // the cluster of that
+	saidRefused time.Time                              // when the log last said that facts are refused
+	refused     int                                    // how many were since
 }
 
-// leastAtOnce is what the Sink is given at once, at the least, where it does not take more.
-const leastAtOnce = 100
+// Prober is a Sink that reports whether it takes facts.
+type Prober interface {
+	// Probe writes as Append does, and leaves nothing behind. It returns nil where the Sink takes facts promptly, so that the cause for which it did not take
+	// some may lie in these; else why it does not, which may be the cause itself.
+	Probe(ctx context.Context, cause error) error
+}
+
+const (
+	leastAtOnce  = 100                    // facts that the Sink is given at once, at the least, where it does not take more
+	probeWithin  = 2 * time.Second        // in which a Sink answers a probe that is well; one that is slow for all is not
+	suspectAfter = 3                      // failures of one batch, each with a good probe, after which one of its facts is suspected
+	aloneTries   = 8                      // attempts with one fact alone, each with a good probe, after which it is set aside
+	suspectWait  = 500 * time.Millisecond // longest wait between two attempts while a fact is suspected
+	refusedEvery = 10 * time.Second       // between two lines of the log about refused facts
+)
 
 // store appends a batch, trying until it is stored or ctx ends. What the Sink does not take is tried in parts, each half as large: it may be more
-// than gets done before somebody gives up. So is a fact found that the Sink refuses for good: it is counted, logged and left out, so that nothing
-// good is lost with it.
+// than gets done before somebody gives up. So is a fact found that the Sink refuses for good, and one that fails again and again while the Sink takes
+// others: it is set aside, so that nothing waits behind it.
 func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
-	wait, within, last, most := retryFirst, answerWithin, false, len(batch)
+	wait, within, last, most, suspected := retryFirst, answerWithin, false, len(batch), 0
 	for len(batch) > 0 {
 		some := batch[:min(most, len(batch))]
 		err := s.append(ctx, some, within)
+		refused := errors.Is(err, trail.ErrRefused)
 		switch {
 		case err == nil:
-			batch, wait = batch[len(some):], retryFirst
+			batch, wait, suspected = batch[len(some):], retryFirst, 0
 			continue
-		case errors.Is(err, trail.ErrRefused) && len(some) > 1:
+		case refused && len(some) > 1:
 			most = len(some) / 2
 			continue
-		case errors.Is(err, trail.ErrRefused):
+		case refused || len(some) == 1 && suspected >= suspectAfter+aloneTries:
 			s.refuse(some[0], err)
-			batch, most = batch[1:], len(batch)
+			batch, most, wait, suspected = batch[1:], len(batch), retryFirst, 0
 			continue
 		}
 		s.Log.Warn("database does not take facts, trying again", "count", len(some), "remaining", wait, "err", err)
-		if errors.Is(err, context.DeadlineExceeded) {
+		probed := s.probe(ctx, err)
+		switch {
+		case probed == nil:
+			suspected++
+			wait = min(wait, suspectWait)
+		case errors.Is(err, context.DeadlineExceeded):
 			within *= 2 // it may be slow, not gone
-		} else if s.away != nil {
+		case s.away != nil:
 			s.away()
 		}
-		most = max(len(some)/2, leastAtOnce)
+		if probed != nil {
+			suspected = 0
+		}
+		most = max(len(some)/2, 1)
+		if suspected < suspectAfter {
+			most = max(most, leastAtOnce)
+		} else if len(some) > 1 {
+			suspected = suspectAfter
+		}
 		select {
 		case <-time.After(wait):
 		case <-s.stopping: // once more: the database may be back
@@ -65,14 +98,50 @@ func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
 		}
 		wait = min(2*wait, retryMost)
 	}
-	return nil
+	return s.recordLost(ctx)
 }
 
-// refuse counts a fact that the Sink refuses for good.
+// probe reports why the Sink takes no facts; nil where it does, so that those that it did not take may be the cause.
+func (s *Storing) probe(ctx context.Context, cause error) error {
+	p, is := s.Sink.(Prober)
+	if !is || ctx.Err() != nil {
+		return cause
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
+	return p.Probe(ctx, cause)
+}
+
+// refuse sets a fact aside that the Sink does not take.
 func (s *Storing) refuse(f trail.Fact, err error) {
 	s.Metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageRejected).Inc()
+	if s.refused++; s.Clock().Sub(s.saidRefused) >= refusedEvery {
+		s.Log.Error("fact refused", "kind", f.Kind, "namespace", f.Namespace, "vmi", f.VMI, "count", s.refused, "err", err)
+		s.saidRefused, s.refused = s.Clock(), 0
+	}
+	if s.setAside != nil {
+		s.setAside([]trail.Fact{f}, err)
+		return
+	}
 	s.Metrics.Lost.WithLabelValues(string(f.Kind), metrics.LostStoreReject).Inc()
-	s.Log.Error("fact refused", "kind", f.Kind, "namespace", f.Namespace, "vmi", f.VMI, "err", err)
+	if _, gap := f.Detail.(*trail.GapDetail); gap { // else its own refusal would be a gap, and so on
+		return
+	}
+	if s.lost == nil {
+		s.lost = trail.Losses{}
+	}
+	s.lostOf = f.Cluster
+	s.lost.Add(f.Source(), trail.ReasonRefused, f.ObservedAt, f.ObservedAt, f.Kind, 1)
+}
+
+// recordLost stores gaps for what was refused and nobody keeps. Its error is that of store.
+func (s *Storing) recordLost(ctx context.Context) error {
+	if len(s.lost) == 0 {
+		return nil
+	}
+	gaps := s.lost.Gaps(s.lostOf, s.Clock())
+	s.lost = nil
+	return s.store(ctx, gaps)
 }
 
 // append gives the Sink a batch, and up when it has not answered within a while: a connection whose other end stands still never says so.

@@ -40,6 +40,7 @@ func bigCluster(s trail.State) *prometheus.Registry {
 	}
 	m.Waiting(1000, start)
 	m.SpoolWritable.WithLabelValues().Set(1)
+	m.DeadLetters.WithLabelValues().Set(0)
 	m.Refused("bad_credentials")
 	m.ClockSkew.WithLabelValues(metrics.PeerAPIServer).Set(0)
 	for i := range bigNodes {

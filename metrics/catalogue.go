@@ -112,6 +112,7 @@ var ownMetrics = []Metric{
 	{Name: SpoolBytes, Type: Gauge, Help: "Facts that wait for the database, in bytes."},
 	{Name: SpoolCapacityBytes, Type: Gauge, Help: "How many bytes of facts may wait for the database. Before it is full what matters least is left out."},
 	{Name: SpoolFacts, Type: Gauge, Help: "Facts that wait for the database in the spool."},
+	{Name: DeadLetters, Type: Gauge, Help: "Facts that were refused and set aside, until `evictrail spool replay` stores them. Absent where there is no spool."},
 	{Name: SpoolOldestEventTimestamp, Type: Gauge, Help: "When the oldest fact that waits for the database was seen. Absent where none waits."},
 	{Name: SpoolWritable, Type: Gauge, Help: "Whether facts are kept on disk before the database has them. Where they are not they go straight to the database, and wait in memory while that is away. Absent where there is no spool."},
 	{Name: SpoolFsyncDurationSeconds, Type: Histogram, Buckets: callBuckets, Help: "Time of one commit of the spool to disk."},

@@ -49,6 +49,7 @@ type Metrics struct {
 	SpoolFacts         prometheus.Gauge         // facts
 	SpoolOldest        *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
 	SpoolWritable      *prometheus.GaugeVec     // no label, so that it can be absent; 1 when facts are kept on disk
+	DeadLetters        *prometheus.GaugeVec     // no label, so that it can be absent; facts
 	SpoolFsync         *prometheus.HistogramVec // no label; seconds
 	QueueLength        prometheus.Gauge         // facts
 	StoreUp            prometheus.Gauge         // 1 when the last write succeeded
@@ -95,7 +96,8 @@ func New(reg prometheus.Registerer) *Metrics {
 
 		Facts: f.counters(FactsTotal), Lost: f.counters(EventsLostTotal), SpoolBytes: f.gauge(SpoolBytes), SpoolCapacity: f.gauge(SpoolCapacityBytes),
 		SpoolFacts: f.gauge(SpoolFacts), SpoolOldest: f.gauges(SpoolOldestEventTimestamp), SpoolWritable: f.gauges(SpoolWritable),
-		SpoolFsync: f.histograms(SpoolFsyncDurationSeconds), QueueLength: f.gauge(QueueLength), StoreUp: f.gauge(StoreUp), StorePool: f.gauges(StorePoolConnections),
+		DeadLetters: f.gauges(DeadLetters),
+		SpoolFsync:  f.histograms(SpoolFsyncDurationSeconds), QueueLength: f.gauge(QueueLength), StoreUp: f.gauge(StoreUp), StorePool: f.gauges(StorePoolConnections),
 		StoreErrors: f.counters(StoreErrorsTotal), StoreWrite: f.histograms(StoreWriteDurationSeconds),
 		WatchLastActivity: f.gauges(WatchLastActivityTimestamp), WatchRestarts: f.counters(WatchRestartsTotal), WatchSynced: f.gauges(WatchSynced),
 		TrackedObjects: f.gauges(TrackedObjects), Leader: f.gauge(Leader), ClockSkew: f.gauges(ClockSkewSeconds),

@@ -70,6 +70,7 @@ const (
 	SpoolFsyncDurationSeconds     = "evictrail_spool_fsync_duration_seconds"
 	SpoolWritable                 = "evictrail_spool_writable"
 	SpoolFacts                    = "evictrail_spool_facts"
+	DeadLetters                   = "evictrail_dead_letters"
 	SpoolOldestEventTimestamp     = "evictrail_spool_oldest_event_timestamp_seconds"
 	QueueLength                   = "evictrail_queue_length"
 	StoreUp                       = "evictrail_store_up"
@@ -173,7 +174,7 @@ const (
 	LostGCBeforeSeen     = "gc_before_seen"    // the object went while nobody watched, before its end was seen
 	LostAuditGap         = "audit_gap"         // audit events that could not be used
 	LostSpoolCorrupt     = "spool_corrupt"     // it was on disk and could not be read again
-	LostStoreReject      = "store_reject"      // the database refuses it for good
+	LostStoreReject      = "store_reject"      // the database refuses it, and there was no room to set it aside
 	LostShutdownDeadline = "shutdown_deadline" // the database did not take it before evictrail had to end
 )
 

@@ -24,4 +24,23 @@ func (d *doctor) spool() {
 	default:
 		d.ok("spool", "%s: nothing waits for the database", c.Path)
 	}
+	d.letters()
+}
+
+// letters says what was refused and set aside, also while a running evictrail has the spool.
+func (d *doctor) letters() {
+	path := spool.LettersPath(d.f.spool.dir, d.name)
+	letters, unreadable, err := spool.DeadLetters(d.f.spool.dir, d.name)
+	switch {
+	case err != nil:
+		d.add(healthWarn, "refused facts", err.Error(), "run doctor as the user of `evictrail run`")
+	case len(letters) > 0:
+		last := letters[len(letters)-1]
+		finding := fmt.Sprintf("%s: %d facts were refused and set aside, the last at %s: %s", path, len(letters), last.At.Format(time.RFC3339), last.Reason)
+		d.add(healthWarn, "refused facts", finding, "upgrade evictrail, then run `evictrail spool replay`: docs/runbooks/EvictrailFactsRefused.md")
+	case unreadable > 0:
+		d.add(healthWarn, "refused facts", fmt.Sprintf("%s: %d lines cannot be read", path, unreadable), "look at the file: it is JSON, one object a line")
+	default:
+		d.ok("refused facts", "none")
+	}
 }

@@ -110,7 +110,7 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 	for _, l := range []list{requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, timelineList} {
 		root.AddCommand(newList(l))
 	}
-	root.AddCommand(newDoctor(), newSchema(), newGenerate(), newVersion())
+	root.AddCommand(newDoctor(), newSchema(), newSpool(), newGenerate(), newVersion())
 	root.SetHelpCommandGroupID("keep")
 	root.SetCompletionCommandGroupID("keep")
 	return root

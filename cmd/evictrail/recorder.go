@@ -241,10 +241,10 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 		switch {
 		case err == nil:
 			stored = true
-		case ctx.Err() != nil || !errors.Is(err, store.ErrUnavailable):
+		case ctx.Err() != nil || errors.Is(err, store.ErrSchema):
 			return c, err
 		default:
-			r.log.Warn("database is away again: going on from what the spool knows", "err", err)
+			r.log.Warn("database does not say what it has: going on from what the spool knows", "err", err)
 			c.Tracker = trail.NewTracker(r.cluster)
 		}
 	}
@@ -297,6 +297,7 @@ func (r *recorder) show(ctx context.Context, s *spool.Spool) {
 		m.SpoolCapacity.Set(float64(c.Capacity))
 		m.SpoolFacts.Set(float64(c.Facts))
 		m.Waiting(int(c.Bytes), c.Oldest)
+		m.DeadLetters.WithLabelValues().Set(float64(c.DeadLetters))
 		m.SpoolWritable.WithLabelValues().Set(1)
 		if c.Problem != nil {
 			m.SpoolWritable.WithLabelValues().Set(0)

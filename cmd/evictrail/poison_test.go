@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail"
+	"github.com/evictrail/evictrail/collector/recording"
+	"github.com/evictrail/evictrail/store/spool"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// poisonEvent is a Kubernetes Event as anybody may create it who has the role edit in a namespace.
+func poisonEvent(uid, vmi, version, last string) json.RawMessage {
+	return json.RawMessage(fmt.Sprintf(`{"apiVersion":"v1","kind":"Event","metadata":{"name":"poison-%s","namespace":"demo","uid":%q,"resourceVersion":%q},
+"involvedObject":{"kind":"VirtualMachineInstance","namespace":"demo","name":%q},"reason":"FailedMigration","message":"poison","type":"Warning","count":1,
+"lastTimestamp":%q}`, uid, uid, version, vmi, last))
+}
+
+// poisonedCluster is a cluster that stands still in a recording, before its first migration; when it goes on, Events slip in, and then the rest happens.
+func poisonedCluster(t *testing.T, name string, events func(vmi string) []json.RawMessage) (kubeconfig string, further func()) {
+	t.Helper()
+	rec, err := recording.Open(evictrail.Recordings(), name, nil)
+	require.NoError(t, err)
+	at := slices.IndexFunc(rec.Lines, func(l recording.Line) bool {
+		return l.Resource == "virtualmachineinstancemigrations" && l.Kind == recording.KindAdded
+	})
+	require.Positive(t, at, "a migration begins in the recording")
+	var about struct {
+		Spec struct{ VMIName string } `json:"spec"`
+	}
+	require.NoError(t, json.Unmarshal(rec.Lines[at].Object, &about))
+	var lines []recording.Line
+	for i, object := range events(about.Spec.VMIName) {
+		lines = append(lines, recording.Line{
+			Number: rec.Lines[at].Number, At: rec.Lines[at].At, Resource: "events", Kind: recording.KindAdded, Object: object,
+			Key: "demo/poison-" + strconv.Itoa(i), ResourceVersion: rec.Lines[at].ResourceVersion,
+		})
+	}
+	rec.Lines = slices.Insert(rec.Lines, at, lines...)
+	server := recording.NewServer(rec, recording.ServerOptions{})
+	for i := range at {
+		server.Release(i)
+	}
+	cluster := httptest.NewServer(server)
+	t.Cleanup(cluster.Close)
+	return writeKubeconfig(t, cluster.URL), func() {
+		for i := at; i < len(rec.Lines); i++ {
+			server.Release(i)
+		}
+	}
+}
+
+// withoutEvents leaves out the facts of Kubernetes Events that were slipped in.
+func withoutEvents(all []map[string]any) (rest []map[string]any, slipped int) {
+	for _, row := range all {
+		if uid, _ := row["object_uid"].(string); strings.HasPrefix(uid, "poison") {
+			slipped++
+			continue
+		}
+		rest = append(rest, row)
+	}
+	return rest, slipped
+}
+
+// TestAnEventOfTheYear0StopsNothing is defect D1: one Event, which anybody with the role edit may create, stopped all recording for ever.
+func TestAnEventOfTheYear0StopsNothing(t *testing.T) {
+	t.Parallel()
+	const name = "e-user-migrations"
+	times := []string{"0000-01-01T00:00:00Z", "0001-01-01T00:00:01Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z", "2015-12-31T23:59:59Z"}
+	calm, url := storetest.NewURL(t), storetest.NewURL(t)
+	record := func(url string, events func(vmi string) []json.RawMessage) (runningService, []string) {
+		kubeconfig, further := poisonedCluster(t, name, events)
+		args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
+		s := startRun(t, args, nil)
+		require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_leader 1\n") }, 20*time.Second, 50*time.Millisecond)
+		further()
+		return s, args
+	}
+	undisturbed, _ := record(calm, func(string) []json.RawMessage { return nil })
+	s, args := record(url, func(vmi string) (events []json.RawMessage) {
+		for i, at := range times {
+			events = append(events, poisonEvent("poison"+strconv.Itoa(i), vmi, "1", at))
+		}
+		return events
+	})
+	require.Eventually(t, func() bool {
+		got, slipped := withoutEvents(whats(t, url))
+		return slipped == len(times) && len(got) > 20 && reflect.DeepEqual(whats(t, calm), got)
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 10*time.Second, 50*time.Millisecond)
+	require.Equal(t, "ok\n", s.get(t, "/readyz"))
+	require.Equal(t, exitFound, undisturbed.stop())
+	require.Equal(t, exitFound, s.stop())
+	want := whats(t, calm)
+	got, slipped := withoutEvents(whats(t, url))
+	require.Equal(t, len(times), slipped)
+	require.Equal(t, want, got)
+	for _, row := range rows[map[string]any](t, url, "SELECT clock, evidence, observed_at - occurred_at < interval '1 minute' AS near FROM evictrail.events WHERE object_uid LIKE 'poison%'") {
+		require.Equal(t, "observer", row["clock"])
+		require.Contains(t, row["evidence"], "implausible time")
+		require.Equal(t, true, row["near"], "it is told when it was seen")
+	}
+	_, found, _ := run(t, append([]string{"doctor"}, args[1:]...)...)
+	require.Contains(t, found, "ok    spool")
+	require.Contains(t, found, "ok    default partition")
+}
+
+// TestASpoolPoisonedByAnOlderVersion: what lies in the spool since before times were corrected is stored, and so is what lies behind it.
+func TestASpoolPoisonedByAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	dir, url := t.TempDir(), storetest.NewURL(t)
+	s, err := spool.Open(spool.Options{Dir: dir, Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: now})
+	require.NoError(t, err)
+	tracker := trail.NewTracker("c1")
+	facts := tracker.Observe(trail.KubeEventObservation{
+		Seen: trail.Seen{At: now()}, Meta: trail.Meta{UID: "poison", Namespace: "demo", Name: "e", ResourceVersion: "1"}, Reason: "FailedMigration", Count: 1, LastAt: now(),
+		About: trail.Involved{Kind: "VirtualMachineInstance", Namespace: "demo", Name: "db-1"},
+	})
+	require.Len(t, facts, 1)
+	facts[0].OccurredAt, facts[0].Clock, facts[0].Evidence = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), trail.ClockEmitter, "Event FailedMigration"
+	require.NoError(t, s.Take(t.Context(), facts))
+	require.NoError(t, s.Close())
+
+	kubeconfig, _ := clusterAt(t, "e-user-migrations", all)
+	service := startRun(t, []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", dir}, nil)
+	require.Eventually(t, func() bool {
+		_, slipped := withoutEvents(whats(t, url))
+		return slipped == 1 && strings.Contains(service.get(t, "/metrics"), "\nevictrail_spool_facts 0\n")
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Equal(t, exitFound, service.stop())
+	calm := storetest.NewURL(t)
+	calmConfig, _ := clusterAt(t, "e-user-migrations", all)
+	require.Equal(t, exitFound, startRun(t, []string{"run", "--kubeconfig", calmConfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", calm, "--spool-dir", t.TempDir()}, nil).stop())
+	got, _ := withoutEvents(whats(t, url))
+	require.Equal(t, whats(t, calm), got)
+}
+
+// TestWhatIsRefusedIsSetAsideAndReplayed refuses facts by a CHECK of the database: the others are stored, doctor and metrics say so, and once the CHECK is gone
+// the facts are replayed.
+func TestWhatIsRefusedIsSetAsideAndReplayed(t *testing.T) {
+	t.Parallel()
+	const name = "k-blocked-slot"
+	url, dir := storetest.NewURL(t), t.TempDir()
+	execSQL(t, url, "ALTER TABLE evictrail.events ADD CONSTRAINT no_cordons CHECK (kind <> 'migration_seen')")
+	kubeconfig, _ := clusterAt(t, name, all)
+	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", dir}
+	s := startRun(t, args, nil)
+	var letters []spool.DeadLetter
+	require.Eventually(t, func() bool {
+		var err error
+		letters, _, err = spool.DeadLetters(dir, "c1")
+		return err == nil && len(letters) > 0 && strings.Contains(s.get(t, "/metrics"), fmt.Sprintf("\nevictrail_dead_letters %d\n", len(letters)))
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, 20*time.Second, 50*time.Millisecond)
+	require.Contains(t, everything(t, url)["gaps"][0], fmt.Sprintf("%d facts refused: %d migration_seen", len(letters), len(letters)))
+	_, found, _ := run(t, append([]string{"doctor"}, args[1:]...)...)
+	require.Regexp(t, fmt.Sprintf(`warn  refused facts .*: %d facts were refused and set aside.*no_cordons.*evictrail spool replay`, len(letters)), found)
+	code, out, _ := run(t, "spool", "refused", "--spool-dir", dir)
+	require.Equal(t, exitFound, code)
+	require.Equal(t, len(letters)+1, strings.Count(out, "\n"))
+	require.Contains(t, out, "no_cordons")
+
+	code, _, stderr := run(t, "spool", "replay", "--spool-dir", dir, "--database-url", url)
+	require.Equal(t, exitError, code)
+	require.Contains(t, stderr, "is refused again")
+	execSQL(t, url, "ALTER TABLE evictrail.events DROP CONSTRAINT no_cordons")
+	code, out, stderr = run(t, "spool", "replay", "--spool-dir", dir, "--database-url", url)
+	require.Equal(t, exitFound, code, stderr)
+	require.Equal(t, fmt.Sprintf("%d facts stored, 0 refused again\n", len(letters)), out)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_dead_letters 0\n") }, 10*time.Second, 50*time.Millisecond)
+	require.Equal(t, exitFound, s.stop())
+	code, _, _ = run(t, "spool", "refused", "--spool-dir", dir)
+	require.Equal(t, exitNotFound, code)
+
+	calm := storetest.NewURL(t)
+	calmConfig, _ := clusterAt(t, name, all)
+	require.Equal(t, exitFound, startRun(t, []string{"run", "--kubeconfig", calmConfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", calm, "--spool-dir", t.TempDir()}, nil).stop())
+	require.Equal(t, whats(t, calm), whats(t, url))
+}
