@@ -71,7 +71,7 @@ func unwritable() alert {
 
 func refused() alert {
 	return alert{
-		name: "EvictrailFactsRefused", severity: Warning, of: perReplica, board: boardCollector,
+		name: "EvictrailFactsRefused", severity: Warning, of: perReplica, wait: "1m", board: boardCollector,
 		expr:    maxBy(perReplica, metrics.DeadLetters) + " > 0",
 		summary: "{{ $value }} fact(s) of " + theReplica + " were refused and set aside",
 		description: "The database refused {{ $value }} fact(s) of " + theReplica + ", and would again. They are set aside beside the spool, so that nothing waits behind " +
