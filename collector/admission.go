@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/evictrail/evictrail/trail"
@@ -50,9 +51,9 @@ type Review struct {
 // ReadReview reads an AdmissionReview. Errors: it is none, or lacks the UID without which it cannot be answered.
 func ReadReview(raw []byte) (*Review, error) {
 	var v slimReview
-	switch err := json.Unmarshal(raw, &v); {
+	switch err := jsonv2.Unmarshal(raw, &v, lenient); {
 	case err != nil:
-		return nil, fmt.Errorf("bad JSON: %w", err)
+		return nil, fmt.Errorf("bad JSON: %w", brief(err))
 	case v.Kind != "AdmissionReview" || v.APIVersion != "admission.k8s.io/v1":
 		return nil, fmt.Errorf("apiVersion %q, kind %q: expected an AdmissionReview of admission.k8s.io/v1", clip(v.APIVersion, 60), clip(v.Kind, 60))
 	case v.Request == nil || v.Request.UID == "" || len(v.Request.UID) > 128:

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/evictrail/evictrail/trail"
@@ -40,20 +42,20 @@ type slimAudit struct {
 		Message string `json:"message"`
 		Code    int    `json:"code"`
 		Details *struct {
-			Causes []struct {
+			Causes firstOf[struct {
 				Reason string `json:"reason"`
-			} `json:"causes"`
+			}] `json:"causes"`
 		} `json:"details"`
 	} `json:"responseStatus"`
-	RequestObject json.RawMessage   `json:"requestObject"`
-	ReceivedAt    time.Time         `json:"requestReceivedTimestamp"`
-	StageAt       time.Time         `json:"stageTimestamp"`
-	Annotations   map[string]string `json:"annotations"`
+	RequestObject json.RawMessage  `json:"requestObject"`
+	ReceivedAt    time.Time        `json:"requestReceivedTimestamp"`
+	StageAt       time.Time        `json:"stageTimestamp"`
+	Annotations   auditAnnotations `json:"annotations"`
 }
 
 type auditUser struct {
-	Username string   `json:"username"`
-	Groups   []string `json:"groups"`
+	Username string          `json:"username"`
+	Groups   firstOf[string] `json:"groups"`
 }
 
 // launcherPrefix begins the name of every virt-launcher pod; KubeVirt's own webhook goes by it.
@@ -160,10 +162,10 @@ func isDryRun(uri string) bool {
 // slimRequest is what is read of a request's body: an Eviction, or a change of a Node.
 type slimRequest struct {
 	Metadata struct {
-		Annotations map[string]string `json:"annotations"`
+		Annotations evictionAnnotations `json:"annotations"`
 	} `json:"metadata"`
 	DeleteOptions *struct {
-		DryRun []string `json:"dryRun"`
+		DryRun firstOf[string] `json:"dryRun"`
 	} `json:"deleteOptions"`
 	Spec *struct {
 		Unschedulable *bool `json:"unschedulable"`
@@ -198,7 +200,7 @@ func (r *slimRequest) read(d *trail.RequestDetail) {
 // nothing that is kept.
 func (e *slimAudit) body(d *trail.RequestDetail) {
 	var r slimRequest
-	if len(e.RequestObject) > 0 && json.Unmarshal(e.RequestObject, &r) == nil {
+	if len(e.RequestObject) > 0 && jsonv2.Unmarshal(e.RequestObject, &r, lenient) == nil {
 		r.read(d)
 	}
 }
@@ -213,6 +215,25 @@ const (
 	keyOfServer    = ".k8s.io/reason" // the API server's own, about authorization
 )
 
+// auditAnnotations are the annotations of an audit event that are understood.
+type auditAnnotations map[string]string
+
+// UnmarshalJSONFrom reads those that are understood, and skips the others.
+func (a *auditAnnotations) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return decodeKnown(d, (*map[string]string)(a), func(key string) bool {
+		isWord := strings.HasSuffix(key, keyReview) || strings.HasSuffix(key, keyRequestedBy) || strings.HasSuffix(key, keyReason)
+		return isWord && !strings.HasSuffix(key, keyOfServer) || strings.HasPrefix(key, keyFailedOpen)
+	})
+}
+
+// evictionAnnotations are the annotations of an Eviction that are understood.
+type evictionAnnotations map[string]string
+
+// UnmarshalJSONFrom reads those that are understood, and skips the others.
+func (a *evictionAnnotations) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return decodeKnown(d, (*map[string]string)(a), func(key string) bool { return key == annotationRequestedBy || key == annotationReason })
+}
+
 // annotated reads what admission left in the event: our observer the UID of its review, and either it or a policy the
 // words of the Eviction, also where no body is audited.
 func (e *slimAudit) annotated(d *trail.RequestDetail) {
@@ -224,7 +245,7 @@ func (e *slimAudit) annotated(d *trail.RequestDetail) {
 	for _, key := range keys {
 		value := e.Annotations[key]
 		switch {
-		case value == "" || strings.HasSuffix(key, keyOfServer):
+		case value == "":
 		case strings.HasSuffix(key, keyReview):
 			d.Review = clip(value, maxName)
 		case strings.HasSuffix(key, keyRequestedBy):
@@ -246,17 +267,7 @@ var (
 // keep gives what a recording keeps of the event: what is read of it.
 func (e *slimAudit) keep() (any, error) {
 	kept := *e
-	kept.RequestObject, kept.Annotations = nil, map[string]string{}
-	for key, value := range e.Annotations {
-		for _, known := range []string{keyReview, keyRequestedBy, keyReason} {
-			if strings.HasSuffix(key, known) && !strings.HasSuffix(key, keyOfServer) {
-				kept.Annotations[key] = value
-			}
-		}
-		if strings.HasPrefix(key, keyFailedOpen) {
-			kept.Annotations[key] = value
-		}
-	}
+	kept.RequestObject = nil
 	raw, err := json.Marshal(kept)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -30,7 +33,7 @@ func (r *AuditReport) Events() int { return r.Taken + r.Skipped + r.Refused }
 func (r *AuditReport) refuse(where string, err error) {
 	r.Refused++
 	if r.First == "" {
-		r.First = fmt.Sprintf("%s: %v", where, err)
+		r.First = fmt.Sprintf("%s: %v", where, brief(err))
 	}
 }
 
@@ -181,13 +184,6 @@ func (f failing) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// auditHead is what tells an event from a list of events.
-type auditHead struct {
-	Kind       string            `json:"kind"`
-	APIVersion string            `json:"apiVersion"`
-	Items      []json.RawMessage `json:"items"`
-}
-
 var errTooLong = fmt.Errorf("longer than %d bytes", MaxAudit)
 
 // line takes one line: an event, a list of events, or an array of events. It is not empty; nil is one that was too long.
@@ -198,20 +194,15 @@ func (a AuditReader) line(raw []byte, report *AuditReport) error {
 		return nil
 	}
 	if raw[0] == '[' { // as some log forwarders send them
-		var items []json.RawMessage
-		if err := json.Unmarshal(raw, &items); err != nil {
-			report.refuse(where, fmt.Errorf("bad JSON: %w", err))
-			return nil
-		}
-		return a.list(items, where, report)
+		return a.list(raw, where, report, decodeItems)
 	}
 	var e slimAudit
-	err := json.Unmarshal(raw, &e)
+	err := jsonv2.Unmarshal(raw, &e, lenient)
 	if err == nil && e.Kind == "EventList" {
-		var list auditHead
-		if err = json.Unmarshal(raw, &list); err == nil {
-			return a.list(list.Items, where, report)
-		}
+		return a.list(raw, where, report, func(d *jsontext.Decoder, take func([]byte)) error {
+			_, err := decodeListFrom(d, take)
+			return err
+		})
 	}
 	switch {
 	case err != nil:
@@ -225,19 +216,33 @@ func (a AuditReader) line(raw []byte, report *AuditReport) error {
 	return nil
 }
 
-func (a AuditReader) list(items []json.RawMessage, where string, report *AuditReport) error {
-	for i, item := range items {
-		var e slimAudit
-		at := fmt.Sprintf("%s, item %d", where, i+1)
-		if err := json.Unmarshal(item, &e); err != nil {
-			report.refuse(at, fmt.Errorf("bad JSON: %w", err))
-			continue
-		}
-		if err := a.event(&e, at, report); err != nil {
-			return err
-		}
+// list takes the events of a list one by one, as decode reads them. A list that is no JSON to its end is refused as a whole.
+func (a AuditReader) list(raw []byte, where string, report *AuditReport, decode func(*jsontext.Decoder, func([]byte)) error) error {
+	if !jsontext.Value(raw).IsValid(lenient) {
+		report.refuse(where, errors.New("bad JSON"))
+		return nil
 	}
-	return nil
+	n, ended := 0, error(nil)
+	err := decode(jsontext.NewDecoder(bytes.NewBuffer(raw), lenient), func(item []byte) {
+		n++
+		if ended != nil {
+			return
+		}
+		var e slimAudit
+		at := where
+		if report.First == "" { // only the first refusal is told: there may be millions
+			at = fmt.Sprintf("%s, item %d", where, n)
+		}
+		if err := jsonv2.Unmarshal(item, &e, lenient); err != nil {
+			report.refuse(at, fmt.Errorf("bad JSON: %w", err))
+			return
+		}
+		ended = a.event(&e, at, report)
+	})
+	if err != nil {
+		report.refuse(where, fmt.Errorf("bad JSON: %w", err))
+	}
+	return ended
 }
 
 // event takes, skips or refuses one event.

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The bounds of what is kept of anything that arrives. docs/architecture.md lists them under "Bounds".
@@ -49,6 +52,60 @@ const (
 	textMessage = "message"
 	textWhole   = "-" // not clipped here
 )
+
+// firstOf is a list of which the first entries are decoded, and the others skipped.
+type firstOf[T any] []T
+
+// UnmarshalJSONFrom decodes the first entries.
+func (l *firstOf[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*l = nil
+	if d.PeekKind() != '[' {
+		return jsonv2.UnmarshalDecode(d, (*[]T)(l)) // null, or its error
+	}
+	var bad error
+	err := decodeItems(d, func(raw []byte) {
+		if len(*l) == maxItems || bad != nil {
+			return
+		}
+		*l = append(*l, *new(T))
+		bad = jsonv2.Unmarshal(raw, &(*l)[len(*l)-1], lenient)
+	})
+	return errors.Join(err, bad)
+}
+
+// decodeKnown decodes the entries of a map of texts whose keys are known, at most maxItems, and skips the others.
+func decodeKnown(d *jsontext.Decoder, into *map[string]string, known func(key string) bool) error {
+	*into = nil
+	if d.PeekKind() != '{' {
+		return jsonv2.UnmarshalDecode(d, into) // null, or its error
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() != '}' {
+		token, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+		key := token.String()
+		if !known(key) || len(*into) == maxItems {
+			if err := d.SkipValue(); err != nil {
+				return err
+			}
+			continue
+		}
+		var value string
+		if err := jsonv2.UnmarshalDecode(d, &value); err != nil {
+			return err
+		}
+		if *into == nil {
+			*into = map[string]string{}
+		}
+		(*into)[key] = value
+	}
+	_, err := d.ReadToken()
+	return err
+}
 
 // clipper clips the texts of one object.
 type clipper struct{ left int } // bytes that its texts may still have

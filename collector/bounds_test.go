@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -134,5 +135,59 @@ func TestErrorsAreBrief(t *testing.T) {
 		o := decodeObject([]byte(`{"metadata":{"name":"e","namespace":"shop","uid":"u","resourceVersion":"7"},`+field+`}`), &slimKubeEvent{})
 		require.ErrorContains(t, o.err, "read shop/e: ")
 		require.LessOrEqual(t, len(o.err.Error()), maxEcho+len("read shop/e: "))
+	}
+}
+
+// TestRefusalsAreBrief refuses an audit event and a review that quote megabytes: what is said of them is short.
+func TestRefusalsAreBrief(t *testing.T) {
+	t.Parallel()
+	digits := strings.Repeat("9", 9_000_000)
+	for _, body := range []string{`{"apiVersion":` + digits + `}`, `{"responseStatus":{"code":` + digits + `}}`, `[{"responseStatus":{"code":` + digits + `}}]`, `{"` + digits + `":`} {
+		_, report, err := readAudit(t, strings.NewReader(body))
+		require.NoError(t, err)
+		require.Equal(t, 1, report.Refused)
+		require.Contains(t, report.First, "line 1")
+		require.LessOrEqual(t, len(report.First), maxEcho+len("line 1, item 1: "))
+		_, err = ReadReview([]byte(body))
+		require.Error(t, err)
+		require.LessOrEqual(t, len(err.Error()), maxEcho+len("bad JSON: "))
+	}
+}
+
+// hostileBodies are audit events of 10 MiB of what takes most memory when it is decoded.
+func hostileBodies() map[string]string {
+	many := func(begin, entry, end string) string {
+		n := (MaxAudit - len(begin) - len(end)) / (len(entry) + 1)
+		return begin + strings.Repeat(entry+",", n-1) + entry + end
+	}
+	const event = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","auditID":"a",`
+	annotations := &strings.Builder{}
+	for i := 0; annotations.Len() < MaxAudit-200; i++ {
+		fmt.Fprintf(annotations, `"%x":"",`, i)
+	}
+	return map[string]string{
+		"events":      many(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[`, `{}`, `]}`),
+		"an array":    many(`[`, `1`, `]`),
+		"groups":      many(event+`"user":{"groups":[`, `""`, `]}}`),
+		"causes":      many(event+`"responseStatus":{"details":{"causes":[`, `{}`, `]}}}`),
+		"annotations": event + `"annotations":{` + annotations.String() + `"z":""}}`,
+		"a body":      many(event+`"requestObject":{"deleteOptions":{"dryRun":[`, `""`, `]}}}`),
+	}
+}
+
+// TestHostileAuditBodies decodes bodies that would take many times their size.
+func TestHostileAuditBodies(t *testing.T) { //nolint:paralleltest // it counts what is allocated
+	for name, body := range hostileBodies() {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // it counts what is allocated
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, report, err := readAudit(t, strings.NewReader(body))
+			runtime.ReadMemStats(&after)
+			require.NoError(t, err)
+			require.Positive(t, report.Events())
+			grown := int64(after.HeapSys) - int64(before.HeapSys)
+			t.Logf("%s: heap grown by %d MiB, %d MiB allocated", name, grown>>20, (after.TotalAlloc-before.TotalAlloc)>>20)
+			require.Less(t, grown, int64(64<<20), "bytes that the heap has grown by")
+		})
 	}
 }

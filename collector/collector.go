@@ -73,6 +73,9 @@ type Observation func(trail.Seen) trail.Observation
 // queued bounds the notices that wait for the owner goroutine: with what the writer holds this is the memory that a standing Sink can cost.
 const queued = 256
 
+// maxRejected bounds the objects whose rejection is logged: more are counted only.
+const maxRejected = 1000
+
 // Collector watches one cluster. Make it with New and run it once.
 type Collector struct {
 	Config
@@ -280,7 +283,7 @@ func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.S
 	c.Metrics.Facts.WithLabelValues(string(f.kind), metrics.StageRejected).Inc()
 	c.Metrics.Lost.WithLabelValues(string(f.kind), metrics.LostDecode).Inc()
 	key := f.name + " " + o.Namespace + "/" + o.Name
-	if !c.rejected[key] {
+	if !c.rejected[key] && len(c.rejected) < maxRejected {
 		c.rejected[key] = true
 		c.Log.Error("object rejected", "resource", f.String(), "namespace", o.Namespace, "name", o.Name, "err", o.err)
 	}

@@ -45,7 +45,7 @@ func TestAuditIsStoredBeforeItReturns(t *testing.T) {
 	away.Store(false)
 	report, err := r.Audit(t.Context(), strings.NewReader(eviction("6728f619", "00000000")+"\n"+"{"))
 	require.NoError(t, err)
-	require.Equal(t, AuditReport{Lines: 2, Taken: 1, Refused: 1, First: "line 2: bad JSON: unexpected end of JSON input"}, report)
+	require.Equal(t, AuditReport{Lines: 2, Taken: 1, Refused: 1, First: "line 2: bad JSON: jsontext: unexpected EOF after offset 1"}, report)
 	require.Equal(t, 2, s.asked(), "the first was taken, and is stored by now too")
 	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.AuditEvents.WithLabelValues(metrics.AuditTaken)), 0)
 	require.InDelta(t, 1, testutil.ToFloat64(r.metrics.AuditEvents.WithLabelValues(metrics.AuditRefused)), 0)

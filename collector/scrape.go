@@ -164,7 +164,7 @@ func (s *Scraper) read(ctx context.Context) (trail.ScrapeObservation, map[trail.
 	defer func() { _ = body.Close() }()
 	o, nodes, err := decodeScrape(&io.LimitedReader{R: body, N: scrapeLimit})
 	if err != nil {
-		return o, nil, fmt.Errorf("%s: %w", s.target.URL, err)
+		return o, nil, fmt.Errorf("%s: %w", s.target.URL, brief(err))
 	}
 	o.At, o.Target = s.c.Clock(), SourceDescheduler
 	if o.StartedAt.After(o.At.Add(startAhead)) {
@@ -193,7 +193,7 @@ func decodeScrape(body *io.LimitedReader) (trail.ScrapeObservation, map[trail.Lo
 	case body.N <= 0:
 		return trail.ScrapeObservation{}, nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, scrapeLimit)
 	case err != nil:
-		return trail.ScrapeObservation{}, nil, err
+		return trail.ScrapeObservation{}, nil, brief(err)
 	}
 	o := trail.ScrapeObservation{Plugin: families[familyCooldown] != nil}
 	for _, m := range families[familyBuild].GetMetric() {

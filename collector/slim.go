@@ -145,8 +145,11 @@ func checkAnnotations(raw []byte) error {
 
 // decodeList reads the answer to a list request item by item, so that one item is held at a time: take gets it, and owns it until it returns.
 func decodeList(r io.Reader, take func(raw []byte)) (metav1.ListMeta, error) {
+	return decodeListFrom(jsontext.NewDecoder(r, lenient), take)
+}
+
+func decodeListFrom(d *jsontext.Decoder, take func(raw []byte)) (metav1.ListMeta, error) {
 	var m metav1.ListMeta
-	d := jsontext.NewDecoder(r, lenient)
 	if _, err := d.ReadToken(); err != nil {
 		return m, fmt.Errorf("read list: %w", err)
 	}

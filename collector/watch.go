@@ -427,17 +427,19 @@ func expired(err error) bool {
 // explain says in one line what is wrong and what to do about it; empty without an error. An expired
 // resourceVersion is no problem: the Reflector lists anew at once.
 func (r watched) explain(err error) string {
-	switch {
-	case err == nil || expired(err):
+	if err == nil || expired(err) {
 		return ""
-	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("no right to watch %s: grant list and watch on %s %s (%v)", r, r, r.where(), err)
-	case apierrors.IsUnauthorized(err):
-		return fmt.Sprintf("the API server does not accept our credentials for %s: renew the kubeconfig or the service account token (%v)", r, err)
-	case apierrors.IsNotFound(err) && r.group != "":
-		return fmt.Sprintf("the API server knows no %s: install KubeVirt, or wait until its operator has created the CRD (%v)", r, err)
 	}
-	return fmt.Sprintf("cannot watch %s: %v", r, err)
+	why := brief(err)
+	switch {
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("no right to watch %s: grant list and watch on %s %s (%v)", r, r, r.where(), why)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("the API server does not accept our credentials for %s: renew the kubeconfig or the service account token (%v)", r, why)
+	case apierrors.IsNotFound(err) && r.group != "":
+		return fmt.Sprintf("the API server knows no %s: install KubeVirt, or wait until its operator has created the CRD (%v)", r, why)
+	}
+	return fmt.Sprintf("cannot watch %s: %v", r, why)
 }
 
 // Causes that say that we may not see something.
@@ -459,5 +461,5 @@ func causeOf(err error) string {
 		return "not installed"
 	}
 	text := err.Error() // an error of the network ends with what went wrong in the end: connection refused
-	return strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:])
+	return clip(strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:]), maxEcho)
 }
