@@ -27,16 +27,29 @@ type Access struct {
 // challenge says how senders and callers say who they are.
 const challenge = `Bearer realm="evictrail"`
 
+// bearer precedes a token in the header Authorization.
+const bearer = "Bearer "
+
 // Why a sender is refused.
 const (
 	DeniedAll         = "no_sender_known"
 	DeniedCredentials = "bad_credentials"
+	DeniedReview      = "bad_admission_path" // a review at a path without our secret, and without a certificate
 )
+
+// admits reports whether a request comes from a known sender: by its certificate, or by a secret that it sends.
+func (a Access) admits(r *http.Request, secret string) bool {
+	return a.Open || a.Certificates && a.certified(r) || a.Tokens != nil && a.knows(secret)
+}
 
 // allow answers for itself and gives false where the sender may not.
 func (a Access) allow(w http.ResponseWriter, r *http.Request) bool {
+	token, sent := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
+	if !sent {
+		token = ""
+	}
 	switch {
-	case a.Open, a.Certificates && a.certified(r), a.Tokens != nil && a.knowsToken(r):
+	case a.admits(r, token):
 		return true
 	case a.Tokens == nil && !a.Certificates:
 		a.deny(DeniedAll)
@@ -70,14 +83,13 @@ func namesOf(c *x509.Certificate) []string {
 	return append([]string{c.Subject.CommonName}, c.DNSNames...)
 }
 
-// knowsToken compares the request's token with each that is accepted, in a time that tells nothing of them.
-func (a Access) knowsToken(r *http.Request) bool {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+// knows compares a secret with each that is accepted, in a time that tells nothing of them.
+func (a Access) knows(secret string) bool {
 	known, err := a.Tokens()
-	if !ok || token == "" || err != nil {
+	if secret == "" || err != nil {
 		return false
 	}
-	sent, found := sha256.Sum256([]byte(token)), 0
+	sent, found := sha256.Sum256([]byte(secret)), 0
 	for _, k := range known {
 		sum := sha256.Sum256([]byte(k))
 		found |= subtle.ConstantTimeCompare(sent[:], sum[:])

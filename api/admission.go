@@ -7,12 +7,17 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/gorilla/mux"
 )
 
-// Admission is POST /admission: the eviction observer. It allows everything.
+// Admission is POST /admission: the eviction observer. It allows everything. What a review reports is recorded, so it is taken of API servers
+// alone. They show no bearer token unless a file on their machine has one, so it is a path that only they know, or a client certificate.
 type Admission struct {
 	// Review reads an AdmissionReview and gives the answer, and what is to be done once it was sent.
 	Review func(raw []byte) (answer []byte, then func(), err error)
+	// Access says who may send reviews. Its tokens are what may follow /admission/ in the path.
+	Access Access
 }
 
 // The bounds of POST /admission: together they are what it can cost in memory. An Eviction is little more than its
@@ -26,12 +31,19 @@ const (
 	unreadBytes   = 16 << 20    // that they hold
 )
 
-// handler answers reviews. A body is read before it takes a place, so that who sends slowly keeps nobody out. Where too many come at once it
-// refuses to answer, which the API server passes over.
+// handler answers reviews. Who may not send them learns no more than at any other path, before anything is read of the body. That is
+// read before it takes a place, so that who sends slowly keeps nobody out. Where too many come at once it refuses to answer, which the API
+// server passes over.
 func (a Admission) handler() http.HandlerFunc {
 	room := make(chan struct{}, reviewAtOnce)
 	arriving := &unread{bodies: unreadReviews, fromOne: unreadFromOne, bytes: unreadBytes}
 	return func(w http.ResponseWriter, r *http.Request) {
+		if !a.Access.admits(r, mux.Vars(r)["secret"]) {
+			a.Access.deny(DeniedReview)
+			w.Header().Set("Connection", "close")
+			http.NotFound(w, r)
+			return
+		}
 		raw, err := arriving.read(w, r, reviewWithin, reviewBody)
 		if err != nil {
 			unreadProblem(w, err)
@@ -76,13 +88,11 @@ func (a Admission) review(w http.ResponseWriter, raw []byte) {
 	then()
 }
 
-func (a Admission) route() route {
-	return route{
-		method: http.MethodPost, path: "/admission", tag: tagIn, id: "postAdmission", short: "Have an eviction observed",
-		about:    "An API server sends an AdmissionReview (admission.k8s.io/v1); it is always allowed. Served with --eviction-observer.",
-		body:     &requestBody{"An AdmissionReview with its request.", true, fields{{mediaTypes["json"], content{Schema: schema{Type: types{"object"}}}}}},
-		answers:  []answer{{http.StatusOK, "An AdmissionReview with its response: allowed.", nil, jsonContent(schema{Type: types{"object"}}, nil)}},
-		problems: []int{http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusServiceUnavailable},
-		handler:  a.handler(),
+// routes returns the paths of reviews. They are no part of the OpenAPI document: API servers alone call them.
+func (a Admission) routes() []route {
+	h := a.handler()
+	return []route{
+		{method: http.MethodPost, path: "/admission", handler: h},
+		{method: http.MethodPost, path: "/admission/{secret}", handler: h},
 	}
 }

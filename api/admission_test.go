@@ -23,7 +23,7 @@ import (
 func TestAdmissionAnswersFirst(t *testing.T) {
 	t.Parallel()
 	answered, handled := make(chan struct{}), make(chan struct{})
-	server := httptest.NewServer(api.Server{Admission: &api.Admission{Review: func(raw []byte) ([]byte, func(), error) {
+	server := httptest.NewServer(api.Server{Admission: &api.Admission{Access: api.Access{Open: true}, Review: func(raw []byte) ([]byte, func(), error) {
 		if string(raw) != "review" {
 			return nil, nil, errors.New("no review")
 		}
@@ -61,7 +61,7 @@ func TestAdmissionBoundsWhatItHolds(t *testing.T) {
 	t.Parallel()
 	const room = 64
 	started, finish := make(chan struct{}), make(chan struct{})
-	h := api.Server{Admission: &api.Admission{Review: func([]byte) ([]byte, func(), error) {
+	h := api.Server{Admission: &api.Admission{Access: api.Access{Open: true}, Review: func([]byte) ([]byte, func(), error) {
 		started <- struct{}{}
 		<-finish
 		return []byte("{}"), func() {}, nil
@@ -88,7 +88,7 @@ func TestAdmissionBoundsWhatItHolds(t *testing.T) {
 func TestSlowReviewsKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	const slow = 70
-	server := httptest.NewServer(api.Server{Admission: &api.Admission{Review: func([]byte) ([]byte, func(), error) {
+	server := httptest.NewServer(api.Server{Admission: &api.Admission{Access: api.Access{Open: true}, Review: func([]byte) ([]byte, func(), error) {
 		return []byte("{}"), func() {}, nil
 	}}}.Handler())
 	t.Cleanup(server.Close)
@@ -141,7 +141,7 @@ func TestReviewsThatArriveAreBounded(t *testing.T) {
 	t.Parallel()
 	const fromOne, body, bytes = 128, 512 << 10, 16 << 20
 	h := func() http.Handler {
-		return api.Server{Admission: &api.Admission{Review: func([]byte) ([]byte, func(), error) { return []byte("{}"), func() {}, nil }}}.Handler()
+		return api.Server{Admission: &api.Admission{Access: api.Access{Open: true}, Review: func([]byte) ([]byte, func(), error) { return []byte("{}"), func() {}, nil }}}.Handler()
 	}
 	post := func(h http.Handler, address string, body io.Reader) int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/admission", body)
@@ -177,4 +177,30 @@ func TestReviewsThatArriveAreBounded(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, post(large, "192.0.2.2", strings.NewReader("x")))
 	finish()
 	require.Equal(t, http.StatusOK, post(large, "192.0.2.2", strings.NewReader("x")))
+}
+
+// TestReviewsOfApiServersAlone answers who knows the path, or shows a certificate, and nobody else: what they send is not read.
+func TestReviewsOfApiServersAlone(t *testing.T) {
+	t.Parallel()
+	const secret = "0123456789abcdef0123"
+	var denied []string
+	reviewed := 0
+	h := api.Server{Admission: &api.Admission{
+		Access: api.Access{Tokens: func() ([]string, error) { return []string{"the-one-before-this-one", secret}, nil }, Denied: func(cause string) { denied = append(denied, cause) }},
+		Review: func([]byte) ([]byte, func(), error) { reviewed++; return []byte("{}"), func() {}, nil },
+	}}.Handler()
+	for _, path := range []string{"/admission", "/admission/", "/admission/wrong", "/admission/" + secret + "x", "/admission/" + secret + "/more"} {
+		code, body, _ := send(t, h, path, "review")
+		require.Equal(t, http.StatusNotFound, code, path)
+		require.NotContains(t, body, secret)
+	}
+	require.Zero(t, reviewed)
+	require.Equal(t, []string{api.DeniedReview, api.DeniedReview, api.DeniedReview}, denied, "the others are paths that nothing is at")
+	for _, path := range []string{"/admission/" + secret, "/admission/the-one-before-this-one"} {
+		code, _, _ := send(t, h, path, "review")
+		require.Equal(t, http.StatusOK, code)
+	}
+	code, _, _ := send(t, h, "/admission", "review", "Authorization", "Bearer "+secret)
+	require.Equal(t, http.StatusNotFound, code, "API servers send no such header")
+	require.Equal(t, 2, reviewed)
 }

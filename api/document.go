@@ -130,9 +130,9 @@ func (r route) operation() operation {
 	return o
 }
 
-// everything is a server with all parts, of which only the routes are asked for.
+// everything is a server with all parts but reviews, which have a listener of their own; only the routes are asked for.
 func everything() Server {
-	return Server{Health: &Health{}, Audit: &Audit{}, Admission: &Admission{}, Readers: ForAll(nil), Stream: &Stream{}}
+	return Server{Health: &Health{}, Audit: &Audit{}, Readers: ForAll(nil), Stream: &Stream{}}
 }
 
 // newDocument describes every route, with the columns of the views as they are.

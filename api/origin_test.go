@@ -29,7 +29,7 @@ func TestOtherSitesCannotWrite(t *testing.T) {
 		_, err := io.Copy(io.Discard, body)
 		return struct{}{}, false, err
 	}}
-	s.Admission = &api.Admission{Review: func([]byte) ([]byte, func(), error) { return []byte("{}"), func() { written++ }, nil }}
+	s.Admission = &api.Admission{Access: api.Access{Open: true}, Review: func([]byte) ([]byte, func(), error) { return []byte("{}"), func() { written++ }, nil }}
 	s.Readers = func(trail.Scope) api.Reader {
 		return &fakeReader{whatIf: func(context.Context, whatif.Question) (whatif.Answer, error) { return whatif.Answer{}, nil }}
 	}

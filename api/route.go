@@ -48,7 +48,7 @@ func (s Server) routes(c crowd) []route {
 		all = append(all, s.Audit.route())
 	}
 	if s.Admission != nil {
-		all = append(all, s.Admission.route())
+		all = append(all, s.Admission.routes()...)
 	}
 	if s.Health != nil {
 		all = append(all, s.Health.routes(s.Gate)...)

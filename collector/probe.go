@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -150,28 +151,45 @@ func (p *Probe) PolicyText(ctx context.Context, m *PolicyMap) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// Observers names the webhooks of the cluster that send evictions to an observer of evictions, as `evictrail generate manifests` names them.
-func (p *Probe) Observers(ctx context.Context, webhook string) ([]string, error) {
+// Webhook is one webhook of a ValidatingWebhookConfiguration.
+type Webhook struct {
+	Configuration string // its name
+	Path          string // that is called, of a Service or of a URL; empty: /
+}
+
+// Webhooks returns the validating webhooks of a name.
+func (p *Probe) Webhooks(ctx context.Context, name string) ([]Webhook, error) {
 	var list struct {
 		Items []struct {
 			Metadata metadata `json:"metadata"`
 			Webhooks []struct {
-				Name string `json:"name"`
+				Name         string `json:"name"`
+				ClientConfig struct {
+					URL     string `json:"url"`
+					Service struct {
+						Path string `json:"path"`
+					} `json:"service"`
+				} `json:"clientConfig"`
 			} `json:"webhooks"`
 		} `json:"items"`
 	}
 	if err := p.get(ctx, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", &list); err != nil {
 		return nil, err
 	}
-	var names []string
+	var found []Webhook
 	for _, c := range list.Items {
 		for _, w := range c.Webhooks {
-			if w.Name == webhook {
-				names = append(names, c.Metadata.Name)
+			if w.Name != name {
+				continue
 			}
+			path := w.ClientConfig.Service.Path
+			if u, err := url.Parse(w.ClientConfig.URL); err == nil && w.ClientConfig.URL != "" {
+				path = u.Path
+			}
+			found = append(found, Webhook{c.Metadata.Name, path})
 		}
 	}
-	return names, nil
+	return found, nil
 }
 
 func (p *Probe) get(ctx context.Context, path string, into any) error {

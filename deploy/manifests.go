@@ -57,11 +57,19 @@ type places struct {
 	Options
 	Base       string // what the paths of evictrail follow
 	ServerName string // in its certificate; empty where Base says it
+	Observer   string // what the path of reviews follows, where it is a URL; empty: the Service
+	ReviewPath string // /admission, with the secret where there is one
 	CABundle   string // base64 of PEM; empty where it is to be filled in
 }
 
 func (o Options) places() places {
-	p := places{Options: o, CABundle: base64.StdEncoding.EncodeToString(onlyCertificates(o.CA))}
+	p := places{
+		Options: o, CABundle: base64.StdEncoding.EncodeToString(onlyCertificates(o.CA)),
+		Observer: strings.TrimRight(o.ObserverURL, "/"), ReviewPath: "/admission",
+	}
+	if o.Secret != "" {
+		p.ReviewPath += "/" + o.Secret
+	}
 	if o.URL != "" {
 		p.Base = strings.TrimRight(o.URL, "/")
 		return p

@@ -91,7 +91,7 @@ func TestWhereEvictrailIs(t *testing.T) {
 	require.Nil(t, at(cluster, "certificate-authority"))
 
 	client := at(generate(t, deploy.Observer, service)["ValidatingWebhookConfiguration"], "webhooks", "clientConfig")
-	require.Equal(t, map[string]any{"namespace": "observability", "name": "recorder", "port": 8443., "path": "/admission"}, at(client, "service"))
+	require.Equal(t, map[string]any{"namespace": "observability", "name": "recorder", "port": 9443., "path": "/admission"}, at(client, "service"), "a port of its own")
 	require.Equal(t, base64.StdEncoding.EncodeToString(ca), at(client, "caBundle"))
 	require.Nil(t, at(client, "url"))
 
@@ -103,8 +103,9 @@ func TestWhereEvictrailIs(t *testing.T) {
 	require.Nil(t, at(cluster, "certificate-authority-data"))
 	require.NotEmpty(t, at(cluster, "certificate-authority"), "a path to fill in")
 
+	outside.ObserverURL, outside.Secret = "https://evictrail.example:9443/prod/", "not-guessed-by-anybody"
 	client = at(generate(t, deploy.Observer, outside)["ValidatingWebhookConfiguration"], "webhooks", "clientConfig")
-	require.Equal(t, map[string]any{"url": "https://evictrail.example:8443/prod/admission"}, client)
+	require.Equal(t, map[string]any{"url": "https://evictrail.example:9443/prod/admission/not-guessed-by-anybody"}, client)
 }
 
 func TestOnlyCertificatesGetIntoAManifest(t *testing.T) {

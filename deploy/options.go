@@ -17,14 +17,19 @@ type Options struct {
 	Namespace  string // of the Service
 	Service    string
 	Port       int    // of the Service
-	URL        string // https; in place of the Service where it is not empty, and what follows it is "/audit" or "/admission"
+	URL        string // https; in place of the Service where it is not empty, and what follows it is "/audit"
 	CA         []byte // PEM: the CA of evictrail's certificate; nil leaves it to be filled in
 	PolicyName string // of the ValidatingAdmissionPolicy and of its binding
+
+	// The observer has a port of its own, which is for API servers alone.
+	ObserverPort int    // of the Service
+	ObserverURL  string // as URL, for what follows it is "/admission"
+	Secret       string // what follows that in the path; empty: API servers show a client certificate
 }
 
 // DefaultOptions are those of an evictrail that runs in the cluster it records.
 func DefaultOptions() Options {
-	return Options{Namespace: "evictrail", Service: "evictrail", Port: 443, PolicyName: "evictrail-eviction-reason"}
+	return Options{Namespace: "evictrail", Service: "evictrail", Port: 443, PolicyName: "evictrail-eviction-reason", ObserverPort: 9443}
 }
 
 // Check says what makes the options unusable: one line for each mistake.
@@ -32,7 +37,7 @@ func (o Options) Check() error {
 	return errors.Join(
 		named("namespace", o.Namespace, validation.IsDNS1123Label),
 		named("service", o.Service, validation.IsDNS1035Label),
-		o.checkPort(), o.checkURL(), o.checkCA(), o.checkPolicyName())
+		checkPort("port", o.Port), checkPort("observer port", o.ObserverPort), checkURL("url", o.URL), checkURL("observer url", o.ObserverURL), o.checkCA(), o.checkPolicyName())
 }
 
 func named(what, name string, check func(string) []string) error {
@@ -42,9 +47,9 @@ func named(what, name string, check func(string) []string) error {
 	return nil
 }
 
-func (o Options) checkPort() error {
-	if wrong := validation.IsValidPortNum(o.Port); len(wrong) > 0 {
-		return fmt.Errorf("port %d: %s", o.Port, wrong[0])
+func checkPort(what string, port int) error {
+	if wrong := validation.IsValidPortNum(port); len(wrong) > 0 {
+		return fmt.Errorf("%s %d: %s", what, port, wrong[0])
 	}
 	return nil
 }
@@ -52,13 +57,13 @@ func (o Options) checkPort() error {
 // checkURL asks for what the API server asks of the URL of a webhook.
 //
 // Source: k8s.io/apiserver pkg/util/webhook/validation.go, ValidateWebhookURL.
-func (o Options) checkURL() error {
-	if o.URL == "" {
+func checkURL(what, address string) error {
+	if address == "" {
 		return nil
 	}
-	u, err := url.Parse(o.URL)
+	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("url %q: expected https://HOST[:PORT][/PATH], without user, query and fragment", o.URL)
+		return fmt.Errorf("%s %q: expected https://HOST[:PORT][/PATH], without user, query and fragment", what, address)
 	}
 	return nil
 }

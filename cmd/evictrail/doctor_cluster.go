@@ -1,17 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"strings"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/trail"
@@ -240,65 +234,4 @@ func (d *doctor) auditFile() {
 	default:
 		d.ok("audit log", "%s can be read", path)
 	}
-}
-
-// observerWebhook is how `evictrail generate manifests observer` names the webhook.
-const observerWebhook = "eviction-observer.evictrail.io"
-
-// observer checks that the cluster sends evictions to the observer, and that one answers where we would listen.
-func (d *doctor) observer(ctx context.Context) {
-	const subject = "eviction observer"
-	if !d.f.intake.observer {
-		return
-	}
-	if d.probe != nil {
-		names, err := ask(ctx, func(ctx context.Context) ([]string, error) { return d.probe.Observers(ctx, observerWebhook) })
-		switch {
-		case apierrors.IsForbidden(err):
-			d.add(healthWarn, subject, "whether its webhook is installed cannot be seen: no right to list validatingwebhookconfigurations, which `run` does not need", "run `evictrail doctor` as somebody who has it")
-		case err != nil:
-			d.add(healthWarn, subject, "whether its webhook is installed cannot be seen: "+err.Error(), "")
-		case len(names) == 0:
-			d.add(healthFail, subject, "its webhook is not installed", "apply what `evictrail generate manifests observer` prints, or the chart with the observer on")
-		default:
-			d.ok(subject, "its webhook is installed: %s", strings.Join(names, ", "))
-		}
-	}
-	if err := d.review(ctx); err != nil {
-		d.add(healthWarn, subject, fmt.Sprintf("nobody answers reviews at %s: %v", d.f.listen.listen, err), "start `evictrail run`; evictions are not held up meanwhile")
-		return
-	}
-	d.ok(subject, "reviews are answered at %s", d.f.listen.listen)
-}
-
-// emptyReview is a review that is answered and then forgotten: it is about nothing that is observed.
-const emptyReview = `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"doctor","resource":{"resource":"none"},"operation":"CONNECT"}}`
-
-// review asks the evictrail that listens where we would, if one does.
-func (d *doctor) review(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-	defer cancel()
-	scheme, client := "http", &http.Client{}
-	if d.f.intake.tls.enabled() { // whose name in the certificate is not that of this address
-		scheme, client = "https", &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // nothing secret is sent
-	}
-	host := d.f.listen.listen
-	if strings.HasPrefix(host, ":") {
-		host = "127.0.0.1" + host
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme+"://"+host+"/admission", bytes.NewReader([]byte(emptyReview)))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
-	if err == nil && (answer.StatusCode != http.StatusOK || !bytes.Contains(text, []byte(`"allowed":true`))) {
-		err = fmt.Errorf("%s: %s", answer.Status, bytes.TrimSpace(text))
-	}
-	return err
 }

@@ -179,7 +179,7 @@ func (d *doctor) heard(ctx context.Context, s *store.Store) {
 		return
 	}
 	d.told("audit events", heard.Audit, d.f.intake.expectsAudit(), "see docs/audit.md: is the audit policy the one of `evictrail generate manifests audit-policy`, and does it reach us?")
-	d.told("eviction observer", heard.Observer, d.f.intake.observer, "see docs/audit.md")
+	d.told("eviction observer", heard.Observer, d.f.intake.observer.on, "see docs/audit.md")
 }
 
 // told judges when a source last told of a request. Where nobody evicts, none has anything to tell.

@@ -130,7 +130,7 @@ func TestDoctor(t *testing.T) {
 		"sources away": {
 			patient: &patient{webhooks: "another"}, database: "new", code: exitError,
 			args: []string{
-				"--cluster=prod", "--eviction-observer", "--listen=127.0.0.1:1", "--audit-file=none.log", "--descheduler-metrics-url=http://127.0.0.1:1/metrics",
+				"--cluster=prod", "--eviction-observer", "--admission-listen=127.0.0.1:1", "--listen=127.0.0.1:1", "--audit-file=none.log", "--descheduler-metrics-url=http://127.0.0.1:1/metrics",
 				"--prometheus-url=http://127.0.0.1:1",
 				"--descheduler-policy=" + recordingDir("a-descheduler-eviction-success") + "/descheduler-policy.yaml",
 			},

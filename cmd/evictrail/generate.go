@@ -1,7 +1,10 @@
 package main
 
 import (
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -36,6 +39,7 @@ func oldNames(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 type manifestFlags struct {
 	options deploy.Options
 	caFile  string
+	secret  string
 	dir     string
 }
 
@@ -50,8 +54,8 @@ of the control plane, the others are for kubectl:
 docs/audit.md says how to use them on which platform.`,
 		Example: `  evictrail generate manifests audit-policy > audit-policy.yaml
   evictrail generate manifests --dir evictrail-files --ca-file ca.crt
-  evictrail generate manifests observer --ca-file ca.crt | kubectl apply -f -
-  evictrail generate manifests observer --url https://evictrail.example:8443 --ca-file ca.crt   # evictrail outside the cluster`,
+  evictrail generate manifests observer --ca-file ca.crt --admission-secret-file secret | kubectl apply -f -
+  evictrail generate manifests observer --observer-url https://evictrail.example:9443 --ca-file ca.crt --admission-secret-file secret   # evictrail outside the cluster`,
 		ValidArgsFunction: completeManifests,
 		RunE:              f.run,
 	}
@@ -61,6 +65,9 @@ docs/audit.md says how to use them on which platform.`,
 	flags.IntVar(&o.Port, "port", o.Port, "`port` of the Service")
 	flags.StringVar(&o.URL, "url", "", "https `URL` of evictrail, instead of a Service")
 	flags.StringVar(&f.caFile, "ca-file", "", "`file` with the CA of evictrail's certificate (PEM); without it a comment says where it belongs")
+	flags.IntVar(&o.ObserverPort, "observer-port", o.ObserverPort, "`port` of the Service for reviews, to which --admission-listen listens")
+	flags.StringVar(&o.ObserverURL, "observer-url", "", "https `URL` of --admission-listen, instead of a Service")
+	flags.StringVar(&f.secret, "admission-secret-file", "", "`file` with the secret that evictrail knows API servers by (its first line); made where there is none")
 	flags.StringVar(&o.PolicyName, "policy-name", o.PolicyName, "`name` of the ValidatingAdmissionPolicy")
 	addDir(cmd, &f.dir, "a file NAME.yaml for each")
 	return cmd
@@ -87,6 +94,11 @@ func (f *manifestFlags) run(cmd *cobra.Command, names []string) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
+	if slices.Contains(names, deploy.Observer) {
+		if err := f.readSecret(); err != nil {
+			return err
+		}
+	}
 	var files []textFile
 	for _, name := range names {
 		text, err := deploy.YAML(name, f.options)
@@ -96,6 +108,26 @@ func (f *manifestFlags) run(cmd *cobra.Command, names []string) error {
 		files = append(files, textFile{name + ".yaml", text})
 	}
 	return emit(cmd.OutOrStdout(), f.dir, files)
+}
+
+// readSecret reads the secret of the observer's path. Where its file is missing it is made, with one that cannot be guessed.
+func (f *manifestFlags) readSecret() error {
+	switch _, err := os.Stat(f.secret); {
+	case f.options.URL != "" && f.options.ObserverURL == "":
+		return usagef("url: reviews have an address of their own (--admission-listen): give it with --observer-url")
+	case f.secret == "":
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		if err := os.WriteFile(f.secret, []byte(rand.Text()+rand.Text()+"\n"), 0o600); err != nil {
+			return fmt.Errorf("make admission secret: %w", err)
+		}
+	}
+	secrets, err := readSecrets(f.secret)
+	if err != nil {
+		return err
+	}
+	f.options.Secret = secrets[0]
+	return nil
 }
 
 // manifestNames gives the names that were asked for, all where none was, each once.

@@ -86,10 +86,12 @@ func TestGenerateManifestsPrints(t *testing.T) {
 		{"in the order named, once", []string{"eviction-reason", "observer", "observer"}, []string{reason, observer}, []string{"kind: Config"}},
 		{"with the CA", []string{"observer", "--ca-file", caFile(t)}, []string{"caBundle: LS0t"}, []string{"# caBundle"}},
 		{"without the CA", []string{"observer"}, []string{"# caBundle: "}, nil},
-		{"for a Service", []string{"--namespace", "ops", "--service", "recorder", "--port", "8443"},
-			[]string{`"https://recorder.ops.svc:8443/audit"`, "namespace: ops", "name: recorder", "port: 8443"}, nil},
-		{"for a URL", []string{"--url", "https://evictrail.example"},
-			[]string{`"https://evictrail.example/audit"`, `"https://evictrail.example/admission"`}, []string{"service:", "tls-server-name"}},
+		{"for a Service", []string{"--namespace", "ops", "--service", "recorder", "--port", "8443", "--observer-port", "9000"},
+			[]string{`"https://recorder.ops.svc:8443/audit"`, "namespace: ops", "name: recorder", "port: 9000"}, nil},
+		{"for a URL", []string{"--url", "https://evictrail.example", "--observer-url", "https://evictrail.example:9443"},
+			[]string{`"https://evictrail.example/audit"`, `"https://evictrail.example:9443/admission"`}, []string{"service:", "tls-server-name"}},
+		{"with a secret", []string{"observer", "--admission-secret-file", writeFile(t, []byte("0123456789abcdef0123\nthe-one-before-this-one\n"))},
+			[]string{"path: /admission/0123456789abcdef0123\n"}, []string{"the-one-before"}},
 		{"with another policy name", []string{"eviction-reason", "--policy-name", "why"}, []string{"name: why", "policyName: why"}, nil},
 	}
 	for _, tt := range tests {
@@ -116,6 +118,8 @@ func TestGenerateManifestsRefuses(t *testing.T) {
 		{"an unknown name", []string{"observer", "webhook"}, `manifest "webhook": expected one of audit-policy, audit-webhook, observer, eviction-reason`, true},
 		{"a bad namespace", []string{"--namespace", "No"}, `namespace "No"`, true},
 		{"a URL and a Service", []string{"--url", "https://evictrail.example", "--service", "evictrail"}, "service says where a Service is", true},
+		{"a URL for reviews, too", []string{"--url", "https://evictrail.example"}, "reviews have an address of their own", true},
+		{"a secret that is guessed", []string{"observer", "--admission-secret-file", writeFile(t, []byte("short"))}, "20 to 128 letters", false},
 		{"a CA without a certificate", []string{"--ca-file", writeFile(t, nil)}, "CA: no certificate", true},
 		{"a CA that is not there", []string{"--ca-file", filepath.Join(t.TempDir(), "none")}, "read CA: ", false},
 		{"a directory that is a file", []string{"--dir", writeFile(t, nil)}, "make output directory: ", false},
@@ -139,6 +143,23 @@ func TestGenerateManifestsWritesFiles(t *testing.T) {
 		}
 		require.Equal(t, strings.Join(paths, "\n")+"\n", out)
 	}
+}
+
+// TestGenerateManifestsMakesASecret once: what is in the file stays.
+func TestGenerateManifestsMakesASecret(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "secret")
+	first, err := generateManifests(t, "observer", "--admission-secret-file", file)
+	require.NoError(t, err)
+	secrets, err := readSecrets(file)
+	require.NoError(t, err)
+	require.Contains(t, first, "path: /admission/"+secrets[0]+"\n")
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	second, err := generateManifests(t, "observer", "--admission-secret-file", file)
+	require.NoError(t, err)
+	require.Equal(t, first, second)
 }
 
 func TestGenerateManifestsCompletesNames(t *testing.T) {

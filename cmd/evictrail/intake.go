@@ -21,7 +21,7 @@ type intakeFlags struct {
 	tokenFile string
 	tls       tlsFlags
 	clients   []string
-	observer  bool
+	observer  observerFlags
 }
 
 func (f *intakeFlags) add(cmd *cobra.Command) {
@@ -30,7 +30,7 @@ func (f *intakeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.tokenFile, "audit-token-file", "", "`file` with the bearer tokens that may send to /audit, one a line")
 	f.tls.add(cmd)
 	flags.StringArrayVar(&f.clients, "audit-client", nil, "accept only client certificates of this common or DNS `name`; may be repeated")
-	flags.BoolVar(&f.observer, "eviction-observer", false, "serve /admission: an admission webhook that sees evictions and allows them all")
+	f.observer.add(cmd)
 }
 
 func (f *intakeFlags) check() error {
@@ -39,6 +39,9 @@ func (f *intakeFlags) check() error {
 	}
 	if len(f.clients) > 0 && f.tls.clientCAFile == "" {
 		return usagef("audit-client: give the CA of the certificates with --tls-client-ca-file")
+	}
+	if err := f.observer.check(&f.tls); err != nil {
+		return err
 	}
 	if f.tokenFile != "" {
 		_, err := f.tokens()

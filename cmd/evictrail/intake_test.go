@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/big"
@@ -63,6 +64,46 @@ func writeCertificate(t *testing.T, dir string) (certFile, keyFile string, pool 
 	return certFile, keyFile, pool
 }
 
+// freeAddress returns an address of this machine that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// TestObserverIsNotOpenToTheNetwork refuses to start where whoever reaches the observer could report what nobody asked for.
+func TestObserverIsNotOpenToTheNetwork(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certFile, keyFile, _ := writeCertificate(t, dir)
+	https := []string{"--tls-cert-file", certFile, "--tls-key-file", keyFile}
+	secret, guessed := filepath.Join(dir, "secret"), filepath.Join(dir, "guessed")
+	require.NoError(t, os.WriteFile(secret, []byte("0123456789abcdef0123\n"), 0o600))
+	require.NoError(t, os.WriteFile(guessed, []byte("admin\n"), 0o600))
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nobody is known":            {https, "whoever reaches it could record evictions that nobody asked for"},
+		"nobody is known, auth none": {append([]string{"--auth=none"}, https...), "whoever reaches it could record evictions that nobody asked for"},
+		"the secret in the clear":    {[]string{"--admission-secret-file", secret}, "the secret would be sent in the clear"},
+		"a secret that is guessed":   {append([]string{"--admission-secret-file", guessed}, https...), "20 to 128 letters"},
+		"no secret in the file":      {append([]string{"--admission-secret-file", os.DevNull}, https...), "is empty"},
+		"names without a CA":         {append([]string{"--admission-secret-file", secret, "--admission-client=x"}, https...), "give the CA of the certificates"},
+		"certificates without HTTPS": {[]string{"--admission-client-ca-file", certFile}, "client certificates need HTTPS"},
+		"an address that is none":    {[]string{"--admission-listen=9443"}, "expected HOST:PORT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := run(t, append([]string{"run", "--eviction-observer", "--admission-listen=0.0.0.0:0", "--kubeconfig=none"}, c.args...)...)
+			require.NotEqual(t, exitFound, code)
+			require.Contains(t, stderr, c.want)
+		})
+	}
+}
+
 // TestRunTakesRequests runs the service on a recorded cluster that stands still, over HTTPS, and tells it of requests in
 // every way: the observer, a log file that it follows, and audit events sent to it with a token that changes meanwhile.
 func TestRunTakesRequests(t *testing.T) {
@@ -82,13 +123,17 @@ func TestRunTakesRequests(t *testing.T) {
 	require.NoError(t, os.WriteFile(tokens, []byte("first\n"), 0o600))
 	lines := strings.SplitAfter(auditLog(t, name), "\n")
 	require.NoError(t, os.WriteFile(auditFile, []byte(strings.Join(lines[:20], "")), 0o600))
+	const known = "0123456789abcdef0123"
+	secret, reviews := filepath.Join(dir, "secret"), freeAddress(t)
+	require.NoError(t, os.WriteFile(secret, []byte(known+"\n"), 0o600))
 	url := storetest.NewURL(t)
 	s := startRun(t, []string{
 		"run", "--kubeconfig", writeKubeconfig(t, cluster.URL), "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url,
-		"--tls-cert-file", certFile, "--tls-key-file", keyFile, "--audit-token-file", tokens, "--audit-file", auditFile, "--eviction-observer",
+		"--tls-cert-file", certFile, "--tls-key-file", keyFile, "--audit-token-file", tokens, "--audit-file", auditFile,
+		"--eviction-observer", "--admission-listen", reviews, "--admission-secret-file", secret,
 	}, pool)
 	count := func(where string) int {
-		return len(rows[map[string]any](t, url, "SELECT 1 AS n FROM evictrail_v1.eviction_requests WHERE confidence = 'observed' AND "+where))
+		return len(rows[map[string]any](t, url, "SELECT 1 AS n FROM evictrail_v1.eviction_requests WHERE "+where))
 	}
 	followed := strings.Count(strings.Join(lines[:20], ""), `"subresource":"eviction"`)
 	require.Eventually(t, func() bool { return count("source = 'audit'") == followed }, 20*time.Second, 20*time.Millisecond, "the followed log")
@@ -103,12 +148,32 @@ func TestRunTakesRequests(t *testing.T) {
 	require.Equal(t, struct{ Taken, Skipped, Refused int }{54, 4, 1}, report)
 	require.Eventually(t, func() bool { return count("source = 'audit'") == 52 }, 20*time.Second, 20*time.Millisecond, "on disk when the answer came; those of the log are the same")
 
-	code, body = s.post(t, "/admission", `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u-1","operation":"CREATE","name":"virt-launcher-web-1-kqmfn",`+
-		`"namespace":"demo","resource":{"group":"","version":"v1","resource":"pods"},"subResource":"eviction","userInfo":{"username":"carol"},"object":{}}}`)
+	review := func(uid, user string) string {
+		return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"` + uid + `","operation":"CREATE","name":"virt-launcher-web-1-kqmfn",` +
+			`"namespace":"demo","resource":{"group":"","version":"v1","resource":"pods"},"subResource":"eviction","userInfo":{"username":"` + user + `"},"object":{}}}`
+	}
+	code, _ = s.post(t, "/admission", review("f-0", "forged"))
+	require.Equal(t, http.StatusNotFound, code, "who reads has no way to write")
+	code, _ = s.post(t, "/admission/"+known, review("f-1", "forged"))
+	require.Equal(t, http.StatusNotFound, code)
+	observer := s
+	observer.base = "https://" + reviews
+	for i, path := range []string{"/admission", "/admission/guessed"} {
+		code, _ = observer.post(t, path, review(fmt.Sprint("f-", i+2), "forged"))
+		require.Equal(t, http.StatusNotFound, code, path)
+	}
+	code, body = observer.post(t, "/admission/"+known, review("u-1", "carol"))
 	require.Equal(t, http.StatusOK, code)
 	require.JSONEq(t, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"u-1","allowed":true,"auditAnnotations":{"evictrail-review":"u-1"}}}`, body)
-	require.Eventually(t, func() bool { return count("source = 'admission' AND requester = 'carol'") == 1 }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return count("source = 'admission' AND requester = 'carol' AND confidence = 'asserted'") == 1
+	}, 20*time.Second, 20*time.Millisecond)
+	require.Zero(t, count("requester = 'forged'"))
+	_, told, _ := run(t, "why", "demo/web-1", "--database-url", url)
+	require.NotContains(t, told, "forged")
 	metrics := s.get(t, "/metrics")
+	require.Contains(t, metrics, `evictrail_authz_denied_total{cause="bad_admission_path"} 2`)
+	require.NotContains(t, metrics, known)
 	require.Contains(t, metrics, `evictrail_admission_reviews_total{result="taken"} 1`)
 	require.Contains(t, metrics, `evictrail_audit_events_total{result="refused"} 1`)
 	require.Contains(t, metrics, "evictrail_audit_enabled 1")

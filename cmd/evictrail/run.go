@@ -52,7 +52,7 @@ SERVICEACCOUNT --audience=evictrail', so that they are of no use elsewhere; --au
 
 Who asked for an eviction, with which words, and what was refused, only audit events or the observer tell: kube-apiservers
 send audit events to /audit, or --audit-file follows their log; --eviction-observer serves an admission webhook on
-/admission that allows everything. 'evictrail generate manifests' writes what the cluster needs for either.
+--admission-listen that allows everything, to API servers that know its path or show a certificate. 'evictrail generate manifests' writes what the cluster needs for either.
 
 What decides an eviction beforehand, and what was held back, only the descheduler knows: its policy comes from --descheduler-policy,
 from --descheduler-configmap, which needs list and watch on that ConfigMap, or from --migration-cooldown and its like;
@@ -80,7 +80,8 @@ it with --server, programs at /api/v1; /docs describes it.`,
   evictrail run --leader-elect --leader-lease evictrail/evictrail   # one of several replicas
   evictrail run --spool-dir /var/spool/evictrail --spool-size 20GiB   # a database that may be away for days
   evictrail run --descheduler-metrics-url https://descheduler.kube-system.svc:10258/metrics --descheduler-metrics-insecure
-  evictrail run --listen :8443 --auth=kubernetes --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens --eviction-observer`,
+  evictrail run --listen :8443 --auth=kubernetes --tls-cert-file tls.crt --tls-key-file tls.key --audit-token-file tokens
+  evictrail run --eviction-observer --admission-listen :9443 --admission-secret-file secret --tls-cert-file tls.crt --tls-key-file tls.key`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.add(cmd)
@@ -140,6 +141,10 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if web.tls, err = f.intake.tls.config(log); err != nil {
 		return err
 	}
+	reviews, err := f.intake.observer.bind(ctx, &f.intake.tls, web.metrics, log)
+	if err != nil {
+		return err
+	}
 	web.metrics.LimitVMSeries(f.maxVMSeries)
 	if f.intake.expectsAudit() {
 		web.metrics.AuditEnabled.Set(1)
@@ -156,13 +161,13 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	if f.db.url == "" {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "The database is a Postgres of our own. To ask it from another shell:\n  export EVICTRAIL_DATABASE_URL='%s'\n", db.url)
 	}
-	return f.record(ctx, db, web, log, thresholds, collector.Config{
+	return f.record(ctx, db, web, reviews, log, thresholds, collector.Config{
 		REST: config, Log: log, Metrics: web.metrics, Clock: now, Extra: extra, Policy: f.descheduler.policyMap(),
 	})
 }
 
 // record watches until ctx ends or something that it needs does.
-func (f *runFlags) record(ctx context.Context, db *database, web *service, log *slog.Logger, thresholds trail.Thresholds, config collector.Config) error {
+func (f *runFlags) record(ctx context.Context, db *database, web *service, reviews *observer, log *slog.Logger, thresholds trail.Thresholds, config collector.Config) error {
 	g, ctx := errgroup.WithContext(ctx)
 	watching := &watcher{}
 	gate, err := f.listen.gate(config.REST, db.Store, watching.cluster, web.metrics, log)
@@ -174,6 +179,7 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, log *
 	g.Go(func() error {
 		return web.serve(ctx, r.status, f.served(ctx, db.Store, watching, gate, web.metrics.Refused, log))
 	})
+	g.Go(func() error { return reviews.serve(ctx, watching.review) })
 	g.Go(func() error {
 		if err := db.arrive(ctx, log); err != nil {
 			return ignoreCancel(ctx, err)
@@ -203,9 +209,6 @@ func (f *runFlags) served(ctx context.Context, db *store.Store, watching *watche
 	s := answering(ctx, db, log)
 	s.Gate = gate
 	s.Audit = &api.Audit{Take: watching.audit, Access: f.intake.access(&f.listen, denied)}
-	if f.intake.observer {
-		s.Admission = &api.Admission{Review: watching.review}
-	}
 	return s
 }
 

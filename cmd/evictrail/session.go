@@ -141,14 +141,19 @@ func (s *service) serve(ctx context.Context, status func(context.Context) trail.
 		Handler: more.Handler(), TLSConfig: s.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), // such as a sender that does not trust our certificate
 	}
+	return serveUntil(ctx, server, s.listener, s.log)
+}
+
+// serveUntil serves until ctx ends.
+func serveUntil(ctx context.Context, server *http.Server, listener net.Listener, log *slog.Logger) error {
 	serve := server.Serve
-	if s.tls != nil {
+	if server.TLSConfig != nil {
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		if err := serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve %s: %w", s.listener.Addr(), err)
+		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve %s: %w", listener.Addr(), err)
 		}
 		return nil
 	})
@@ -158,7 +163,7 @@ func (s *service) serve(ctx context.Context, status func(context.Context) trail.
 		defer cancel()
 		err := server.Shutdown(stop)
 		if errors.Is(err, context.DeadlineExceeded) { // somebody is slow, or opened a connection and never asked: that is no failure of ours
-			s.log.Warn("connections were in use when evictrail stopped, and are cut")
+			log.Warn("connections were in use when evictrail stopped, and are cut")
 			return server.Close()
 		}
 		return err

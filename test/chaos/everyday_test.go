@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/ports"
 )
 
 // What is promised of everyday load: P3, P4 and P6.
@@ -44,7 +45,8 @@ func TestEverydayLoad(t *testing.T) { //nolint:paralleltest // timed decides
 	const apart = 5 * time.Millisecond
 	total := everydayRate * 3 * int(lasts.Seconds())
 	c := startCluster(t, newTraceBy(&clock{at: time.Now().Add(-4 * time.Hour), apart: apart}, r, vms/20, vms, total))
-	e := newEvictrail(t, c, p.url(), "evictrail-0", "--eviction-observer")
+	reviews := ports.Free(t)
+	e := newEvictrail(t, c, p.url(), "evictrail-0", "--eviction-observer", "--admission-listen", reviews)
 	e.start()
 	e.await()
 	c.tell(1)
@@ -54,7 +56,7 @@ func TestEverydayLoad(t *testing.T) { //nolint:paralleltest // timed decides
 	file, err := os.CreateTemp(t.TempDir(), "fsync")
 	require.NoError(t, err)
 	defer func() { _ = file.Close() }()
-	s := &senders{e: e, file: file, answers: map[string][]time.Duration{}}
+	s := &senders{e: e, observer: reviews, file: file, answers: map[string][]time.Duration{}}
 	stop := s.start(t.Context(), r)
 	var there lag
 	most := calm.goroutines
@@ -151,8 +153,9 @@ func (l lag) String() string {
 
 // senders is what API servers send to evictrail, and how long it, and the disk, took.
 type senders struct {
-	e    *evictrail
-	file *os.File // that nobody else writes
+	observer string // address of reviews
+	e        *evictrail
+	file     *os.File // that nobody else writes
 
 	mu      sync.Mutex
 	now     string                     // the part of the test
@@ -240,7 +243,7 @@ func (s *senders) review(ctx context.Context, r *rand.Rand) {
 		`"subResource":"eviction","name":%q,"namespace":%q,"operation":"CREATE","userInfo":{"username":"alice"},"object":{"metadata":{"name":%q,"namespace":%q}}}}`,
 		uid, pod, namespace, pod, namespace)
 	began := time.Now()
-	text, err := s.e.ask(ctx, []byte(body))
+	text, err := s.ask(ctx, []byte(body))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.took("review", began)
@@ -251,8 +254,8 @@ func (s *senders) review(ctx context.Context, r *rand.Rand) {
 }
 
 // ask sends a review to the eviction observer.
-func (e *evictrail) ask(ctx context.Context, review []byte) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+e.address+"/admission", bytes.NewReader(review))
+func (s *senders) ask(ctx context.Context, review []byte) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.observer+"/admission", bytes.NewReader(review))
 	if err != nil {
 		return "", err
 	}

@@ -95,10 +95,10 @@ func TestEvictionsByThreeUsers(t *testing.T) {
 			{"db-3", "worker-2", "system:serviceaccount:kube-system:cluster-autoscaler", "cluster_autoscaler", text(autoscaler), nil, "allowed", new(201), "admission+audit", "observed"},
 		}},
 		"observer alone": {deaf: true, want: []told{
-			{"db-1", "worker-1", "system:serviceaccount:kube-system:descheduler", "descheduler", nil, text(reason), "marked", nil, "admission", "observed"},
-			{"db-2", "worker-1", "alice", "other", nil, nil, "marked", nil, "admission", "observed"},
-			{"db-1", "worker-1", "alice", "other", nil, nil, "unknown", nil, "admission", "observed"},
-			{"db-3", "worker-2", "system:serviceaccount:kube-system:cluster-autoscaler", "cluster_autoscaler", nil, nil, "unknown", nil, "admission", "observed"},
+			{"db-1", "worker-1", "system:serviceaccount:kube-system:descheduler", "descheduler", nil, text(reason), "marked", nil, "admission", "asserted"},
+			{"db-2", "worker-1", "alice", "other", nil, nil, "marked", nil, "admission", "asserted"},
+			{"db-1", "worker-1", "alice", "other", nil, nil, "unknown", nil, "admission", "asserted"},
+			{"db-3", "worker-2", "system:serviceaccount:kube-system:cluster-autoscaler", "cluster_autoscaler", nil, nil, "unknown", nil, "admission", "asserted"},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

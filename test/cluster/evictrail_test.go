@@ -71,12 +71,16 @@ type site struct {
 	dir string
 	ca  *kubetest.Authority
 
-	address          string
+	address, reviews string // of evictrail: its own, and of its observer
+	secret           string // file: by which the API server is known
 	token, cert, key string // files
 	kubeconfig       string
 	client           *http.Client
 	runs             int // of evictrail
 }
+
+// pathSecret is the end of the path by which evictrail knows the API server.
+const pathSecret = "a-path-that-nobody-else-knows"
 
 // auditSoon has audit events come after a second at most.
 const auditSoon = "--audit-webhook-batch-max-wait=1s"
@@ -92,7 +96,7 @@ type siteOptions struct {
 // newSite starts a cluster with the audit policy and the audit webhook that evictrail generates, and with KubeVirt's virt-api.
 func newSite(t *testing.T, o siteOptions) *site {
 	t.Helper()
-	s := &site{t: t, dir: t.TempDir(), address: ports.Free(t)}
+	s := &site{t: t, dir: t.TempDir(), address: ports.Free(t), reviews: ports.Free(t)}
 	var err error
 	s.ca, err = kubetest.NewAuthority("evictrail-ca")
 	require.NoError(t, err)
@@ -102,6 +106,8 @@ func newSite(t *testing.T, o siteOptions) *site {
 	require.NoError(t, err)
 	s.token = filepath.Join(s.dir, "token")
 	require.NoError(t, os.WriteFile(s.token, []byte("of-the-api-server\n"), 0o600))
+	s.secret = filepath.Join(s.dir, "admission")
+	require.NoError(t, os.WriteFile(s.secret, []byte(pathSecret+"\n"), 0o600))
 	s.client = clientTrusting(t, s.ca)
 
 	policy, webhook := s.manifest(deploy.AuditPolicy), s.manifest(deploy.AuditWebhook)
@@ -128,7 +134,7 @@ func newSite(t *testing.T, o siteOptions) *site {
 func (s *site) manifest(name string) string {
 	s.t.Helper()
 	o := deploy.DefaultOptions()
-	o.URL, o.CA = "https://"+s.address, s.ca.PEM
+	o.URL, o.ObserverURL, o.Secret, o.CA = "https://"+s.address, "https://"+s.reviews, pathSecret, s.ca.PEM
 	text, err := deploy.YAML(name, o)
 	require.NoError(s.t, err)
 	return text
@@ -152,7 +158,7 @@ func (s *site) start(url string, args ...string) *kubetest.Process {
 	s.runs++
 	return kubetest.StartProcess(s.t, filepath.Join(s.dir, fmt.Sprintf("evictrail-%d.log", s.runs)), program, append([]string{
 		"run", "--kubeconfig", s.kubeconfig, "--database-url", url, "--listen", s.address,
-		"--tls-cert-file", s.cert, "--tls-key-file", s.key, "--audit-token-file", s.token, "--eviction-observer",
+		"--tls-cert-file", s.cert, "--tls-key-file", s.key, "--audit-token-file", s.token, "--eviction-observer", "--admission-listen", s.reviews, "--admission-secret-file", s.secret,
 		"--spool-dir", filepath.Join(s.dir, "spool"),
 	}, args...)...)
 }

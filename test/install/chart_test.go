@@ -117,11 +117,41 @@ func TestNothingReachesThePodsButWhatIsNamed(t *testing.T) {
 	}
 	full := find[networkingv1.NetworkPolicy](t, template(t, chart, "testdata/full.yaml"), "NetworkPolicy", "evictrail-recorder")
 	require.Len(t, full.Spec.Ingress, 3, "Prometheus, users, API servers")
-	for _, rule := range full.Spec.Ingress {
+	for i, ports := range [][]string{{"https"}, {"https"}, {"https", "admission"}} {
+		rule := full.Spec.Ingress[i]
 		require.NotEmpty(t, rule.From, "no rule is for everybody")
-		require.Len(t, rule.Ports, 1)
-		require.Equal(t, "https", rule.Ports[0].Port.String())
+		var open []string
+		for _, port := range rule.Ports {
+			open = append(open, port.Port.String())
+		}
+		require.Equal(t, ports, open, "reviews come from API servers alone")
 	}
+	require.Equal(t, "10.0.0.0/28", full.Spec.Ingress[2].From[0].IPBlock.CIDR)
+}
+
+// TestObserverIsKnownByItsPath: the webhook calls the path whose secret evictrail has, at the port that is for it alone.
+func TestObserverIsKnownByItsPath(t *testing.T) {
+	t.Parallel()
+	on := []string{"testdata/small.yaml", "--set=observer.enabled=true,networkPolicy.apiServerCIDRs={0.0.0.0/0},tls.source=generated"}
+	text := template(t, chart, on...)
+	made := string(find[corev1.Secret](t, text, "Secret", "evictrail-admission").Data["secret"])
+	require.Regexp(t, "^[A-Za-z0-9]{48}$", made)
+	service := find[admissionv1.ValidatingWebhookConfiguration](t, text, "ValidatingWebhookConfiguration", "evictrail-eviction-observer").Webhooks[0].ClientConfig.Service
+	require.Equal(t, "/admission/"+made, *service.Path)
+	ports := find[corev1.Service](t, text, "Service", "evictrail").Spec.Ports
+	require.Equal(t, "admission", ports[1].Name)
+	require.Equal(t, ports[1].Port, *service.Port)
+	args := pods(t, text)["StatefulSet"].Spec.Containers[0].Args
+	require.Contains(t, args, "--admission-listen=:9443")
+	require.Contains(t, args, "--admission-secret-file=/etc/evictrail/admission/secret")
+	again := template(t, chart, on...)
+	require.NotEqual(t, made, string(find[corev1.Secret](t, again, "Secret", "evictrail-admission").Data["secret"]), "each installation has its own")
+
+	byCertificate := template(t, chart, append(on, "--set=observer.clientCASecret.name=api-server-ca")...)
+	require.NotContains(t, byCertificate, "evictrail-admission")
+	service = find[admissionv1.ValidatingWebhookConfiguration](t, byCertificate, "ValidatingWebhookConfiguration", "evictrail-eviction-observer").Webhooks[0].ClientConfig.Service
+	require.Equal(t, "/admission", *service.Path)
+	require.Contains(t, pods(t, byCertificate)["StatefulSet"].Spec.Containers[0].Args, "--admission-client-ca-file=/etc/evictrail/admission/ca.crt")
 }
 
 // TestNotes are printed by helm install, which asks a cluster; a dry run on the client prints them as well.

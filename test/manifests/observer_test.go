@@ -27,7 +27,7 @@ type service struct {
 
 func (s service) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
 	require.Equal(s.t, "evictrail/evictrail", namespace+"/"+name)
-	require.EqualValues(s.t, 443, port)
+	require.EqualValues(s.t, 9443, port)
 	return url.Parse(s.url)
 }
 
@@ -47,10 +47,13 @@ func observed(t *testing.T, o deploy.Options, at string) admission.Interface {
 	return plugin
 }
 
+// pathSecret is what evictrail knows the API server by.
+const pathSecret = "0123456789abcdef0123"
+
 // admissionEndpoint is POST /admission; it gives what it sees to a channel.
 func admissionEndpoint() (http.Handler, <-chan trail.RequestObservation) {
 	seen := make(chan trail.RequestObservation, 1)
-	return api.Server{Admission: &api.Admission{Review: func(raw []byte) ([]byte, func(), error) {
+	return api.Server{Admission: &api.Admission{Access: api.Access{Tokens: func() ([]string, error) { return []string{pathSecret}, nil }}, Review: func(raw []byte) ([]byte, func(), error) {
 		review, err := collector.ReadReview(raw)
 		if err != nil {
 			return nil, nil, err
@@ -95,7 +98,7 @@ func TestObserverSeesEvictions(t *testing.T) {
 	handler, seen := admissionEndpoint()
 	server := ca.serve(t, "evictrail.evictrail.svc", handler)
 	o := deploy.DefaultOptions()
-	o.CA = ca.pem
+	o.CA, o.Secret = ca.pem, pathSecret
 	plugin := observed(t, o, server.URL)
 
 	annotations := admit(t, plugin, eviction(launcher, words, false))
@@ -118,7 +121,7 @@ func TestObserverByURL(t *testing.T) {
 	ca := newAuthority(t)
 	handler, seen := admissionEndpoint()
 	o := deploy.DefaultOptions()
-	o.URL, o.CA = ca.serve(t, "127.0.0.1", handler).URL, ca.pem
+	o.ObserverURL, o.CA, o.Secret = ca.serve(t, "127.0.0.1", handler).URL, ca.pem, pathSecret
 	admit(t, observed(t, o, ""), eviction(launcher, nil, false))
 	require.Equal(t, launcher, receive(t, seen).Name)
 }
@@ -130,7 +133,7 @@ func TestObserverIsAskedAboutNothingElse(t *testing.T) {
 		t.Error("the observer was asked")
 	}))
 	o := deploy.DefaultOptions()
-	o.CA = ca.pem
+	o.CA, o.Secret = ca.pem, pathSecret
 	plugin := observed(t, o, server.URL)
 	for name, request := range map[string]admission.Attributes{
 		"eviction of another pod":     eviction("web-1", words, false),
@@ -171,7 +174,7 @@ func TestObserverIsNeverInTheWay(t *testing.T) {
 			t.Parallel()
 			server := ca.serve(t, "evictrail.evictrail.svc", tt.handler)
 			o := deploy.DefaultOptions()
-			o.CA = ca.pem
+			o.CA, o.Secret = ca.pem, pathSecret
 			if tt.change != nil {
 				tt.change(&o)
 			}

@@ -178,14 +178,45 @@ volumes:
 {{- end }}
 {{- end }}
 
+{{- define "evictrail.admission.secretName" -}}
+{{- default (printf "%s-admission" (include "evictrail.fullname" .)) .Values.observer.secret.name }}
+{{- end }}
+
+{{- /* Whether API servers are known by the observer's path: by a secret of yours or, without a CA of client certificates, one that the chart makes. */ -}}
+{{- define "evictrail.admission.byPath" -}}
+{{- if or .Values.observer.secret.name (not .Values.observer.clientCASecret.name) }}true{{ end }}
+{{- end }}
+
+{{- /* The secret of the observer's path. What is in the cluster stays; else one is made, once for all that ask in one rendering. Where yours cannot be read,
+as when nothing asks the cluster, the path says what belongs there. */ -}}
+{{- define "evictrail.admission.secret" -}}
+{{- if not (hasKey .Values.observer "made") }}
+{{- $key := .Values.observer.secret.key }}
+{{- $secret := lookup "v1" "Secret" .Release.Namespace (include "evictrail.admission.secretName" .) }}
+{{- if and $secret (hasKey (default dict $secret.data) $key) }}
+{{- $_ := set .Values.observer "made" (get $secret.data $key | b64dec | trim | splitList "\n" | first | trim) }}
+{{- else if .Values.observer.secret.name }}
+{{- $_ := set .Values.observer "made" (printf "put-here-the-secret-%s" .Values.observer.secret.name) }}
+{{- else }}
+{{- $_ := set .Values.observer "made" (randAlphaNum 48) }}
+{{- end }}
+{{- end }}
+{{- .Values.observer.made }}
+{{- end }}
+
 {{- /* One of files/manifests, which are those of "evictrail generate manifests", filled in. They are Go templates as this is. */ -}}
 {{- define "evictrail.manifest" -}}
 {{- $root := index . 0 }}
 {{- $server := include "evictrail.serverName" $root }}
 {{- $port := int $root.Values.service.port }}
+{{- $path := "/admission" }}
+{{- if and (eq (index . 1) "observer") (include "evictrail.admission.byPath" $root) }}
+{{- $path = printf "/admission/%s" (include "evictrail.admission.secret" $root) }}
+{{- end }}
 {{- tpl ($root.Files.Get (printf "files/manifests/%s.yaml" (index . 1))) (dict "Template" $root.Template
   "Namespace" $root.Release.Namespace "Service" (include "evictrail.fullname" $root) "Port" $port
   "ServerName" $server "Base" (printf "https://%s:%d" $server $port) "CABundle" (include "evictrail.tls.caBundle" $root)
+  "Observer" "" "ObserverPort" (int $root.Values.service.admissionPort) "ReviewPath" $path
   "PolicyName" (printf "%s-eviction-reason" (include "evictrail.fullname" $root))) }}
 {{- end }}
 
@@ -196,6 +227,17 @@ volumes:
 - secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: tokens}]}
 {{- end }}{{ end }}
 {{- with .Values.audit.clientCASecret }}{{ if .name }}
+- secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: ca.crt}]}
+{{- end }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- define "evictrail.admission.sources" -}}
+{{- if .Values.observer.enabled }}
+{{- if include "evictrail.admission.byPath" . }}
+- secret: {name: {{ include "evictrail.admission.secretName" . }}, items: [{key: {{ .Values.observer.secret.key }}, path: secret}]}
+{{- end }}
+{{- with .Values.observer.clientCASecret }}{{ if .name }}
 - secret: {name: {{ .name }}, items: [{key: {{ .key }}, path: ca.crt}]}
 {{- end }}{{ end }}
 {{- end }}
