@@ -298,7 +298,11 @@ func (c *Collector) observe(ctx context.Context, o trail.Observation) {
 			c.Metrics.Node(o.Name)
 		}
 	}
+	refused := c.Tracker.RefusedEvents()
 	facts := c.Tracker.Observe(o)
+	if n := c.Tracker.RefusedEvents() - refused; n > 0 {
+		c.Metrics.Lost.WithLabelValues(string(trail.ObjectKubeEvent), metrics.LostShare).Add(float64(n))
+	}
 	if len(facts) == 0 {
 		return
 	}

@@ -38,6 +38,7 @@ func FuzzObject(f *testing.F) {
 		tracker := trail.NewTracker("fuzz")
 		for i, raw := range [][]byte{first, second, first} {
 			o := decodeObject(raw, r.slim())
+			requireBounded(t, r, o)
 			if o.err != nil {
 				continue
 			}

@@ -157,6 +157,7 @@ func (m *Metrics) startAtZero() {
 	}
 	m.Lost.WithLabelValues(string(trail.KindEvictionRequested), LostAuditGap)
 	m.Lost.WithLabelValues(KindUnknown, LostSpoolCorrupt)
+	m.Lost.WithLabelValues(string(trail.ObjectKubeEvent), LostShare)
 	m.SpoolFsync.WithLabelValues()
 	m.Lost.WithLabelValues(string(trail.ObjectMigration), LostGCBeforeSeen)
 	zero(m.Dropped, DroppedFacts, DroppedRows, DroppedRequesters)

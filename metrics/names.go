@@ -172,6 +172,7 @@ const (
 	LostSpoolFull        = "spool_full"        // no room was left for it
 	LostDecode           = "decode"            // it could not be read
 	LostGCBeforeSeen     = "gc_before_seen"    // the object went while nobody watched, before its end was seen
+	LostShare            = "share"             // its namespace had more Kubernetes Events than its share
 	LostAuditGap         = "audit_gap"         // audit events that could not be used
 	LostSpoolCorrupt     = "spool_corrupt"     // it was on disk and could not be read again
 	LostStoreReject      = "store_reject"      // the database refuses it, and there was no room to set it aside

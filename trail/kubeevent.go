@@ -78,6 +78,11 @@ func (w *waitingEvents) add(o KubeEventObservation) {
 	w.of[o.About.Namespace] += o.size()
 }
 
+// has reports whether an Event waits at this count.
+func (w *waitingEvents) has(o KubeEventObservation) bool {
+	return slices.ContainsFunc(w.events, func(e KubeEventObservation) bool { return e.UID == o.UID && e.Count == o.Count })
+}
+
 // remove takes out the Events for which is holds, in the order of their arrival.
 func (w *waitingEvents) remove(is func(KubeEventObservation) bool) []KubeEventObservation {
 	var out []KubeEventObservation
@@ -127,6 +132,9 @@ func (t *Tracker) observeKubeEvent(o KubeEventObservation) []Fact {
 		delete(t.objects, objectKey{ObjectKubeEvent, o.UID})
 		return facts
 	}
+	if !t.isKnown(o) && !t.shares.admit(o.About.Namespace, o.At) {
+		return nil
+	}
 	if o.About.Kind == string(ObjectVMI) {
 		return t.kubeEvent(o, VMISubject(o.About.Namespace, o.About.Name), o.About.Name, o.About.UID)
 	}
@@ -136,9 +144,18 @@ func (t *Tracker) observeKubeEvent(o KubeEventObservation) []Fact {
 	return t.await(o)
 }
 
+// isKnown reports whether an Event was seen at this count before: it adds nothing, or waits already.
+func (t *Tracker) isKnown(o KubeEventObservation) bool {
+	if e := t.objects[objectKey{ObjectKubeEvent, o.UID}]; e != nil {
+		count, _ := e.get("count")
+		return count == strconv.FormatInt(o.Count, 10)
+	}
+	return t.waiting.has(o)
+}
+
 // await has an Event wait for its VMIM, and returns the facts of those that give way to it.
 func (t *Tracker) await(o KubeEventObservation) []Fact {
-	if slices.ContainsFunc(t.waiting.events, func(w KubeEventObservation) bool { return w.UID == o.UID && w.Count == o.Count }) {
+	if t.waiting.has(o) {
 		return nil // a list returned it again
 	}
 	t.waiting.add(o)

@@ -1,0 +1,81 @@
+package trail
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// The share of the record that the Kubernetes Events of one namespace may have: whoever may create Events there can create them without end.
+const (
+	eventsAtOnce = 10_000 // Events of a namespace; as many again come in evenly over an hour
+	refusalsTold = 10 * time.Minute
+)
+
+// eventShares holds the share of each namespace. What is refused is counted, and becomes a gap of the source of Events every refusalsTold.
+type eventShares struct {
+	of      map[string]*eventShare
+	refused uint64    // ever
+	due     time.Time // when refusals are told; zero: there are none
+}
+
+// eventShare is what one namespace has left.
+type eventShare struct {
+	left        float64 // Events
+	at          time.Time
+	refused     int // since they were told last
+	first, last time.Time
+}
+
+// admit reports whether an Event of a namespace may become a fact.
+func (s *eventShares) admit(namespace string, now time.Time) bool {
+	if s.of == nil {
+		s.of = map[string]*eventShare{}
+	}
+	e := s.of[namespace]
+	if e == nil {
+		e = &eventShare{left: eventsAtOnce, at: now}
+		s.of[namespace] = e
+	}
+	e.left = min(eventsAtOnce, e.left+max(0, now.Sub(e.at).Hours())*eventsAtOnce)
+	e.at = now
+	if e.left >= 1 {
+		e.left--
+		return true
+	}
+	if e.refused == 0 {
+		e.first = now
+	}
+	e.refused, e.last = e.refused+1, now
+	s.refused++
+	if s.due.IsZero() {
+		s.due = now.Add(refusalsTold)
+	}
+	return false
+}
+
+// gaps returns the facts of the refusals that were not told yet, once they are due.
+func (s *eventShares) gaps(cluster string, now time.Time) []Fact {
+	if s.due.IsZero() || now.Before(s.due) {
+		return nil
+	}
+	s.due = time.Time{}
+	var facts []Fact
+	for _, namespace := range slices.Sorted(maps.Keys(s.of)) {
+		e := s.of[namespace]
+		if e.refused == 0 {
+			continue
+		}
+		facts = append(facts, GapObservation{
+			Seen: Seen{At: now}, Source: sourceOf[ObjectKubeEvent], Key: namespace + " " + e.first.UTC().Format(time.RFC3339Nano),
+			OpenedAt: e.first, ClosedAt: e.last, Cause: ReasonOverflow,
+			Detail: fmt.Sprintf("%d Kubernetes Events of namespace %s were not recorded: more than %d an hour", e.refused, namespace, eventsAtOnce),
+		}.Facts(cluster)...)
+		e.refused = 0
+	}
+	return facts
+}
+
+// RefusedEvents counts the Kubernetes Events that were not recorded because their namespace had more than its share.
+func (t *Tracker) RefusedEvents() uint64 { return t.shares.refused }
