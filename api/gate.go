@@ -133,6 +133,7 @@ func (g *Gate) admit(r *http.Request, needs right) (caller, error) {
 	})
 	switch v.refused {
 	case "":
+		nameCaller(r.Context(), v.user)
 		return v.caller, nil
 	case DeniedTooOften:
 		p := g.deny(v.refused, http.StatusTooManyRequests, "too many tokens that are not known come from "+from.String()+", or from around it: come again in a second")

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ type reads struct {
 	readers func(trail.Scope) Reader
 	gate    *Gate
 	failed  func(error)
-	crowd   crowd
+	crowd   *crowd
 }
 
 // reply is an answer that is not sent yet.
@@ -55,23 +56,37 @@ func (s *reads) handlerWithin(timeout time.Duration, turn turn, ask asking) http
 		w.Header().Set("Cache-Control", uncached)
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		answer, err := s.inTurn(ctx, turn, func() (reply, error) { return ask(ctx, s.readers(who.scope), r) })
+		answer, sent, err := s.inTurn(ctx, turn, func() (reply, error) { return ask(ctx, s.readers(who.scope), r) })
 		if err != nil {
 			s.problemOf(err, timeout).write(w)
 			return
 		}
+		defer sent()
 		answer.write(w, r)
 	}))
 }
 
-// inTurn asks when it is our turn.
-func (s *reads) inTurn(ctx context.Context, turn turn, ask func() (reply, error)) (reply, error) {
-	leave, err := turn(ctx)
+// inTurn asks when it is our turn. Sent is to be called when the answer was sent; it is nil with an error.
+func (s *reads) inTurn(ctx context.Context, turn turn, ask func() (reply, error)) (answer reply, sent func(), err error) {
+	left, err := turn(ctx)
 	if err != nil {
-		return reply{}, err
+		return reply{}, nil, err
 	}
-	defer leave()
-	return ask()
+	answered := false
+	defer func() { // also where ask panics
+		done, unsent := left(len(answer.body))
+		switch {
+		case unsent != nil:
+			err = unsent
+		case answered:
+			sent = done
+		default:
+			done()
+		}
+	}()
+	answer, err = ask()
+	answered = err == nil
+	return answer, nil, err
 }
 
 // problemOf says what is wrong and what to do. What the database says is ours to know, not the client's.
@@ -95,7 +110,11 @@ func (s *reads) problemOf(err error, timeout time.Duration) *Problem {
 	p := newProblem(http.StatusServiceUnavailable, "the database cannot answer now: /readyz and the log of evictrail say more")
 	p.retry = retryBusy
 	switch {
-	case errors.Is(err, errCrowded):
+	case errors.Is(err, errShare):
+		p = newProblem(http.StatusTooManyRequests, fmt.Sprintf("%s: at most %d, and %d a second", err, shareAtOnce, shareRate))
+		p.retry = time.Second
+		return p
+	case errors.Is(err, errCrowded), errors.Is(err, errUnsent):
 		p.Detail, p.retry = err.Error()+": come again", time.Second
 		return p
 	case errors.Is(err, context.DeadlineExceeded):

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,34 +150,6 @@ func TestSlowQuestionsEnd(t *testing.T) {
 		}})}.Handler()
 		require.Equal(t, http.StatusServiceUnavailable, ask(t, h, "/api/v1/vms/a/b/why").Code)
 		require.Equal(t, 5*time.Second, time.Since(began))
-	})
-}
-
-// TestQuestionsAtOnceAreBounded asks three at a time, has others wait for their turn, and refuses what cannot wait.
-func TestQuestionsAtOnceAreBounded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Int32
-		finish := make(chan struct{})
-		h := api.Server{Readers: api.ForAll(&fakeReader{why: func(context.Context, trail.Question) (trail.Answer, error) {
-			asked.Add(1)
-			<-finish
-			return trail.Answer{}, nil
-		}})}.Handler()
-		codes := make(chan int, 100)
-		question := func() { codes <- ask(t, h, "/api/v1/vms/a/b/why").Code }
-		for range 64 {
-			go question()
-		}
-		synctest.Wait()
-		require.Equal(t, int32(3), asked.Load())
-		w := ask(t, h, "/api/v1/vms/a/b/why")
-		require.Contains(t, problemIn(t, w).Detail, "too many questions at once: come again")
-		require.Equal(t, "1", w.Header().Get("Retry-After"))
-		close(finish)
-		for range 64 {
-			require.Equal(t, http.StatusOK, <-codes)
-		}
 	})
 }
 

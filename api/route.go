@@ -35,7 +35,7 @@ type mediaTypeEntry struct {
 }
 
 // routes gives what the server serves, in the order in which it is documented.
-func (s Server) routes(c crowd) []route {
+func (s Server) routes(c *crowd) []route {
 	var all []route
 	if s.Readers != nil {
 		all = append(all, (&reads{s.Readers, s.Gate, s.Failed, c}).routes()...)

@@ -28,13 +28,15 @@ type Server struct {
 	Observe func(route, method string, status int, took time.Duration)
 	// Denied is called for each request that is refused before a route sees it, with the cause; nil: for none.
 	Denied func(cause string)
+	// Shed is called for each request that is not answered, or whose answer is cut, as too much is asked; nil: for none. The causes are Shed...
+	Shed func(cause string)
 	// Failed is told of each error of Reader of which the client learns only that there was one; nil: nobody is.
 	Failed func(error)
 }
 
 // Handler serves every path, to whom each is for.
 func (s Server) Handler() http.Handler {
-	return strictTransport(only(s.Hosts, s.sameSite(s.router())))
+	return s.paced(named(strictTransport(only(s.Hosts, s.sameSite(s.router())))))
 }
 
 // router routes every path.
@@ -44,6 +46,7 @@ func (s Server) router() *mux.Router {
 		r.Use(s.observed)
 	}
 	crowd := newCrowd()
+	crowd.refused = s.Shed
 	for _, route := range s.routes(crowd) {
 		route.register(r)
 	}

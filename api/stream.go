@@ -41,7 +41,7 @@ func streamParams() []param[asked] {
 	return slices.Concat([]param[asked]{clusterParam()}, vmParams(), []param[asked]{nodeParam()})
 }
 
-func (s Stream) route(c crowd, gate *Gate) route {
+func (s Stream) route(c *crowd, gate *Gate) route {
 	return route{
 		method: http.MethodGet, path: "/api/v1/stream", tag: tagStream, id: "stream", short: "Hear of what is new",
 		about: "Server-sent events: one named changed, with the time by the database's clock, for each transaction that changed what the " +
@@ -53,7 +53,7 @@ func (s Stream) route(c crowd, gate *Gate) route {
 }
 
 // handler gives each listener a look of its own: what it costs is an index scan of the last seconds.
-func (s Stream) handler(c crowd, gate *Gate) http.Handler {
+func (s Stream) handler(c *crowd, gate *Gate) http.Handler {
 	room := make(chan struct{}, streamsMost)
 	return gate.guard(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, _ caller) {
 		var about asked
@@ -69,11 +69,14 @@ func (s Stream) handler(c crowd, gate *Gate) http.Handler {
 				if err != nil {
 					return nil, err
 				}
-				leave, err := c.turn(ctx)
+				left, err := c.turn(ctx)
 				if err != nil {
 					return nil, err
 				}
-				defer leave()
+				defer func() {
+					sent, _ := left(0)
+					sent()
+				}()
 				return s.Changes(ctx, who.scope, about.Query, streamWithin)
 			})
 		default:

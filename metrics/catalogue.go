@@ -137,6 +137,7 @@ var ownMetrics = []Metric{
 	{Name: AdmissionReviewsTotal, Type: Counter, Labels: []string{LabelResult}, Help: "Admission reviews that the observer answered, by what became of them."},
 	{Name: ScrapesTotal, Type: Counter, Labels: []string{LabelResult}, Help: "Scrapes of the descheduler's metrics, by how they went."},
 	{Name: HTTPRequestDurationSeconds, Type: Histogram, Labels: []string{LabelRoute, LabelMethod, LabelCode}, Buckets: callBuckets, Help: "Time to answer a request, by the template of its route and by class of status."},
+	{Name: HTTPShedTotal, Type: Counter, Labels: []string{LabelCause}, Help: "What was not answered, or not to its end, as too much was asked: a caller had used up its share, all together asked too much (crowded), too many bytes of answers were unread, a reader was slow, or there were too many connections."},
 	{Name: AuthzDeniedTotal, Type: Counter, Labels: []string{LabelCause}, Help: "Requests to evictrail that were refused for want of credentials, by cause."},
 	{Name: RetentionDroppedTotal, Type: Counter, Labels: []string{LabelKind}, Help: "What was dropped as it was kept long enough: facts, derived rows, or names of people who asked (requesters). Counted by the replica that did it."},
 	{Name: RetentionLastTimestamp, Type: Gauge, Help: "When this replica last dropped what was kept long enough, if there was any. Absent where it did not yet, as only the one that derives does."},

@@ -69,6 +69,7 @@ type Metrics struct {
 	Scrapes            *prometheus.CounterVec   // result
 	HTTPRequests       *prometheus.HistogramVec // route, method, code; seconds
 	Denied             *prometheus.CounterVec   // cause
+	HTTPShed           *prometheus.CounterVec   // cause
 	Dropped            *prometheus.CounterVec   // kind
 	RecorderState      *prometheus.GaugeVec     // state; 1 for the one that holds
 	RecorderStateSince *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
@@ -103,7 +104,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		TrackedObjects: f.gauges(TrackedObjects), Leader: f.gauge(Leader), ClockSkew: f.gauges(ClockSkewSeconds),
 		AuditEvents: f.counters(AuditEventsTotal), AuditLastEvent: f.gauge(AuditLastEventTimestamp), AuditEnabled: f.gauge(AuditEnabled),
 		Reviews: f.counters(AdmissionReviewsTotal), Scrapes: f.counters(ScrapesTotal),
-		HTTPRequests: f.histograms(HTTPRequestDurationSeconds), Denied: f.counters(AuthzDeniedTotal),
+		HTTPRequests: f.histograms(HTTPRequestDurationSeconds), Denied: f.counters(AuthzDeniedTotal), HTTPShed: f.counters(HTTPShedTotal),
 	}
 	reg.MustRegister(m.state)
 	m.startAtZero()
@@ -164,6 +165,7 @@ func (m *Metrics) startAtZero() {
 	zero(m.AuditEvents, AuditTaken, AuditSkipped, AuditRefused)
 	zero(m.Reviews, ReviewTaken, ReviewSkipped, ReviewDropped)
 	zero(m.Scrapes, ScrapeOK, ScrapeFailed)
+	zero(m.HTTPShed, ShedShare, ShedCrowded, ShedBytes, ShedSlow, ShedConnections)
 	for _, op := range []string{OpAppend, OpAlive, OpResume, OpState, OpRetry} {
 		m.StoreErrors.WithLabelValues(op, ClassNone)
 	}

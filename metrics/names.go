@@ -91,6 +91,7 @@ const (
 	AdmissionReviewsTotal         = "evictrail_admission_reviews_total"
 	ScrapesTotal                  = "evictrail_scrapes_total"
 	HTTPRequestDurationSeconds    = "evictrail_http_request_duration_seconds"
+	HTTPShedTotal                 = "evictrail_http_shed_total"
 	AuthzDeniedTotal              = "evictrail_authz_denied_total"
 	RetentionDroppedTotal         = "evictrail_retention_dropped_total"
 	RecorderState                 = "evictrail_recorder_state"

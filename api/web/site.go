@@ -44,13 +44,17 @@ type Site struct {
 	Guarded bool
 	// CreateToken is the command that makes a token to sign in with; empty where visitors are not asked who they are.
 	CreateToken string
-	// Turn waits until a page may ask its Reader, and gives what is to be called after; nil: at once.
-	Turn func(context.Context) (leave func(), err error)
+	// Turn waits until a page may ask its Reader; nil: at once.
+	Turn Turn
 	// LongTurn is Turn for a page that may take long; nil: at once.
-	LongTurn func(context.Context) (leave func(), err error)
+	LongTurn Turn
 	// Failed is told of an error that a visitor cannot mend; nil: nobody is.
 	Failed func(path string, err error)
 }
+
+// Turn waits until it is a page's turn. Leave is to be called when the page was made, with its size in bytes, and sent when it was sent, or
+// cut; where leave has an error the page is not to be sent.
+type Turn func(context.Context) (leave func(size int) (sent func(), err error), err error)
 
 //go:embed templates assets
 var files embed.FS
@@ -83,6 +87,9 @@ type visit struct {
 	site   *Site
 	reader Reader // of what the visitor may see
 	w      http.ResponseWriter
+	status int          // of the page that was made; 0: none was
+	body   bytes.Buffer // of it
+	sent   func()       // to be called when it was sent; nil: nothing is
 	frame
 }
 
@@ -106,7 +113,7 @@ func (s *Site) page(show func(*visit) error) http.HandlerFunc {
 }
 
 // pageWithin is page with bounds of its own.
-func (s *Site) pageWithin(timeout time.Duration, turn func(context.Context) (func(), error), show func(*visit) error) http.HandlerFunc {
+func (s *Site) pageWithin(timeout time.Duration, turn Turn, show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.open(w, r, func(v *visit) error {
 			var refusal *Refusal
@@ -132,13 +139,27 @@ func (s *Site) open(w http.ResponseWriter, r *http.Request, show func(*visit) er
 	if err := show(v); err != nil {
 		v.fail(err)
 	}
+	v.send()
+}
+
+// send sends the page that was made, if one was: its turn is over by then, so that who reads slowly holds up nobody.
+func (v *visit) send() {
+	if v.sent != nil {
+		defer v.sent()
+	}
+	if v.status == 0 {
+		return
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	v.w.WriteHeader(v.status)
+	_, _ = v.body.WriteTo(v.w)
 }
 
 // pageTimeout bounds what a page may wait for.
 const pageTimeout = 10 * time.Second
 
 // inTurn shows the page when it is its turn.
-func (v *visit) inTurn(timeout time.Duration, turn func(context.Context) (func(), error), show func(*visit) error) error {
+func (v *visit) inTurn(timeout time.Duration, turn Turn, show func(*visit) error) (err error) {
 	ctx, cancel := context.WithTimeout(v.Context(), timeout)
 	defer cancel()
 	v.Request = v.WithContext(ctx)
@@ -147,7 +168,12 @@ func (v *visit) inTurn(timeout time.Duration, turn func(context.Context) (func()
 		if err != nil {
 			return err
 		}
-		defer leave()
+		defer func() {
+			var unsent error
+			if v.sent, unsent = leave(v.body.Len()); unsent != nil {
+				err = unsent
+			}
+		}()
 	}
 	if err := v.summaries(); err != nil {
 		return err
@@ -171,15 +197,14 @@ func (v *visit) summaries() (err error) {
 // param gives a parameter of the query, without space around it.
 func (v *visit) param(name string) string { return strings.TrimSpace(v.URL.Query().Get(name)) }
 
-// render answers with a template of the page's name.
+// render makes the page of a template, in place of what was made before.
 func (v *visit) render(name string, status int) error {
-	var out bytes.Buffer
-	if err := pages[name].ExecuteTemplate(&out, "layout", v.frame); err != nil {
+	v.body.Reset()
+	if err := pages[name].ExecuteTemplate(&v.body, "layout", v.frame); err != nil {
+		v.body.Reset()
 		return err
 	}
-	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	v.w.WriteHeader(status)
-	_, _ = out.WriteTo(v.w)
+	v.status = status
 	return nil
 }
 

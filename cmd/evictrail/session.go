@@ -137,6 +137,7 @@ func (s *service) serve(ctx context.Context, status func(context.Context) trail.
 	})}
 	more.Observe, more.Denied, more.Hosts = s.metrics.Answered, s.metrics.Refused, s.hosts
 	more.Failed = func(err error) { s.log.Warn("question not answered", "err", err) }
+<<<<<<< HEAD
 	server := &http.Server{
 		Handler: more.Handler(), TLSConfig: s.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), // such as a sender that does not trust our certificate
@@ -146,14 +147,23 @@ func (s *service) serve(ctx context.Context, status func(context.Context) trail.
 
 // serveUntil serves until ctx ends.
 func serveUntil(ctx context.Context, server *http.Server, listener net.Listener, log *slog.Logger) error {
+=======
+	more.Shed = s.metrics.Shed
+	server := s.httpServer(more.Handler())
+>>>>>>> 7a0cb1a (api: a share for each caller, and an end for who does not read)
 	serve := server.Serve
 	if server.TLSConfig != nil {
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
+<<<<<<< HEAD
 		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve %s: %w", listener.Addr(), err)
+=======
+		if err := serve(newFairListener(s.listener, func() { s.metrics.Shed(metrics.ShedConnections) })); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve %s: %w", s.listener.Addr(), err)
+>>>>>>> 7a0cb1a (api: a share for each caller, and an end for who does not read)
 		}
 		return nil
 	})
@@ -169,6 +179,17 @@ func serveUntil(ctx context.Context, server *http.Server, listener net.Listener,
 		return err
 	})
 	return g.Wait()
+}
+
+// httpServer returns the server of a handler, with bounds of how long requests may take to arrive. How long answers may take is the
+// handler's: api.Server cuts off who stalls.
+func (s *service) httpServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, TLSConfig: s.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+		HTTP2:          &http.HTTP2Config{MaxConcurrentStreams: 64, WriteByteTimeout: 10 * time.Second, SendPingTimeout: 30 * time.Second, PingTimeout: 10 * time.Second},
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), // such as a sender that does not trust our certificate
+	}
 }
 
 // await tries until it succeeds, the error is not one to wait for, or ctx ends, with 1 s to 30 s between two attempts. The
