@@ -162,7 +162,8 @@ func (s *Reader) Unobserved(ctx context.Context, cluster string, from, to time.T
 		if err != nil {
 			return err
 		}
-		return collectJSON(&out)(rows)
+		out, err = pgx.CollectRows(rows, pgx.RowTo[trail.Gap])
+		return err
 	})
 	return s.scope.Gaps(out), err
 }

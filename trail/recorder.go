@@ -234,7 +234,7 @@ func (s RecorderStatus) Healthy() bool { return s.State == RecorderRecording }
 // Live reports whether something is recorded now.
 func (s RecorderStatus) Live() bool { return !s.Replayed && s.State != RecorderNotRecording }
 
-// Headline says in one line how old what is known is: "Recording. Last event 3 min ago."
+// Headline says in one line how old what is known is, such as "Recording; last event 3 min ago".
 func (s RecorderStatus) Headline() string {
 	last := "no event yet"
 	if !s.LastEventAt.IsZero() {

@@ -157,7 +157,11 @@ func requireTold(t *testing.T, damaged []byte, want []trail.Fact, bits int, note
 		later, _ := gaps(more)
 		told = append(told, later...)
 		require.Len(t, told, 1, note)
-		require.Contains(t, told[0], fmt.Sprintf("evictrail corrupted: %d facts", lost), note)
+		noun := "facts"
+		if lost == 1 {
+			noun = "fact"
+		}
+		require.Contains(t, told[0], fmt.Sprintf("evictrail corrupted: %d %s in", lost, noun), note)
 	}
 	r.take(t, placed(20_000, 5))
 	facts, _ = r.drain(t)
