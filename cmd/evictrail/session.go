@@ -137,33 +137,21 @@ func (s *service) serve(ctx context.Context, status func(context.Context) trail.
 	})}
 	more.Observe, more.Denied, more.Hosts = s.metrics.Answered, s.metrics.Refused, s.hosts
 	more.Failed = func(err error) { s.log.Warn("question not answered", "err", err) }
-<<<<<<< HEAD
-	server := &http.Server{
-		Handler: more.Handler(), TLSConfig: s.tls, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn), // such as a sender that does not trust our certificate
-	}
-	return serveUntil(ctx, server, s.listener, s.log)
+	more.Shed = s.metrics.Shed
+	listener := newFairListener(s.listener, func() { s.metrics.Shed(metrics.ShedConnections) })
+	return serveUntil(ctx, s.httpServer(more.Handler()), listener, s.log)
 }
 
 // serveUntil serves until ctx ends.
 func serveUntil(ctx context.Context, server *http.Server, listener net.Listener, log *slog.Logger) error {
-=======
-	more.Shed = s.metrics.Shed
-	server := s.httpServer(more.Handler())
->>>>>>> 7a0cb1a (api: a share for each caller, and an end for who does not read)
 	serve := server.Serve
 	if server.TLSConfig != nil {
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-<<<<<<< HEAD
 		if err := serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve %s: %w", listener.Addr(), err)
-=======
-		if err := serve(newFairListener(s.listener, func() { s.metrics.Shed(metrics.ShedConnections) })); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve %s: %w", s.listener.Addr(), err)
->>>>>>> 7a0cb1a (api: a share for each caller, and an end for who does not read)
 		}
 		return nil
 	})
