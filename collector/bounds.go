@@ -150,6 +150,8 @@ func clippingOf(t reflect.Type, most int) clipping {
 		return clippingOfMap(t, most)
 	case reflect.Struct:
 		return clippingOfStruct(t, most)
+	default:
+		return nil
 	}
 	return nil
 }
