@@ -20,6 +20,7 @@ SIM_SEED     ?= 0
 CHAOS_ARGS   ?=
 FUZZ_TIME    ?= 30s
 SHUFFLES     ?= 10
+MUTANTS      ?=
 
 # What `evictrail version` tells. Everything comes from git, so that one commit gives one binary; a source archive, or a
 # checkout that git refuses to read, says unknown.
@@ -90,6 +91,11 @@ fuzz: ## Fuzz every decoder, each for FUZZ_TIME
 	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 50x $$package || exit; \
 	  done; \
 	done
+
+.PHONY: mutants
+mutants: postgres ## Break evictrail in each known way and run the test that must notice (MUTANTS='T3-nosync T1-ack': some; docs/chaos.md)
+	@mkdir -p $(BIN)/mutants
+	$(GO) run ./hack/mutants -logs $(BIN)/mutants $(MUTANTS)
 
 .PHONY: race
 race: postgres ## Run the tests of the product with the race detector, which needs a C compiler

@@ -50,6 +50,7 @@ func (d *disk) apply(e event) {
 		if names := d.names[e.file]; len(names) > 0 {
 			d.names[e.file] = names[len(names)-1:]
 		}
+	case announced:
 	case named:
 		d.tree = e.tree
 		for path, directory := range e.tree {
@@ -236,6 +237,7 @@ func TestPowerCut(t *testing.T) {
 			remade++
 		case synced:
 			syncs++
+		case wrote, truncated:
 		}
 		fate := nothing
 		if !strings.HasPrefix(e.line, "kept") {

@@ -32,14 +32,14 @@ func TestT1DatabaseAway(t *testing.T) { //nolint:paralleltest // timed decides
 
 	p.leave()
 	began := time.Now()
-	const a = 100 // transitions at once
+	a := count(10, 100) // transitions at once: also the short form has a hundred batches in each process
 	for c.told < calm+hour+burst {
 		pace := 200 * time.Microsecond // an hour in some minutes
 		if c.told > calm+hour {
 			pace = 500 * time.Microsecond
 		}
 		c.tell(a)
-		time.Sleep(a * pace)
+		time.Sleep(time.Duration(a) * pace)
 		if c.told-a < calm+hour && c.told >= calm+hour {
 			e.Kill()
 			e.start()
