@@ -22,7 +22,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		{"TLS that is not checked by halves", []string{"--set=database.sslmode=prefer"}, "at '/database/sslmode': value must be one of 'verify-full'"},
 		{"a value that does not exist", []string{"--set=replicaCount=3"}, "additional properties 'replicaCount' not allowed"},
 		{"replicas that are no number", []string{"--set=replicas=two"}, "at '/replicas': got string, want integer"},
-		{"tokens of nobody", []string{"--set=tokens.audiences={}"}, "at '/tokens/audiences': minItems: got 0, want 1"},
+		{"tokens of nobody", []string{"--set=tokens.audiences={}"}, "at '/tokens/audiences/0': minLength: got 0, want 1"},
 		{"tokens of the API server, somewhere", []string{"--set=tokens.apiServer=some"}, "at '/tokens/apiServer': value must be one of 'metrics', 'all', 'none'"},
 		{"auth that does not exist", []string{"--set=auth=basic"}, "at '/auth': value must be one of 'kubernetes', 'none'"},
 		{"a level that does not exist", []string{"--set=logLevel=trace"}, "at '/logLevel'"},
