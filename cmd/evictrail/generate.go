@@ -118,7 +118,7 @@ func (f *manifestFlags) readSecret() error {
 	case f.secret == "":
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		if err := os.WriteFile(f.secret, []byte(rand.Text()+rand.Text()+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(f.secret, []byte(strings.ToLower(rand.Text()+rand.Text())+"\n"), 0o600); err != nil {
 			return fmt.Errorf("make admission secret: %w", err)
 		}
 	}

@@ -119,7 +119,7 @@ func TestGenerateManifestsRefuses(t *testing.T) {
 		{"a bad namespace", []string{"--namespace", "No"}, `namespace "No"`, true},
 		{"a URL and a Service", []string{"--url", "https://evictrail.example", "--service", "evictrail"}, "service says where a Service is", true},
 		{"a URL for reviews, too", []string{"--url", "https://evictrail.example"}, "reviews have an address of their own", true},
-		{"a secret that is guessed", []string{"observer", "--admission-secret-file", writeFile(t, []byte("short"))}, "20 to 128 letters", false},
+		{"a secret that is guessed", []string{"observer", "--admission-secret-file", writeFile(t, []byte("short"))}, "20 to 128 lower-case letters", false},
 		{"a CA without a certificate", []string{"--ca-file", writeFile(t, nil)}, "CA: no certificate", true},
 		{"a CA that is not there", []string{"--ca-file", filepath.Join(t.TempDir(), "none")}, "read CA: ", false},
 		{"a directory that is a file", []string{"--dir", writeFile(t, nil)}, "make output directory: ", false},

@@ -89,7 +89,7 @@ func TestObserverIsNotOpenToTheNetwork(t *testing.T) {
 		"nobody is known":            {https, "whoever reaches it could record evictions that nobody asked for"},
 		"nobody is known, auth none": {append([]string{"--auth=none"}, https...), "whoever reaches it could record evictions that nobody asked for"},
 		"the secret in the clear":    {[]string{"--admission-secret-file", secret}, "the secret would be sent in the clear"},
-		"a secret that is guessed":   {append([]string{"--admission-secret-file", guessed}, https...), "20 to 128 letters"},
+		"a secret that is guessed":   {append([]string{"--admission-secret-file", guessed}, https...), "20 to 128 lower-case letters"},
 		"no secret in the file":      {append([]string{"--admission-secret-file", os.DevNull}, https...), "is empty"},
 		"names without a CA":         {append([]string{"--admission-secret-file", secret, "--admission-client=x"}, https...), "give the CA of the certificates"},
 		"certificates without HTTPS": {[]string{"--admission-client-ca-file", certFile}, "client certificates need HTTPS"},

@@ -64,7 +64,7 @@ func (f *observerFlags) check(server *tlsFlags) error {
 }
 
 // secretForm is what may follow /admission/ in a path as it is, and is not guessed.
-var secretForm = regexp.MustCompile(`^[A-Za-z0-9_-]{20,128}$`)
+var secretForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{18,126}[a-z0-9]$`)
 
 // readSecrets reads the secrets of a file, one a line.
 func readSecrets(file string) ([]string, error) {
@@ -78,7 +78,7 @@ func readSecrets(file string) ([]string, error) {
 	}
 	for _, s := range secrets {
 		if !secretForm.MatchString(s) {
-			return nil, fmt.Errorf("read admission secret: a line of %s is no secret: expected 20 to 128 letters, digits, - or _, such as `openssl rand -hex 32` makes", file)
+			return nil, fmt.Errorf("read admission secret: a line of %s is no secret: expected 20 to 128 lower-case letters, digits or -, as API servers take no others in a path, such as `openssl rand -hex 32` makes", file)
 		}
 	}
 	return secrets, nil

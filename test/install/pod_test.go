@@ -118,7 +118,10 @@ func TestNothingSecretIsSaid(t *testing.T) {
 			}
 		}
 		for _, o := range objects(t, text) {
-			require.NotEqual(t, "Secret", o.GetKind(), "only tls.source generated makes one")
+			if o.GetName() == "evictrail-admission" {
+				continue // the path by which the observer knows API servers, made where no secret of yours is named
+			}
+			require.NotEqual(t, "Secret", o.GetKind(), "only tls.source generated makes another")
 		}
 	}
 }
@@ -149,5 +152,5 @@ func TestImage(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(mod))
-	require.Contains(t, string(text), "golang:"+version[1]+" ", "built with the Go of go.mod")
+	require.Regexp(t, `golang:`+regexp.QuoteMeta(version[1])+`\.\d+@sha256:`, string(text), "built with the Go of go.mod")
 }

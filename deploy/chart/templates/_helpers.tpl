@@ -198,7 +198,7 @@ as when nothing asks the cluster, the path says what belongs there. */ -}}
 {{- else if .Values.observer.secret.name }}
 {{- $_ := set .Values.observer "made" (printf "put-here-the-secret-%s" .Values.observer.secret.name) }}
 {{- else }}
-{{- $_ := set .Values.observer "made" (randAlphaNum 48) }}
+{{- $_ := set .Values.observer "made" (randAlphaNum 48 | lower) }}
 {{- end }}
 {{- end }}
 {{- .Values.observer.made }}
