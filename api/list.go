@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -55,12 +56,13 @@ func link(query url.Values, next *trail.Key) string {
 	return "<?" + query.Encode() + `>; rel="next"`
 }
 
-// rows asks for a page and writes it in the format asked for.
+// rows asks for a page, no larger than an answer may be, and writes it in the format asked for.
 func rows(ctx context.Context, reader Reader, v trail.View, a asked) ([]byte, *trail.Key, error) {
+	a.MaxBytes = readBody
 	if a.format == "csv" {
 		t, err := reader.ListText(ctx, v, a.Query)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, orTooLarge(err)
 		}
 		var b bytes.Buffer
 		err = WriteCSV(&b, t)
@@ -68,7 +70,7 @@ func rows(ctx context.Context, reader Reader, v trail.View, a asked) ([]byte, *t
 	}
 	page, err := reader.ListJSON(ctx, v, a.Query)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, orTooLarge(err)
 	}
 	body := jsonRows(page.Rows)
 	return body, page.Next, fits(len(page.Rows), len(body))
@@ -76,7 +78,12 @@ func rows(ctx context.Context, reader Reader, v trail.View, a asked) ([]byte, *t
 
 // jsonRows writes rows as an array, a row a line.
 func jsonRows(rows []json.RawMessage) []byte {
+	size := len("[\n]\n")
+	for _, row := range rows {
+		size += len(",\n") + len(row)
+	}
 	var b bytes.Buffer
+	b.Grow(size) // doubled as it grows, it would take twice as much
 	b.WriteByte('[')
 	for i, row := range rows {
 		if i > 0 {
@@ -92,14 +99,27 @@ func jsonRows(rows []json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// fits refuses an answer that is too large, and says about how many rows would do. Their number is below that of the rows.
+// fits refuses an answer that is too large as it is written, with quotes and line breaks. The rows that it names are fewer than there were.
 func fits(rows, size int) error {
 	if size <= readBody {
 		return nil
 	}
-	n := max(1, int(int64(rows)*readBody/int64(size)))
-	p := newProblem(http.StatusBadRequest, fmt.Sprintf("%d rows are more than %d MiB: lower the limit to %d", rows, readBody>>20, n))
-	p.Type, p.FittingLimit = ProblemTooLarge, n
+	return tooLarge(int(int64(rows) * readBody / int64(size)))
+}
+
+// orTooLarge returns what a client is told of an error of a Reader.
+func orTooLarge(err error) error {
+	if large, is := errors.AsType[*trail.TooLargeError](err); is {
+		return tooLarge(large.Rows)
+	}
+	return err
+}
+
+// tooLarge refuses an answer of which only the newest so many rows would fit.
+func tooLarge(fit int) error {
+	fit = max(1, fit)
+	p := newProblem(http.StatusBadRequest, fmt.Sprintf("the rows are more than %d MiB: lower the limit to %d, or ask for less, with a namespace, a VM, a node or since", readBody>>20, fit))
+	p.Type, p.FittingLimit = ProblemTooLarge, fit
 	return p
 }
 

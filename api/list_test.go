@@ -63,7 +63,7 @@ func TestListFormats(t *testing.T) {
 	}
 	before := time.Now()
 	w := ask(t, h, "/api/v1/requests?vm=shop/db-1&limit=2")
-	require.Equal(t, trail.Query{Namespace: "shop", VMI: "db-1", Limit: 2}, asked)
+	require.Equal(t, trail.Query{Namespace: "shop", VMI: "db-1", Limit: 2, MaxBytes: 10 << 20}, asked)
 	link, found := strings.CutSuffix(w.Header().Get("Link"), `>; rel="next"`)
 	require.True(t, found)
 	since, err := time.Parse(time.RFC3339, w.Header().Get("Evictrail-Changes-Since"))
@@ -75,7 +75,25 @@ func TestListFormats(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/somewhere/api/v1/requests", there.Path)
 	ask(t, h, "/api/v1/requests?"+there.RawQuery)
-	require.Equal(t, trail.Query{Namespace: "shop", VMI: "db-1", Limit: 2, Before: next}, asked)
+	require.Equal(t, trail.Query{Namespace: "shop", VMI: "db-1", Limit: 2, MaxBytes: 10 << 20, Before: next}, asked)
+}
+
+// TestUnreadRowsAreRefused: where a Reader has stopped reading, the client is told how many rows would do.
+func TestUnreadRowsAreRefused(t *testing.T) {
+	t.Parallel()
+	h := api.Server{Readers: api.ForAll(&fakeReader{
+		listJSON: func(_ context.Context, _ trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
+			return trail.Page[json.RawMessage]{}, &trail.TooLargeError{Rows: q.MaxBytes >> 20}
+		},
+		listText: func(context.Context, trail.View, trail.Query) (trail.Table, error) {
+			return trail.Table{}, &trail.TooLargeError{}
+		},
+	})}.Handler()
+	p := problemIn(t, ask(t, h, "/api/v1/events?limit=10000"))
+	require.Equal(t, [2]any{http.StatusBadRequest, api.ProblemTooLarge}, [2]any{p.Status, p.Type})
+	require.Equal(t, 10, p.FittingLimit)
+	p = problemIn(t, ask(t, h, "/api/v1/events?limit=10000&format=csv"))
+	require.Equal(t, [2]any{http.StatusBadRequest, 1}, [2]any{p.Status, p.FittingLimit})
 }
 
 // TestLargeAnswersAreRefused says with which limit there would be one.
@@ -91,7 +109,7 @@ func TestLargeAnswersAreRefused(t *testing.T) {
 	}})}.Handler()
 	p := problemIn(t, ask(t, h, "/api/v1/events?limit=20"))
 	require.Equal(t, http.StatusBadRequest, p.Status)
-	require.Contains(t, p.Detail, "20 rows are more than 10 MiB: lower the limit to 9")
+	require.Contains(t, p.Detail, "the rows are more than 10 MiB: lower the limit to 9, or ask for less")
 	require.Equal(t, 9, p.FittingLimit)
 	require.Equal(t, http.StatusOK, ask(t, h, "/api/v1/events?limit=9").Code)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // readOnly begins a transaction for the questions of readers: all statements of it see one state of the database, and none takes
@@ -17,7 +19,7 @@ SET LOCAL statement_timeout = '5s';
 SET LOCAL jit = off;
 SET LOCAL max_parallel_workers_per_gather = 0`
 
-// read runs the statements of one question. ErrNotFound stays as it is.
+// read runs the statements of one question. ErrNotFound and *trail.TooLargeError stay as they are.
 func (s *Reader) read(ctx context.Context, doing string, run func(pgx.Tx) error) error {
 	return s.readAs(ctx, readOnly, doing, run)
 }
@@ -29,7 +31,7 @@ func (s *Reader) readFacts(ctx context.Context, doing string, run func(pgx.Tx) e
 
 func (s *Reader) readAs(ctx context.Context, begin, doing string, run func(pgx.Tx) error) error {
 	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: begin}, run)
-	if errors.Is(err, ErrNotFound) {
+	if _, tooLarge := errors.AsType[*trail.TooLargeError](err); tooLarge || errors.Is(err, ErrNotFound) {
 		return err
 	}
 	return explain(doing, err)

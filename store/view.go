@@ -154,8 +154,11 @@ func texts(ctx context.Context, tx pgx.Tx, query string, args pgx.StrictNamedArg
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// list asks for the rows of a view.
-func (s *Reader) list(ctx context.Context, v trail.View, selection string, q trail.Query, collect func(pgx.Rows) error, options ...any) error {
+// list asks for the rows of a view. Collect is to have each row counted.
+func (s *Reader) list(ctx context.Context, v trail.View, selection string, q trail.Query, collect func(pgx.Rows, *rowBound) error, options ...any) error {
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	bound := &rowBound{rows: q.Limit, bytes: q.MaxBytes, stop: stop}
 	return s.read(ctx, "list "+v.Name, func(tx pgx.Tx) error {
 		var within bool
 		q.Cluster, within = s.scope.Cluster(q.Cluster)
@@ -167,15 +170,38 @@ func (s *Reader) list(ctx context.Context, v trail.View, selection string, q tra
 			}
 		}
 		text, args := listQuery(v, selection, q, in, s.scope)
-		rows, err := tx.Query(ctx, text, append(options, planned, args)...)
+		rows, err := tx.Query(asking, text, append(options, planned, args)...)
 		if err != nil {
 			return err
 		}
-		if err := collect(rows); err != nil {
+		if err := collect(rows, bound); err != nil {
 			return err
 		}
 		return rows.Err()
 	})
+}
+
+// rowBound ends the reading of rows that have too many bytes together. Closing rows would read all that are left, and the database would go on
+// making them, so the statement is cancelled. That costs its connection, which is cheaper than what it would bring.
+type rowBound struct {
+	rows  int // that are wanted, and one more is read; 0: all
+	bytes int // that they may have; 0: any number
+	stop  func()
+
+	counted, taken int
+}
+
+// count counts one more row, of so many bytes. The row that only says that there are older ones counts for nothing: it is not sent.
+func (b *rowBound) count(size int) error {
+	if b.bytes <= 0 || b.rows > 0 && b.counted >= b.rows {
+		return nil
+	}
+	if b.taken += size; b.taken > b.bytes {
+		b.stop()
+		return &trail.TooLargeError{Rows: b.counted}
+	}
+	b.counted++
+	return nil
 }
 
 // planned has each statement planned for the values that are asked for: they differ much in how many rows they leave.
@@ -190,14 +216,17 @@ func pageOf[Row any](rows []Row, limit int, key func(Row) (trail.Key, error)) (t
 	return trail.Page[Row]{Rows: rows[:limit], Next: &next}, err
 }
 
-// ListJSON gives the rows of a view that the query asks for, the newest first, each as a JSON object with the view's
-// columns.
+// ListJSON returns the rows of a view that the query asks for, the newest first, each as a JSON object with the view's
+// columns. Errors: *trail.TooLargeError where they have more bytes than the query allows.
 func (s *Reader) ListJSON(ctx context.Context, v trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
 	var out []json.RawMessage
-	err := s.list(ctx, v, "to_jsonb(v)::text", q, func(rows pgx.Rows) (err error) {
+	err := s.list(ctx, v, "to_jsonb(v)::text", q, func(rows pgx.Rows, bound *rowBound) (err error) {
 		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (json.RawMessage, error) {
 			var text string
 			if err := row.Scan(&text); err != nil {
+				return nil, err
+			}
+			if err := bound.count(len(text) + len(",\n")); err != nil {
 				return nil, err
 			}
 			return s.veilJSON(v, json.RawMessage(text))
@@ -220,14 +249,19 @@ func (s *Reader) ListJSON(ctx context.Context, v trail.View, q trail.Query) (tra
 // ListText is ListJSON for spreadsheets and terminals: every value as Postgres writes it.
 func (s *Reader) ListText(ctx context.Context, v trail.View, q trail.Query) (trail.Table, error) {
 	var t trail.Table
-	err := s.list(ctx, v, "*", q, func(rows pgx.Rows) error {
+	err := s.list(ctx, v, "*", q, func(rows pgx.Rows, bound *rowBound) error {
 		for _, f := range rows.FieldDescriptions() {
 			t.Columns = append(t.Columns, f.Name)
 		}
 		for rows.Next() {
 			var cells []*string
+			size := 0
 			for _, raw := range rows.RawValues() {
 				cells = append(cells, cellFrom(raw))
+				size += len(raw) + len(",")
+			}
+			if err := bound.count(size); err != nil {
+				return err
 			}
 			if err := s.veilText(v, t.Columns, cells); err != nil {
 				return err

@@ -21,3 +21,12 @@ type AmbiguousError struct {
 func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%s is known in several clusters: choose one of %s", e.Name, strings.Join(e.Clusters, ", "))
 }
+
+// TooLargeError says that the rows of a query have more bytes together than it allows.
+type TooLargeError struct {
+	Rows int // the newest so many are not too large; maybe none
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("only the newest %d rows are within the bound of bytes", e.Rows)
+}

@@ -21,6 +21,7 @@ type Query struct {
 	First        bool      // of rows that repeat each other, only the first
 	Before       *Key      // only rows that are older than this one: the next page
 	Limit        int       // the newest that many; 0: all
+	MaxBytes     int       // that these rows may have together, as they are sent; more: *TooLargeError. 0: no bound
 }
 
 // Key is where a row stands in its view: rows are ordered by time, then ID, then cluster.
