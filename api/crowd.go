@@ -3,10 +3,15 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/evictrail/evictrail/api/web"
 )
 
 // What all callers together may ask. The database's pool has four connections at least: one is left for the collector.
@@ -21,19 +26,81 @@ const (
 const (
 	shareAtOnce = 16       // questions that wait, are asked, or whose answer is being sent
 	shareAsking = 2        // that are asked of the database at the same time: one place is left for others
-	shareLong   = 2        // that take long, and wait or are asked
 	shareSend   = 24 << 20 // bytes of answers that are not sent yet
 	shareRate   = 200      // questions a second: more wait
 	shareBurst  = 1000
 	sharesMost  = 4096 // callers that are remembered
 )
 
-// Why a question is not asked, or its answer not sent.
+// busyError says why a question is not asked, or its answer not sent. To come again after retryCrowded helps.
+type busyError struct {
+	status int
+	text   string
+}
+
+func (e *busyError) Error() string { return e.text }
+
+// retryCrowded is when to come again: places are given back within seconds.
+const retryCrowded = time.Second
+
+// What all callers together, or this one, have used up.
 var (
-	errCrowded = errors.New("too many questions at once")            // of all callers
-	errShare   = errors.New("too many questions of yours at once")   // of this one
-	errUnsent  = errors.New("too many large answers are being sent") // of either
+	errCrowded = &busyError{http.StatusServiceUnavailable, "too many questions of all callers at once"}
+	errUnsent  = &busyError{http.StatusServiceUnavailable, "too many large answers are being sent"}
+	errShare   = &busyError{http.StatusTooManyRequests, fmt.Sprintf("too many questions of yours at once: at most %d, and %d a second", shareAtOnce, shareRate)}
 )
+
+// holding is what a caller may hold at once, beside questions.
+type holding int
+
+// What callers hold.
+const (
+	holdLong   holding = iota // questions that take long, and wait or are asked
+	holdScrape                // of the metrics
+	holdStream                // of what is new
+	holdings
+)
+
+// holdMost says how many of these one caller may hold, and what they are told beyond.
+var holdMost = [holdings]struct {
+	most    int
+	refusal *busyError
+}{
+	holdLong:   {2, &busyError{http.StatusTooManyRequests, "too many questions of yours at once that take long: at most 2"}},
+	holdScrape: {4, &busyError{http.StatusTooManyRequests, "too many scrapes of yours at once: at most 4"}},
+	holdStream: {50, &busyError{http.StatusTooManyRequests, "too many pages of yours follow what is new: at most 50"}},
+}
+
+// busyProblem returns what a caller is told who was refused as too much is asked; nil where that is not why.
+func busyProblem(err error) *Problem {
+	busy, is := errors.AsType[*busyError](err)
+	if !is {
+		return nil
+	}
+	p := newProblem(busy.status, busy.text)
+	p.retry = retryCrowded
+	return p
+}
+
+// pageTurn is a turn that has visitors told, where they are refused, what happened and when to try again.
+func pageTurn(t turn) web.Turn {
+	refusal := func(err error) error {
+		if p := busyProblem(err); p != nil {
+			return p.refusal()
+		}
+		return err
+	}
+	return func(ctx context.Context) (func(int) (func(), error), error) {
+		left, err := t(ctx)
+		if err != nil {
+			return nil, refusal(err)
+		}
+		return func(size int) (func(), error) {
+			sent, err := left(size)
+			return sent, refusal(err)
+		}, nil
+	}
+}
 
 // Why something is not answered, or not to its end.
 const (
@@ -43,10 +110,10 @@ const (
 	ShedSlow    = "slow"    // the reader of an answer has stalled
 )
 
-// shed counts what was refused, and returns why.
-func (c *crowd) shed(cause string, why error) error {
+// shed reports what a caller was refused, and returns why.
+func (c *crowd) shed(s *share, cause string, why error) error {
 	if c.refused != nil {
-		c.refused(cause)
+		c.refused(cause, s.name)
 	}
 	return why
 }
@@ -54,8 +121,8 @@ func (c *crowd) shed(cause string, why error) error {
 // crowd bounds how many questions are asked of the database at the same time, how many wait, and how many bytes of their answers wait to be
 // sent: of all, and of each caller. Whose turn it is: who came first among those callers of whom the fewest questions are being asked.
 type crowd struct {
-	long    chan struct{}      // who asks what takes long
-	refused func(cause string) // Server.Shed
+	long    chan struct{}              // who asks what takes long
+	refused func(cause, caller string) // Server.Shed
 
 	mu      sync.Mutex
 	callers map[string]*share
@@ -67,9 +134,11 @@ type crowd struct {
 
 // share is what one caller has taken.
 type share struct {
-	pace                 *rate.Limiter
-	inside, asking, long int
-	sending              int // bytes
+	name           string // as callerOf returns it
+	pace           *rate.Limiter
+	inside, asking int
+	sending        int // bytes
+	held           [holdings]int
 }
 
 // waiter is a question that waits for its turn.
@@ -91,16 +160,15 @@ type turn func(ctx context.Context) (leave, error)
 
 // replay is turn for a question that takes long: only one is asked at a time, so that others find room.
 func (c *crowd) replay(ctx context.Context) (leave, error) {
-	s := c.shareOf(ctx)
-	if !c.count(&s.long, shareLong) {
-		return nil, c.shed(ShedShare, errShare)
+	done, err := c.hold(ctx, holdLong)
+	if err != nil {
+		return nil, err
 	}
-	done := func() { c.uncount(&s.long) }
 	select {
 	case c.long <- struct{}{}:
 	case <-ctx.Done():
 		done()
-		return nil, c.shed(ShedCrowded, errCrowded)
+		return nil, c.shed(c.shareOf(ctx), ShedCrowded, errCrowded)
 	}
 	left, err := c.turn(ctx)
 	if err != nil {
@@ -123,7 +191,7 @@ func (c *crowd) turn(ctx context.Context) (leave, error) {
 	}
 	if s.pace.Wait(ctx) != nil {
 		c.exit(s)
-		return nil, c.shed(ShedShare, errShare)
+		return nil, c.shed(s, ShedShare, errShare)
 	}
 	w := &waiter{s, make(chan struct{})}
 	c.mu.Lock()
@@ -135,7 +203,7 @@ func (c *crowd) turn(ctx context.Context) (leave, error) {
 	case <-ctx.Done():
 		if c.abandon(w) {
 			c.exit(s)
-			return nil, c.shed(ShedCrowded, errCrowded)
+			return nil, c.shed(s, ShedCrowded, errCrowded)
 		}
 	}
 	return func(size int) (func(), error) { return c.send(s, size) }, nil
@@ -146,9 +214,9 @@ func (c *crowd) enter(s *share) error {
 	defer c.mu.Unlock()
 	switch {
 	case s.inside >= shareAtOnce:
-		return c.shed(ShedShare, errShare)
+		return c.shed(s, ShedShare, errShare)
 	case c.inside >= readQueue:
-		return c.shed(ShedCrowded, errCrowded)
+		return c.shed(s, ShedCrowded, errCrowded)
 	}
 	s.inside++
 	c.inside++
@@ -212,7 +280,7 @@ func (c *crowd) send(s *share, size int) (func(), error) {
 	c.giveBack(s)
 	if s.sending+size > shareSend || c.sending+size > sendBytes {
 		s.inside--
-		return nil, c.shed(ShedBytes, errUnsent)
+		return nil, c.shed(s, ShedBytes, errUnsent)
 	}
 	s.sending += size
 	c.sending += size
@@ -225,21 +293,20 @@ func (c *crowd) send(s *share, size int) (func(), error) {
 	}, nil
 }
 
-// count takes one of what a caller may have at once, and reports whether there was one left.
-func (c *crowd) count(of *int, most int) bool {
+// hold takes one of what the caller whom the context names may hold. Done gives it back; it is nil with an error.
+func (c *crowd) hold(ctx context.Context, what holding) (done func(), err error) {
+	s, bound := c.shareOf(ctx), holdMost[what]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if *of >= most {
-		return false
+	if s.held[what] >= bound.most {
+		return nil, c.shed(s, ShedShare, bound.refusal)
 	}
-	*of++
-	return true
-}
-
-func (c *crowd) uncount(of *int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	*of--
+	s.held[what]++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		s.held[what]--
+	}, nil
 }
 
 // shareOf returns the share of the caller whom the context names. Where there are too many, those are forgotten who have nothing in it.
@@ -252,12 +319,12 @@ func (c *crowd) shareOf(ctx context.Context) *share {
 	}
 	if len(c.callers) >= sharesMost {
 		for other, s := range c.callers {
-			if s.inside == 0 && s.long == 0 {
+			if s.inside == 0 && s.held == [holdings]int{} {
 				delete(c.callers, other)
 			}
 		}
 	}
-	s := &share{pace: rate.NewLimiter(shareRate, shareBurst)}
+	s := &share{name: name, pace: rate.NewLimiter(shareRate, shareBurst)}
 	c.callers[name] = s
 	return s
 }

@@ -123,9 +123,11 @@ func (r route) operation() operation {
 		o.Responses = append(o.Responses, field{strconv.Itoa(a.status), one})
 	}
 	for _, status := range r.problems {
-		o.Responses = append(o.Responses, field{strconv.Itoa(status), response{
-			Description: problemAbout[status], Content: fields{{problemType, content{ref("Problem"), newProblem(status, problemAbout[status])}}},
-		}})
+		one := response{Description: problemAbout[status], Content: fields{{problemType, content{ref("Problem"), newProblem(status, problemAbout[status])}}}}
+		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+			one.Headers = fields{{headerRetry, schema{Ref: "#/components/headers/" + headerRetry}}}
+		}
+		o.Responses = append(o.Responses, field{strconv.Itoa(status), one})
 	}
 	return o
 }

@@ -331,7 +331,7 @@ func (g *Gate) visitor(r *http.Request) (web.Visitor, error) {
 	who, err := g.admit(r, rightToSeeVMs)
 	var p *Problem
 	if errors.As(err, &p) {
-		return web.Visitor{}, &web.Refusal{Status: p.Status, Text: p.Detail}
+		return web.Visitor{}, p.refusal()
 	}
 	return web.Visitor{Name: who.user, Scope: who.scope}, err
 }

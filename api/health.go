@@ -22,7 +22,7 @@ type Health struct {
 // readyTimeout bounds what a probe may wait for.
 const readyTimeout = 3 * time.Second
 
-func (h Health) routes(gate *Gate) []route {
+func (h Health) routes(c *crowd, gate *Gate) []route {
 	plain := func(status int, about string) answer {
 		return answer{status: status, about: about, content: []mediaTypeEntry{{"text/plain", text(), nil}}}
 	}
@@ -33,13 +33,21 @@ func (h Health) routes(gate *Gate) []route {
 			answers: []answer{plain(http.StatusOK, "`ok` while it is. Else the state of the recorder, since when, and below why, a line each: what is seen is kept all the same."),
 				plain(http.StatusServiceUnavailable, "The same, where something is not seen or not kept.")}, handler: http.HandlerFunc(h.readyz)},
 		{method: http.MethodGet, path: "/metrics", tag: tagHealth, id: "getMetrics", short: "Get the metrics, for Prometheus",
-			answers: []answer{plain(http.StatusOK, "The metrics, in the format that Accept asks for.")}, problems: callProblems, handler: h.guarded(gate)},
+			answers: []answer{plain(http.StatusOK, "The metrics, in the format that Accept asks for.")}, problems: callProblems, handler: h.guarded(c, gate)},
 	}
 }
 
-// guarded gives the metrics to who may scrape them: they name VMs.
-func (h Health) guarded(gate *Gate) http.Handler {
-	return gate.guard(rightToScrape, func(w http.ResponseWriter, r *http.Request, _ caller) { h.Metrics.ServeHTTP(w, r) })
+// guarded answers with the metrics who may scrape them: they name VMs.
+func (h Health) guarded(c *crowd, gate *Gate) http.Handler {
+	return gate.guard(rightToScrape, func(w http.ResponseWriter, r *http.Request, _ caller) {
+		done, err := c.hold(r.Context(), holdScrape)
+		if err != nil {
+			busyProblem(err).write(w)
+			return
+		}
+		defer done()
+		h.Metrics.ServeHTTP(w, r)
+	})
 }
 
 // livez answers as long as the process can.

@@ -24,7 +24,7 @@ func (s Server) paced(next http.Handler) http.Handler {
 		}
 		defer func() {
 			if p.stalled && s.Shed != nil {
-				s.Shed(ShedSlow)
+				s.Shed(ShedSlow, callerOf(r.Context()))
 			}
 		}()
 		next.ServeHTTP(p, r)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+
+	"github.com/evictrail/evictrail/api/web"
 )
 
 // Problem is a problem document (RFC 9457): the status in words, and what is wrong and what to do. It is the error of a
@@ -46,6 +48,11 @@ func (p *Problem) write(w http.ResponseWriter) {
 	}
 	w.Header().Set("Cache-Control", uncached)
 	writeJSON(w, p.Status, problemType, p)
+}
+
+// refusal returns the same for the web page.
+func (p *Problem) refusal() *web.Refusal {
+	return &web.Refusal{Status: p.Status, Text: p.Detail, Retry: p.retry}
 }
 
 // uncached lets a browser keep an answer, as long as it asks each time whether it still holds; and nobody on the way, as it is the caller's.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -93,6 +92,9 @@ func (s *reads) inTurn(ctx context.Context, turn turn, ask func() (reply, error)
 func (s *reads) problemOf(err error, timeout time.Duration) *Problem {
 	var known *Problem
 	var ambiguous *trail.AmbiguousError
+	if busy := busyProblem(err); busy != nil {
+		return busy
+	}
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -109,15 +111,7 @@ func (s *reads) problemOf(err error, timeout time.Duration) *Problem {
 	}
 	p := newProblem(http.StatusServiceUnavailable, "the database cannot answer now: /readyz and the log of evictrail say more")
 	p.retry = retryBusy
-	switch {
-	case errors.Is(err, errShare):
-		p = newProblem(http.StatusTooManyRequests, fmt.Sprintf("%s: at most %d, and %d a second", err, shareAtOnce, shareRate))
-		p.retry = time.Second
-		return p
-	case errors.Is(err, errCrowded), errors.Is(err, errUnsent):
-		p.Detail, p.retry = err.Error()+": come again", time.Second
-		return p
-	case errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.DeadlineExceeded) {
 		p.Detail = "the answer took longer than " + timeout.String() + ": ask for less, with a namespace, a VM, since, or a lower limit"
 	}
 	if s.failed != nil && !errors.Is(err, context.Canceled) {

@@ -51,7 +51,7 @@ func (s Server) routes(c *crowd) []route {
 		all = append(all, s.Admission.routes()...)
 	}
 	if s.Health != nil {
-		all = append(all, s.Health.routes(s.Gate)...)
+		all = append(all, s.Health.routes(c, s.Gate)...)
 	}
 	return all
 }

@@ -28,15 +28,16 @@ type Server struct {
 	Observe func(route, method string, status int, took time.Duration)
 	// Denied is called for each request that is refused before a route sees it, with the cause; nil: for none.
 	Denied func(cause string)
-	// Shed is called for each request that is not answered, or whose answer is cut, as too much is asked; nil: for none. The causes are Shed...
-	Shed func(cause string)
+	// Shed is called for each request that is not answered, or whose answer is cut, as too much is asked; nil: for none. The causes are Shed...,
+	// a caller is "user NAME" or "host PREFIX".
+	Shed func(cause, caller string)
 	// Failed is told of each error of Reader of which the client learns only that there was one; nil: nobody is.
 	Failed func(error)
 }
 
 // Handler serves every path, to whom each is for.
 func (s Server) Handler() http.Handler {
-	return s.paced(named(strictTransport(only(s.Hosts, s.sameSite(s.router())))))
+	return named(s.paced(strictTransport(only(s.Hosts, s.sameSite(s.router())))))
 }
 
 // router routes every path.
@@ -53,7 +54,7 @@ func (s Server) router() *mux.Router {
 	r.NotFoundHandler = http.HandlerFunc(unknownPath)
 	if s.Site != nil {
 		site := *s.Site
-		site.Turn, site.LongTurn, site.Admit, site.Guarded = crowd.turn, crowd.replay, s.Gate.visitor, s.Gate != nil
+		site.Turn, site.LongTurn, site.Admit, site.Guarded = pageTurn(crowd.turn), pageTurn(crowd.replay), s.Gate.visitor, s.Gate != nil
 		if s.Gate != nil {
 			site.CreateToken = s.Gate.CreateToken()
 		}

@@ -61,6 +61,12 @@ func (s Stream) handler(c *crowd, gate *Gate) http.Handler {
 			problem(w, http.StatusBadRequest, err.Error())
 			return
 		}
+		done, err := c.hold(r.Context(), holdStream)
+		if err != nil {
+			busyProblem(err).write(w)
+			return
+		}
+		defer done()
 		select {
 		case room <- struct{}{}:
 			defer func() { <-room }()

@@ -42,6 +42,7 @@ const (
 	headerLink   = "Link"
 	headerVary   = "Vary"
 	headerCached = "Cache-Control"
+	headerRetry  = "Retry-After"
 )
 
 // readHeaders are those of every answer of a reader; listHeaders of lists.
@@ -62,6 +63,7 @@ func headers() fields {
 		{headerETag, header("Tag of the body: send it in If-None-Match to get 304 where nothing is new.", true, text())},
 		{headerLink, header(`The next page, relative to this one: <?page=...>; rel="next". Missing where there are no older rows.`, false, text())},
 		{headerVary, header("What the answer depends on.", true, text())},
+		{headerRetry, header("After how many seconds to come again.", true, count("Seconds."))},
 		{headerCached, header("private, no-cache: it is the answer for this caller; ask again each time, with If-None-Match.", true, text())},
 		{changesHeader, header("The time to go on with in changes-since. It is a minute before the answer, as rows may still be written that bear an earlier time: a row may come twice, none is missed.", true,
 			schema{Type: types{"string"}, Format: "date-time"})},
@@ -89,13 +91,13 @@ func problemsWith(more ...int) []int {
 var problemAbout = map[int]string{
 	http.StatusBadRequest:            "What was sent cannot be understood, or asks for too much at once.",
 	http.StatusUnauthorized:          "The sender, or the caller, is not known.",
-	http.StatusForbidden:             "No sender is known, or the caller may see nothing.",
+	http.StatusForbidden:             "No sender is known, the caller may see nothing, or a page of another site sent what would write.",
 	http.StatusNotFound:              "Nothing is known of what was asked for.",
 	http.StatusMethodNotAllowed:      "The method does nothing here.",
 	http.StatusNotAcceptable:         "It does not come in the formats that Accept names.",
 	http.StatusConflict:              "The name is known in several clusters: choose one.",
 	http.StatusRequestEntityTooLarge: "The body is too large.",
-	http.StatusTooManyRequests:       "Too many requests: send larger batches; or too many tokens.",
+	http.StatusTooManyRequests:       "Too much at once of this caller, or too many tokens that are not known from its address: come again, after the seconds of Retry-After. Audit events: send larger batches.",
 	http.StatusServiceUnavailable:    "It cannot be answered now: come again, after the seconds of Retry-After.",
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,10 +16,11 @@ type Visitor struct {
 	Scope trail.Scope
 }
 
-// Refusal says why somebody is not let in, and what to do. With status 401 they may sign in.
+// Refusal says why somebody is not let in, or not answered now, and what to do. With status 401 they may sign in.
 type Refusal struct {
 	Status int
 	Text   string
+	Retry  time.Duration // after which the page may be loaded again; 0: nobody knows
 }
 
 func (r *Refusal) Error() string { return r.Text }
@@ -69,9 +71,19 @@ func (v *visit) refused(r *Refusal) error {
 	}
 	v.Title, v.Content = "Not for you", failure{What: r.Text, Choose: []choice{{"Sign in as somebody else", href(signInPath, "back", v.Here)}}}
 	if r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests {
-		v.Title, v.Content = "Not available now", failure{What: r.Text, Advice: "Load the page again in a moment."}
+		v.Title, v.Content = "Not available now", failure{What: asSentence(r.Text), Advice: "Load the page again in a moment."}
+		if r.Retry > 0 {
+			seconds := strconv.Itoa(int(r.Retry.Seconds()))
+			v.w.Header().Set("Retry-After", seconds)
+			v.Content = failure{What: asSentence(r.Text), Advice: "Load the page again after " + seconds + " s."}
+		}
 	}
 	return v.render("error", r.Status)
+}
+
+// asSentence writes an error for people.
+func asSentence(text string) string {
+	return strings.ToUpper(text[:1]) + text[1:] + "."
 }
 
 func (v *visit) askWho(status int, b signInBody) error {

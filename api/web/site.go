@@ -53,7 +53,7 @@ type Site struct {
 }
 
 // Turn waits until it is a page's turn. Leave is to be called when the page was made, with its size in bytes, and sent when it was sent, or
-// cut; where leave has an error the page is not to be sent.
+// cut; where leave has an error the page is not to be sent. Errors may be a *Refusal.
 type Turn func(context.Context) (leave func(size int) (sent func(), err error), err error)
 
 //go:embed templates assets
@@ -116,14 +116,14 @@ func (s *Site) page(show func(*visit) error) http.HandlerFunc {
 func (s *Site) pageWithin(timeout time.Duration, turn Turn, show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.open(w, r, func(v *visit) error {
-			var refusal *Refusal
-			switch err := v.admit(); {
-			case errors.As(err, &refusal):
-				return v.refused(refusal)
-			case err != nil:
-				return err
+			err := v.admit()
+			if err == nil {
+				err = v.inTurn(timeout, turn, show)
 			}
-			return v.inTurn(timeout, turn, show)
+			if refusal, is := errors.AsType[*Refusal](err); is {
+				return v.refused(refusal)
+			}
+			return err
 		})
 	}
 }

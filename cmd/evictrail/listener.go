@@ -19,7 +19,7 @@ const (
 type fairListener struct {
 	net.Listener
 
-	refused func() // is called for each connection that is refused, or makes room
+	refused func(from netip.Addr) // is called for each connection that is refused, or makes room
 
 	mu    sync.Mutex
 	hosts map[netip.Addr][]*fairConn // in the order in which they came
@@ -35,7 +35,7 @@ type fairConn struct {
 	left func()
 }
 
-func newFairListener(l net.Listener, refused func()) *fairListener {
+func newFairListener(l net.Listener, refused func(from netip.Addr)) *fairListener {
 	return &fairListener{Listener: l, refused: refused, hosts: map[netip.Addr][]*fairConn{}}
 }
 
@@ -48,7 +48,7 @@ func (l *fairListener) Accept() (net.Conn, error) {
 		}
 		c, displaced := l.enter(conn)
 		if displaced != nil {
-			l.refused()
+			l.refused(remoteHost(displaced.RemoteAddr()))
 			_ = displaced.Close()
 		}
 		if c != nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestConnectionsAreShared(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var refused atomic.Int64
-	fair := newFairListener(listener, func() { refused.Add(1) })
+	fair := newFairListener(listener, func(netip.Addr) { refused.Add(1) })
 	t.Cleanup(func() { _ = fair.Close() })
 	accepted := make(chan net.Conn, 2*connectionsMost)
 	go func() {

@@ -146,5 +146,5 @@ func (o *observer) serve(ctx context.Context, review func(raw []byte) ([]byte, f
 		Handler: handler, TLSConfig: o.tls, ReadHeaderTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(o.log.Handler(), slog.LevelWarn),
 	}
-	return serveUntil(ctx, server, newFairListener(o.listener, func() { o.metrics.Shed(metrics.ShedConnections) }), o.log)
+	return serveUntil(ctx, server, newFairListener(o.listener, newShedding(o.metrics.Shed, o.log).connection), o.log)
 }

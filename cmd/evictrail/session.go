@@ -130,16 +130,23 @@ func (l *listenFlags) loopback() bool {
 	return l.host() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// How many scrapes are answered at once, of all callers, and how long one may take: a Prometheus gives up after 10 s by default.
+const (
+	scrapesMost  = 40
+	scrapeWithin = 10 * time.Second
+)
+
 // serve answers until ctx ends: health, metrics, the API, and what else the server has.
 func (s *service) serve(ctx context.Context, status func(context.Context) trail.RecorderStatus, more api.Server) error {
 	more.Health = &api.Health{Status: status, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		MaxRequestsInFlight: scrapesMost, CoalesceGather: true, Timeout: scrapeWithin,
 	})}
 	more.Observe, more.Denied, more.Hosts = s.metrics.Answered, s.metrics.Refused, s.hosts
 	more.Failed = func(err error) { s.log.Warn("question not answered", "err", err) }
-	more.Shed = s.metrics.Shed
-	listener := newFairListener(s.listener, func() { s.metrics.Shed(metrics.ShedConnections) })
-	return serveUntil(ctx, s.httpServer(more.Handler()), listener, s.log)
+	shed := newShedding(s.metrics.Shed, s.log)
+	more.Shed = shed.refused
+	return serveUntil(ctx, s.httpServer(more.Handler()), newFairListener(s.listener, shed.connection), s.log)
 }
 
 // serveUntil serves until ctx ends.
