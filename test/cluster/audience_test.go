@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictrail/evictrail/store/storetest"
 )
@@ -37,10 +35,7 @@ func TestTokensOfOthersAreRefused(t *testing.T) {
 	s := newSite(t, siteOptions{deaf: true})
 	s.Apply(mayRead)
 	token := func(audiences ...string) string {
-		answer, err := s.Client().CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "reader",
-			&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
-		require.NoError(t, err)
-		return answer.Status.Token
+		return s.Token(namespace, "reader", audiences...)
 	}
 	tokens := map[string]string{"ours": token("evictrail"), "both": token("vault", "evictrail"), "others": token("vault"), "plain": token(), "another name": token("trail-of-prod")}
 	get := func(client *http.Client, url, token string) int {

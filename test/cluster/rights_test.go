@@ -202,7 +202,7 @@ func TestRights(t *testing.T) {
 	s.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: " + policyName + ", namespace: " + policyNamespace + "}, data: {policy.yaml: \"{apiVersion: descheduler/v1alpha2, kind: DeschedulerPolicy}\"}}")
 	url := storetest.NewURL(t)
 	s.Apply(readers)
-	token := s.ServiceAccount("kube-system", "reader").BearerToken
+	token := s.Token("kube-system", "reader", "evictrail")
 	p := s.start(url, everything...)
 	s.await()
 	status, text := s.read(token)

@@ -31,16 +31,23 @@ func (c *Cluster) User(name string, groups ...string) *rest.Config {
 	return config
 }
 
-// ServiceAccount is an existing ServiceAccount, with a token from the API server.
+// ServiceAccount is an existing ServiceAccount, with a token for the API server.
 func (c *Cluster) ServiceAccount(namespace, name string) *rest.Config {
 	c.t.Helper()
-	answer, err := c.Client().CoreV1().ServiceAccounts(namespace).CreateToken(c.t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	config := c.anonymous()
+	config.BearerToken = c.Token(namespace, name)
+	return config
+}
+
+// Token returns a new token of an existing ServiceAccount, for these audiences; without any, for the API server itself.
+func (c *Cluster) Token(namespace, name string, audiences ...string) string {
+	c.t.Helper()
+	answer, err := c.Client().CoreV1().ServiceAccounts(namespace).CreateToken(c.t.Context(), name,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
 	if err != nil {
 		c.t.Fatalf("ask for a token of %s/%s: %v", namespace, name, err)
 	}
-	config := c.anonymous()
-	config.BearerToken = answer.Status.Token
-	return config
+	return answer.Status.Token
 }
 
 func (c *Cluster) anonymous() *rest.Config {
