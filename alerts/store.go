@@ -11,7 +11,7 @@ const (
 
 // store is about the way from what was seen to the database.
 func store() []alert {
-	return []alert{down(), growing(), nearlyFull(), unwritable(), refused(), eventLoss(), freshness(), partitionRunway(), schemaMismatch()}
+	return []alert{down(), growing(), nearlyFull(), unwritable(), refused(), underived(), eventLoss(), freshness(), partitionRunway(), schemaMismatch()}
 }
 
 func down() alert {
@@ -76,6 +76,16 @@ func refused() alert {
 		summary: "{{ $value }} fact(s) of " + theReplica + " were refused and set aside",
 		description: "The database refused {{ $value }} fact(s) of " + theReplica + ", and would again. They are set aside beside the spool, so that nothing waits behind " +
 			"them; the gaps say what the record has no part of until they are replayed.",
+	}
+}
+
+func underived() alert {
+	return alert{
+		name: "EvictrailDerivationFailing", severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
+		expr:    maxBy(perCluster, metrics.UnderivedSubjects) + " > 0",
+		summary: "{{ $value }} VM(s) or node(s) cannot be derived",
+		description: "evictrail cannot derive {{ $value }} VM(s) or node(s) from their facts. These are stored; lists, pages and answers about them stand still until it can. " +
+			"All others go on.",
 	}
 }
 

@@ -98,7 +98,8 @@ var stateMetrics = []Metric{
 
 var upkeepMetrics = []Metric{
 	{Name: PartitionAheadSeconds, Type: Gauge, Help: "For how long from now on there are partitions for new facts."},
-	{Name: DefaultPartitionRows, Type: Gauge, Help: "Facts in the default partition, where they are only when their own was missing. Counted up to 1000."},
+	{Name: DefaultPartitionRows, Type: Gauge, Help: "Facts of the last three months, or of a time to come, in the default partition, where they are only when their own was missing. Counted up to 1000."},
+	{Name: UnderivedSubjects, Type: Gauge, Help: "VMs, nodes and others that could not be derived from their facts, and are left out until they are tried again."},
 	{Name: FactsFromTimestamp, Type: Gauge, Help: "Since when all facts are there; of older ones those that what came after rests on. Absent where none were dropped."},
 	{Name: SchemaVersion, Type: Gauge, Help: "Version of the schema that the database has."},
 	{Name: SchemaVersionExpected, Type: Gauge, Help: "Version of the schema that this evictrail needs."},

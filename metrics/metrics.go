@@ -36,6 +36,7 @@ type Metrics struct {
 	seriesDropped   *prometheus.CounterVec // metric
 	partitionsAhead *prometheus.GaugeVec   // no label, like the four below, so that they are absent until they are known; seconds
 	strayRows       *prometheus.GaugeVec
+	underived       *prometheus.GaugeVec
 	schema          *prometheus.GaugeVec
 	schemaExpected  *prometheus.GaugeVec
 	factsFrom       *prometheus.GaugeVec // Unix seconds
@@ -89,7 +90,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		decisions: f.counters(CooldownDecisionsTotal), cooldowns: f.histograms(EffectiveCooldownSeconds), blocks: f.counters(EvictionBlocksTotal),
 		loops: f.counters(LoopsTotal), commitLag: f.histograms(CommitLagSeconds), recovered: f.counters(WatchRelistRecoveredTotal),
 		unrecoverable: f.counters(WatchRelistUnrecoverableTotal), ledger: newLedger(), seriesDropped: f.counters(SeriesDroppedTotal),
-		partitionsAhead: f.gauges(PartitionAheadSeconds), strayRows: f.gauges(DefaultPartitionRows),
+		partitionsAhead: f.gauges(PartitionAheadSeconds), strayRows: f.gauges(DefaultPartitionRows), underived: f.gauges(UnderivedSubjects),
 		schema: f.gauges(SchemaVersion), schemaExpected: f.gauges(SchemaVersionExpected),
 		factsFrom: f.gauges(FactsFromTimestamp), Dropped: f.counters(RetentionDroppedTotal), RetentionLast: f.gauges(RetentionLastTimestamp),
 		RecorderState: f.gauges(RecorderState), RecorderStateSince: f.gauges(RecorderStateSince),

@@ -54,6 +54,7 @@ const (
 	StateTimestamp          = "evictrail_state_timestamp_seconds"
 	PartitionAheadSeconds   = "evictrail_partition_ahead_seconds"
 	DefaultPartitionRows    = "evictrail_default_partition_rows"
+	UnderivedSubjects       = "evictrail_underived_subjects"
 	SchemaVersion           = "evictrail_schema_version"
 	SchemaVersionExpected   = "evictrail_schema_version_expected"
 	SeriesDroppedTotal      = "evictrail_series_dropped_total"

@@ -227,6 +227,7 @@ func truth(b bool) float64 {
 func (m *Metrics) SetUpkeep(u trail.Upkeep, now time.Time) {
 	m.partitionsAhead.WithLabelValues().Set(max(u.PartitionsUntil.Sub(now), 0).Seconds())
 	m.strayRows.WithLabelValues().Set(float64(u.StrayRows))
+	m.underived.WithLabelValues().Set(float64(u.Underived))
 	if !u.FactsFrom.IsZero() {
 		m.factsFrom.WithLabelValues().Set(float64(u.FactsFrom.Unix()))
 	}

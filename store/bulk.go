@@ -27,7 +27,7 @@ ON CONFLICT DO NOTHING`
 // rest, however the caller ends. It is for facts in bulk whose time never depends on who saw them and when, such as
 // those of audit events: only then the same fact meets its own row. See the package comment for its errors.
 func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) (int, error) {
-	if err := s.ensureFor(ctx, facts); err != nil {
+	if err := s.ensureFor(ctx, facts, monthsBackImported); err != nil {
 		return 0, err
 	}
 	added := 0
@@ -87,6 +87,7 @@ FROM (
 ) AS s
 WHERE cluster = @cluster
   AND stale_since IS NOT NULL
+  AND NOT EXISTS (SELECT FROM evictrail.derive_failures AS f WHERE f.cluster = s.cluster AND f.subject = s.subject AND f.retry_at > now())
 ORDER BY least(stale_since, @around + interval '1 second'), subject
 LIMIT @limit`
 
@@ -110,6 +111,9 @@ func (s *Store) DeriveStale(ctx context.Context, cluster string, done func(subje
 // nodes do not wait for its end.
 func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, pace *pace, done func(subjects int)) (int, trail.News, error) {
 	var news trail.News
+	if err := s.retryFailed(ctx, cluster); err != nil {
+		return 0, news, err
+	}
 	var sized []sizedRow
 	nodes := time.Now().Add(catchUpMost)
 	for count := 0; ; {
@@ -134,19 +138,15 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, pac
 		sized = others
 		slices.SortFunc(subjects, func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
 		left := 0
-		var brought trail.News
-		err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
-			d, err := newDerivation(ctx, tx, cluster, time.Time{}, term)
-			if err != nil {
-				return err
-			}
-			left, brought, err = d.refresh(ctx, subjects)
+		err = isolated(ctx, s, cluster, subjects, nameOf, func(ctx context.Context, some []trail.Subject, careful bool) error {
+			later, brought, err := s.refresh(ctx, cluster, term, some, careful)
+			left += later
+			news.Add(brought)
 			return err
 		})
 		if err != nil {
 			return count, news, err
 		}
-		news.Add(brought)
 		if count += len(subjects) - left; done != nil {
 			done(count)
 		}
@@ -154,6 +154,26 @@ func (s *Store) deriveStale(ctx context.Context, cluster string, term int64, pac
 			return count, news, err
 		}
 	}
+}
+
+// refresh derives subjects that are stale in one transaction, see derivation.refresh.
+func (s *Store) refresh(ctx context.Context, cluster string, term int64, subjects []trail.Subject, careful bool) (left int, news trail.News, err error) {
+	var failed []DeriveFailure
+	err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
+		d, err := newDerivation(ctx, tx, cluster, time.Time{}, term)
+		if err != nil {
+			return err
+		}
+		d.careful = careful
+		left, news, err = d.refresh(ctx, subjects)
+		failed = d.firstFailed
+		return err
+	})
+	if err != nil {
+		return 0, trail.News{}, err
+	}
+	s.reportFailed(failed...)
+	return left, news, nil
 }
 
 // stale gives the next subjects that are to be derived, none when all are.
@@ -175,6 +195,9 @@ WHERE cluster = @cluster`
 func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
 	_, err := s.pool.Exec(ctx, makeStaleQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": everything})
 	if err != nil {
+		return 0, explain("note what is to be derived", err)
+	}
+	if _, err := s.pool.Exec(ctx, retryAllQuery, pgx.StrictNamedArgs{"cluster": cluster}); err != nil {
 		return 0, explain("note what is to be derived", err)
 	}
 	return s.DeriveStale(ctx, cluster, nil)

@@ -25,6 +25,10 @@ type derivation struct {
 	over       since                          // those of which nothing went on then: what is told to be over before stays as it is
 	became     []becameRow                    // when new facts say that nodes became something
 	news       trail.News                     // what came of it so far
+
+	careful     bool            // each subject is derived by itself, and left out where that fails
+	failed      map[string]bool // the subjects that could not be derived; true: they are left out
+	firstFailed []DeriveFailure // of this transaction
 }
 
 const (
@@ -51,6 +55,7 @@ func newDerivation(ctx context.Context, tx pgx.Tx, cluster string, now time.Time
 	readSettled(&batch, &d.settled)
 	fence(&batch, cluster, term)
 	d.readReach(&batch)
+	d.readFailed(&batch)
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, explain("read how far the cluster was seen", err)
 	}
@@ -135,7 +140,7 @@ func (d *derivation) replace(ctx context.Context, all since) error {
 // explains others. It gives the nodes that are to be derived then: those among the subjects, and those that the rows of the VMs touch.
 func (d *derivation) replaceFirst(ctx context.Context, all since) (since, error) {
 	around, next := since{}, since{}
-	for s, at := range all {
+	for s, at := range d.derivable(all) {
 		if isAround(s) {
 			around[s] = at
 		} else {
@@ -157,7 +162,7 @@ func (d *derivation) replaceFirst(ctx context.Context, all since) (since, error)
 		if err != nil {
 			return nil, err
 		}
-		next = waiting
+		next = d.derivable(waiting)
 	}
 	return around, nil
 }
@@ -205,6 +210,18 @@ func isAround(s trail.Subject) bool {
 // replaceVMs derives VMs and what stands for itself. The requests about the pods of a VM are told with the VM: rows that
 // those pods had while nobody knew their VM go. Where everything is derived anew, it touches nodes whose rows did not change, too.
 func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, anew bool) (touched, error) {
+	if d.careful {
+		all := touched{around: since{}}
+		err := d.eachAlone(ctx, subjects, func(s trail.Subject) error {
+			changed, err := d.replaceVMs(ctx, []trail.Subject{s}, anew)
+			if err == nil {
+				all.around.join(changed.around)
+				all.slots = append(all.slots, changed.slots...)
+			}
+			return err
+		})
+		return all, err
+	}
 	if len(subjects) == 0 {
 		return touched{}, nil
 	}
@@ -212,9 +229,9 @@ func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, a
 	if err != nil {
 		return touched{}, err
 	}
-	derived := make([]trail.Derived, len(subjects))
-	for i, s := range subjects {
-		derived[i] = trail.Derive(s, d.facts[s], env, d.now)
+	subjects, derived, err := d.deriveEach(ctx, subjects, env)
+	if err != nil {
+		return touched{}, err
 	}
 	if err := d.explainQueue(ctx, subjects, derived, env); err != nil {
 		return touched{}, err
@@ -224,6 +241,9 @@ func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, a
 		w.addSince(s, onceOver(derived[i], d.over[s]), d.from[s])
 	}
 	changed, err := w.write(ctx, d.tx, append(names(subjects), names(pods)...), &d.news)
+	if err == nil {
+		err = d.heal(ctx, names(subjects))
+	}
 	if anew {
 		for _, d := range derived {
 			changed.all(d)
@@ -235,10 +255,14 @@ func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, a
 // replaceAround derives nodes, and the cluster as a whole, of the rows of the VMs that touch them, each from when on things changed there. Where
 // there was a drain since then and is none any more, what is left of the one before is derived, too.
 func (d *derivation) replaceAround(ctx context.Context, changed since) error {
+	changed = d.derivable(changed)
 	if len(changed) == 0 {
 		return nil
 	}
 	subjects := changed.subjects()
+	if d.careful {
+		return d.eachAlone(ctx, subjects, func(s trail.Subject) error { return d.replaceAround(ctx, since{s: changed[s]}) })
+	}
 	if err := d.hold(ctx, ever(subjects)); err != nil {
 		return err
 	}
@@ -254,7 +278,13 @@ func (d *derivation) replaceAround(ctx context.Context, changed since) error {
 	again := since{}
 	var done []trail.Subject
 	for _, s := range subjects {
-		derived := trail.Derive(s, d.facts[s], env, d.now)
+		derived, err := deriveSubject(s, d.facts[s], env, d.now)
+		if err != nil {
+			if err := d.noteFailed(leaveOut(ctx, d.tx, d.cluster, nameOf(s), err)); err != nil {
+				return err
+			}
+			continue
+		}
 		if drained[s] && len(derived.Drains) == 0 && !from[s].IsZero() {
 			again[s] = time.Time{}
 			continue
@@ -263,6 +293,9 @@ func (d *derivation) replaceAround(ctx context.Context, changed since) error {
 		done = append(done, s)
 	}
 	if _, err = w.write(ctx, d.tx, names(done), &d.news); err != nil {
+		return err
+	}
+	if err := d.heal(ctx, names(done)); err != nil {
 		return err
 	}
 	return d.replaceAround(ctx, again)

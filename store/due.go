@@ -49,11 +49,14 @@ func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, te
 			return count, news, err
 		}
 		for _, some := range split {
-			more, err := s.deriveAgain(ctx, cluster, some, now, term)
+			err := isolated(ctx, s, cluster, some, nameOf, func(ctx context.Context, some []trail.Subject, careful bool) error {
+				more, err := s.deriveAgain(ctx, cluster, some, now, term, careful)
+				news.Add(more)
+				return err
+			})
 			if err != nil {
 				return count, news, err
 			}
-			news.Add(more)
 			count += len(some)
 		}
 	}
@@ -61,12 +64,14 @@ func (s *Store) deriveDue(ctx context.Context, cluster string, now time.Time, te
 }
 
 // deriveAgain derives subjects as they stand at a time.
-func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trail.Subject, now time.Time, term int64) (news trail.News, err error) {
+func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trail.Subject, now time.Time, term int64, careful bool) (news trail.News, err error) {
+	var failed []DeriveFailure
 	err = s.inTx(ctx, "derive", func(tx pgx.Tx) error {
 		d, err := newDerivation(ctx, tx, cluster, now, term)
 		if err != nil {
 			return err
 		}
+		d.careful = careful
 		due := sameSince(subjects, d.now)
 		for _, some := range []since{due.of(onlyVMs(subjects)), due} {
 			if err := d.hold(ctx, some); err != nil {
@@ -76,8 +81,12 @@ func (s *Store) deriveAgain(ctx context.Context, cluster string, subjects []trai
 		if err := d.replace(ctx, due); err != nil {
 			return err
 		}
-		news = d.news
+		news, failed = d.news, d.firstFailed
 		return nil
 	})
-	return news, err
+	if err != nil {
+		return trail.News{}, err
+	}
+	s.reportFailed(failed...)
+	return news, nil
 }

@@ -117,19 +117,6 @@ func TestUnreachableDatabase(t *testing.T) {
 	require.NotContains(t, err.Error(), "secret")
 }
 
-// TestAppendIsAllOrNothing breaks the derived half of a transaction: its facts are not there either.
-func TestAppendIsAllOrNothing(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	_, err := s.Pool().Exec(t.Context(), "ALTER TABLE evictrail.placements ADD CHECK (node <> 'n2')")
-	require.NoError(t, err)
-	_, err = s.Append(t.Context(), "c1", incident("c1", 1))
-	require.ErrorIs(t, err, trail.ErrRefused)
-	for view, rows := range dump(t, s) {
-		require.Empty(t, rows, view)
-	}
-}
-
 // TestRolesDoWhatTheyMay runs the SQL of Roles and then works as each role.
 func TestRolesDoWhatTheyMay(t *testing.T) {
 	t.Parallel()

@@ -104,8 +104,41 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 
 // append is Append. In a term, which derives what was left four times a second, it leaves the nodes: a batch touches most of them, and of each all is read
 // that went on there lately.
+//
+// Where deriving fails, each subject is derived by itself, and which fails is left out. Where that fails, too, the facts are stored all the same, and what they
+// mean is derived later: by who derives in the term, else here.
 func (s *Store) append(ctx context.Context, cluster string, facts []trail.Fact, term int64) (trail.News, error) {
+	var news trail.News
+	for _, careful := range []bool{false, true} {
+		err := guard(ctx, timeToDerive(ctx), func(ctx context.Context) (err error) {
+			news, err = s.appendDerived(ctx, cluster, facts, term, careful)
+			return err
+		})
+		if err == nil || ctx.Err() != nil || !mayBeOfRecord(err) {
+			return news, err
+		}
+	}
+	kept, err := s.keep(ctx, cluster, facts)
+	if err != nil || term != 0 {
+		return kept, err
+	}
+	_, derived, err := s.deriveStale(ctx, cluster, 0, nil, nil)
+	kept.Add(derived)
+	return kept, err
+}
+
+// timeToDerive is how long an append may take that derives, so that half of the time is left for what comes after where it fails.
+func timeToDerive(ctx context.Context) time.Duration {
+	if until, bound := ctx.Deadline(); bound {
+		return time.Until(until) / 2
+	}
+	return time.Hour
+}
+
+// appendDerived is append where deriving succeeds.
+func (s *Store) appendDerived(ctx context.Context, cluster string, facts []trail.Fact, term int64, careful bool) (trail.News, error) {
 	return s.take(ctx, cluster, facts, term, func(d *derivation, facts []trail.Fact) ([]trail.Fact, error) {
+		d.careful = careful
 		vms, err := d.concernedByRequests(ctx, facts)
 		if err != nil {
 			return nil, err
@@ -156,10 +189,11 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 	if err != nil || len(facts) == 0 {
 		return news, err
 	}
-	if err := s.ensureFor(ctx, facts); err != nil {
+	if err := s.ensureFor(ctx, facts, monthsBack); err != nil {
 		return news, err
 	}
 	var brought trail.News
+	var failed []DeriveFailure
 	err = s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
 		d, err := newDerivation(ctx, tx, cluster, lastSeen(facts), term)
 		if err != nil {
@@ -169,7 +203,7 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 		if err != nil {
 			return err
 		}
-		brought = d.news
+		brought, failed = d.news, d.firstFailed
 		brought.Facts = added
 		if d.settled != nil && slices.ContainsFunc(added, func(f trail.Fact) bool { return f.OccurredAt.Before(*d.settled) }) {
 			brought.Settled = d.settled.UTC()
@@ -180,6 +214,7 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 	if err != nil {
 		return news, err
 	}
+	s.reportFailed(failed...)
 	return brought, s.countGrown(ctx, len(brought.Facts))
 }
 

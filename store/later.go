@@ -109,11 +109,16 @@ func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64, p
 			return count, news, explain("read which nodes are to be derived", err)
 		}
 		began := time.Now()
-		busy, brought, err := s.deriveNodes(ctx, cluster, term, subjects)
-		if err != nil {
+		var busy []string
+		step := func(ctx context.Context, some []string, careful bool) error {
+			more, brought, err := s.deriveNodes(ctx, cluster, term, some, careful)
+			busy = append(busy, more...)
+			news.Add(brought)
+			return err
+		}
+		if err := isolated(ctx, s, cluster, subjects, sameName, step); err != nil {
 			return count, news, err
 		}
-		news.Add(brought)
 		switch took := time.Since(began); {
 		case took > touchedLong:
 			most = max(most/2, 1)
@@ -121,11 +126,9 @@ func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64, p
 			most = min(2*most, aroundTogether)
 		}
 		for _, one := range busy {
-			_, brought, err := s.deriveNodes(ctx, cluster, term, []string{one})
-			if err != nil {
+			if err := isolated(ctx, s, cluster, []string{one}, sameName, step); err != nil {
 				return count, news, err
 			}
-			news.Add(brought)
 		}
 		count, after = count+len(subjects), subjects[len(subjects)-1]
 		pace.rest(ctx, time.Since(began))
@@ -133,12 +136,14 @@ func (s *Store) deriveTouched(ctx context.Context, cluster string, term int64, p
 }
 
 // deriveNodes derives what was left of some nodes in one transaction. It gives those that others were busy with.
-func (s *Store) deriveNodes(ctx context.Context, cluster string, term int64, subjects []string) (busy []string, news trail.News, err error) {
+func (s *Store) deriveNodes(ctx context.Context, cluster string, term int64, subjects []string, careful bool) (busy []string, news trail.News, err error) {
+	var failed []DeriveFailure
 	err = s.inTx(ctx, "derive nodes", func(tx pgx.Tx) error {
 		d, err := newDerivation(ctx, tx, cluster, time.Time{}, term)
 		if err != nil {
 			return err
 		}
+		d.careful = careful
 		touched, err := d.takeTouched(ctx, subjects)
 		if err != nil {
 			return err
@@ -146,8 +151,12 @@ func (s *Store) deriveNodes(ctx context.Context, cluster string, term int64, sub
 		taken := names(touched.subjects())
 		busy = slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return len(subjects) == 1 || slices.Contains(taken, s) })
 		err = d.replaceAround(ctx, touched)
-		news = d.news
+		news, failed = d.news, d.firstFailed
 		return err
 	})
-	return busy, news, err
+	if err != nil {
+		return nil, trail.News{}, err
+	}
+	s.reportFailed(failed...)
+	return busy, news, nil
 }

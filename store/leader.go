@@ -46,6 +46,9 @@ func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term
 			if _, err := tx.Exec(ctx, makeStaleQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": everything}); err != nil {
 				return err
 			}
+			if _, err := tx.Exec(ctx, retryAllQuery, pgx.StrictNamedArgs{"cluster": cluster}); err != nil {
+				return err
+			}
 		}
 		return tx.QueryRow(ctx, leadQuery, pgx.StrictNamedArgs{"cluster": cluster, "holder": holder, "program": program}).Scan(&term)
 	})

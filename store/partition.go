@@ -11,10 +11,13 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// The months that get a partition of their own: what a cluster can have seen. Facts outside go to the default one.
+// The months that get a partition of their own, before and after the one in which a fact was seen. Times of watched objects are named by who makes these: each
+// month that they could name would cost a partition for ever. What is older goes to the default partition. Times further ahead are none (trail.Plausible). Who
+// imports audit logs chose their files.
 const (
-	monthsBack  = 120
-	monthsAhead = 3
+	monthsBack         = 3
+	monthsBackImported = 120
+	monthsAhead        = 12
 )
 
 func monthOf(t time.Time) time.Time {
@@ -34,11 +37,11 @@ func (s *Store) EnsureMonths(ctx context.Context, now time.Time) error {
 	return errors.Join(s.ensureMonth(ctx, months[0]), s.ensureMonth(ctx, months[1]))
 }
 
-// ensureFor makes the partitions that facts need. A month far from the time at which its facts were seen gets none.
-func (s *Store) ensureFor(ctx context.Context, facts []trail.Fact) error {
+// ensureFor makes the partitions that facts need. A month further back from the time at which its facts were seen gets none.
+func (s *Store) ensureFor(ctx context.Context, facts []trail.Fact, back int) error {
 	for _, f := range facts {
 		month, seen := monthOf(f.OccurredAt), monthOf(f.ObservedAt)
-		if month.Before(seen.AddDate(0, -monthsBack, 0)) || month.After(seen.AddDate(0, monthsAhead, 0)) {
+		if month.Before(seen.AddDate(0, -back, 0)) || month.After(seen.AddDate(0, monthsAhead, 0)) {
 			continue
 		}
 		if err := s.ensureMonth(ctx, month); err != nil {

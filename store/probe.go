@@ -17,13 +17,19 @@ func mayBeOfRecord(err error) bool {
 	switch {
 	case errors.Is(err, ErrDeposed), errors.Is(err, ErrSchema), errors.Is(err, context.Canceled):
 		return false
-	case errors.Is(err, trail.ErrRefused), !errors.Is(err, ErrUnavailable):
+	case errors.Is(err, trail.ErrRefused), errors.Is(err, context.DeadlineExceeded), !errors.Is(err, ErrUnavailable):
 		return true
 	case errors.As(err, &pg):
 		return pg.Code == "57014" || pg.Code[:min(2, len(pg.Code))] == "XX" // it takes too long, or the server finds an error of its own
 	}
+	return false
+}
+
+// isBroken reports whether a connection broke: what was sent may have made the server end it.
+func isBroken(err error) bool {
+	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
-	return !errors.As(err, &connect) // a connection that broke: something may have made the server end it
+	return errors.Is(err, ErrUnavailable) && !errors.As(err, &pg) && !errors.As(err, &connect)
 }
 
 // probeSubject is that of the fact which a probe writes and takes back.
@@ -32,21 +38,30 @@ var probeSubject = trail.Subject{Kind: trail.SubjectSource, Name: "probe"}
 // Probe reports why the database takes no facts; nil where it does, so that the cause for which it did not take some may lie in these. It writes a fact as
 // Append does and takes that back, and commits what changes nothing: a database that is away, read-only, full or locked fails it, too.
 func (c *ClusterStore) Probe(ctx context.Context, cause error) error {
-	if !mayBeOfRecord(cause) {
+	if !mayBeOfRecord(cause) && !isBroken(cause) {
 		return cause
 	}
+	return c.store.probe(ctx, c.cluster)
+}
+
+// probeWithin is how long a probe of our own may take: a database that is slower is so for all.
+const probeWithin = 2 * time.Second
+
+func (s *Store) probe(ctx context.Context, cluster string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeWithin)
+	defer cancel()
 	now := time.Now().UTC()
 	fact := trail.Fact{
-		Cluster: c.cluster, Kind: trail.KindGapOpened, Reason: trail.ReasonRefused, Subject: probeSubject, What: "probe", Value: "probe",
+		Cluster: cluster, Kind: trail.KindGapOpened, Reason: trail.ReasonRefused, Subject: probeSubject, What: "probe", Value: "probe",
 		Object: trail.Object{Kind: trail.ObjectSource, UID: probeSubject.Name}, OccurredAt: now, ObservedAt: now, Clock: trail.ClockObserver,
 	}
-	err := pgx.BeginTxFunc(ctx, c.store.pool, pgx.TxOptions{BeginQuery: writing}, func(tx pgx.Tx) error {
+	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: writing}, func(tx pgx.Tx) error {
 		errBack := errors.New("taken back")
 		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, holdSubjectsQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "subjects": names([]trail.Subject{probeSubject})}); err != nil {
+			if _, err := tx.Exec(ctx, holdSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names([]trail.Subject{probeSubject})}); err != nil {
 				return err
 			}
-			if _, err := insertSome(ctx, tx, c.cluster, []trail.Fact{fact}); err != nil {
+			if _, err := insertSome(ctx, tx, cluster, []trail.Fact{fact}); err != nil {
 				return err
 			}
 			return errBack
@@ -54,7 +69,7 @@ func (c *ClusterStore) Probe(ctx context.Context, cause error) error {
 		if !errors.Is(err, errBack) {
 			return err
 		}
-		_, err = tx.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "at": time.Unix(0, 0)})
+		_, err = tx.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": time.Unix(0, 0)})
 		return err
 	})
 	return explain("probe whether facts can be stored", err)

@@ -127,7 +127,7 @@ func (d *derivation) tables() *tables {
 
 // addSince adds what is derived of a subject since a time.
 func (t *tables) addSince(s trail.Subject, d trail.Derived, from time.Time) {
-	if t.add(s, d); !from.IsZero() {
+	if t.add(s, d); from.After(trail.EarliestTime) { // what is older is everything, and not every such time can be sent
 		t.since[clean(s.String())] = from
 	}
 }

@@ -19,6 +19,8 @@ type Store struct {
 	Reader
 	// Retried is told of each transaction that is done again, and the error for which; nil tells nobody. It is set before anything is written.
 	Retried func(error)
+	// Underived is called for each subject that cannot be derived, when that fails for the first time; nil calls nobody. It is set before anything is written.
+	Underived func(DeriveFailure)
 
 	grown  atomic.Int64 // facts since rows were counted
 	mu     sync.Mutex

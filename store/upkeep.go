@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,16 +13,29 @@ import (
 // strayMost bounds how far the facts of the default partition are counted.
 const strayMost = 1000
 
+// Partitions last until the first month from now on that has none: one far ahead may be there because something named its time. Old facts lie in the default
+// partition on purpose.
 const upkeepQuery = `
+WITH months AS (
+  SELECT to_date(right(c.relname, 7), 'YYYY_MM')::timestamp AS begin
+  FROM pg_catalog.pg_inherits AS i
+  JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
+  WHERE i.inhparent = 'evictrail.events'::regclass
+    AND c.relname ~ '^events_\d{4}_\d{2}$'
+), ends AS (
+  SELECT m.begin, m.begin + interval '1 month' AS until
+  FROM months AS m
+  WHERE NOT EXISTS (SELECT FROM months AS n WHERE n.begin = m.begin + interval '1 month')
+)
 SELECT
-    coalesce((
-        SELECT to_date(max(right(c.relname, 7)), 'YYYY_MM') + interval '1 month'
-        FROM pg_catalog.pg_inherits AS i
-        JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid
-        WHERE i.inhparent = 'evictrail.events'::regclass
-          AND c.relname ~ '^events_\d{4}_\d{2}$'
-    ), to_timestamp(0)::timestamp),
-    (SELECT count(*) FROM (SELECT FROM evictrail.events_default LIMIT @most) AS d),
+    coalesce(
+        (SELECT min(e.until) FROM ends AS e WHERE e.until > now() AND EXISTS (SELECT FROM months AS m WHERE m.begin = date_trunc('month', now(), 'UTC')::timestamp)),
+        (SELECT max(e.until) FROM ends AS e WHERE e.begin <= now()),
+        (SELECT min(e.until) FROM ends AS e),
+        to_timestamp(0)::timestamp
+    ),
+    (SELECT count(*) FROM (SELECT FROM evictrail.events_default WHERE occurred_at >= date_trunc('month', now(), 'UTC') - @back::interval LIMIT @most) AS d),
+    (SELECT count(*) FROM evictrail.derive_failures),
     (SELECT facts_from FROM evictrail.retention),
     clock_timestamp()`
 
@@ -31,7 +45,8 @@ func (s *Store) Upkeep(ctx context.Context) (trail.Upkeep, error) {
 	var theirs time.Time
 	var from *time.Time
 	asked := time.Now()
-	err := s.pool.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": strayMost}).Scan(&u.PartitionsUntil, &u.StrayRows, &from, &theirs)
+	err := s.pool.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": strayMost, "back": fmt.Sprintf("%d months", monthsBack)}).
+		Scan(&u.PartitionsUntil, &u.StrayRows, &u.Underived, &from, &theirs)
 	if err != nil {
 		return u, explain("read how the database is kept", err)
 	}

@@ -149,7 +149,25 @@ func (d *doctor) upkeep(ctx context.Context, s *store.Store) {
 	} else {
 		d.ok("default partition", "empty")
 	}
+	d.underived(ctx, s)
 	d.clock("clock of the database", func() (time.Duration, bool) { return u.ClockSkew, true })
+}
+
+// underived says which subjects could not be derived.
+func (d *doctor) underived(ctx context.Context, s *store.Store) {
+	const most = 100
+	failed, err := ask(ctx, func(ctx context.Context) ([]store.DeriveFailure, error) { return s.DeriveFailures(ctx, most) })
+	switch {
+	case err != nil:
+		d.add(healthFail, "derivation", err.Error(), "")
+	case len(failed) > 0:
+		f := failed[0]
+		reason, _, _ := strings.Cut(f.Reason, "\n")
+		finding := fmt.Sprintf("%d subjects cannot be derived, first %s of cluster %s since %s: %s", len(failed), f.Subject, f.Cluster, f.Since.UTC().Format(time.RFC3339), reason)
+		d.add(healthWarn, "derivation", finding, "upgrade evictrail: it is tried again then, and every hour; docs/runbooks/EvictrailDerivationFailing.md")
+	default:
+		d.ok("derivation", "nothing fails")
+	}
 }
 
 // freshness is how old the last sign of life may be of an evictrail that records.

@@ -155,6 +155,9 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.close(ctx)) }()
 	db.Retried = func(err error) { web.metrics.StoreFailed(metrics.OpRetry, err) }
+	db.Underived = func(f store.DeriveFailure) {
+		log.Error("subject cannot be derived: it is left out, and tried again later", "subject", f.Subject, "err", f.Reason)
+	}
 	if _, err := db.begin(ctx, log); err != nil {
 		return err
 	}
