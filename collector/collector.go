@@ -299,7 +299,7 @@ func (c *Collector) observe(ctx context.Context, o trail.Observation) {
 		}
 	}
 	refused := c.Tracker.RefusedEvents()
-	facts := c.Tracker.Observe(o)
+	facts := c.factsOf(o)
 	if n := c.Tracker.RefusedEvents() - refused; n > 0 {
 		c.Metrics.Lost.WithLabelValues(string(trail.ObjectKubeEvent), metrics.LostShare).Add(float64(n))
 	}
@@ -310,6 +310,24 @@ func (c *Collector) observe(ctx context.Context, o trail.Observation) {
 		c.Metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageObserved).Inc()
 	}
 	c.out.put(ctx, facts)
+}
+
+// factsOf returns the facts that an observation adds. One on which the Tracker panics, by a bug, is counted and logged once, and the others go on: it would
+// come again after each restart.
+func (c *Collector) factsOf(o trail.Observation) (facts []trail.Fact) {
+	defer func() {
+		what := recover()
+		if what == nil {
+			return
+		}
+		kind := fmt.Sprintf("%T", o)
+		c.Metrics.Lost.WithLabelValues(metrics.KindUnknown, metrics.LostDecode).Inc()
+		if !c.rejected[kind] {
+			c.rejected[kind] = true
+			c.Log.Error("observation not recorded: a bug of evictrail, please report it", "kind", kind, "err", what, "stack", string(debug.Stack()))
+		}
+	}()
+	return c.Tracker.Observe(o)
 }
 
 // tellSelfGap records the time in which no evictrail watched, once every first list has told what it missed; those of sources that cannot be

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -17,7 +18,7 @@ func (n *node) observedBlocks() []Decision {
 		p := n.env.CooldownPolicy(f.OccurredAt)
 		out = append(out, Decision{
 			ID: hashID("observed", f.ID.String()), Namespace: f.Namespace, Node: n.name, DecidedAt: f.OccurredAt, Layer: LayerCooldown,
-			Verdict: VerdictBlocked, Reason: DecidedObserved, Count: int(d.Increase), Model: p.Model, Origin: OriginObserved, EventID: new(f.ID),
+			Verdict: VerdictBlocked, Reason: DecidedObserved, Count: int(min(d.Increase, math.MaxInt32)), Model: p.Model, Origin: OriginObserved, EventID: new(f.ID),
 			Inputs: Inputs{Since: d.Since, Target: d.Target, ObservedReason: d.Reason, Candidates: n.candidates(f, d)},
 		})
 	}

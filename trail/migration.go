@@ -270,7 +270,7 @@ func (r *recorder) result(s *MigrationState, evidence string) {
 	d := resultDetail(s)
 	text, err := json.Marshal(d)
 	if err != nil {
-		panic("marshal migration state: " + err.Error()) // plain strings, numbers and times: cannot fail
+		panic("marshal migration state: " + err.Error()) // plain strings, numbers and plausible times: cannot fail
 	}
 	value := s.UID + " " + digest(string(text))
 	if !r.became(whatResult, value) {

@@ -22,6 +22,38 @@ func Plausible(at, seen time.Time) bool {
 	return !at.After(seen.Add(plausibleAhead))
 }
 
+// withPlausibleState returns an observation whose migration state has plausible times, others being zero: what of a state is new is told by its text, and
+// not each time has one.
+func withPlausibleState(o Observation) Observation {
+	switch o := o.(type) {
+	case VMIObservation:
+		o.State = o.State.plausible(o.At)
+		return o
+	case MigrationObservation:
+		o.State = o.State.plausible(o.At)
+		return o
+	}
+	return o
+}
+
+func (s *MigrationState) plausible(seen time.Time) *MigrationState {
+	if s == nil {
+		return nil
+	}
+	out := *s
+	clearImplausible(seen, &out.StartedAt, &out.EndedAt)
+	return &out
+}
+
+// clearImplausible makes implausible times zero.
+func clearImplausible(seen time.Time, times ...*time.Time) {
+	for _, at := range times {
+		if !at.IsZero() && !Plausible(*at, seen) {
+			*at = time.Time{}
+		}
+	}
+}
+
 // CorrectTimes replaces an implausible time of the fact by the time at which it was seen, by our clock, and says so in Evidence. Implausible
 // times of its detail become zero, which is unknown. The fact keeps its ID, which no time is part of.
 func (f *Fact) CorrectTimes() {
@@ -33,27 +65,20 @@ func (f *Fact) CorrectTimes() {
 		f.Evidence += " (implausible time " + f.OccurredAt.UTC().Format(time.RFC3339) + ")"
 		f.OccurredAt, f.Clock = seen, ClockObserver
 	}
-	clearImplausible := func(times ...*time.Time) {
-		for _, at := range times {
-			if !at.IsZero() && !Plausible(*at, f.ObservedAt) {
-				*at = time.Time{}
-			}
-		}
-	}
 	switch d := f.Detail.(type) {
 	case *VMIDetail:
-		clearImplausible(&d.CreatedAt, &d.MigrationEnd)
+		clearImplausible(f.ObservedAt, &d.CreatedAt, &d.MigrationEnd)
 	case *ResultDetail:
-		clearImplausible(&d.StartedAt, &d.EndedAt)
+		clearImplausible(f.ObservedAt, &d.StartedAt, &d.EndedAt)
 	case *PodDetail:
-		clearImplausible(&d.CreatedAt)
+		clearImplausible(f.ObservedAt, &d.CreatedAt)
 	case *RequestDetail:
-		clearImplausible(&d.AnsweredAt)
+		clearImplausible(f.ObservedAt, &d.AnsweredAt)
 	case *BlocksDetail:
-		clearImplausible(&d.Since)
+		clearImplausible(f.ObservedAt, &d.Since)
 	case *LoadDetail:
 		for i := range d.Readings {
-			clearImplausible(&d.Readings[i].At)
+			clearImplausible(f.ObservedAt, &d.Readings[i].At)
 		}
 	default:
 	}

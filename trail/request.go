@@ -165,6 +165,9 @@ func (t *Tracker) observeRequest(o RequestObservation) []Fact {
 	}
 	detail := o.Detail
 	detail.Source, detail.Action, detail.Name = o.Source, o.Action, o.Name
+	if detail.Code < 0 || detail.Code > 999 { // it is no code of HTTP
+		detail.Code = 0
+	}
 	detail.AnsweredAt = detail.AnsweredAt.UTC().Truncate(resolution)
 	r := &recorder{
 		t: t, seen: o.Seen,

@@ -160,7 +160,7 @@ func (k ObjectKind) Remembered() bool {
 // Observe returns the facts that an observation adds, in the order in which they should be read; none where it is
 // older than what was seen before. The caller only stores them. Their times are plausible, see Fact.CorrectTimes.
 func (t *Tracker) Observe(o Observation) []Fact {
-	facts := append(t.shares.gaps(t.cluster, o.seen().At), t.observe(o)...)
+	facts := append(t.shares.gaps(t.cluster, o.seen().At), t.observe(withPlausibleState(o))...)
 	for i := range facts {
 		facts[i].CorrectTimes()
 	}
