@@ -28,10 +28,11 @@ func BenchmarkOneFact(b *testing.B) {
 	tracker, version := trail.NewTracker("c1"), 0
 	next := func() []trail.Fact {
 		version++
-		name := fmt.Sprint("db-", version) // each of a VM of its own, so that there is no more to derive each time
+		name := fmt.Sprint("db-", version)             // each of a VM of its own, so that there is no more to derive each time
+		namespace := fmt.Sprint("shop-", version/1000) // few of each namespace: an hour's Events of one are bounded
 		return tracker.Observe(trail.KubeEventObservation{
-			Seen: trail.Seen{At: now()}, Meta: trail.Meta{UID: name, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(version)},
-			About: trail.Involved{Kind: string(trail.ObjectVMI), Namespace: "shop", Name: name, UID: "u-" + name}, Reason: "SyncFailed", Count: 1, LastAt: now(),
+			Seen: trail.Seen{At: now()}, Meta: trail.Meta{UID: name, Namespace: namespace, Name: name, ResourceVersion: fmt.Sprint(version)},
+			About: trail.Involved{Kind: string(trail.ObjectVMI), Namespace: namespace, Name: name, UID: "u-" + name}, Reason: "SyncFailed", Count: 1, LastAt: now(),
 		})
 	}
 	b.Run("straight", func(b *testing.B) {
