@@ -29,6 +29,10 @@ type heldReader struct {
 	asking int
 }
 
+func (r *heldReader) Recorders(context.Context, string, time.Time, time.Time) ([]trail.RecorderStatus, error) {
+	return nil, nil
+}
+
 func (r *heldReader) ListJSON(ctx context.Context, _ trail.View, _ trail.Query) (trail.Page[json.RawMessage], error) {
 	r.mu.Lock()
 	r.asking++

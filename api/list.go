@@ -44,6 +44,10 @@ func list(v trail.View) asking {
 		if next != nil {
 			header.Set("Link", link(r.URL.Query(), next))
 		}
+		from, to := a.Period(next, now)
+		if err := addListRecorders(ctx, reader, header, a.Cluster, from, to); err != nil {
+			return reply{}, err
+		}
 		return reply{contentTypes[a.format], header, body}, nil
 	}
 }

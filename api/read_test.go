@@ -29,6 +29,8 @@ type fakeReader struct {
 	whyNot   func(context.Context, trail.Question) (trail.NotAnswer, error)
 	names    func(context.Context, trail.NameQuery) ([]string, error)
 	whatIf   func(context.Context, whatif.Question) (whatif.Answer, error)
+
+	recorders []trail.RecorderStatus
 }
 
 func (f *fakeReader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error) {
@@ -53,6 +55,10 @@ func (f *fakeReader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAns
 
 func (f *fakeReader) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
 	return f.names(ctx, q)
+}
+
+func (f *fakeReader) Recorders(context.Context, string, time.Time, time.Time) ([]trail.RecorderStatus, error) {
+	return f.recorders, nil
 }
 
 // failing answers everything with an error.

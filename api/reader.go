@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/whatif"
@@ -20,5 +21,8 @@ type Reader interface {
 	Why(ctx context.Context, q trail.Question) (trail.Answer, error)
 	WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error)
 	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
+	// Recorders returns the state of the recorder of each cluster, or of the named one. With a non-zero from, each has the gaps that overlap
+	// the period from..to; a zero to is no bound.
+	Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error)
 	Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 }

@@ -69,8 +69,9 @@ func why(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	answer, err := reader.Why(ctx, q)
-	return said(answer, err)
+	a, err := reader.Why(ctx, q)
+	answer, err := said(a, err)
+	return withRecorder(answer, err, a.Recorder, a.NotObserved)
 }
 
 // whyNot answers what keeps a VM, or the VMs of a node, from moving.
@@ -80,8 +81,9 @@ func whyNot(of func(*http.Request) trail.Subject) asking {
 		if err != nil {
 			return reply{}, err
 		}
-		answer, err := reader.WhyNot(ctx, q)
-		return said(answer, err)
+		a, err := reader.WhyNot(ctx, q)
+		answer, err := said(a, err)
+		return withRecorder(answer, err, a.Recorder, a.NotObserved)
 	}
 }
 
@@ -108,7 +110,7 @@ func (s *reads) whyRoutes() []route {
 	one := func(path, id, short, schema string, in []parameter, ask asking, example any) route {
 		return route{
 			method: http.MethodGet, path: path, tag: tagWhy, id: id, short: short, params: append(in, describe(questionParams())...), problems: whyProblems,
-			answers: []answer{{http.StatusOK, "The answer.", readHeaders, jsonContent(ref(schema), example)}, unchanged(readHeaders)}, handler: s.handler(ask),
+			answers: []answer{{http.StatusOK, "The answer.", whyHeaders, jsonContent(ref(schema), example)}, unchanged(whyHeaders)}, handler: s.handler(ask),
 		}
 	}
 	return []route{

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/evictrail/evictrail/trail"
 )
@@ -45,10 +46,11 @@ const (
 	headerRetry  = "Retry-After"
 )
 
-// readHeaders are those of every answer of a reader; listHeaders of lists.
+// readHeaders are those of every answer of a reader, whyHeaders of answers about recorded periods, listHeaders of lists.
 var (
 	readHeaders = []string{headerETag, headerCached, headerVary}
-	listHeaders = append([]string{headerLink, changesHeader}, readHeaders...)
+	whyHeaders  = append([]string{recorderHeader, unobservedHeader}, readHeaders...)
+	listHeaders = append([]string{headerLink, changesHeader}, whyHeaders...)
 )
 
 func headers() fields {
@@ -65,9 +67,19 @@ func headers() fields {
 		{headerVary, header("What the answer depends on.", true, text())},
 		{headerRetry, header("After how many seconds to come again.", true, count("Seconds."))},
 		{headerCached, header("private, no-cache: it is the answer for this caller; ask again each time, with If-None-Match.", true, text())},
+		{recorderHeader, header("The state of the recorder of the cluster now, of several clusters the worst: "+recorderStates()+". Missing where the question is about the past.", false, text())},
+		{unobservedHeader, header("The gaps that overlap the period of the answer, separated by commas: source, from/to (.. while it is open), cause. Missing if there are none.", false, text())},
 		{changesHeader, header("The time to go on with in changes-since. It is a minute before the answer, as rows may still be written that bear an earlier time: a row may come twice, none is missed.", true,
 			schema{Type: types{"string"}, Format: "date-time"})},
 	}
+}
+
+func recorderStates() string {
+	var all []string
+	for _, s := range trail.RecorderStates() {
+		all = append(all, string(s))
+	}
+	return strings.Join(all, ", ")
 }
 
 // unchanged is the answer to a tag that still holds.
@@ -107,7 +119,7 @@ func schemas(columns []trail.Column) fields {
 	for _, v := range trail.Views() {
 		all = append(all, field{rowName(v), described(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
 	}
-	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Problem", problemSchema()})
+	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Problem", problemSchema()})
 }
 
 // rowName names the schema of a view's rows.
@@ -129,13 +141,13 @@ func answerSchema() schema {
 		{"sentence", described(text(), "The line.")},
 		{"seen_late", schema{Type: types{"boolean"}, Description: "It was read from a list, not seen when it happened."}},
 	})
-	return described(record([]string{"namespace", "vmi", "paragraph", "as_of", "evidence"}, fields{
+	return described(record([]string{"namespace", "vmi", "paragraph", "as_of", "evidence"}, append(fields{
 		{"namespace", text()}, {"vmi", text()},
 		{"paragraph", described(text(), "The answer.")},
 		{"advice", described(text(), "What to do: indented lines can be pasted. Missing where there is nothing to do.")},
 		{"as_of", moment("The moment for which it speaks.")},
 		{"evidence", described(orNull(listOf(line)), "What it rests on, in the order of time.")},
-	}), "Why a VM moved.")
+	}, recordingFields("The gaps that overlap the period of the answer, newest first, at most ten.")...)), "Why a VM moved.")
 }
 
 func notAnswerSchema() schema {
@@ -146,14 +158,14 @@ func notAnswerSchema() schema {
 		{"until", moment("When it is over by itself. Missing where it is not, or nobody knows.")},
 		{"reason", described(text(), "Finer: a wait_reason or a failure class.")},
 	})
-	return described(record([]string{"node", "paragraph", "as_of", "obstacles"}, fields{
+	return described(record([]string{"node", "paragraph", "as_of", "obstacles"}, append(fields{
 		{"node", described(text(), "The node, or that of the VM.")},
 		{"namespace", described(text(), "Missing where the question is about a node.")}, {"vmi", text()},
 		{"paragraph", described(text(), "The answer.")},
 		{"advice", described(text(), "What to do. Missing where there is nothing to do.")},
 		{"as_of", moment("The moment for which it speaks.")},
 		{"obstacles", described(orNull(listOf(obstacle)), "What is in the way, the most telling first.")},
-	}), "What keeps a VM, or the VMs of a node, from moving.")
+	}, recordingFields("The gaps that overlap the hour before as_of, newest first, at most ten.")...)), "What keeps a VM, or the VMs of a node, from moving.")
 }
 
 func problemSchema() schema {

@@ -12,6 +12,7 @@ type Condition struct {
 	Server   string   // version of Postgres
 	User     string   // as whom we are connected
 	Standby  bool     // it cannot be written
+	ReadOnly bool     // our transactions cannot write, by a setting of the server, the database or the role
 	Lacking  []string // the rights that a writer needs and we lack, such as "INSERT on evictrail.events"
 	Bytes    int64    // size of the database
 	Facts    int64    // how many there are, as the planner estimates it; -1 where it was never told
@@ -23,6 +24,7 @@ SELECT
     current_setting('server_version'),
     current_user,
     pg_is_in_recovery(),
+    current_setting('default_transaction_read_only')::boolean,
     pg_database_size(current_database()),
     has_database_privilege(current_database(), 'CREATE'),
     coalesce((
@@ -57,7 +59,7 @@ WHERE p.proname = 'ensure_month'
 // Condition tells how the database is, and which rights of those that Roles grants to a writer are lacking. It reads the catalogue alone, so it works before there is a schema, and without any right.
 func (s *Store) Condition(ctx context.Context) (Condition, error) {
 	var c Condition
-	err := s.pool.QueryRow(ctx, conditionQuery).Scan(&c.Server, &c.User, &c.Standby, &c.Bytes, &c.MayBuild, &c.Facts)
+	err := s.pool.QueryRow(ctx, conditionQuery).Scan(&c.Server, &c.User, &c.Standby, &c.ReadOnly, &c.Bytes, &c.MayBuild, &c.Facts)
 	if err != nil {
 		return c, explain("read how the database is", err)
 	}

@@ -96,8 +96,17 @@ func (s *Reader) Why(ctx context.Context, q trail.Question) (trail.Answer, error
 		return trail.Answer{}, err
 	}
 	namespace, vmi := q.Of.VM()
-	return c.Why(namespace, vmi), nil
+	a := c.Why(namespace, vmi)
+	from := a.AsOf.Add(-lookback)
+	if len(a.Evidence) > 0 {
+		from = a.Evidence[0].At
+	}
+	a.Recorder, a.NotObserved, err = s.recordingOf(ctx, c.Name, q.At.IsZero(), from, a.AsOf)
+	return a, err
 }
+
+// lookback is the period before the moment of an answer in which gaps are named, where no evidence is older.
+const lookback = time.Hour
 
 // WhyNot answers what keeps a VM, or the VMs of a node, from moving. Errors are those of Ask.
 func (s *Reader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer, error) {
@@ -105,9 +114,12 @@ func (s *Reader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer,
 	if err != nil {
 		return trail.NotAnswer{}, err
 	}
+	var a trail.NotAnswer
 	if q.Of.Kind == trail.SubjectNode {
-		return c.WhyNotNode(q.Of.Name), nil
+		a = c.WhyNotNode(q.Of.Name)
+	} else {
+		a = c.WhyNot(q.Of.VM())
 	}
-	namespace, vmi := q.Of.VM()
-	return c.WhyNot(namespace, vmi), nil
+	a.Recorder, a.NotObserved, err = s.recordingOf(ctx, c.Name, q.At.IsZero(), a.AsOf.Add(-lookback), a.AsOf)
+	return a, err
 }

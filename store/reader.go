@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,10 +17,20 @@ import (
 type Reader struct {
 	pool  *pgxpool.Pool
 	scope trail.Scope
+	own   *ownSigns
+}
+
+// Overlay returns the signs of clusters with those of the recorder of this process as it knows them now. Named is the only cluster that was
+// asked for; empty: all were.
+type Overlay func(signs []trail.ClusterSigns, named string) []trail.ClusterSigns
+
+// ownSigns holds what the recorder of this process knows of itself; empty where this process records nothing.
+type ownSigns struct {
+	overlay atomic.Pointer[Overlay]
 }
 
 // SeenBy gives what reads the database for a caller.
-func (s *Store) SeenBy(scope trail.Scope) *Reader { return &Reader{s.pool, scope} }
+func (s *Store) SeenBy(scope trail.Scope) *Reader { return &Reader{s.pool, scope, s.own} }
 
 // seen adds to the arguments of a question what its reader sees.
 func (s *Reader) seen(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -81,6 +83,47 @@ WHERE @cluster = '' OR cluster = @cluster
 ORDER BY cluster, replica`
 )
 
+// gapsShown is the maximum number of gaps that an answer names.
+const gapsShown = 10
+
+// Recorders returns the state of the recorder of each cluster, or of the named one, ordered by name. With a non-zero from, each has the gaps
+// that overlap the period from..to; a zero to is no bound. With an error the states are those that this process knows without the database.
+func (s *Reader) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
+	cluster, within := s.scope.Cluster(cluster)
+	if !within {
+		return nil, nil
+	}
+	signs, err := s.Signs(ctx, cluster)
+	if overlay := s.own.overlay.Load(); overlay != nil {
+		signs = (*overlay)(signs, cluster)
+	}
+	now := time.Now().UTC()
+	out := make([]trail.RecorderStatus, len(signs))
+	for i := range signs {
+		out[i] = signs[i].Status(now)
+		if err == nil && !from.IsZero() {
+			out[i].NotObserved, err = s.Unobserved(ctx, signs[i].Cluster, from, to, gapsShown)
+		}
+	}
+	return out, err
+}
+
+// recordingOf returns what an answer about a period says of its recording: the gaps that overlap the period and, for an answer about the
+// present, the state of the recorder.
+func (s *Reader) recordingOf(ctx context.Context, cluster string, now bool, from, to time.Time) (note *trail.RecorderNote, gaps []trail.Gap, err error) {
+	if now {
+		to = time.Time{} // also those that opened after the last observation
+	}
+	if gaps, err = s.Unobserved(ctx, cluster, from, to, gapsShown); err != nil || !now {
+		return nil, gaps, err
+	}
+	all, err := s.Recorders(ctx, cluster, time.Time{}, time.Time{})
+	if err != nil || len(all) == 0 {
+		return nil, gaps, err
+	}
+	return all[0].Note(), gaps, nil
+}
+
 // Signs reads what is known of the recording of each cluster, or of the one that is named, in the order of their names.
 func (s *Reader) Signs(ctx context.Context, cluster string) ([]trail.ClusterSigns, error) {
 	cluster, within := s.scope.Cluster(cluster)
@@ -117,6 +160,7 @@ func (s *Reader) Signs(ctx context.Context, cluster string) ([]trail.ClusterSign
 		out, place = nil, map[string]int{}
 		return tx.SendBatch(ctx, &batch).Close()
 	})
+	slices.SortFunc(out, func(a, b trail.ClusterSigns) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return out, err
 }
 

@@ -52,8 +52,12 @@ func OpenLater(ctx context.Context, url, passwordFile string) (*Store, error) {
 	if err != nil {
 		return nil, explain("open database", err)
 	}
-	return &Store{Reader: Reader{pool, trail.Everything()}, months: map[time.Time]bool{}}, nil
+	return &Store{Reader: Reader{pool: pool, scope: trail.Everything(), own: &ownSigns{}}, months: map[time.Time]bool{}}, nil
 }
+
+// OverlaySigns has readers replace what the recorder of this process reported last by what it knows now, which is newer and does not depend
+// on a database that takes writes.
+func (s *Store) OverlaySigns(overlay Overlay) { s.own.overlay.Store(&overlay) }
 
 // Close gives back the connections.
 func (s *Store) Close() { s.pool.Close() }

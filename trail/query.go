@@ -56,6 +56,23 @@ type Page[Row any] struct {
 	Next *Key // to ask for older rows with; nil where there are none
 }
 
+// listLookback is the period of a list that has neither a lower bound nor a next page.
+const listLookback = 24 * time.Hour
+
+// Period returns the period that a page of the list covers: from the lower bound of the query or, without one, from the key of the next page,
+// and for a complete list the last 24 hours. A zero end is no bound.
+func (q Query) Period(next *Key, now time.Time) (from, to time.Time) {
+	switch {
+	case !q.Since.IsZero():
+		from = q.Since
+	case next != nil:
+		from = next.At
+	default:
+		from = now.Add(-listLookback)
+	}
+	return from, q.Until
+}
+
 // Table is rows as Postgres writes them, the newest first; a nil cell is NULL.
 type Table struct {
 	Columns []string

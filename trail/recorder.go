@@ -54,6 +54,7 @@ const (
 	SilenceAmber = 2 * time.Minute  // without a sign of life: the recorder may have stopped
 	SilenceRed   = 10 * time.Minute // without a sign of life: it has
 
+	reportGrace     = 25 * time.Second // without a report, of which one is due every 5 s
 	writeGrace      = 5 * time.Second  // of a write that fails or is not answered
 	startGrace      = 30 * time.Second // of a first list that nothing hinders
 	backlogGrace    = time.Minute      // of a fact that waits for a database that takes writes
@@ -81,6 +82,7 @@ type RecorderStatus struct {
 	LastEventAt time.Time     `json:"last_event_at,omitzero"` // the time of the newest event
 	Replayed    bool          `json:"replayed"`               // played from a recording, which is over
 	At          time.Time     `json:"at"`                     // for when this speaks
+	NotObserved []Gap         `json:"not_observed,omitempty"` // gaps that overlap the time that was asked for, the newest first; none where none was
 	Details     []string      `json:"-"`                      // errors in full, which only who operates evictrail is to read
 	Unready     bool          `json:"-"`                      // what runs should not be asked, nor be sent anything
 }
@@ -97,7 +99,7 @@ func (s ClusterSigns) Status(now time.Time) RecorderStatus {
 			fresh = append(fresh, r)
 		}
 	}
-	if s.Replayed && len(s.Replicas) == 0 {
+	if s.Replayed && len(s.Replicas) == 0 && now.Sub(st.AliveAt) >= SilenceAmber {
 		st.State, st.Since, st.Replayed = RecorderNotRecording, st.AliveAt, true
 		st.Why = []string{fmt.Sprintf("A recording of %s, replayed: nothing is recorded now.", st.AliveAt.UTC().Format("2 Jan 2006"))}
 		return st
@@ -108,6 +110,7 @@ func (s ClusterSigns) Status(now time.Time) RecorderStatus {
 		best := bestOf(fresh)
 		found, st.Unseen = judgeReplicas(fresh, best), unseenByAll(fresh)
 		found = append(found, judgeDerivation(fresh, now)...)
+		found = append(found, judgeReports(st.AliveAt, now)...)
 	default:
 		found = judgeSilence(st.AliveAt, now)
 	}
@@ -122,14 +125,26 @@ func judgeSilence(alive, now time.Time) []finding {
 	silent := now.Sub(alive)
 	switch {
 	case alive.IsZero():
-		return []finding{{state: RecorderNotRecording, why: []string{"Nothing of this cluster has been recorded yet: start `evictrail run`."}}}
+		return []finding{{state: RecorderNotRecording, why: []string{"Nothing of this cluster has been recorded yet."}}}
 	case silent < SilenceAmber: // an older evictrail, which makes no report
 		return nil
 	case silent < SilenceRed:
-		return []finding{{state: RecorderDegraded, since: alive, why: []string{fmt.Sprintf("No sign of life for %s: the recorder has stopped, or cannot write to the database.", Age(silent))}}}
+		return []finding{{state: RecorderDegraded, since: alive, why: []string{
+			"No sign of life since " + clock(alive) + ": the recorder has stopped, or cannot write to the database.",
+		}}}
 	}
 	return []finding{{state: RecorderNotRecording, since: alive, why: []string{
-		fmt.Sprintf("Recorder stopped %s ago, or it cannot write to the database. What happened since is not known: start `evictrail run`, or see its /readyz.", Age(silent)),
+		"No sign of life since " + clock(alive) + ": the recorder has stopped, or cannot write to the database. What happened since is not known.",
+	}}}
+}
+
+// judgeReports looks for reports that are overdue, before they are old enough to be a silence.
+func judgeReports(alive, now time.Time) []finding {
+	if now.Sub(alive) < reportGrace {
+		return nil
+	}
+	return []finding{{state: RecorderDegraded, since: alive, why: []string{
+		"No report of the recorder since " + clock(alive) + ": it has stopped, or cannot write to the database.",
 	}}}
 }
 
@@ -233,26 +248,6 @@ func (s RecorderStatus) Healthy() bool { return s.State == RecorderRecording }
 
 // Live reports whether something is recorded now.
 func (s RecorderStatus) Live() bool { return !s.Replayed && s.State != RecorderNotRecording }
-
-// Headline says in one line how old what is known is, such as "Recording; last event 3 min ago".
-func (s RecorderStatus) Headline() string {
-	last := "no event yet"
-	if !s.LastEventAt.IsZero() {
-		last = "last event " + Age(s.At.Sub(s.LastEventAt)) + " ago"
-	}
-	switch {
-	case s.Replayed:
-		return "Recording of " + s.AliveAt.UTC().Format("2 Jan 2006") + ", replayed"
-	case s.Silent() && s.AliveAt.IsZero():
-		return "Never recorded"
-	case s.Silent():
-		return upperFirst(last) + "; recorder stopped " + Age(s.At.Sub(s.AliveAt)) + " ago"
-	}
-	return s.State.Label() + "; " + last
-}
-
-// Silent reports whether no replica has given a sign of life of late.
-func (s RecorderStatus) Silent() bool { return s.At.Sub(s.AliveAt) >= SilenceAmber }
 
 // Worst returns the worst of some statuses; false where there is none. Clusters that were replayed count only where there is no other.
 func Worst(all []RecorderStatus) (worst RecorderStatus, is bool) {

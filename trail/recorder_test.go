@@ -93,6 +93,7 @@ func TestRecorderStatus(t *testing.T) {
 			require.Equal(t, c.state, s.State, s.Why)
 			require.Equal(t, c.since, s.Since)
 			require.Equal(t, c.unready, s.Unready)
+			require.Equal(t, c.state == RecorderRecording, s.Advice() == "", s.Advice())
 			require.Equal(t, c.state == RecorderRecording, len(s.Why) == 0, s.Why)
 			if c.why != nil {
 				require.Equal(t, c.why, s.Why)
@@ -141,6 +142,8 @@ func TestRecorderOfReplicas(t *testing.T) {
 		{"one stopped an hour ago", ClusterSigns{Replicas: []ReplicaReport{past(well, time.Hour)}, AliveAt: ago(time.Hour), LastEventAt: ago(61 * time.Minute)},
 			RecorderNotRecording, "Last event 1 h 1 min ago; recorder stopped 1 h 0 min ago", false, []string{}},
 		{"one has been silent for three minutes", ClusterSigns{Replicas: []ReplicaReport{past(well, 3*time.Minute)}}, RecorderDegraded, "No event yet; recorder stopped 3 min 0 s ago", true, []string{}},
+		{"a report is overdue", ClusterSigns{Replicas: []ReplicaReport{past(well, 30*time.Second)}}, RecorderDegraded, "Degraded; no event yet", true, []string{}},
+		{"a report is late", ClusterSigns{Replicas: []ReplicaReport{past(well, 12*time.Second)}}, RecorderRecording, "Recording; no event yet", true, []string{}},
 		{"a blind one that stopped", ClusterSigns{Replicas: []ReplicaReport{past(blind, time.Hour), well}}, RecorderRecording, "Recording; no event yet", true, []string{}},
 		{"an older version, which reports nothing", ClusterSigns{AliveAt: ago(5 * time.Second)}, RecorderRecording, "Recording; no event yet", true, []string{}},
 		{"nobody ever", ClusterSigns{}, RecorderNotRecording, "Never recorded", false, []string{}},
@@ -195,6 +198,38 @@ func TestRecorderNeverClaims(t *testing.T) {
 		require.False(t, st.Since.IsZero())
 		silent := signs.Status(now.Add(time.Hour))
 		require.Equal(t, RecorderNotRecording, silent.State, "nobody has said anything for an hour")
+	}
+}
+
+// TestRecordingOfAnswers checks the warnings that answers and lists carry.
+func TestRecordingOfAnswers(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 21, 40, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	stopped := ClusterSigns{AliveAt: ago(time.Hour)}.Status(now)
+	require.Equal(t, "NOT RECORDING: No sign of life since 2026-11-21 20:40:00Z: the recorder has stopped, or cannot write to the database. "+
+		"What happened since is not known. What is shown may be incomplete.", stopped.Notice())
+	require.Empty(t, ClusterSigns{AliveAt: ago(time.Second)}.Status(now).Notice())
+	require.Empty(t, ClusterSigns{AliveAt: ago(time.Hour), Replayed: true}.Status(now).Notice(), "a recording is complete in itself")
+	require.Empty(t, (*RecorderNote)(nil).Notice(), "an answer about the past")
+
+	require.Empty(t, DescribeGaps(nil))
+	require.Equal(t, "Not observed in this period: nodes, pods from 2026-11-21 21:30:00Z until now (forbidden); evictrail from 2026-11-21 20:40:00Z to 2026-11-21 21:10:00Z (not running).",
+		DescribeGaps([]Gap{{Source: "nodes", OpenedAt: ago(10 * time.Minute), Cause: "forbidden"}, {Source: "pods", OpenedAt: ago(10 * time.Minute), Cause: "forbidden"}, {Source: "evictrail", OpenedAt: ago(time.Hour), ClosedAt: ago(30 * time.Minute), Cause: "not_running"}}))
+
+	for _, c := range []struct {
+		name     string
+		query    Query
+		next     *Key
+		from, to time.Time
+	}{
+		{"bounds", Query{Since: ago(time.Hour), Until: ago(time.Minute)}, &Key{At: ago(2 * time.Minute)}, ago(time.Hour), ago(time.Minute)},
+		{"a page of more", Query{}, &Key{At: ago(2 * time.Minute)}, ago(2 * time.Minute), time.Time{}},
+		{"all there is", Query{}, nil, ago(24 * time.Hour), time.Time{}},
+	} {
+		from, to := c.query.Period(c.next, now)
+		require.Equal(t, c.from, from, c.name)
+		require.Equal(t, c.to, to, c.name)
 	}
 }
 

@@ -15,6 +15,9 @@ type Answer struct {
 	Advice    string    `json:"advice,omitempty"` // what to do: lines of which the indented ones can be pasted; empty where there is nothing to do
 	AsOf      time.Time `json:"as_of"`            // the moment for which it speaks
 	Evidence  []Line    `json:"evidence"`
+
+	Recorder    *RecorderNote `json:"recorder,omitempty"`     // state of the recorder now; nil where the question is about the past
+	NotObserved []Gap         `json:"not_observed,omitempty"` // gaps that overlap the period of the answer, the newest first
 }
 
 // Coverage tells which sources of requests a cluster has: whether any request was ever seen by each.

@@ -63,6 +63,9 @@ type NotAnswer struct {
 	Advice    string     `json:"advice,omitempty"`
 	AsOf      time.Time  `json:"as_of"` // the moment for which it speaks
 	Obstacles []Obstacle `json:"obstacles"`
+
+	Recorder    *RecorderNote `json:"recorder,omitempty"`     // state of the recorder now; nil where the question is about the past
+	NotObserved []Gap         `json:"not_observed,omitempty"` // gaps that overlap the hour before AsOf, the newest first
 }
 
 // WhyNot answers what keeps a VM from moving: each thing that is in its way, the most telling first.

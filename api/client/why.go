@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"time"
 
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/trail"
@@ -38,4 +39,15 @@ func (c *Client) Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 	}
 	err = c.decode(body, &names)
 	return names, err
+}
+
+// Recorders implements api.Reader.
+func (c *Client) Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error) {
+	var all []trail.RecorderStatus
+	body, _, err := c.get(ctx, api.RecordersURL(cluster, from, to), "application/json")
+	if err != nil {
+		return nil, err
+	}
+	err = c.decode(body, &all)
+	return all, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/embedded"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // identity finds the name under which the cluster is recorded.
@@ -48,8 +49,11 @@ func (d *doctor) database(ctx context.Context) {
 	}
 	d.ok("database", "answers as %s: Postgres %s, %.1f MiB, %s", c.User, c.Server, float64(c.Bytes)/(1<<20), facts)
 	d.pooler(ctx, s)
-	if c.Standby {
+	switch {
+	case c.Standby:
 		d.add(healthFail, "database", "a standby: it cannot be written", "point --database-url to the primary")
+	case c.ReadOnly:
+		d.add(healthFail, "database", "read-only for "+c.User+": default_transaction_read_only is on", "ALTER DATABASE or ALTER ROLE ... RESET default_transaction_read_only, as an administrator")
 	}
 	if len(c.Lacking) > 0 {
 		const most = 4
@@ -170,26 +174,13 @@ func (d *doctor) underived(ctx context.Context, s *store.Store) {
 	}
 }
 
-// freshness is how old the last sign of life may be of an evictrail that records.
-const freshness = 2 * time.Minute
-
 // heard tells what was recorded of this cluster, and when the sources of requests last told of one.
 func (d *doctor) heard(ctx context.Context, s *store.Store) {
 	if d.name == "" {
 		return
 	}
-	alive, err := ask(ctx, func(ctx context.Context) (time.Time, error) { return s.LastAlive(ctx, d.name) })
-	switch {
-	case err != nil:
-		d.add(healthFail, "record", err.Error(), "")
+	if !d.recorded(ctx, s) {
 		return
-	case alive.IsZero():
-		d.add(healthWarn, "record", "nothing is recorded of this cluster yet", "start `evictrail run`")
-		return
-	case now().Sub(alive) > freshness:
-		d.add(healthWarn, "record", fmt.Sprintf("nobody has recorded since %s", alive.Format(time.RFC3339)), "start `evictrail run`; the time between will be a gap")
-	default:
-		d.ok("record", "up to %s", alive.Format(time.RFC3339))
 	}
 	heard, err := ask(ctx, func(ctx context.Context) (store.Heard, error) { return s.Heard(ctx, d.name) })
 	if err != nil {
@@ -198,6 +189,32 @@ func (d *doctor) heard(ctx context.Context, s *store.Store) {
 	}
 	d.told("audit events", heard.Audit, d.f.intake.expectsAudit(), "see docs/audit.md: is the audit policy the one of `evictrail generate manifests audit-policy`, and does it reach us?")
 	d.told("eviction observer", heard.Observer, d.f.intake.observer.on, "see docs/audit.md")
+}
+
+// recorded checks the state of the recorder of this cluster, and reports whether anything of it was ever recorded.
+func (d *doctor) recorded(ctx context.Context, s *store.Store) bool {
+	all, err := ask(ctx, func(ctx context.Context) ([]trail.RecorderStatus, error) {
+		return s.Recorders(ctx, d.name, time.Time{}, time.Time{})
+	})
+	if err != nil {
+		d.add(healthFail, "record", err.Error(), "")
+		return false
+	}
+	if len(all) == 0 || all[0].AliveAt.IsZero() {
+		d.add(healthWarn, "record", "nothing is recorded of this cluster yet", "start `evictrail run`")
+		return false
+	}
+	r := all[0]
+	finding := fmt.Sprintf("%s since %s: %s", r.State, r.Since.Format(time.RFC3339), strings.Join(r.Why, " "))
+	switch {
+	case r.Healthy():
+		d.ok("record", "up to %s", r.AliveAt.Format(time.RFC3339))
+	case r.State == trail.RecorderDegraded || r.Replayed:
+		d.add(healthWarn, "record", finding, r.Advice())
+	default:
+		d.add(healthFail, "record", finding, r.Advice())
+	}
+	return true
 }
 
 // told judges when a source last told of a request. Where nobody evicts, none has anything to tell.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -131,7 +132,7 @@ the same. Exit status 3 when there is nothing to show.`,
 			if useOther {
 				l.view = l.other.view
 			}
-			return l.print(cmd.Context(), s, &q, cmd.OutOrStdout())
+			return l.print(cmd.Context(), s, &q, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	q.add(cmd, l.view.HasVM(), l.view.HasNode())
@@ -141,11 +142,15 @@ the same. Exit status 3 when there is nothing to show.`,
 	return cmd
 }
 
-// print writes the rows in the format asked for, the oldest first; nothing found is trail.ErrNotFound.
-func (l list) print(ctx context.Context, s reader, q *queryFlags, out io.Writer) error {
+// print writes the rows in the format asked for, the oldest first, and warnings about their recording to notes. Without rows it returns
+// trail.ErrNotFound.
+func (l list) print(ctx context.Context, s reader, q *queryFlags, out, notes io.Writer) error {
 	if q.output == "json" {
 		page, err := s.ListJSON(ctx, l.view, q.query)
 		if err != nil {
+			return err
+		}
+		if err := noteRecorders(ctx, s, q.query, page.Next, notes); err != nil {
 			return err
 		}
 		slices.Reverse(page.Rows)
@@ -163,6 +168,9 @@ func (l list) print(ctx context.Context, s reader, q *queryFlags, out io.Writer)
 	if err != nil {
 		return err
 	}
+	if err := noteRecorders(ctx, s, q.query, t.Next, notes); err != nil {
+		return err
+	}
 	slices.Reverse(t.Rows)
 	if q.output == "csv" {
 		err = api.WriteCSV(out, t)
@@ -173,6 +181,23 @@ func (l list) print(ctx context.Context, s reader, q *queryFlags, out io.Writer)
 		return err
 	}
 	return l.found(len(t.Rows))
+}
+
+// noteRecorders warns of clusters of a list that are not fully recorded, and names the gaps that overlap its period.
+func noteRecorders(ctx context.Context, s reader, q trail.Query, next *trail.Key, notes io.Writer) error {
+	from, to := q.Period(next, time.Now().UTC())
+	all, err := s.Recorders(ctx, q.Cluster, from, to)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		for _, line := range []string{r.Notice(), trail.DescribeGaps(r.NotObserved)} {
+			if line != "" {
+				say(notes, "evictrail: %s: %s\n", cmp.Or(r.Cluster, "cluster not known yet"), line)
+			}
+		}
+	}
+	return nil
 }
 
 func (l list) found(n int) error {

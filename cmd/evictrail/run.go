@@ -178,6 +178,7 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, revie
 		return err
 	}
 	r := &recorder{f: f, db: db, watching: watching, thresholds: thresholds, config: config, log: log, addr: web.listener.Addr().String(), started: now(), leading: newLeadership(now())}
+	db.OverlaySigns(r.overlayRead)
 	g.Go(func() error { return r.run(ctx) })
 	g.Go(func() error {
 		return web.serve(ctx, r.status, f.served(ctx, db.Store, watching, gate, web.metrics.Refused, log))

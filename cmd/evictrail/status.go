@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -101,7 +103,7 @@ func (r *recorder) signs(at time.Time) trail.ReplicaSigns {
 	}
 	if spooled := r.spool.Load(); spooled != nil {
 		c := spooled.Condition()
-		s.Spool = trail.SpoolSigns{Facts: c.Facts, Oldest: c.Oldest, Full: c.Full}
+		s.Spool = trail.SpoolSigns{Facts: c.Facts, Oldest: c.Oldest, Full: c.Full, DeadLetters: c.DeadLetters}
 		if c.Problem != nil {
 			s.Spool.Problem = c.Problem.Error()
 		}
@@ -118,6 +120,19 @@ func (r *recorder) signs(at time.Time) trail.ReplicaSigns {
 func (r *recorder) status(context.Context) trail.RecorderStatus {
 	at := now()
 	return r.overlay(r.others.Load(), at).Status(at)
+}
+
+// overlayRead implements store.Overlay. A recorder that does not know its cluster yet has a place of its own, without a name.
+func (r *recorder) overlayRead(signs []trail.ClusterSigns, named string) []trail.ClusterSigns {
+	own := r.watching.cluster()
+	i, known := slices.BinarySearchFunc(signs, own, func(s trail.ClusterSigns, name string) int { return strings.Compare(s.Cluster, name) })
+	switch {
+	case known:
+		signs[i] = r.overlay(&signs[i], now())
+	case named == "" || named == own:
+		signs = slices.Insert(signs, i, r.overlay(nil, now()))
+	}
+	return signs
 }
 
 // overlay puts what this process knows now in the place of what it reported last.

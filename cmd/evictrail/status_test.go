@@ -116,6 +116,18 @@ func TestStateBlind(t *testing.T) {
 		require.Contains(t, gap, `"cause": "forbidden"`)
 		require.Contains(t, gap, `"closed_at": null`)
 	}
+	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/api/v1/recorders"), `"state": "not_recording"`) }, saidWithin, 100*time.Millisecond)
+	for _, from := range [][]string{{"--database-url", url}, {"--server", s.base}} {
+		code, out, notes := run(t, append([]string{"loops"}, from...)...)
+		require.Equal(t, exitNotFound, code, out)
+		require.Contains(t, notes, "evictrail: c1: NOT RECORDING: Cannot watch 6 of 6 resources since ")
+		require.Contains(t, notes, "Not observed in this period: ")
+		code, out, _ = run(t, append([]string{"gaps"}, from...)...)
+		require.Equal(t, exitFound, code)
+		require.Contains(t, out, "virtualmachineinstances")
+	}
+	_, found, _ := run(t, append([]string{"doctor"}, recorderArgs(cluster.kubeconfig, url)[1:]...)...)
+	require.Regexp(t, `fail  record .*not_recording since .*Cannot watch 6 of 6`, found)
 	require.Equal(t, exitFound, s.stop())
 
 	again := startAnyhow(t, recorderArgs(cluster.kubeconfig, url)) // the gaps go on

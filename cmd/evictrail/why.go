@@ -161,7 +161,7 @@ func isName(text string) bool {
 }
 
 func writeAnswer(out io.Writer, a trail.Answer) error {
-	_, err := fmt.Fprintf(out, "%s%s\n%s\nEvidence:\n", asOf(a.AsOf), wrap(a.Paragraph), adviceText(a.Advice))
+	_, err := fmt.Fprintf(out, "%s%s\n%s%s\nEvidence:\n", asOf(a.AsOf), wrap(a.Paragraph), recordingText(a.Recorder, a.NotObserved), adviceText(a.Advice))
 	for _, l := range a.Evidence {
 		if err == nil {
 			_, err = fmt.Fprintf(out, "  %s  %s  [%s]\n", l.At.UTC().Format("2006-01-02 15:04:05"), tableCell(&l.Sentence), l.EventID)
@@ -171,7 +171,7 @@ func writeAnswer(out io.Writer, a trail.Answer) error {
 }
 
 func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
-	_, err := fmt.Fprintf(out, "%s%s\n%s", asOf(a.AsOf), wrap(a.Paragraph), adviceText(a.Advice))
+	_, err := fmt.Fprintf(out, "%s%s\n%s%s", asOf(a.AsOf), wrap(a.Paragraph), recordingText(a.Recorder, a.NotObserved), adviceText(a.Advice))
 	if a.VMI != "" || err != nil {
 		return err
 	}
@@ -181,6 +181,17 @@ func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
 		}
 	}
 	return nil
+}
+
+// restsText says what an answer must not be taken for: where the cluster is not recorded as it should be, and what could not be observed.
+func recordingText(note *trail.RecorderNote, gaps []trail.Gap) string {
+	text := ""
+	for _, line := range []string{note.Notice(), trail.DescribeGaps(gaps)} {
+		if line != "" {
+			text += "\n" + wrap(line) + "\n"
+		}
+	}
+	return text
 }
 
 // asOf says for which moment an answer speaks, where that is not now.

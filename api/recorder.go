@@ -1,0 +1,150 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+const recordersPath = "/api/v1/recorders"
+
+// The headers that describe the recording behind an answer.
+const (
+	recorderHeader   = "Evictrail-Recorder-State"
+	unobservedHeader = "Evictrail-Not-Observed"
+)
+
+// recorderQuery asks for the state of recorders.
+type recorderQuery struct {
+	cluster  string
+	from, to time.Time
+}
+
+// recorderParams returns the parameters of a recorderQuery.
+func recorderParams() []param[recorderQuery] {
+	return []param[recorderQuery]{
+		{name: "cluster", about: "Only this cluster.", schema: text(), example: "prod",
+			read: readText("cluster", func(q *recorderQuery) *string { return &q.cluster }), write: func(q recorderQuery) string { return q.cluster }},
+		{name: "from", about: "Include the gaps that were open after this time: " + timeAbout + ".", schema: text(), example: "24h",
+			read: readTime("from", func(q *recorderQuery) *time.Time { return &q.from }), write: func(q recorderQuery) string { return writeTime(q.from) }},
+		{name: "to", about: "With from: only gaps that opened before this time: " + timeAbout + ".", schema: text(), example: "1h",
+			read: readTime("to", func(q *recorderQuery) *time.Time { return &q.to }), write: func(q recorderQuery) string { return writeTime(q.to) }},
+	}
+}
+
+// RecordersURL returns the path, relative to that of evictrail, and the query string of a question about recorders.
+func RecordersURL(cluster string, from, to time.Time) *url.URL {
+	return &url.URL{Path: recordersPath, RawQuery: writeParams(recorderParams(), recorderQuery{cluster, from, to}).Encode()}
+}
+
+// listRecorders answers with the state of the recorder of each cluster.
+func listRecorders(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
+	var q recorderQuery
+	if err := readParams(recorderParams(), r.URL.RawQuery, time.Now().UTC(), &q); err != nil {
+		return reply{}, err
+	}
+	all, err := reader.Recorders(ctx, q.cluster, q.from, q.to)
+	if all == nil {
+		all = []trail.RecorderStatus{} // an empty array, not null
+	}
+	return said(all, err)
+}
+
+// addListRecorders adds to the headers of a list the worst state of the recorders of its clusters, and the gaps that overlap its period.
+func addListRecorders(ctx context.Context, reader Reader, header http.Header, cluster string, from, to time.Time) error {
+	all, err := reader.Recorders(ctx, cluster, from, to)
+	if err != nil {
+		return err
+	}
+	var note *trail.RecorderNote
+	if worst, is := trail.Worst(all); is {
+		note = worst.Note()
+	}
+	var gaps []trail.Gap
+	for _, s := range all {
+		gaps = append(gaps, s.NotObserved...)
+	}
+	addRecorder(header, note, gaps)
+	return nil
+}
+
+// addRecorder adds the headers that describe the recording behind an answer. Note may be nil.
+func addRecorder(header http.Header, note *trail.RecorderNote, gaps []trail.Gap) {
+	if note != nil {
+		header.Set(recorderHeader, string(note.State))
+	}
+	var texts []string
+	for _, g := range gaps {
+		until := ".."
+		if !g.ClosedAt.IsZero() {
+			until = g.ClosedAt.UTC().Format(time.RFC3339)
+		}
+		texts = append(texts, fmt.Sprintf("%s %s/%s %s", g.Source, g.OpenedAt.UTC().Format(time.RFC3339), until, g.Cause))
+	}
+	if len(texts) > 0 {
+		header.Set(unobservedHeader, strings.Join(texts, ", "))
+	}
+}
+
+// withRecorder adds the headers to an answer that has the same in its body.
+func withRecorder(answer reply, err error, note *trail.RecorderNote, gaps []trail.Gap) (reply, error) {
+	if err == nil {
+		answer.header = http.Header{}
+		addRecorder(answer.header, note, gaps)
+	}
+	return answer, err
+}
+
+func recorderSchema() schema {
+	return described(record([]string{"cluster", "state", "why", "unseen", "replayed", "at"}, append(append(fields{{"cluster", text()}}, stateFields()...), fields{
+		{"unseen", described(listOf(text()), "The sources that no replica watches now.")},
+		{"alive_at", moment("The last sign of life. Missing if there never was one.")},
+		{"last_event_at", moment("When the newest event was observed. Missing if there is none.")},
+		{"at", moment("The time of this answer.")},
+		{"not_observed", described(listOf(gapSchema()), "The gaps that overlap from..to, newest first, at most ten.")},
+	}...)), "The state of the recorder of a cluster.")
+}
+
+// stateFields returns the fields of a trail.RecorderNote.
+func stateFields() fields {
+	return fields{
+		{"state", oneOf(trail.RecorderStates()...)},
+		{"since", moment("When that state began.")},
+		{"why", described(listOf(text()), "The reasons in sentences, those of the state first. Empty while recording.")},
+		{"replayed", schema{Type: types{"boolean"}, Description: "The cluster was played from a recording; it is not being recorded."}},
+	}
+}
+
+func gapSchema() schema {
+	return record([]string{"gap_id", "source", "opened_at", "cause"}, fields{
+		{"gap_id", schema{Type: types{"string"}, Format: "uuid"}},
+		{"source", described(text(), "What was not observed: the resource of a watch, or evictrail.")},
+		{"opened_at", moment("When the source was last observed completely.")},
+		{"closed_at", moment("When it was observed completely again. Missing while it is not.")},
+		{"cause", described(text(), "Why.")},
+		{"detail", text()},
+	})
+}
+
+// recordingFields returns the fields by which an answer describes its recording.
+func recordingFields(gaps string) fields {
+	return fields{
+		{"recorder", described(record([]string{"state", "why"}, stateFields()), "The state of the recorder of the cluster now. Missing where the question is about the past.")},
+		{"not_observed", described(listOf(gapSchema()), gaps)},
+	}
+}
+
+func (s *reads) recordersRoute() route {
+	return route{
+		method: http.MethodGet, path: recordersPath, tag: tagHealth, id: "listRecorders", short: "Get the state of the recorder of each cluster",
+		about:  "The state that /readyz reports of one process, for each cluster that the caller may see, also where no recorder runs.",
+		params: describe(recorderParams()), problems: readProblems,
+		answers: []answer{{http.StatusOK, "The clusters, ordered by name.", readHeaders, jsonContent(listOf(ref("Recorder")), nil)}, unchanged(readHeaders)},
+		handler: s.handler(listRecorders),
+	}
+}
