@@ -180,7 +180,9 @@ func fillForPowerCut(dir string, seed uint64) error {
 		return err
 	}
 	s.large = 64 << 10 // it is made anew now and then
-	ctx, random, facts := context.Background(), rand.New(rand.NewPCG(seed, 0)), movesOf(powerFacts)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // where a fact is missing Next waits for it
+	defer cancel()
+	random, facts := rand.New(rand.NewPCG(seed, 0)), movesOf(powerFacts)
 	kept, stored := 0, 0
 	for round := range powerRounds {
 		switch op := random.IntN(10); {
