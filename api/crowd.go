@@ -143,8 +143,9 @@ type share struct {
 
 // waiter is a question that waits for its turn.
 type waiter struct {
-	of    *share
-	ready chan struct{} // closed when it is its turn
+	of        *share
+	ready     chan struct{} // closed when it is its turn, or displaced
+	displaced bool          // before ready is closed: another caller has its place
 }
 
 func newCrowd() *crowd {
@@ -193,7 +194,7 @@ func (c *crowd) turn(ctx context.Context) (leave, error) {
 		c.exit(s)
 		return nil, c.shed(s, ShedShare, errShare)
 	}
-	w := &waiter{s, make(chan struct{})}
+	w := &waiter{of: s, ready: make(chan struct{})}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, w)
 	c.admit()
@@ -206,6 +207,9 @@ func (c *crowd) turn(ctx context.Context) (leave, error) {
 			return nil, c.shed(s, ShedCrowded, errCrowded)
 		}
 	}
+	if w.displaced {
+		return nil, c.shed(s, ShedCrowded, errCrowded)
+	}
 	return func(size int) (func(), error) { return c.send(s, size) }, nil
 }
 
@@ -215,12 +219,33 @@ func (c *crowd) enter(s *share) error {
 	switch {
 	case s.inside >= shareAtOnce:
 		return c.shed(s, ShedShare, errShare)
-	case c.inside >= readQueue:
+	case c.inside >= readQueue && !c.displace(s):
 		return c.shed(s, ShedCrowded, errCrowded)
 	}
 	s.inside++
 	c.inside++
 	return nil
+}
+
+// displace makes room for a question: the last one that waits of the caller who has most gives way, where that caller has more than this one would have.
+// So a few callers who fill the queue keep out nobody. It reports whether there is room now.
+func (c *crowd) displace(s *share) bool {
+	last := -1
+	for i, w := range c.waiting {
+		if last < 0 || w.of.inside >= c.waiting[last].of.inside {
+			last = i
+		}
+	}
+	if last < 0 || c.waiting[last].of.inside <= s.inside+1 {
+		return false
+	}
+	w := c.waiting[last]
+	c.waiting = slices.Delete(c.waiting, last, last+1)
+	w.of.inside--
+	c.inside--
+	w.displaced = true
+	close(w.ready)
+	return true
 }
 
 // exit ends a question that was not asked.

@@ -125,6 +125,47 @@ func TestOneCallerLeavesRoomForOthers(t *testing.T) {
 	})
 }
 
+// TestFewCallersDoNotFillTheQueue has four callers take all places: another one is asked all the same, and the last question of one of the four gives way. Where
+// each has one question there is no room for one more.
+func TestFewCallersDoNotFillTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, shed := &heldReader{answer: make(chan struct{})}, shedCauses{}
+		h := Server{Readers: ForAll(r), Shed: shed.count}.Handler()
+		codes := make(chan string, 1000)
+		from := func(address string) {
+			w := httptest.NewRecorder()
+			askFrom(t, h, address, w)
+			codes <- fmt.Sprint(address, " ", w.Code)
+		}
+		for i := range readQueue {
+			go from(fmt.Sprintf("10.0.0.%d", i%4))
+			synctest.Wait()
+		}
+		require.Empty(t, codes)
+		go from("10.0.0.9")
+		synctest.Wait()
+		require.Len(t, codes, 1)
+		require.Regexp(t, `10\.0\.0\.[0-3] 503`, <-codes)
+		for i := range readQueue {
+			go from(fmt.Sprintf("10.0.1.%d", i))
+			synctest.Wait()
+		}
+		for len(codes) > 0 {
+			require.Regexp(t, `10\.0\..* 503`, <-codes)
+		}
+		close(r.answer)
+		synctest.Wait()
+		require.Len(t, codes, readQueue)
+		answered := map[string]bool{}
+		for range readQueue {
+			answered[<-codes] = true
+		}
+		require.Contains(t, answered, "10.0.0.9 200")
+		require.Greater(t, len(answered), readQueue/2, "many callers are answered, each once")
+	})
+}
+
 // TestAQuestionThatIsGivenUpLeavesItsPlace has callers go, time out and panic in each state, and then asks again.
 func TestAQuestionThatIsGivenUpLeavesItsPlace(t *testing.T) {
 	t.Parallel()
@@ -252,7 +293,7 @@ func TestRefusedVisitorsAreToldWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &heldReader{answer: make(chan struct{})}
 		h := Server{Readers: ForAll(r), Site: &web.Site{Readers: web.ForAll(nil)}}.Handler()
-		page := func(address string) *httptest.ResponseRecorder {
+		page := func(h http.Handler, address string) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			q := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
 			q.RemoteAddr = address + ":1"
@@ -263,14 +304,15 @@ func TestRefusedVisitorsAreToldWhy(t *testing.T) {
 			go askFrom(t, h, "10.0.0.1", httptest.NewRecorder())
 		}
 		synctest.Wait()
-		w := page("10.0.0.1")
+		w := page(h, "10.0.0.1")
 		require.Equal(t, http.StatusTooManyRequests, w.Code)
 		require.Contains(t, w.Body.String(), "Too many questions of yours at once: at most 16, and 200 a second.")
-		for i := range readQueue - shareAtOnce {
-			go askFrom(t, h, fmt.Sprintf("10.0.1.%d", i), httptest.NewRecorder())
+		full := Server{Readers: ForAll(r), Site: &web.Site{Readers: web.ForAll(nil)}}.Handler()
+		for i := range readQueue {
+			go askFrom(t, full, fmt.Sprintf("10.0.1.%d", i), httptest.NewRecorder())
 		}
 		synctest.Wait()
-		w = page("10.0.0.2")
+		w = page(full, "10.0.0.2")
 		require.Equal(t, http.StatusServiceUnavailable, w.Code)
 		require.Contains(t, w.Body.String(), "Too many questions of all callers at once.")
 		require.Contains(t, w.Body.String(), "Load the page again after 1 s.")
