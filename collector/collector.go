@@ -31,6 +31,9 @@ type Sink interface {
 	// Alive notes that everything seen until at was given to Append, and what has been watched without a break. It tells what time alone
 	// has brought.
 	Alive(ctx context.Context, at time.Time, watching []trail.Watching) (trail.News, error)
+	// Probe writes as Append does, and leaves nothing behind. It returns nil where the Sink takes facts promptly, so that the cause for which it did not take
+	// some may lie in these; else why it does not, which may be the cause itself.
+	Probe(ctx context.Context, cause error) error
 }
 
 // Config is what a Collector needs. All fields are required but for those that say otherwise.

@@ -107,8 +107,14 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// unprobed is the part of a Sink whose errors never lie in what it was given.
+type unprobed struct{}
+
+func (unprobed) Probe(_ context.Context, cause error) error { return cause }
+
 // sink keeps facts in memory; fail may refuse them.
 type sink struct {
+	unprobed
 	mu    sync.Mutex
 	facts []trail.Fact
 	upto  map[string]time.Time // up to when each source was seen, as it was told
@@ -570,6 +576,7 @@ func TestWhatIsTooMuchIsStoredInParts(t *testing.T) {
 
 // slowSink gives up where it is given more facts than it gets done with.
 type slowSink struct {
+	unprobed
 	most   int
 	stored []trail.Fact
 }
@@ -588,6 +595,7 @@ func (s *slowSink) Alive(context.Context, time.Time, []trail.Watching) (trail.Ne
 
 // silentSink does not answer so many calls.
 type silentSink struct {
+	unprobed
 	mu     sync.Mutex
 	silent int
 	waited []time.Duration // for each of them
@@ -626,7 +634,10 @@ func (s *silentSink) Alive(ctx context.Context, _ time.Time, _ []trail.Watching)
 }
 
 // aliveSink takes longer for facts than they take to come.
-type aliveSink struct{ n atomic.Int64 }
+type aliveSink struct {
+	unprobed
+	n atomic.Int64
+}
 
 func (s *aliveSink) Append(context.Context, []trail.Fact) (trail.News, error) {
 	time.Sleep(150 * time.Millisecond)

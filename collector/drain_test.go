@@ -114,6 +114,7 @@ func (m *memorySpool) Empty(ctx context.Context) error {
 
 // toldSink notes the order in which it is told things, and takes nothing while it is away.
 type toldSink struct {
+	unprobed
 	mu   sync.Mutex
 	away bool
 	told []string

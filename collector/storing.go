@@ -29,13 +29,6 @@ type Storing struct {
 	refused     int                                    // how many were since
 }
 
-// Prober is a Sink that reports whether it takes facts.
-type Prober interface {
-	// Probe writes as Append does, and leaves nothing behind. It returns nil where the Sink takes facts promptly, so that the cause for which it did not take
-	// some may lie in these; else why it does not, which may be the cause itself.
-	Probe(ctx context.Context, cause error) error
-}
-
 const (
 	leastAtOnce  = 100                    // facts that the Sink is given at once, at the least, where it does not take more
 	probeWithin  = 2 * time.Second        // in which a Sink answers a probe that is well; one that is slow for all is not
@@ -103,13 +96,12 @@ func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
 
 // probe reports why the Sink takes no facts; nil where it does, so that those that it did not take may be the cause.
 func (s *Storing) probe(ctx context.Context, cause error) error {
-	p, is := s.Sink.(Prober)
-	if !is || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return cause
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()
-	return p.Probe(ctx, cause)
+	return s.Sink.Probe(ctx, cause)
 }
 
 // refuse sets a fact aside that the Sink does not take.

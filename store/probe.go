@@ -20,7 +20,21 @@ func mayBeOfRecord(err error) bool {
 	case errors.Is(err, trail.ErrRefused), errors.Is(err, context.DeadlineExceeded), !errors.Is(err, ErrUnavailable):
 		return true
 	case errors.As(err, &pg):
-		return pg.Code == "57014" || pg.Code[:min(2, len(pg.Code))] == "XX" // it takes too long, or the server finds an error of its own
+		return !isOfServer(pg.Code)
+	}
+	return false
+}
+
+// isOfServer reports whether a code of Postgres says that the server, the schema, a right or another transaction is in the way, whatever is written. All others
+// may come of one record: a statement that takes too long (57014), too much memory (53200), a trigger (P0001), a block that cannot be read (58030), a bug (XX000).
+func isOfServer(code string) bool {
+	switch code {
+	case "53100", "53300", "57P01", "57P02", "57P03", "57P04", "57P05":
+		return true
+	}
+	switch code[:min(2, len(code))] {
+	case "08", "25", "28", "3D", "3F", "40", "42", "55":
+		return true
 	}
 	return false
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,4 +193,65 @@ func TestWhatIsRefusedIsSetAsideAndReplayed(t *testing.T) {
 	calmConfig, _ := clusterAt(t, name, all)
 	require.Equal(t, exitFound, startRun(t, []string{"run", "--kubeconfig", calmConfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", calm, "--spool-dir", t.TempDir()}, nil).stop())
 	require.Equal(t, whats(t, calm), whats(t, url))
+}
+
+// TestWhatFailsAloneIsSetAside has a trigger fail one fact, each time with an error that says nothing of the fact. While the database takes nothing at all, nothing
+// is set aside; once it takes writes, all others are stored, that one is set aside, and without the trigger it is replayed.
+func TestWhatFailsAloneIsSetAside(t *testing.T) {
+	t.Parallel()
+	const name = "k-blocked-slot"
+	calm := storetest.NewURL(t)
+	calmConfig, _ := clusterAt(t, name, all)
+	require.Equal(t, exitFound, startRun(t, recorderArgs(calmConfig, calm), nil).stop())
+	want := whats(t, calm)
+	victim := rows[map[string]any](t, calm, "SELECT id::text, kind FROM evictrail.events WHERE object_kind = 'VirtualMachineInstanceMigration' ORDER BY occurred_at, id LIMIT 1")[0]
+	attempts := regexp.MustCompile(`\nevictrail_store_errors_total{op="append",sqlstate_class="\w+"} ([4-9]|\d\d+)\n`)
+
+	for code, spoiled := range map[string]string{
+		"57014": "default_transaction_read_only = on", // a statement that takes too long
+		"53200": "statement_timeout = '1ms'",          // too little memory
+		"58030": "default_transaction_read_only = on", // a block that cannot be read
+		"P0001": "statement_timeout = '1ms'",          // whatever a trigger says
+		"XX000": "default_transaction_read_only = on", // an error of the server's own
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			url, dir := storetest.NewURL(t), t.TempDir()
+			database := nameOfDatabase(t, url)
+			admin := strings.Replace(url, database, "postgres", 1)
+			alter := func(how string) {
+				execSQL(t, admin, "ALTER DATABASE "+database+" "+how)
+				execSQL(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+database+"'")
+			}
+			execSQL(t, url, fmt.Sprintf(`
+CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''%s'', MESSAGE = ''fails each time''; END';
+CREATE TRIGGER fails BEFORE INSERT ON evictrail.events FOR EACH ROW WHEN (NEW.id = '%s') EXECUTE FUNCTION public.fail()`, code, victim["id"]))
+			alter("SET " + spoiled)
+			kubeconfig, _ := clusterAt(t, name, all)
+			s := startAnyhow(t, recorderArgs(kubeconfig, url, "--spool-dir", dir))
+			require.Eventually(t, func() bool { return attempts.MatchString(s.get(t, "/metrics")) }, 60*time.Second, 100*time.Millisecond)
+			letters, _, err := spool.DeadLetters(dir, "c1")
+			require.NoError(t, err)
+			require.Empty(t, letters, "while the database takes nothing")
+
+			alter("RESET ALL")
+			require.Eventually(t, func() bool {
+				letters, _, err = spool.DeadLetters(dir, "c1")
+				return err == nil && len(letters) > 0 && strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n")
+			}, 90*time.Second, 100*time.Millisecond)
+			require.Len(t, letters, 1)
+			require.Equal(t, victim["kind"], string(letters[0].Kind))
+			require.Contains(t, letters[0].Reason, code)
+			require.Len(t, whats(t, url), len(want)-1, "all others are stored")
+			require.Eventually(t, func() bool {
+				return strings.Contains(strings.Join(everything(t, url)["gaps"], ""), "1 fact refused: 1 "+string(letters[0].Kind))
+			}, 20*time.Second, 100*time.Millisecond)
+
+			execSQL(t, url, "DROP TRIGGER fails ON evictrail.events")
+			exit, _, stderr := run(t, "spool", "replay", "--spool-dir", dir, "--database-url", url)
+			require.Equal(t, exitFound, exit, stderr)
+			require.Equal(t, exitFound, s.stop())
+			require.Equal(t, want, whats(t, url))
+		})
+	}
 }

@@ -129,6 +129,7 @@ func collect(ctx context.Context, tb testing.TB, transport http.RoundTripper, si
 type discard struct{}
 
 func (discard) Append(context.Context, []trail.Fact) (trail.News, error) { return trail.News{}, nil }
+func (discard) Probe(_ context.Context, cause error) error               { return cause }
 func (discard) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
 	return trail.News{}, nil
 }
