@@ -62,6 +62,13 @@ func factsPage(v *visit) error {
 			b.Facts = append(b.Facts, fact{f, pretty(f.Detail)})
 		}
 	}
+	cluster := v.Cluster
+	if cluster == "" && len(v.Clusters) == 1 {
+		cluster = v.Clusters[0].Name
+	}
+	if err := v.nameGaps(cluster, window{From: b.From, To: b.To, Now: v.asked}, true); err != nil {
+		return err
+	}
 	v.Title, v.Content = "Facts of "+strings.TrimSpace(vm+" "+b.Node), b
 	return v.render("facts", http.StatusOK)
 }

@@ -24,7 +24,9 @@ type clusterCard struct {
 	trail.ClusterSummary
 	Href  string
 	Loops []trail.Loop // that are open
-	Watch bool         // it is watched now
+
+	Recorder *trail.RecorderStatus // nil where its state is not known
+	Certain  bool                  // a number of 0 may be read as "there is none"
 }
 
 // drainCard is a drain and what it waits for.
@@ -70,6 +72,11 @@ func front(v *visit) error {
 		return v.allClusters()
 	}
 	if !slices.ContainsFunc(v.Clusters, func(c trail.ClusterSummary) bool { return c.Name == cluster }) {
+		if v.recorderOf(cluster) != nil { // its recorder runs
+			v.Content = frontBody{}
+			v.live("all", "")
+			return v.render("front", http.StatusOK)
+		}
 		return fmt.Errorf("cluster %s: %w", cluster, trail.ErrNotFound)
 	}
 	o, err := v.reader.Overview(v.Context(), cluster, spans[i].back, spans[i].step)
@@ -112,7 +119,8 @@ const loopsShown = 3
 func (v *visit) allClusters() error {
 	var b frontBody
 	for _, c := range v.Clusters {
-		card := clusterCard{ClusterSummary: c, Href: href("/", "cluster", c.Name)}
+		card := clusterCard{ClusterSummary: c, Href: href("/", "cluster", c.Name), Recorder: v.recorderOf(c.Name)}
+		card.Certain = card.Recorder != nil && certain(*card.Recorder)
 		if c.Loops > 0 {
 			o, err := v.reader.Overview(v.Context(), c.Name, time.Hour, time.Hour)
 			if err != nil {

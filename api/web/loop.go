@@ -58,9 +58,13 @@ func loopPage(v *visit) error {
 			return err
 		}
 	}
-	b.Lasted = seen.Sub(l.OpenedAt)
+	period := window{From: l.OpenedAt, To: seen, Now: seen}
 	if !l.Open() {
-		b.Lasted = l.ClosedAt.Sub(l.OpenedAt)
+		period.To = l.ClosedAt
+	}
+	b.Lasted = period.To.Sub(l.OpenedAt)
+	if err := v.nameGaps(cluster, period, l.Open()); err != nil {
+		return err
 	}
 	for _, x := range l.Evidence {
 		b.Evidence = append(b.Evidence, proofOf(cluster, l, x))

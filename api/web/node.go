@@ -68,6 +68,9 @@ func nodePage(v *visit) error {
 		}
 		return factsHref(c.Name, "", node, l.At.Add(-around), l.At.Add(around), id, "")
 	})
+	if err := v.nameGaps(c.Name, w, at.IsZero()); err != nil {
+		return err
+	}
 	b.Facts = factsHref(c.Name, "", node, w.From, w.To, nil, "")
 	v.Title, v.Cluster, v.AsOf, v.Content = node, c.Name, c.Now, b
 	if at.IsZero() {

@@ -22,6 +22,9 @@ import (
 // Reader is where pages get what they tell. It is safe for concurrent use. Errors: trail.ErrNotFound, *trail.AmbiguousError.
 type Reader interface {
 	Summaries(ctx context.Context) ([]trail.ClusterSummary, error)
+	// Recorders returns the state of the recorder of each cluster, or of the named one. With a non-zero from, each has the gaps that overlap
+	// the period from..to; a zero to is no bound. With an error the states are those that are known without the database.
+	Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error)
 	Overview(ctx context.Context, cluster string, back, step time.Duration) (trail.Overview, error)
 	Ask(ctx context.Context, q trail.Question) (*trail.Cluster, error)
 	LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error)
@@ -71,6 +74,7 @@ func (s *Site) Route(r *mux.Router) {
 	get("/loops/{id}", loopPage)
 	get("/facts", factsPage)
 	get("/search", searchPage)
+	get(recorderPath, recorderPage)
 	r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.pageWithin(whatif.Within, s.LongTurn, whatIfPage))
 	if s.Guarded {
 		r.Path(signInPath).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.door)
@@ -90,22 +94,30 @@ type visit struct {
 	status int          // of the page that was made; 0: none was
 	body   bytes.Buffer // of it
 	sent   func()       // to be called when it was sent; nil: nothing is
+	asked  time.Time    // when the page was asked for
+
+	recorders []trail.RecorderStatus // of all clusters, ordered by name
 	frame
 }
 
 // frame is what surrounds the content of every page.
 type frame struct {
-	Title    string
-	Cluster  string                 // that the page is about; empty: of all
-	Clusters []trail.ClusterSummary // that are recorded
-	Visitor  string                 // who signed in; empty: nobody has to
-	Theme    string                 // dark, light, or empty: as the browser prefers
-	Here     string                 // path and query of this page
-	Live     string                 // where to hear of what is new; empty: the page tells of the past
-	AsOf     time.Time              // the moment for which it speaks; zero: it speaks for none
-	Query    string                 // what was searched for
-	Content  any                    // of the page's own template
+	Title      string
+	Cluster    string                 // that the page is about; empty: of all
+	Clusters   []trail.ClusterSummary // that are recorded
+	Banner     *banner                // nil where no recorder is known
+	Unobserved string                 // the gaps that overlap the period of the page, in a sentence; empty without any
+	Visitor    string                 // who signed in; empty: nobody has to
+	Theme      string                 // dark, light, or empty: as the browser prefers
+	Here       string                 // path and query of this page
+	Live       string                 // where to hear of what is new; empty: the page tells of the past
+	AsOf       time.Time              // the moment for which it speaks; zero: it speaks for none
+	Query      string                 // what was searched for
+	Content    any                    // of the page's own template
 }
+
+// Certain reports whether an empty list of the page may be read as "there is none".
+func (f frame) Certain() bool { return f.Banner != nil && f.Banner.Certain }
 
 // page makes a handler of what shows a page. Answers are whole or an error page, never half of one.
 func (s *Site) page(show func(*visit) error) http.HandlerFunc {
@@ -130,7 +142,7 @@ func (s *Site) pageWithin(timeout time.Duration, turn Turn, show func(*visit) er
 
 // open answers with what shows a page, or else with an error page. Nobody was asked yet who they are.
 func (s *Site) open(w http.ResponseWriter, r *http.Request, show func(*visit) error) {
-	v := &visit{Request: r, site: s, w: w, frame: frame{Theme: Theme(r), Here: r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
+	v := &visit{Request: r, site: s, w: w, asked: time.Now().UTC(), frame: frame{Theme: Theme(r), Here: r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Referrer-Policy", "same-origin")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -189,7 +201,11 @@ func (s *Site) Unknown(w http.ResponseWriter, r *http.Request) {
 // policy lets a page load nothing but our own style, script and pictures.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+// summaries reads what every page shows: which clusters there are, and the state of their recorders.
 func (v *visit) summaries() (err error) {
+	if v.recorders, err = v.reader.Recorders(v.Context(), "", time.Time{}, time.Time{}); err != nil {
+		return err
+	}
 	v.Clusters, err = v.reader.Summaries(v.Context())
 	return err
 }
@@ -199,8 +215,14 @@ func (v *visit) param(name string) string { return strings.TrimSpace(v.URL.Query
 
 // render makes the page of a template, in place of what was made before.
 func (v *visit) render(name string, status int) error {
+	v.Banner = bannerOf(v.recorders, v.Cluster)
+	return v.execute(name, "layout", status)
+}
+
+// execute executes a template of a page, in place of what was made before.
+func (v *visit) execute(page, name string, status int) error {
 	v.body.Reset()
-	if err := pages[name].ExecuteTemplate(&v.body, "layout", v.frame); err != nil {
+	if err := pages[page].ExecuteTemplate(&v.body, name, v.frame); err != nil {
 		v.body.Reset()
 		return err
 	}

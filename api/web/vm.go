@@ -71,6 +71,9 @@ func vmPage(v *visit) error {
 			b.Attempts = append(b.Attempts, m)
 		}
 	}
+	if err := v.nameGaps(c.Name, w, at.IsZero()); err != nil {
+		return err
+	}
 	b.Facts = factsHref(c.Name, namespace+"/"+name, "", w.From, w.To, nil, "")
 	v.Title, v.Cluster, v.AsOf, v.Content = namespace+"/"+name, c.Name, c.Now, b
 	if at.IsZero() {

@@ -23,7 +23,14 @@ var words = template.FuncMap{
 	"loopHref": loopHref,
 	"advice":   paragraphs,
 	"spaced":   func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
-	"id":       func(id *trail.FactID) string { return id.String() },
+	"age":      func(at, now time.Time) string { return trail.Age(now.Sub(at)) },
+	"upper":    upperFirst,
+	"code":     codeSpans,
+	"count":    count,
+
+	"recorderClass": func(s *trail.RecorderStatus) string { return recorderClass(*s) },
+
+	"id": func(id *trail.FactID) string { return id.String() },
 }
 
 // clock writes a time to the second, UTC.
@@ -74,6 +81,32 @@ func paragraphs(advice string) []block {
 		}
 	}
 	return out
+}
+
+// codeSpans splits a sentence at its backquotes: what stands between two of them is code.
+func codeSpans(sentence string) []block {
+	var out []block
+	for i, text := range strings.Split(sentence, "`") {
+		if text != "" {
+			out = append(out, block{text, i%2 == 1})
+		}
+	}
+	return out
+}
+
+// count renders a number. A zero that is not certain is a question mark.
+func count(n int, certain bool) template.HTML {
+	if n == 0 && !certain {
+		return `<b title="not known">?</b>`
+	}
+	return template.HTML(fmt.Sprintf("<b>%d</b>", n)) //nolint:gosec // of a number
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
 }
 
 func href(path string, pairs ...string) string {

@@ -209,3 +209,29 @@ func TestStateOfWrites(t *testing.T) {
 		})
 	}
 }
+
+// TestAnswersNameGaps stops a recorder for an hour: answers, lists and pages whose period overlaps that hour name the gap, and what lies
+// before it does not.
+func TestAnswersNameGaps(t *testing.T) {
+	t.Parallel()
+	cluster, url := spoiledCluster(t, harmless), storetest.NewURL(t)
+	s := startRun(t, recorderArgs(cluster.kubeconfig, url, "--spool-dir", t.TempDir()), nil)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/api/v1/loops"), `"loop_id"`) }, saidWithin, 100*time.Millisecond)
+	require.Equal(t, exitFound, s.stop())
+	execSQL(t, url, "UPDATE evictrail.clusters SET alive_at = alive_at - interval '1 hour'")
+	execSQL(t, url, "UPDATE evictrail.watching SET since = since - interval '1 hour', upto = upto - interval '1 hour'")
+
+	s = startRun(t, recorderArgs(cluster.kubeconfig, url, "--spool-dir", t.TempDir()), nil) // as on another node
+	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) > 0 }, saidWithin, 100*time.Millisecond)
+	const named = "Not observed in this period: "
+	_, out, _ := run(t, "why-not", "demo/nbr-2", "--database-url", url)
+	require.Contains(t, oneLine(out), named)
+	_, out, _ = run(t, "why", "demo/nbr-2", "--server", s.base)
+	require.Contains(t, oneLine(out), named)
+	_, _, notes := run(t, "loops", "--server", s.base)
+	require.Contains(t, notes, named)
+	for _, page := range []string{"/vms/demo/nbr-2", "/nodes/worker-1"} {
+		require.Contains(t, oneLine(s.get(t, page)), named, page)
+		require.NotContains(t, oneLine(s.get(t, page+"?from=2026-11-21T00:00:00Z&to=2026-11-21T01:00:00Z")), named, page)
+	}
+}

@@ -39,7 +39,7 @@ func TestLive(t *testing.T) {
 	front := newTab(t, "http://"+address, desk)
 	front.open("/")
 	front.stays()
-	front.until(`document.querySelector("#live").textContent.startsWith("Live:")`)
+	front.until(`document.querySelector("#live").textContent.startsWith("Nothing is being recorded now.")`) // recordings alone
 	playing := play("b-dual-retry-loop-v1.8", "c1", "--speed", "100")
 	const hasCard = `[...document.querySelectorAll(".card h2")].some(title => title.textContent === %q)`
 	const vmPage = "/vms/demo/vm-d?cluster=c1"
@@ -63,7 +63,7 @@ func TestLive(t *testing.T) {
 	require.Empty(t, ask[[]string](vm, misplaced+`(1280)`), "what came in lies where it should")
 
 	for _, b := range []*tab{front, vm} {
-		b.expect("net::ERR_", "/api/v1/stream")
+		b.expect("net::ERR_", "/api/v1/stream", "/recorder")
 	}
 	server.stop()
 	for _, b := range []*tab{front, vm} {
@@ -72,7 +72,7 @@ func TestLive(t *testing.T) {
 	require.NoError(t, play("e-user-migrations", "c2").Wait())
 	server = serve()
 	for _, b := range []*tab{front, vm} {
-		b.until(`document.querySelector("#live").textContent.startsWith("Live:")`)
+		b.until(`/^(Live|Nothing is being recorded)/.test(document.querySelector("#live").textContent)`)
 	}
 	front.until(hasCard, "c2")
 	for _, b := range []*tab{front, vm} {

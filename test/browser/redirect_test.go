@@ -31,6 +31,10 @@ type emptyPages struct{ web.Reader }
 
 func (emptyPages) Summaries(context.Context) ([]trail.ClusterSummary, error) { return nil, nil }
 
+func (emptyPages) Recorders(context.Context, string, time.Time, time.Time) ([]trail.RecorderStatus, error) {
+	return nil, nil
+}
+
 // TestSigningInLeadsNowhereElse signs in through links as somebody who collects tokens would send them: after the genuine sign-in the browser
 // is still on this host.
 func TestSigningInLeadsNowhereElse(t *testing.T) {

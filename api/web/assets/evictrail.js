@@ -81,6 +81,37 @@
     return true;
   };
 
+  // State: the banner is fetched again and again. Where the state has changed the content is fetched, too: what is certain has changed.
+  const every = 10_000; // milliseconds
+  const watchState = (banner) => {
+    let lost = null;
+    const look = async () => {
+      try {
+        const answer = await fetch(banner.dataset.from, { headers: { Accept: "text/html" } });
+        if (answer.status === 401 || answer.status === 403) return; // signed out: the next page says so
+        if (!answer.ok) throw new Error(`answered ${answer.status}`);
+        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("#recorder");
+        if (fresh) {
+          const other = fresh.dataset.state !== banner.dataset.state;
+          if (fresh.outerHTML !== banner.outerHTML) {
+            banner.replaceWith(fresh);
+            banner = fresh;
+          }
+          if (other && document.body.dataset.live) refresh().catch(() => {});
+        }
+        lost = null;
+      } catch {
+        lost ??= new Date();
+        const text = Object.assign(document.createElement("p"), { textContent: `Evictrail has not answered since ${lost.toISOString().slice(11, 19)} UTC: what this page shows is as old as that.` });
+        banner.className = "recorder bad";
+        banner.dataset.state = "lost";
+        banner.replaceChildren(text);
+      }
+      setTimeout(look, every);
+    };
+    setTimeout(look, every);
+  };
+
   const follow = (address) => {
     const told = document.getElementById("live");
     let waiting = null, away = false, source = null;
@@ -97,7 +128,8 @@
     const connect = () => {
       source = new EventSource(address);
       source.addEventListener("open", () => {
-        told.textContent = "Live: what is new shows by itself.";
+        const recorded = document.getElementById("recorder")?.dataset.live !== "false";
+        told.textContent = recorded ? "Live: what is new shows by itself." : "Nothing is being recorded now. What is new would show by itself.";
         if (away) changed(); // what happened meanwhile is not told again
         away = false;
       });
@@ -113,5 +145,7 @@
   };
 
   dress(document);
+  const banner = document.getElementById("recorder");
+  if (banner) watchState(banner);
   if (document.body.dataset.live) follow(document.body.dataset.live);
 })();
