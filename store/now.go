@@ -36,11 +36,7 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	if !late {
 		q.rowsNear(&batch, rows, own, since)
 		q.linesOfVM(&batch, rows, since)
-		if q.since.IsZero() { // an answer tells of those that hold
-			rows[q.of] = trail.Derived{Decisions: stands[q.of].Decisions}
-		} else {
-			q.decisionsNear(&batch, rows, own, since)
-		}
+		q.decisionsNear(&batch, rows, own, since)
 	}
 	q.annotations(&batch, &facts, own, since)
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {

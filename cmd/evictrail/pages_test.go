@@ -165,6 +165,21 @@ func answerOf(t *testing.T, into any, args ...string) {
 	require.NoError(t, json.Unmarshal([]byte(out), into))
 }
 
+// TestHeldBackIsDrawn compares the lane of what held a VM back on its page without and with a span of time in the address.
+func TestHeldBackIsDrawn(t *testing.T) {
+	t.Parallel()
+	_, server := serveSite(t, "b-dual-retry-loop-v1.8")
+	drawn := func(page document) int { return strings.Count(page.text, "KubeVirt's backoff of ") }
+	page := visit(t, server, "/vms/demo/vm-d")
+	i := slices.IndexFunc(page.links, func(l string) bool { return strings.HasPrefix(l, "/vms/demo/vm-d?") && strings.Contains(l, "from=") })
+	require.GreaterOrEqual(t, i, 0)
+	from := page.links[i:]
+	i = slices.IndexFunc(from, func(l string) bool { u, err := url.Parse(l); return err == nil && u.Query().Get("from") < "2026-11-21T00:30" })
+	require.GreaterOrEqual(t, i, 0, "one that zooms out")
+	require.Equal(t, 5, drawn(visit(t, server, from[i])))
+	require.Equal(t, 5, drawn(page))
+}
+
 // TestLongLoopsAreDrawnFromTheirEnd makes a recorded loop three days longer: its page draws the last day, and leads to the whole.
 func TestLongLoopsAreDrawnFromTheirEnd(t *testing.T) {
 	t.Parallel()
