@@ -119,7 +119,7 @@ func (c *crowd) shed(s *share, cause string, why error) error {
 }
 
 // crowd bounds how many questions are asked of the database at the same time, how many wait, and how many bytes of their answers wait to be
-// sent: of all, and of each caller. Whose turn it is: who came first among those callers of whom the fewest questions are being asked.
+// sent: of all, and of each caller. Whose turn it is: among those callers of whom the fewest questions are being asked, who had their last turn first.
 type crowd struct {
 	long    chan struct{}              // who asks what takes long
 	refused func(cause, caller string) // Server.Shed
@@ -129,7 +129,8 @@ type crowd struct {
 	waiting []*waiter // in the order in which they came
 	inside  int       // who wait or ask
 	asking  int
-	sending int // bytes
+	turns   uint64 // that there were
+	sending int    // bytes
 }
 
 // share is what one caller has taken.
@@ -137,7 +138,8 @@ type share struct {
 	name           string // as callerOf returns it
 	pace           *rate.Limiter
 	inside, asking int
-	sending        int // bytes
+	turn           uint64 // the last one that it had; 0: none
+	sending        int    // bytes
 	held           [holdings]int
 }
 
@@ -267,7 +269,7 @@ func (c *crowd) admit() {
 	for c.asking < readAtOnce {
 		next := -1
 		for i, w := range c.waiting {
-			if w.of.asking < shareAsking && (next < 0 || w.of.asking < c.waiting[next].of.asking) {
+			if w.of.asking < shareAsking && (next < 0 || w.of.before(c.waiting[next].of)) {
 				next = i
 			}
 		}
@@ -278,8 +280,15 @@ func (c *crowd) admit() {
 		c.waiting = slices.Delete(c.waiting, next, next+1)
 		w.of.asking++
 		c.asking++
+		c.turns++
+		w.of.turn = c.turns
 		close(w.ready)
 	}
+}
+
+// before reports whether it is the turn of a caller before it is that of another.
+func (s *share) before(other *share) bool {
+	return s.asking < other.asking || s.asking == other.asking && s.turn < other.turn
 }
 
 // abandon reports whether the question was still waiting, and now is not.
