@@ -85,7 +85,7 @@ chaos-elsewhere: sim
 	$(MAKE) fuzz race shuffle
 
 .PHONY: fuzz
-fuzz: ## Fuzz every decoder, each for FUZZ_TIME
+fuzz: postgres ## Fuzz every decoder, and the way of any observation into a database, each for FUZZ_TIME
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
 	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
 	    echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 50x $$package || exit; \
