@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -28,6 +29,7 @@ type Audit struct {
 // The bounds of POST /audit. An API server sends at most 10 batches a second and 10 MiB in one.
 const (
 	auditBody     = 10 << 20         // bytes of a body as it is sent
+	auditEvents   = 50_000           // events of a body, as Take bounds them
 	auditRate     = 50               // bodies a second, of all senders
 	auditBurst    = 100              // bodies at once
 	auditAtOnce   = 4                // bodies that are read at the same time: what they cost in memory
@@ -68,7 +70,7 @@ func (a Audit) answer(w http.ResponseWriter, report any, refused bool, err error
 	var tooMany *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooMany), errors.Is(err, ErrTooLarge):
-		problem(w, http.StatusRequestEntityTooLarge, "at most "+strconv.Itoa(auditBody>>20)+" MiB in one body, packed and unpacked: send smaller batches, or use `evictrail audit import`")
+		problem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("at most %d MiB, packed and unpacked, and %d events in one body: send smaller batches, or use `evictrail audit import`", auditBody>>20, auditEvents))
 	case errors.Is(err, ErrBusy), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		retryAfter(w, retryBusy)
 		problem(w, http.StatusServiceUnavailable, "the events are not kept yet, send them again: "+err.Error())

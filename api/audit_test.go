@@ -66,7 +66,7 @@ func TestAuditAnswers(t *testing.T) {
 		{"nothing in it can be used", taker{refused: true}, "{}", http.StatusUnprocessableEntity, `{"taken":2}`, ""},
 		{"broken", taker{err: errors.New("cut short")}, "{}", http.StatusBadRequest, "cut short", ""},
 		{"the database does not keep up", taker{err: fmt.Errorf("x: %w", api.ErrBusy)}, "{}", http.StatusServiceUnavailable, "send them again", "5"},
-		{"unpacks to too much", taker{err: fmt.Errorf("x: %w", api.ErrTooLarge)}, "{}", http.StatusRequestEntityTooLarge, "smaller batches", ""},
+		{"unpacks to too much", taker{err: fmt.Errorf("x: %w", api.ErrTooLarge)}, "{}", http.StatusRequestEntityTooLarge, "50000 events in one body: send smaller batches", ""},
 		{"too large", taker{}, strings.Repeat("x", 10<<20+1), http.StatusRequestEntityTooLarge, "smaller batches", ""},
 		{"as large as can be", taker{}, strings.Repeat("x", 10<<20), http.StatusOK, "10485760", ""},
 	} {

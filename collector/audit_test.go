@@ -215,6 +215,34 @@ func TestAuditRecorded(t *testing.T) {
 	}, actions)
 }
 
+// TestAuditEventsAreCounted: millions of numbers, empty objects or lines in one body are not read one by one, as each of them costs time. A log has no end.
+func TestAuditEventsAreCounted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		body          string
+		decoded, many int // in a body, in a log
+	}{
+		"numbers":         {"[" + strings.Repeat("1,", 1_000_000) + "1]", maxEvents, maxEvents + 1},
+		"objects":         {"[" + strings.Repeat("{},", 1_000_000) + "{}]", maxEvents, maxEvents + 1},
+		"items of a list": {`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[` + strings.Repeat("{},", 1_000_000) + "{}]}", maxEvents, maxEvents + 1},
+		"lines":           {strings.Repeat("1\n", 100_000), maxEvents, 100_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reader := AuditReader{Now: auditNow, Limit: MaxAudit, Take: func(Request) error { return nil }}
+			report, err := reader.Read(strings.NewReader(c.body))
+			require.ErrorIs(t, err, ErrTooLarge)
+			require.ErrorContains(t, err, "more than 50000")
+			require.Equal(t, c.decoded, report.Events())
+
+			reader.Limit = 0
+			report, err = reader.Read(strings.NewReader(c.body))
+			require.NoError(t, err)
+			require.Equal(t, c.many, report.Events(), "what is not read is one refusal")
+		})
+	}
+}
+
 // FuzzAudit reads anything: it neither panics nor takes what could not be stored, and counts each event once.
 func FuzzAudit(f *testing.F) {
 	f.Add([]byte(eviction()))

@@ -42,14 +42,18 @@ func (r *AuditReport) refuse(where string, err error) {
 // Source: kube-apiserver --audit-webhook-truncate-max-batch-size, 10 MiB.
 const MaxAudit = 10 << 20
 
-// ErrTooLarge says that audit events unpack to more than the reader allows.
+// maxEvents bounds the events of a body and of a list, usable or not: each costs time, and a number in a list has two bytes. 10 MiB of events that an API server sends
+// are some 20,000.
+const maxEvents = 50_000
+
+// ErrTooLarge says that audit events are more, or unpack to more, than the reader allows.
 var ErrTooLarge = errors.New("too large")
 
 // AuditReader reads audit events: an EventList as a kube-apiserver sends it, an array of events, or an audit log with one
 // event a line, plain or gzip.
 type AuditReader struct {
 	Now   time.Time           // events more than a day later are refused
-	Limit int64               // of unpacked bytes; 0: none
+	Limit int64               // of unpacked bytes of a body, which has at most maxEvents; 0: it is a log, without an end
 	Take  func(Request) error // is given each event that matters; its error ends the reading
 
 	keep func(*slimAudit) error // where set, is given the events instead
@@ -78,6 +82,9 @@ func (a AuditReader) Read(in io.Reader) (AuditReport, error) {
 		}
 	}
 	for ; err == nil; first, err = lines.next() {
+		if a.Limit > 0 && report.Events() >= maxEvents {
+			return report, errTooMany
+		}
 		report.Lines++
 		if takeErr := a.line(first, &report); takeErr != nil {
 			return report, takeErr
@@ -184,7 +191,10 @@ func (f failing) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-var errTooLong = fmt.Errorf("longer than %d bytes", MaxAudit)
+var (
+	errTooLong = fmt.Errorf("longer than %d bytes", MaxAudit)
+	errTooMany = fmt.Errorf("audit events: %w: more than %d at once", ErrTooLarge, maxEvents)
+)
 
 // line takes one line: an event, a list of events, or an array of events. It is not empty; nil is one that was too long.
 func (a AuditReader) line(raw []byte, report *AuditReport) error {
@@ -199,7 +209,7 @@ func (a AuditReader) line(raw []byte, report *AuditReport) error {
 	var e slimAudit
 	err := jsonv2.Unmarshal(raw, &e, lenient)
 	if err == nil && e.Kind == "EventList" {
-		return a.list(raw, where, report, func(d *jsontext.Decoder, take func([]byte)) error {
+		return a.list(raw, where, report, func(d *jsontext.Decoder, take func([]byte) error) error {
 			_, err := decodeListFrom(d, take)
 			return err
 		})
@@ -216,17 +226,16 @@ func (a AuditReader) line(raw []byte, report *AuditReport) error {
 	return nil
 }
 
-// list takes the events of a list one by one, as decode reads them. A list that is no JSON to its end is refused as a whole.
-func (a AuditReader) list(raw []byte, where string, report *AuditReport, decode func(*jsontext.Decoder, func([]byte)) error) error {
+// list takes the events of a list one by one, as decode reads them. A list that is no JSON to its end is refused as a whole, one of too many events from there on.
+func (a AuditReader) list(raw []byte, where string, report *AuditReport, decode func(*jsontext.Decoder, func([]byte) error) error) error {
 	if !jsontext.Value(raw).IsValid(lenient) {
 		report.refuse(where, errors.New("bad JSON"))
 		return nil
 	}
 	n, ended := 0, error(nil)
-	err := decode(jsontext.NewDecoder(bytes.NewBuffer(raw), lenient), func(item []byte) {
-		n++
-		if ended != nil {
-			return
+	err := decode(jsontext.NewDecoder(bytes.NewBuffer(raw), lenient), func(item []byte) error {
+		if n++; n > maxEvents {
+			return errTooMany
 		}
 		var e slimAudit
 		at := where
@@ -235,14 +244,23 @@ func (a AuditReader) list(raw []byte, where string, report *AuditReport, decode 
 		}
 		if err := jsonv2.Unmarshal(item, &e, lenient); err != nil {
 			report.refuse(at, fmt.Errorf("bad JSON: %w", err))
-			return
+			return nil
 		}
 		ended = a.event(&e, at, report)
+		return ended
 	})
-	if err != nil {
+	switch {
+	case ended != nil:
+		return ended
+	case err == nil:
+	case !errors.Is(err, errTooMany):
 		report.refuse(where, fmt.Errorf("bad JSON: %w", err))
+	case a.Limit > 0:
+		return errTooMany
+	default:
+		report.refuse(where, errTooMany)
 	}
-	return ended
+	return nil
 }
 
 // event takes, skips or refuses one event.

@@ -63,12 +63,13 @@ func (l *firstOf[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		return jsonv2.UnmarshalDecode(d, (*[]T)(l)) // null, or its error
 	}
 	var bad error
-	err := decodeItems(d, func(raw []byte) {
+	err := decodeItems(d, func(raw []byte) error {
 		if len(*l) == maxItems || bad != nil {
-			return
+			return nil
 		}
 		*l = append(*l, *new(T))
 		bad = jsonv2.Unmarshal(raw, &(*l)[len(*l)-1], lenient)
+		return nil
 	})
 	return errors.Join(err, bad)
 }

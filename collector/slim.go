@@ -145,10 +145,11 @@ func checkAnnotations(raw []byte) error {
 
 // decodeList reads the answer to a list request item by item, so that one item is held at a time: take gets it, and owns it until it returns.
 func decodeList(r io.Reader, take func(raw []byte)) (metav1.ListMeta, error) {
-	return decodeListFrom(jsontext.NewDecoder(r, lenient), take)
+	return decodeListFrom(jsontext.NewDecoder(r, lenient), func(raw []byte) error { take(raw); return nil })
 }
 
-func decodeListFrom(d *jsontext.Decoder, take func(raw []byte)) (metav1.ListMeta, error) {
+// decodeListFrom is decodeList of what a decoder reads; an error of take ends it.
+func decodeListFrom(d *jsontext.Decoder, take func(raw []byte) error) (metav1.ListMeta, error) {
 	var m metav1.ListMeta
 	if _, err := d.ReadToken(); err != nil {
 		return m, fmt.Errorf("read list: %w", err)
@@ -174,7 +175,7 @@ func decodeListFrom(d *jsontext.Decoder, take func(raw []byte)) (metav1.ListMeta
 	return m, nil
 }
 
-func decodeItems(d *jsontext.Decoder, take func(raw []byte)) error {
+func decodeItems(d *jsontext.Decoder, take func(raw []byte) error) error {
 	if d.PeekKind() == 'n' { // "items": null
 		return d.SkipValue()
 	}
@@ -186,7 +187,9 @@ func decodeItems(d *jsontext.Decoder, take func(raw []byte)) error {
 		if err != nil {
 			return err
 		}
-		take(raw)
+		if err := take(raw); err != nil {
+			return err
+		}
 	}
 	_, err := d.ReadToken()
 	return err
