@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -18,8 +19,11 @@ import (
 // WhatIfPath is where it is asked what would have been different.
 const WhatIfPath = "/api/v1/whatif"
 
-// whatIfBody bounds the question, in bytes.
-const whatIfBody = 64 << 10
+// The bounds of a question.
+const (
+	whatIfBody    = 64 << 10        // bytes
+	whatIfArrives = 5 * time.Second // in which it arrives
+)
 
 // WhatIfBody is the question as it is sent. Policies and the sweep are written as on the command line.
 type WhatIfBody struct {
@@ -80,17 +84,33 @@ func (b *WhatIfBody) Question(now time.Time) (whatif.Question, error) {
 	return q, q.Bound(now)
 }
 
+// bodyFirst hands on a request whose body has arrived: else one that never ends would take the only place for questions that take long.
+func bodyFirst(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		deadline := http.NewResponseController(w) // a writer that knows none is that of a test
+		_ = deadline.SetReadDeadline(time.Now().Add(whatIfArrives))
+		raw, err := io.ReadAll(io.LimitReader(r.Body, whatIfBody+1))
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			problem(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", whatIfArrives))
+			return
+		case err != nil:
+			problem(w, http.StatusBadRequest, "the body cannot be read to its end")
+			return
+		case len(raw) > whatIfBody:
+			problem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d KiB", whatIfBody>>10))
+			return
+		}
+		_ = deadline.SetReadDeadline(time.Time{})
+		r.Body = io.NopCloser(bytes.NewReader(raw))
+		next.ServeHTTP(w, r)
+	})
+}
+
 // whatIf answers what would have been different.
 func whatIf(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
-	raw, err := io.ReadAll(io.LimitReader(r.Body, whatIfBody+1))
-	switch {
-	case err != nil:
-		return reply{}, newProblem(http.StatusBadRequest, "the body cannot be read to its end")
-	case len(raw) > whatIfBody:
-		return reply{}, newProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d KiB", whatIfBody>>10))
-	}
 	var b WhatIfBody
-	d := json.NewDecoder(bytes.NewReader(raw))
+	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&b); err != nil && !errors.Is(err, io.EOF) || err == nil && d.More() {
 		return reply{}, newProblem(http.StatusBadRequest, "the body cannot be read: expected one JSON object with cluster, namespace, node, since, until, policies, sweep and sweep_with, all of which may be missing")
@@ -109,7 +129,7 @@ func (s *reads) whatIfRoute() route {
 			"At most %d policies at once, those of the sweep among them; one such question is answered at a time.", whatif.MostDays, whatif.Names(whatif.Proposals()), whatif.MostPolicies),
 		body:     &requestBody{"What is asked. Nothing of it has to be given.", false, fields{{mediaTypes["json"], content{ref("WhatIf"), exampleWhatIf}}}},
 		answers:  []answer{{http.StatusOK, "The answer.", []string{headerCached, headerVary}, jsonContent(ref("WhatIfAnswer"), nil)}},
-		problems: problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge), handler: s.handlerWithin(whatif.Within, s.crowd.replay, whatIf),
+		problems: problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge), handler: bodyFirst(s.handlerWithin(whatif.Within, s.crowd.replay, whatIf)),
 	}
 }
 

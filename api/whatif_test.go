@@ -1,9 +1,12 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -117,4 +120,37 @@ func TestOneWhatIfAtATime(t *testing.T) {
 	close(end)
 	<-begun
 	require.Equal(t, []int{http.StatusOK, http.StatusOK}, []int{<-done, <-done})
+}
+
+// TestSlowQuestionsKeepNobodyOut has connections that never finish their question: whoever asks a whole one is answered at once, and the others are told.
+func TestSlowQuestionsKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(api.Server{Readers: api.ForAll(&fakeReader{whatIf: func(context.Context, whatif.Question) (whatif.Answer, error) {
+		return whatif.Answer{}, nil
+	}})}.Handler())
+	t.Cleanup(server.Close)
+	var unfinished []net.Conn
+	for range 20 {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{", api.WhatIfPath)
+		require.NoError(t, err)
+		unfinished = append(unfinished, conn)
+	}
+	for range 20 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+api.WhatIfPath, strings.NewReader("{}"))
+		require.NoError(t, err)
+		resp, err := server.Client().Do(r)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		require.NoError(t, resp.Body.Close())
+	}
+	for _, conn := range unfinished {
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusRequestTimeout, resp.StatusCode)
+		require.NoError(t, resp.Body.Close())
+	}
 }

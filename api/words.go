@@ -107,6 +107,7 @@ var problemAbout = map[int]string{
 	http.StatusNotFound:              "Nothing is known of what was asked for.",
 	http.StatusMethodNotAllowed:      "The method does nothing here.",
 	http.StatusNotAcceptable:         "It does not come in the formats that Accept names.",
+	http.StatusRequestTimeout:        "The body did not arrive in time.",
 	http.StatusConflict:              "The name is known in several clusters: choose one.",
 	http.StatusRequestEntityTooLarge: "The body is too large.",
 	http.StatusTooManyRequests:       "Too much at once of this caller, or too many tokens that are not known from its address: come again, after the seconds of Retry-After. Audit events: send larger batches.",
