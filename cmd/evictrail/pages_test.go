@@ -174,7 +174,10 @@ func TestHeldBackIsDrawn(t *testing.T) {
 	i := slices.IndexFunc(page.links, func(l string) bool { return strings.HasPrefix(l, "/vms/demo/vm-d?") && strings.Contains(l, "from=") })
 	require.GreaterOrEqual(t, i, 0)
 	from := page.links[i:]
-	i = slices.IndexFunc(from, func(l string) bool { u, err := url.Parse(l); return err == nil && u.Query().Get("from") < "2026-11-21T00:30" })
+	i = slices.IndexFunc(from, func(l string) bool {
+		u, err := url.Parse(l)
+		return err == nil && u.Query().Get("from") < "2026-11-21T00:30"
+	})
 	require.GreaterOrEqual(t, i, 0, "one that zooms out")
 	require.Equal(t, 5, drawn(visit(t, server, from[i])))
 	require.Equal(t, 5, drawn(page))

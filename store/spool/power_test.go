@@ -179,7 +179,7 @@ func fillForPowerCut(dir string, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	s.large = 64 << 10 // it is made anew now and then
+	s.large = 64 << 10                                                       // it is made anew now and then
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // where a fact is missing Next waits for it
 	defer cancel()
 	random, facts := rand.New(rand.NewPCG(seed, 0)), movesOf(powerFacts)

@@ -96,7 +96,7 @@ func (s service) refuses(t *testing.T, target string, base url.Values, o *v3.Ope
 	}
 	first := s.ask(t, with(target, fixed))
 	again := s.ask(t, with(target, fixed), "If-None-Match", first.header.Get("ETag"))
-	if !strings.HasSuffix(target, "/now") { // what remains gets less
+	if !strings.HasSuffix(target, "/now") && !strings.HasSuffix(target, "/recorders") { // what remains gets less, and how it stands is said as of now
 		require.Equal(t, first.body, cmp.Or(again.body, first.body))
 		require.Equal(t, http.StatusNotModified, again.status)
 		require.Empty(t, again.body)
