@@ -44,8 +44,18 @@ func brief(err error) error {
 	if err == nil || len(err.Error()) <= maxEcho {
 		return err
 	}
-	return errors.New(clip(err.Error(), maxEcho))
+	return &briefError{clip(err.Error(), maxEcho), err}
 }
+
+// briefError is an error of which less is said.
+type briefError struct {
+	text  string
+	whole error
+}
+
+func (e *briefError) Error() string { return e.text }
+
+func (e *briefError) Unwrap() error { return e.whole }
 
 // A field of a slim type names another bound of its texts than that of names by the tag "text".
 const (

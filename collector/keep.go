@@ -67,7 +67,8 @@ func (s *shape) addField(f reflect.StructField) {
 	s.fields[name].add(f.Type)
 }
 
-// prune gives what is kept of a value, which it changes, and whether anything is. Nothing is kept of no shape.
+// prune returns what is kept of a value, which it changes, and whether anything is. Nothing is kept of no shape. Texts are clipped to the largest bound that any
+// text has that is read: who reads the recording clips to the bound of each.
 func (s *shape) prune(v any) (any, bool) {
 	if s == nil {
 		return nil, false
@@ -91,12 +92,14 @@ func (s *shape) prune(v any) (any, bool) {
 			return nil, false
 		}
 		kept := v[:0]
-		for _, item := range v {
+		for _, item := range v[:min(len(v), maxItems)] { // as many as are read
 			if item, some := s.items.prune(item); some {
 				kept = append(kept, item)
 			}
 		}
 		return kept, true
+	case string:
+		return clip(v, maxText), true
 	}
 	return v, true
 }

@@ -27,7 +27,8 @@ const (
 // The bounds of what is kept of the descheduler's view.
 const (
 	viewFor  = 2 * time.Hour
-	viewMost = 500_000 // samples of all nodes, some 25 MB
+	viewMost = 24 << 20 // bytes of the samples of all nodes and of their names
+	viewSize = 48       // bytes of a sample
 )
 
 // nodeView keeps what the descheduler said of the nodes when its metrics were read, for as long as it may be asked for: a source of load. It is safe for concurrent
@@ -35,7 +36,7 @@ const (
 type nodeView struct {
 	mu     sync.Mutex
 	points map[trail.LoadKey][]trail.LoadPoint // in the order of their times
-	count  int
+	bytes  int
 }
 
 // decodeNodes reads how the descheduler sees the nodes.
@@ -69,18 +70,20 @@ func (v *nodeView) add(at time.Time, seen map[trail.LoadKey]trail.LoadPoint) {
 	}
 	for key, p := range seen {
 		p.At = at
+		if len(v.points[key]) == 0 {
+			v.bytes += sizeOfKey(key)
+		}
 		v.points[key] = append(v.points[key], p)
-		v.count++
+		v.bytes += viewSize
 	}
-	keep := viewFor
-	for {
-		v.forget(at.Add(-keep))
-		if v.count <= viewMost {
+	for keep := viewFor; ; keep /= 2 {
+		if v.forget(at.Add(-keep)); v.bytes <= viewMost || keep == 0 {
 			return
 		}
-		keep /= 2
 	}
 }
+
+func sizeOfKey(key trail.LoadKey) int { return len(key.Node) + len(key.Metric) }
 
 // forget drops what is older than a time.
 func (v *nodeView) forget(before time.Time) {
@@ -89,8 +92,9 @@ func (v *nodeView) forget(before time.Time) {
 		for old < len(points) && points[old].At.Before(before) {
 			old++
 		}
-		v.count -= old
+		v.bytes -= old * viewSize
 		if old == len(points) {
+			v.bytes -= sizeOfKey(key)
 			delete(v.points, key)
 		} else if old > 0 {
 			v.points[key] = slices.Clone(points[old:])

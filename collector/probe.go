@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -219,6 +218,6 @@ func (t *ScrapeTarget) Metrics(ctx context.Context) (trail.ScrapeObservation, er
 		return trail.ScrapeObservation{}, err
 	}
 	defer func() { _ = body.Close() }()
-	o, _, err := decodeScrape(&io.LimitedReader{R: body, N: scrapeLimit})
+	o, _, err := decodeScrape(body)
 	return o, err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -26,6 +27,7 @@ import (
 const (
 	queryTimeout = 10 * time.Second // of one query, from its connection to its last byte
 	queryLimit   = 64 << 20         // bytes of an answer
+	maxResources = 32               // metrics that one query has, by the label "resource"
 	queryStep    = 15 * time.Second // between two samples; on whole multiples of it, so that who asks again gets the same ones
 )
 
@@ -221,11 +223,34 @@ func (p *Prometheus) metric(ctx context.Context, q LoadQuery, nodes map[string]b
 		}
 		out[key] = append(out[key], pointsOf(s.Values, sampled[key], limit)...)
 	}
+	p.boundResources(q.Name, out)
 	for key, points := range out {
 		slices.SortStableFunc(points, func(a, b trail.LoadPoint) int { return a.At.Compare(b.At) })
 		out[key] = slices.CompactFunc(points, func(a, b trail.LoadPoint) bool { return a.At.Equal(b.At) })
 	}
 	return out, "", nil
+}
+
+// boundResources leaves out what is of more resources than are kept: whoever has metrics of their own collected may name more.
+func (p *Prometheus) boundResources(metric string, points map[trail.LoadKey][]trail.LoadPoint) {
+	names := map[string]bool{}
+	for key := range points {
+		names[key.Metric] = true
+	}
+	if len(names) <= maxResources {
+		return
+	}
+	kept := slices.Sorted(maps.Keys(names))[:maxResources]
+	maps.DeleteFunc(points, func(key trail.LoadKey, _ []trail.LoadPoint) bool { return !slices.Contains(kept, key.Metric) })
+	p.warn(metric, fmt.Sprintf("%d resources: the first %d are kept", len(names), maxResources))
+}
+
+// warn logs a warning about a query, or about a metric, when it is another than before.
+func (p *Prometheus) warn(query, text string) {
+	if text != "" && p.warned[query] != text {
+		p.log.Warn("answer of Prometheus with a warning: what it leaves out is not known", "query", query, "warning", text)
+		p.warned[query] = text
+	}
 }
 
 // lackOf says why a metric lacks.
@@ -259,14 +284,11 @@ func (p *Prometheus) first(ctx context.Context, q LoadQuery, r v1.Range) (string
 
 // query asks one query over a time.
 func (p *Prometheus) query(ctx context.Context, query string, r v1.Range) (model.Matrix, error) {
-	value, warnings, _, err := p.api.QueryRange(ctx, query, r, v1.WithTimeout(queryTimeout))
+	value, warnings, _, err := p.api.QueryRange(ctx, query, r, v1.WithTimeout(queryTimeout), v1.WithLimit(maxSeries))
 	if err != nil {
-		return nil, fmt.Errorf("ask Prometheus %q: %w", query, err)
+		return nil, fmt.Errorf("ask Prometheus %q: %w", query, brief(err))
 	}
-	if text := strings.Join(warnings, "; "); text != "" && p.warned[query] != text {
-		p.log.Warn("answer of Prometheus with a warning: what it leaves out is not known", "query", query, "warning", text)
-		p.warned[query] = text
-	}
+	p.warn(query, clip(strings.Join(warnings, "; "), maxEcho))
 	matrix, is := value.(model.Matrix)
 	if !is {
 		return nil, fmt.Errorf("ask Prometheus %q: answered with a %s: expected a matrix", query, value.Type())
@@ -278,11 +300,11 @@ func (p *Prometheus) query(ctx context.Context, query string, r v1.Range) (model
 func keyOf(metric string, labels model.Metric) trail.LoadKey {
 	key := trail.LoadKey{Metric: metric}
 	if resource := labels["resource"]; resource != "" {
-		key.Metric += ":" + string(resource)
+		key.Metric += ":" + clip(string(resource), maxName)
 	}
 	for _, label := range nodeLabels {
 		if node := labels[label]; node != "" {
-			key.Node = string(node)
+			key.Node = clip(string(node), maxName)
 			break
 		}
 	}

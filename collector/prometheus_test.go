@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
@@ -202,6 +203,37 @@ func TestPrometheusSaysWhatIsWrong(t *testing.T) {
 		_, err := p.Loads(ctx, nil, auditNow, auditNow)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
+}
+
+// TestPrometheusIsBounded: whoever has metrics of their own collected names their labels, and a server may answer with any text.
+func TestPrometheusIsBounded(t *testing.T) {
+	t.Parallel()
+	var series []string
+	for i := range 3 * maxResources {
+		series = append(series, fmt.Sprintf(`{"metric":{"node":"n1","resource":"r%03d%s"},"values":[[%s,"1"]]}`, i, strings.Repeat("x", 2*maxName), promAt(0)))
+	}
+	o := &oracle{answers: map[string]string{"view": strings.Join(series, ",")}}
+	p, log := newOracle(t, o, nil)
+	loads, err := minuteOf(t, p, "n1")
+	require.NoError(t, err)
+	require.Len(t, loads.Points, maxResources)
+	for key := range loads.Points {
+		require.LessOrEqual(t, len(key.Metric), len("view:")+maxName)
+	}
+	require.Contains(t, log.String(), "96 resources: the first 32 are kept")
+
+	long := strings.Repeat("x", 10*maxEcho)
+	o.answers["view"] = `whole:{"status":"error","errorType":"execution","error":"` + long + `"}`
+	_, err = minuteOf(t, p, "n1")
+	var refused *v1.Error
+	require.ErrorAs(t, err, &refused)
+	require.Less(t, len(err.Error()), 2*maxEcho)
+	o.answers["view"] = `whole:{"status":"success","data":{"resultType":"matrix","result":[]},"warnings":["` + long + `"]}`
+	before := len(log.String())
+	_, err = minuteOf(t, p, "n1")
+	require.NoError(t, err)
+	require.Contains(t, log.String()[before:], "xxx")
+	require.Less(t, len(log.String()[before:]), 4*maxEcho)
 }
 
 // TestPrometheusFilesAreReadAgain has the CA of the certificate replaced while evictrail runs.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -271,9 +270,6 @@ func (r *Recorder) keepScraping(ctx context.Context) {
 	}
 }
 
-// keptMetrics begins the names of the metrics that are recorded, beside the start of the process.
-const keptMetrics = "descheduler_"
-
 // ScrapeOnce records what the descheduler's metrics say now.
 func (r *Recorder) ScrapeOnce(ctx context.Context) error {
 	body, err := r.Scrape.get(ctx, r.scrapes)
@@ -281,23 +277,15 @@ func (r *Recorder) ScrapeOnce(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = body.Close() }()
-	raw, err := io.ReadAll(io.LimitReader(body, scrapeLimit+1))
-	if err != nil {
-		return err
+	families, err := readFamilies(body)
+	if err == nil {
+		_, _, err = decodeFamilies(families)
 	}
-	if _, _, err := decodeScrape(&io.LimitedReader{R: bytes.NewReader(raw), N: scrapeLimit}); err != nil {
+	if err != nil {
 		return fmt.Errorf("%s: %w", r.Scrape.URL, err)
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(raw))
-	if err != nil {
-		return err
 	}
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(families)) {
-		if !strings.HasPrefix(name, keptMetrics) && name != familyProcess {
-			continue
-		}
 		if r.Redactor != nil {
 			r.Redactor.metrics(families[name])
 		}

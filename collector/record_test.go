@@ -53,6 +53,33 @@ func TestKeepIsWhatIsRead(t *testing.T) {
 	}
 }
 
+// TestRecordedTextsAreClipped: what a recording keeps of an object is bounded, and is read as the object is.
+func TestRecordedTextsAreClipped(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	r, watched := find("events")
+	require.True(t, watched)
+	raw := []byte(`{"metadata":{"name":"e","namespace":"shop","uid":"u","resourceVersion":"1"},"involvedObject":{"kind":"VirtualMachineInstance","name":"db"},"reason":"FailedMigration","message":"` + long + `"}`)
+	v, err := shapeOfObject(r.slim()).keep(raw)
+	require.NoError(t, err)
+	kept, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.Less(t, len(kept), 2*maxText)
+	require.Equal(t, r.read(raw).observe(trail.Seen{}), r.read(kept).observe(trail.Seen{}))
+
+	list, err := shapeOfObject(new(slimNode)).keep([]byte(`{"spec":{"taints":[` + strings.Repeat(`{"key":"k"},`, 100_000) + `{"key":"k"}]}}`))
+	require.NoError(t, err)
+	require.Len(t, list.(map[string]any)["spec"].(map[string]any)["taints"], maxItems)
+
+	event := slimAudit{UserAgent: long, RequestObject: json.RawMessage(`{"metadata":{"annotations":{"` + annotationReason + `":"` + long + `"}}}`)}
+	v, err = event.keep()
+	require.NoError(t, err)
+	kept, err = json.Marshal(v)
+	require.NoError(t, err)
+	require.Less(t, len(kept), 4*maxText)
+	require.Contains(t, string(kept), annotationReason)
+}
+
 // memoryTape keeps what it is given.
 type memoryTape struct {
 	mu    sync.Mutex

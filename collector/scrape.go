@@ -14,7 +14,6 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"k8s.io/client-go/rest"
 
 	"github.com/evictrail/evictrail/metrics"
@@ -25,7 +24,6 @@ import (
 const (
 	ScrapeInterval = 30 * time.Second // between two scrapes, where nothing else is said
 	scrapeTimeout  = 10 * time.Second // of one, from its connection to its last byte
-	scrapeLimit    = 32 << 20         // bytes of an answer, unpacked
 	scrapesMissed  = 3                // intervals without an answer that are no gap yet
 	startAhead     = time.Minute      // how far ahead of ours the clock may be that tells the start of the process
 )
@@ -162,9 +160,9 @@ func (s *Scraper) read(ctx context.Context) (trail.ScrapeObservation, map[trail.
 		return trail.ScrapeObservation{}, nil, err
 	}
 	defer func() { _ = body.Close() }()
-	o, nodes, err := decodeScrape(&io.LimitedReader{R: body, N: scrapeLimit})
+	o, nodes, err := decodeScrape(body)
 	if err != nil {
-		return o, nil, fmt.Errorf("%s: %w", s.target.URL, brief(err))
+		return o, nil, fmt.Errorf("%s: %w", s.target.URL, err)
 	}
 	o.At, o.Target = s.c.Clock(), SourceDescheduler
 	if o.StartedAt.After(o.At.Add(startAhead)) {
@@ -184,17 +182,18 @@ const (
 	familyBlocks   = "descheduler_kubevirt_eviction_blocks_total"
 )
 
-// decodeScrape reads the text of a descheduler's metrics. Without the start of its process its counters mean nothing, and
-// what has neither a build nor the plugin's metrics is no descheduler: both are errors.
-func decodeScrape(body *io.LimitedReader) (trail.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(body)
-	switch {
-	case body.N <= 0:
-		return trail.ScrapeObservation{}, nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, scrapeLimit)
-	case err != nil:
-		return trail.ScrapeObservation{}, nil, brief(err)
+// decodeScrape reads the text of a descheduler's metrics.
+func decodeScrape(body io.Reader) (trail.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
+	families, err := readFamilies(body)
+	if err != nil {
+		return trail.ScrapeObservation{}, nil, err
 	}
+	return decodeFamilies(families)
+}
+
+// decodeFamilies reads the metrics of a descheduler. Without the start of its process its counters mean nothing, and
+// what has neither a build nor the plugin's metrics is no descheduler: both are errors.
+func decodeFamilies(families map[string]*dto.MetricFamily) (trail.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
 	o := trail.ScrapeObservation{Plugin: families[familyCooldown] != nil}
 	for _, m := range families[familyBuild].GetMetric() {
 		o.Version = labels(m)["DeschedulerVersion"]
@@ -210,6 +209,7 @@ func decodeScrape(body *io.LimitedReader) (trail.ScrapeObservation, map[trail.Lo
 		return o, nil, fmt.Errorf("%s %v: expected the time at which the descheduler was started", familyProcess, started)
 	}
 	o.StartedAt = time.UnixMilli(int64(math.Round(started * 1000))).UTC()
+	var err error
 	o.Blocks, err = decodeBlocks(families[familyBlocks])
 	return o, decodeNodes(families), err
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -42,7 +43,7 @@ func blocksOf(reason, node string, count int) string {
 }
 
 func decodeText(text string) (trail.ScrapeObservation, error) {
-	o, _, err := decodeScrape(&io.LimitedReader{R: strings.NewReader(text), N: scrapeLimit})
+	o, _, err := decodeScrape(strings.NewReader(text))
 	return o, err
 }
 
@@ -72,14 +73,18 @@ func TestDecodeScrapeSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "no descheduler_build_info: expected the metrics of a descheduler"},
-		{"a page", "<html><body>Sign in</body></html>", "text format parsing error"},
+		{"a page", "<html><body>Sign in</body></html>\n", "no descheduler_build_info: expected the metrics of a descheduler"},
 		{"another program", "process_start_time_seconds 1.7e9\n", "no descheduler_build_info"},
 		{"no start", strings.Replace(scrapeText(1), "process_start", "other", 2), "process_start_time_seconds 0: expected the time"},
 		{"a start that is no time", scrapeText(-1), "process_start_time_seconds -1: expected the time"},
 		{"a count that is none", strings.Replace(scrapeText(1, blocksOf("cooldown", "n1", 7)), "} 7", "} NaN", 1), "descheduler_kubevirt_eviction_blocks_total NaN: expected a count"},
 		{"a count that went below zero", scrapeText(1, blocksOf("cooldown", "n1", -1)), "descheduler_kubevirt_eviction_blocks_total -1: expected a count"},
-		{"cut short", scrapeText(1.7e9)[:300], "text format parsing error"},
-		{"too large", "# " + strings.Repeat("x", scrapeLimit), "too large: more than 33554432 bytes"},
+		{"cut short", scrapeText(1.7e9)[:300], "cut short within a line"},
+		{"too large", strings.Repeat("# x\n", scrapeLimit/4+1), "too large: more than 33554432 bytes"},
+		{"bad text", strings.Replace(scrapeText(1.7e9), "process_start_time_seconds ", "process_start_time_seconds{ ", 2), "text format parsing error"},
+		{"a long line", "# " + strings.Repeat("x", maxLine), "too large: a line of more than 65536 bytes"},
+		{"too many series", scrapeText(1.7e9, slices.Repeat([]string{blocksOf("cooldown", "n1", 1)}, maxSeries)...), "too large: more than 50000 series, or 8388608 bytes, of metrics descheduler_*"},
+		{"too much text", scrapeText(1.7e9, slices.Repeat([]string{blocksOf("cooldown", strings.Repeat("n", maxLine/2), 1)}, keptLimit/(maxLine/2))...), "too large: more than 50000 series"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -87,6 +92,20 @@ func TestDecodeScrapeSaysWhatIsWrong(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+}
+
+// TestScrapedTextsAreClipped: names are labels of series, and whoever names them may not fill the record. What is not read is not even parsed.
+func TestScrapedTextsAreClipped(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 2*maxName)
+	o, nodes, err := decodeScrape(strings.NewReader(scrapeText(1.7e9, blocksOf(long, long, 1),
+		fmt.Sprintf("%s{node=%q,resource=%q} 1", familyUtilisation, long, long),
+		fmt.Sprintf("descheduler_build_info{DeschedulerVersion=%q} 0", long)) + "other{ not the format of metrics\n"))
+	require.NoError(t, err)
+	short := clip(long, maxName)
+	require.Equal(t, []trail.BlockCount{{Reason: short, Node: short, Namespace: "shop", Count: 1}}, o.Blocks)
+	require.Len(t, o.Version, maxName)
+	require.Contains(t, nodes, trail.LoadKey{Node: short, Metric: "descheduler:" + short})
 }
 
 // FuzzScrape holds that no answer makes the scraper panic, and that what it takes can be counted.
