@@ -16,6 +16,10 @@ func ClusterUID(ctx context.Context, config *rest.Config) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return clusterUID(ctx, client)
+}
+
+func clusterUID(ctx context.Context, client rest.Interface) (string, error) {
 	body, err := client.Get().AbsPath("/api/v1/namespaces/kube-system").Stream(ctx)
 	if err != nil {
 		return "", fmt.Errorf("get namespace kube-system: %w", err)

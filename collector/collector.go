@@ -53,6 +53,8 @@ type Config struct {
 	Extra       []Observation          // taken when the collector is made, such as the descheduler's policy; optional
 	Policy      *PolicyMap             // the ConfigMap with the descheduler's policy, which is then watched; optional
 	UnseenAfter time.Duration          // how long a source is refused from the start on before that is recorded as a gap; zero: never
+	Break       *trail.Break           // why what is seen does not continue what was recorded: it is recorded as a gap in place of the time since LastAlive; nil: it does
+	Identify    Identify               // makes sure that the cluster continues what was recorded; nil: nobody does, as where a recording is played
 	Backoff     *wait.Backoff          // between attempts to list and watch; nil: 0.5 s to 7.5 s
 }
 
@@ -102,6 +104,9 @@ type Collector struct {
 
 	refusedLogged atomic.Bool // that audit events were refused
 
+	failed error              // under mu: why the run ended by itself
+	stop   context.CancelFunc // ends the run
+
 	mu        sync.Mutex
 	since     map[string]time.Time // since when each source has been seen without a break
 	moved     chan struct{}        // closed and replaced when a feed's version or synced changes
@@ -133,8 +138,9 @@ func New(config Config) (*Collector, error) {
 		since = config.Clock()
 	}
 	c.Metrics.CountSince(since)
+	latest := config.Tracker.Latest()
 	for _, r := range watchedWith(config.Policy) {
-		c.feeds = append(c.feeds, &feed{watched: r, c: c, unseen: config.Clock()})
+		c.feeds = append(c.feeds, &feed{watched: r, c: c, latest: latest[r.kind], unseen: config.Clock()})
 		c.Metrics.Watch(r.name, string(r.kind))
 	}
 	for _, extra := range config.Extra {
@@ -149,10 +155,12 @@ func wasAway(c Config) bool {
 	return !c.LastAlive.IsZero() && c.Clock().Truncate(time.Microsecond).After(c.LastAlive)
 }
 
-// Run watches until ctx ends, then stores what was taken and returns. Its only errors are those of storing that rest.
-func (c *Collector) Run(ctx context.Context) error {
+// Run watches until ctx ends, then stores what was taken and returns. Its errors are those of storing that rest, a *RewoundError, and those of
+// Config.Identify, with which it ends by itself.
+func (c *Collector) Run(ctx context.Context) (err error) {
 	watching, stop := context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(debugOnly{c.Log.Handler()})))
 	defer stop()
+	c.stop = stop
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWriting()
 	g := errgroup.Group{}
@@ -167,8 +175,11 @@ func (c *Collector) Run(ctx context.Context) error {
 		c.Tracker = nil // nobody asks it any more, and whoever asks how we stood need not hold it
 		return nil
 	})
-	g.Go(func() error { return c.out.run(writing, ctx.Done()) })
-	return g.Wait()
+	g.Go(func() error { return c.out.run(writing, watching.Done()) })
+	err = g.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return errors.Join(c.failed, err)
 }
 
 func (c *Collector) reflect(ctx context.Context, f *feed) {
@@ -253,9 +264,12 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 	if len(n.present) == 0 && n.feed.kind == trail.ObjectPolicy {
 		c.judgePolicy(n.feed.String() + " " + noPolicy)
 	}
-	c.observe(ctx, trail.ListObservation{
-		Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: n.present,
-	})
+	list := trail.ListObservation{Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: n.present}
+	if recorded, back := c.Tracker.WentBack(list); back && c.Identify != nil {
+		c.fail(&RewoundError{Resource: n.feed.String(), Recorded: recorded, Now: n.version, Object: true})
+		return
+	}
+	c.observe(ctx, list)
 	c.whole(n.feed.name, now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -340,8 +354,14 @@ func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 		return
 	}
 	c.complete = true
-	go debug.FreeOSMemory() // the first lists took several times what is kept of them: the machine has it back now, not within minutes
-	c.whole(trail.SourceSelf, now)
+	defer c.whole(trail.SourceSelf, now) // last: who is told that all is seen is told of the gap, too
+	go debug.FreeOSMemory()              // the first lists took several times what is kept of them: the machine has it back now, not within minutes
+	if b := c.Break; b != nil {
+		c.observe(ctx, trail.GapObservation{
+			Seen: trail.Seen{At: now}, Source: trail.SourceSelf, Key: b.Key, OpenedAt: b.From, ClosedAt: now, Cause: b.Cause, Detail: b.Detail,
+		})
+		return
+	}
 	if !c.wasAway {
 		return
 	}
@@ -411,6 +431,9 @@ func (c *Collector) advance(n notice) {
 		}
 	}
 	n.feed.version = n.version
+	if n.feed.latest == "" || trail.NewerVersion(n.version, n.feed.latest) {
+		n.feed.latest = n.version
+	}
 	close(c.moved)
 	c.moved = make(chan struct{})
 }

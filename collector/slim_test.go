@@ -72,7 +72,9 @@ func TestNotificationInAnyOrder(t *testing.T) {
 // ofVMIs reads VMIs.
 type ofVMIs struct{}
 
-func (ofVMIs) read(raw []byte) *object            { return decodeObject(raw, &slimVMI{}) }
-func (ofVMIs) list() *listing                     { return nil }
-func (ofVMIs) asked(context.Context, bool, error) {}
-func (ofVMIs) broken(error)                       {}
+func (ofVMIs) read(raw []byte) *object { return decodeObject(raw, &slimVMI{}) }
+func (ofVMIs) list() *listing          { return nil }
+
+func (ofVMIs) verify(context.Context, presence) error { return nil }
+func (ofVMIs) asked(context.Context, bool, error)     {}
+func (ofVMIs) broken(error)                           {}

@@ -149,6 +149,7 @@ func newClient(config *rest.Config, skew func(time.Duration)) (rest.Interface, e
 type reader interface {
 	read(raw []byte) *object
 	list() *listing                                   // a list begins; nil: the Reflector is to gather it
+	verify(ctx context.Context, r presence) error     // makes sure, before a list or watch, that the server continues what was read
 	asked(ctx context.Context, watch bool, err error) // a list or watch request was answered
 	broken(err error)                                 // the server sent an error in the stream of a watch, or what cannot be read
 }
@@ -165,6 +166,12 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 	var list *listing
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			if options.Continue == "" {
+				if err := to.verify(ctx, r.presence(client)); err != nil {
+					to.asked(ctx, false, err)
+					return nil, err
+				}
+			}
 			if options.Limit > 0 && options.Continue == "" {
 				options.ResourceVersion = "" // any other is answered in one piece, which a server gives a minute
 			}
@@ -191,6 +198,10 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 			return answer, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if err := to.verify(ctx, r.presence(client)); err != nil {
+				to.asked(ctx, true, err)
+				return nil, err
+			}
 			options.Watch = true
 			body, err := request(options).Stream(ctx)
 			if options.SendInitialEvents != nil && apierrors.IsInvalid(err) { // an older server: the Reflector goes on with a list
@@ -237,6 +248,7 @@ type feed struct {
 	hindrance           // under c.mu
 	synced    bool      // under c.mu: the first list was taken
 	version   string    // under c.mu: the resourceVersion up to which it was taken
+	latest    string    // under c.mu: the highest resourceVersion that was ever taken in this epoch
 	expired   bool      // under c.mu: the server forgot our resourceVersion, which the next list makes good
 	cause     string    // under c.mu: of the problem, in a few words
 	garbled   string    // under c.mu: what the server sent cannot be read; empty once something can

@@ -109,6 +109,7 @@ var upkeepMetrics = []Metric{
 var ownMetrics = []Metric{
 	{Name: FactsTotal, Type: Counter, Labels: []string{LabelKind, LabelStage}, Help: "Facts by kind and by how far they came; for rejected objects the kind is that of the object."},
 	{Name: EventsLostTotal, Type: Counter, Labels: []string{LabelKind, LabelCause}, Help: "What evictrail knows to be missing from its record, by kind and cause."},
+	{Name: EpochsTotal, Type: Counter, Labels: []string{LabelCause}, Help: "Breaks in the record, by cause: the cluster was restored from a backup or rebuilt, or the database lost what it had confirmed. After each everything is compared, and a gap says so."},
 	{Name: CommitLagSeconds, Type: Histogram, Labels: []string{LabelKind}, Buckets: lagBuckets, Help: "Time from the sight of a fact to its commit in the database."},
 	{Name: SpoolBytes, Type: Gauge, Help: "Facts that wait for the database, in bytes."},
 	{Name: SpoolCapacityBytes, Type: Gauge, Help: "How many bytes of facts may wait for the database. Before it is full what matters least is left out."},
@@ -190,6 +191,7 @@ func LabelSets() []LabelSet {
 		{LabelPhase, "", append(trail.Phases(), labelOther)},
 		{LabelReason, "evictrail_cooldown_decisions_total, evictrail_eviction_blocks_total", []string{trail.DecidedCooldown, trail.DecidedInProgress, labelOther}},
 		{LabelReason, VMIDrainBlocked, append(trail.NotMigratableReasons(), labelOther)},
+		{LabelCause, EpochsTotal, texts(trail.BreakCauses())},
 		{LabelOrigin, "", []string{trail.OriginDerived, trail.OriginObserved}},
 		{LabelKind, "evictrail_loops*", texts(trail.LoopKinds())},
 		{LabelBlocker, "evictrail_migration*", texts(trail.WaitReasons())},

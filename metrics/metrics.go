@@ -49,6 +49,7 @@ type Metrics struct {
 	SpoolCapacity      prometheus.Gauge         // bytes
 	SpoolFacts         prometheus.Gauge         // facts
 	SpoolOldest        *prometheus.GaugeVec     // no label, so that it can be absent; Unix seconds
+	Epochs             *prometheus.CounterVec   // cause
 	SpoolWritable      *prometheus.GaugeVec     // no label, so that it can be absent; 1 when facts are kept on disk
 	DeadLetters        *prometheus.GaugeVec     // no label, so that it can be absent; facts
 	SpoolFsync         *prometheus.HistogramVec // no label; seconds
@@ -96,7 +97,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		RecorderState: f.gauges(RecorderState), RecorderStateSince: f.gauges(RecorderStateSince),
 		state: newStateGauges(),
 
-		Facts: f.counters(FactsTotal), Lost: f.counters(EventsLostTotal), SpoolBytes: f.gauge(SpoolBytes), SpoolCapacity: f.gauge(SpoolCapacityBytes),
+		Facts: f.counters(FactsTotal), Lost: f.counters(EventsLostTotal), Epochs: f.counters(EpochsTotal), SpoolBytes: f.gauge(SpoolBytes), SpoolCapacity: f.gauge(SpoolCapacityBytes),
 		SpoolFacts: f.gauge(SpoolFacts), SpoolOldest: f.gauges(SpoolOldestEventTimestamp), SpoolWritable: f.gauges(SpoolWritable),
 		DeadLetters: f.gauges(DeadLetters),
 		SpoolFsync:  f.histograms(SpoolFsyncDurationSeconds), QueueLength: f.gauge(QueueLength), StoreUp: f.gauge(StoreUp), StorePool: f.gauges(StorePoolConnections),
@@ -149,6 +150,7 @@ func (f factory) histograms(name string) *prometheus.HistogramVec {
 }
 
 func (m *Metrics) startAtZero() {
+	zero(m.Epochs, texts(trail.BreakCauses())...)
 	for _, k := range trail.Kinds() {
 		for _, stage := range []string{StageObserved, StageSpooled, StageCommitted, StageDeduplicated} {
 			m.Facts.WithLabelValues(string(k.Kind), stage)

@@ -70,6 +70,7 @@ const (
 	SpoolCapacityBytes            = "evictrail_spool_capacity_bytes"
 	SpoolFsyncDurationSeconds     = "evictrail_spool_fsync_duration_seconds"
 	SpoolWritable                 = "evictrail_spool_writable"
+	EpochsTotal                   = "evictrail_epochs_total"
 	SpoolFacts                    = "evictrail_spool_facts"
 	DeadLetters                   = "evictrail_dead_letters"
 	SpoolOldestEventTimestamp     = "evictrail_spool_oldest_event_timestamp_seconds"

@@ -99,7 +99,7 @@ func jsonText(v any) (string, error) {
 // order given, and how derived rows changed; facts that are stored already add nothing, whatever else they say. With an error there may be news all the
 // same: of what was committed before it. See the package comment for its errors.
 func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) (trail.News, error) {
-	return s.append(ctx, cluster, facts, 0)
+	return s.append(ctx, cluster, facts, 0, nil)
 }
 
 // append is Append. In a term, which derives what was left four times a second, it leaves the nodes: a batch touches most of them, and of each all is read
@@ -107,18 +107,18 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 //
 // Where deriving fails, each subject is derived by itself, and which fails is left out. Where that fails, too, the facts are stored all the same, and what they
 // mean is derived later: by who derives in the term, else here.
-func (s *Store) append(ctx context.Context, cluster string, facts []trail.Fact, term int64) (trail.News, error) {
+func (s *Store) append(ctx context.Context, cluster string, facts []trail.Fact, term int64, confirm confirmation) (trail.News, error) {
 	var news trail.News
 	for _, careful := range []bool{false, true} {
 		err := guard(ctx, timeToDerive(ctx), func(ctx context.Context) (err error) {
-			news, err = s.appendDerived(ctx, cluster, facts, term, careful)
+			news, err = s.appendDerived(ctx, cluster, facts, term, confirm, careful)
 			return err
 		})
 		if err == nil || ctx.Err() != nil || !mayBeOfRecord(err) {
 			return news, err
 		}
 	}
-	kept, err := s.keep(ctx, cluster, facts)
+	kept, err := s.keep(ctx, cluster, facts, confirm)
 	if err != nil || term != 0 {
 		return kept, err
 	}
@@ -136,8 +136,8 @@ func timeToDerive(ctx context.Context) time.Duration {
 }
 
 // appendDerived is append where deriving succeeds.
-func (s *Store) appendDerived(ctx context.Context, cluster string, facts []trail.Fact, term int64, careful bool) (trail.News, error) {
-	return s.take(ctx, cluster, facts, term, func(d *derivation, facts []trail.Fact) ([]trail.Fact, error) {
+func (s *Store) appendDerived(ctx context.Context, cluster string, facts []trail.Fact, term int64, confirm confirmation, careful bool) (trail.News, error) {
+	return s.take(ctx, cluster, facts, term, confirm, func(d *derivation, facts []trail.Fact) ([]trail.Fact, error) {
 		d.careful = careful
 		vms, err := d.concernedByRequests(ctx, facts)
 		if err != nil {
@@ -159,8 +159,8 @@ func (s *Store) appendDerived(ctx context.Context, cluster string, facts []trail
 }
 
 // keep stores facts like Append, and leaves it to the leader to derive their subjects.
-func (s *Store) keep(ctx context.Context, cluster string, facts []trail.Fact) (trail.News, error) {
-	return s.take(ctx, cluster, facts, 0, func(d *derivation, facts []trail.Fact) ([]trail.Fact, error) {
+func (s *Store) keep(ctx context.Context, cluster string, facts []trail.Fact, confirm confirmation) (trail.News, error) {
+	return s.take(ctx, cluster, facts, 0, confirm, func(d *derivation, facts []trail.Fact) ([]trail.Fact, error) {
 		added, err := d.insert(ctx, facts, nil)
 		if err != nil {
 			return nil, err
@@ -180,8 +180,11 @@ func lastEvent(facts []trail.Fact) time.Time {
 	return last
 }
 
+// confirmation is written in the transaction that stores facts which were seen up to a time; nil: nothing is.
+type confirmation func(ctx context.Context, tx pgx.Tx, at time.Time) error
+
 // take stores facts and notes that all that was seen until then is stored.
-func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, term int64, store func(*derivation, []trail.Fact) ([]trail.Fact, error)) (news trail.News, err error) {
+func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, term int64, confirm confirmation, store func(*derivation, []trail.Fact) ([]trail.Fact, error)) (news trail.News, err error) {
 	if len(facts) == 0 {
 		return news, nil
 	}
@@ -195,6 +198,11 @@ func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, te
 	var brought trail.News
 	var failed []DeriveFailure
 	err = s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
+		if confirm != nil {
+			if err := confirm(ctx, tx, lastSeen(facts)); err != nil {
+				return err
+			}
+		}
 		d, err := newDerivation(ctx, tx, cluster, lastSeen(facts), term)
 		if err != nil {
 			return err

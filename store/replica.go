@@ -22,27 +22,46 @@ type ClusterStore struct {
 	cluster string
 	replica string
 	term    atomic.Int64 // 0: it follows
+	acked   atomic.Int64 // how often this replica was acknowledged, as far as it knows
 }
 
-// Append is Store.Append for the leader. A follower's facts are stored alike, with the note that their subjects are to be derived. Gaps in
+// Append is Store.Append for the leader, and may return a *RewoundError besides. A follower's facts are stored alike, with the note that their subjects are to be derived. Gaps in
 // what this replica saw are left out where another was watching.
 func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) (trail.News, error) {
 	facts, err := c.uncovered(ctx, facts)
 	if err != nil {
 		return trail.News{}, err
 	}
+	var seq int64
+	confirm := func(ctx context.Context, tx pgx.Tx, at time.Time) (err error) {
+		seq, err = c.acknowledge(ctx, tx, at)
+		return err
+	}
+	news, err := c.appendOrKeep(ctx, facts, confirm)
+	if err == nil {
+		c.acknowledged(seq)
+	}
+	return news, err
+}
+
+func (c *ClusterStore) appendOrKeep(ctx context.Context, facts []trail.Fact, confirm confirmation) (trail.News, error) {
 	if term := c.term.Load(); term != 0 {
-		news, err := c.store.append(ctx, c.cluster, facts, term)
+		news, err := c.store.append(ctx, c.cluster, facts, term, confirm)
 		if !c.deposed(term, err) {
 			return news, err
 		}
 	}
-	return c.store.keep(ctx, c.cluster, facts)
+	return c.store.keep(ctx, c.cluster, facts, confirm)
 }
 
 // Alive is Store.Alive with what this replica has been watching. The leader derives again what time alone has changed; where that is
 // much, the rest at the next times.
 func (c *ClusterStore) Alive(ctx context.Context, at time.Time, watching []trail.Watching) (trail.News, error) {
+	seq, err := c.acknowledge(ctx, c.store.pool, at)
+	if err != nil {
+		return trail.News{}, err
+	}
+	c.acknowledged(seq)
 	if err := c.store.Alive(ctx, c.cluster, at); err != nil {
 		return trail.News{}, err
 	}
@@ -135,7 +154,7 @@ func (c *ClusterStore) uncovered(ctx context.Context, facts []trail.Fact) ([]tra
 	covered := map[string]bool{} // by the source and the key of the gap
 	for _, f := range facts {
 		d, gap := f.Detail.(*trail.GapDetail)
-		if !gap || f.Kind != trail.KindGapOpened {
+		if !gap || f.Kind != trail.KindGapOpened || d.Cause.IsBreak() {
 			continue
 		}
 		var is bool

@@ -112,7 +112,7 @@ WHERE n.nspname = 'evictrail'`
 
 // writtenTables are those whose rows a writer makes, changes and deletes.
 var writtenTables = []string{
-	"evictrail.subjects", "evictrail.aspects", "evictrail.clusters", "evictrail.leaders", "evictrail.watching", "evictrail.recorders", "evictrail.eviction_requests",
+	"evictrail.subjects", "evictrail.aspects", "evictrail.clusters", "evictrail.leaders", "evictrail.watching", "evictrail.recorders", "evictrail.acknowledged", "evictrail.eviction_requests",
 	"evictrail.evacuations", "evictrail.migrations", "evictrail.placements", "evictrail.cooldown_decisions", "evictrail.loops", "evictrail.drains",
 	"evictrail.drain_blockers", "evictrail.consequences", "evictrail.gaps", "evictrail.timeline", "evictrail.retention", "evictrail.derive_failures",
 }

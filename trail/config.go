@@ -149,7 +149,8 @@ func (t *Tracker) observePolicy(o PolicyObservation) []Fact {
 func (t *Tracker) nextVersion(kind ObjectKind, uid string) string {
 	last := uint64(0)
 	if o := t.objects[objectKey{kind, uid}]; o != nil {
-		last, _ = strconv.ParseUint(o.rv, 10, 64)
+		_, version := SplitVersion(o.rv)
+		last, _ = strconv.ParseUint(version, 10, 64)
 	}
 	return strconv.FormatUint(last+1, 10)
 }

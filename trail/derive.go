@@ -133,6 +133,7 @@ type life struct {
 	createdAt   time.Time // zero where unknown
 	endedAt     time.Time // zero while it lives
 	endSeen     time.Time // our time of the end
+	epoch       Epoch     // the last in which it was seen to be somewhere
 	endLate     bool      // it was missing from a list, so that the end is older than its sight
 	ending      ending    // why it ended
 	facts       []Fact    // of the VMI object, in the order in which the API server wrote them
@@ -157,6 +158,15 @@ func livesOf(facts []Fact, pods map[string]*launcher) []*life {
 		l.facts = append(l.facts, f)
 		if d, ok := f.Detail.(*VMIDetail); ok && !d.CreatedAt.IsZero() {
 			l.createdAt = d.CreatedAt
+		}
+		if f.Kind == KindVMIPlaced {
+			l.epoch = max(l.epoch, epochOf(f.Object.ResourceVersion))
+		}
+	}
+	for _, f := range facts {
+		l := byUID[f.Object.UID]
+		if l == nil || epochOf(f.Object.ResourceVersion) < l.epoch { // a restore of the cluster undid it
+			continue
 		}
 		if f.Kind == KindVMIEnded && (l.endedAt.IsZero() || f.OccurredAt.Before(l.endedAt)) {
 			l.endedAt, l.endSeen, l.endLate = f.OccurredAt, f.ObservedAt, f.Late && f.Clock == ClockObserver

@@ -74,11 +74,13 @@ func (k known) told(f *Fact) bool {
 }
 
 // unchanged tells whether a change is one that was recorded at another resourceVersion: one of the two was seen in a list, and
-// nothing was recorded between them.
+// nothing was recorded between them. What an earlier epoch recorded says nothing of this one.
 func (f *Fact) unchanged(of []Fact) bool {
 	var before, after *Fact // the nearest
+	epoch := epochOf(f.Object.ResourceVersion)
 	for i := range of {
 		switch at := of[i].Object.ResourceVersion; {
+		case epochOf(at) != epoch:
 		case NewerVersion(f.Object.ResourceVersion, at):
 			if before == nil || NewerVersion(at, before.Object.ResourceVersion) {
 				before = &of[i]

@@ -117,6 +117,9 @@ func (t *Tracker) observeMigration(o MigrationObservation) []Fact {
 		return nil
 	}
 	r.object.vmi = o.VMI
+	if r.crossed && o.lacksPhaseOf(r.object) {
+		r.forget()
+	}
 	first := r.once(whatSeen, "true")
 	if first {
 		r.migrationSeen(o)
@@ -192,6 +195,17 @@ func (r *recorder) phases(o MigrationObservation) {
 	r.phase(o.Phase, "status.phase", timeOf{})
 }
 
+// lacksPhaseOf reports whether the object has not reached a phase that was recorded of it.
+func (o MigrationObservation) lacksPhaseOf(recorded *object) bool {
+	for _, a := range recorded.state {
+		phase, is := strings.CutPrefix(a.what, "phase/")
+		if is && phase != o.Phase && !slices.ContainsFunc(o.PhaseTimes, func(p PhaseTime) bool { return p.Phase == phase }) {
+			return true
+		}
+	}
+	return false
+}
+
 func (r *recorder) phase(phase, evidence string, when timeOf) {
 	what, known := phaseWhat[phase]
 	if !known {
@@ -252,11 +266,7 @@ func (r *recorder) migrationGone() {
 		}
 	}
 	d.Final = d.Phase == PhaseSucceeded || d.Phase == PhaseFailed
-	reason := ReasonDeleted
-	if r.seen.Listed {
-		reason = ReasonDeletedUnseen
-	}
-	f := r.event(KindMigrationGone, reason, WhatGone, "true").from("DELETED").with(d)
+	f := r.event(KindMigrationGone, r.goneReason(), WhatGone, "true").from("DELETED").with(d)
 	f.Migration, f.MigrationUID = r.object.name, r.id.UID
 }
 

@@ -1,9 +1,6 @@
 package trail
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
 // Observation is one thing that a collector saw: an object (VMIObservation, PodObservation, MigrationObservation,
 // NodeObservation, KubeVirtObservation, PolicyObservation, KubeEventObservation), a call of the API server
@@ -75,15 +72,4 @@ type ListObservation struct {
 	Kind            ObjectKind
 	ResourceVersion string
 	Present         map[string]struct{} // the UIDs that were in the list
-}
-
-// NewerVersion tells whether resource version a is later than b. Both are numbers on every Kubernetes API server
-// (comparable by promise since 1.35); others count as newer when they differ.
-func NewerVersion(a, b string) bool {
-	x, errX := strconv.ParseUint(a, 10, 64)
-	y, errY := strconv.ParseUint(b, 10, 64)
-	if errX != nil || errY != nil {
-		return a != b
-	}
-	return x > y
 }

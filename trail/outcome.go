@@ -77,6 +77,7 @@ type migration struct {
 	events     []KubeEventDetail
 	loads      []*LoadDetail // in the order of their times
 	failedSeen bool
+	epoch      Epoch // in which its VMIM was last recorded from the beginning: what earlier ones recorded of it was undone
 }
 
 // migrationsOf gathers the migrations of one VM, in the order of their creation. Only those whose VMIM was seen have
@@ -88,14 +89,22 @@ func migrationsOf(facts []Fact, lives []*life) []*migration {
 		if f.Kind != KindMigrationSeen {
 			continue
 		}
+		epoch := epochOf(f.Object.ResourceVersion)
+		if m := byUID[f.MigrationUID]; m != nil { // a restore of the cluster took it back
+			m.epoch = max(m.epoch, epoch)
+			continue
+		}
 		m := newMigration(f)
+		m.epoch = epoch
 		byUID[m.UID] = m
 		out = append(out, m)
 	}
 	for _, f := range facts {
-		if m := byUID[f.MigrationUID]; m != nil {
-			m.add(f)
+		m := byUID[f.MigrationUID]
+		if m == nil || f.Object.Kind == ObjectMigration && epochOf(f.Object.ResourceVersion) < m.epoch {
+			continue
 		}
+		m.add(f)
 	}
 	for _, m := range out {
 		m.complete(lives)

@@ -138,7 +138,7 @@ func endPlacements(lives []*life, pods map[string]*launcher, requests []*request
 	for _, l := range lives {
 		n := len(l.placements)
 		for _, f := range l.facts {
-			if f.Kind != KindVMIEnded {
+			if f.Kind != KindVMIEnded || epochOf(f.Object.ResourceVersion) < l.epoch {
 				continue
 			}
 			if l.ending.cause == "" || l.ending.cause == EndingDeleted {

@@ -72,6 +72,7 @@ const (
 	ReasonDeletionAsked        Reason = "deletion_asked"
 	ReasonDeleted              Reason = "deleted"
 	ReasonDeletedUnseen        Reason = "deleted_unseen"
+	ReasonNotRestored          Reason = "not_restored"
 	ReasonConditionSet         Reason = "condition_set"
 	ReasonConditionRemoved     Reason = "condition_removed"
 	ReasonFound                Reason = "found"
@@ -110,6 +111,9 @@ const (
 	ReasonForbidden            Reason = "forbidden"
 	ReasonCorrupted            Reason = "corrupted"
 	ReasonRefused              Reason = "refused"
+	ReasonClusterRestored      Reason = "cluster_restored"
+	ReasonClusterRebuilt       Reason = "cluster_rebuilt"
+	ReasonDatabaseRewound      Reason = "database_rewound"
 )
 
 // Sentence explains a reason.
@@ -246,6 +250,7 @@ var (
 	goneReasons = []Sentence{
 		{ReasonDeleted, "Its deletion was seen."},
 		{ReasonDeletedUnseen, "It was missing from a later list: it was deleted while nobody watched."},
+		{ReasonNotRestored, "It was not there any more when the cluster had been restored from a backup or rebuilt."},
 	}
 	gapReasons = []Sentence{
 		{ReasonExpired, "The API server had forgotten the resourceVersion to resume from (410 Gone)."},
@@ -256,5 +261,8 @@ var (
 		{ReasonForbidden, "evictrail has no right to see it."},
 		{ReasonCorrupted, "It was seen, and what was kept of it on disk could not be read again."},
 		{ReasonRefused, "It was seen, and the database refused to store it."},
+		{ReasonClusterRestored, "The cluster went back to an earlier state: its etcd was restored from a backup."},
+		{ReasonClusterRebuilt, "Another cluster is recorded under the same name: it was rebuilt."},
+		{ReasonDatabaseRewound, "The database lost what it had confirmed: it was restored, or failed over to a standby that was behind."},
 	}
 )

@@ -344,6 +344,8 @@ func (s *speaker) ended(f Fact) string {
 		return "The guest failed: it was lost, or its pod was taken away."
 	case ReasonDeletedUnseen:
 		return "The VMI is gone; it was deleted while nobody watched."
+	case ReasonNotRestored:
+		return "The VMI is gone: it was not there any more when the cluster had been restored from a backup or rebuilt."
 	default:
 		return "The VMI was deleted."
 	}

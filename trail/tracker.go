@@ -3,6 +3,7 @@ package trail
 import (
 	"iter"
 	"sort"
+	"strconv"
 	"time"
 )
 
@@ -12,7 +13,9 @@ import (
 // It is not safe for concurrent use; the collector's goroutine owns it.
 type Tracker struct {
 	cluster string
+	epoch   Epoch
 	objects map[objectKey]*object
+	older   map[ObjectKind]string // the highest version recorded of objects that the list under way shows at a lower one
 	waiting waitingEvents
 	shares  eventShares
 }
@@ -56,7 +59,7 @@ func (o *object) set(what, value string) {
 
 // NewTracker makes a tracker that knows nothing yet.
 func NewTracker(cluster string) *Tracker {
-	return &Tracker{cluster: cluster, objects: map[objectKey]*object{}}
+	return &Tracker{cluster: cluster, objects: map[objectKey]*object{}, older: map[ObjectKind]string{}}
 }
 
 // Resume takes a stored fact into the state, so that what was open before a restart is no change afterwards. At
@@ -198,8 +201,9 @@ func (t *Tracker) observe(o Observation) []Fact {
 }
 
 // observeList closes the objects of a kind that a list no longer holds. An object that was recorded at a later
-// resourceVersion than the list's is newer than the list, and stays.
+// version than the list's is newer than the list, and stays; one of an earlier epoch never is.
 func (t *Tracker) observeList(l ListObservation) []Fact {
+	l.ResourceVersion = t.epoch.Version(l.ResourceVersion)
 	var gone []objectKey
 	for key, o := range t.objects {
 		if _, present := l.Present[key.uid]; key.kind != l.Kind || present || NewerVersion(o.rv, l.ResourceVersion) {
@@ -241,16 +245,26 @@ type recorder struct {
 	id     Object
 	seen   Seen
 	facts  []Fact
+
+	crossed bool // it is the first sight of the object in this epoch, and it was recorded in an earlier one
 }
+
+// forget forgets what was recorded of the object in earlier epochs, where it went back behind something that happens once: it is recorded again.
+func (r *recorder) forget() { r.object.state = nil }
 
 // take begins an observation of an object: nil where it is older than what was taken before. One of the same version is compared: a
 // deletion may carry the version of the last change, and what is remembered may come from several places, of which none knew all.
 func (t *Tracker) take(kind ObjectKind, m Meta, seen Seen, subject Subject) *recorder {
 	key := objectKey{kind, m.UID}
+	m.ResourceVersion = t.epoch.Version(m.ResourceVersion)
 	o, known := t.objects[key]
 	if known && m.ResourceVersion != o.rv && !NewerVersion(m.ResourceVersion, o.rv) {
+		if seen.Listed {
+			t.noteOlder(kind, o.rv)
+		}
 		return nil
 	}
+	crossed := known && epochOf(o.rv) < t.epoch
 	if !known {
 		o = &object{subject: subject, namespace: m.Namespace, name: m.Name}
 		t.objects[key] = o
@@ -260,7 +274,7 @@ func (t *Tracker) take(kind ObjectKind, m Meta, seen Seen, subject Subject) *rec
 	if seen.Gone {
 		delete(t.objects, key)
 	}
-	return &recorder{t: t, object: o, id: Object{Kind: kind, UID: m.UID, ResourceVersion: m.ResourceVersion}, seen: seen}
+	return &recorder{t: t, object: o, id: Object{Kind: kind, UID: m.UID, ResourceVersion: m.ResourceVersion}, seen: seen, crossed: crossed}
 }
 
 // became tells whether an aspect has another value than was recorded, and remembers it. An aspect that was never
@@ -290,9 +304,29 @@ func (r *recorder) change(kind Kind, reason Reason, what, value string) *Fact {
 	return r.add(kind, reason, what, value, r.id.ResourceVersion)
 }
 
-// event is the fact of a thing that happens once to an object.
+// event is the fact of a thing that happens once to an object, and to one that is restored from a backup once in each epoch.
 func (r *recorder) event(kind Kind, reason Reason, what, value string) *Fact {
-	return r.add(kind, reason, what, value, "")
+	key := ""
+	if r.t.epoch > 0 && r.id.Kind.isRestored() && what != whatCompleted {
+		key = "epoch/" + strconv.FormatUint(uint64(r.t.epoch), 10)
+	}
+	return r.add(kind, reason, what, value, key)
+}
+
+// isRestored reports whether a restore of etcd brings such an object back to an earlier state that is recorded by its steps.
+func (k ObjectKind) isRestored() bool {
+	return k == ObjectVMI || k == ObjectMigration || k == ObjectPod || k == ObjectNode
+}
+
+// goneReason is why an object exists no more.
+func (r *recorder) goneReason() Reason {
+	switch {
+	case !r.seen.Listed:
+		return ReasonDeleted
+	case epochOf(r.object.rv) < r.t.epoch:
+		return ReasonNotRestored
+	}
+	return ReasonDeletedUnseen
 }
 
 // resolution is that of the times of facts: what Postgres keeps, so that a fact read back is the fact that was stored.

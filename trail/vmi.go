@@ -106,6 +106,9 @@ func (t *Tracker) observeVMI(o VMIObservation) []Fact {
 		return nil
 	}
 	r.object.vmi, r.object.vmiUID = o.Name, o.UID
+	if _, ended := r.object.get(whatEnded); r.crossed && ended && o.Phase != "Succeeded" && o.Phase != "Failed" {
+		r.forget()
+	}
 	at, _ := r.object.get(whatNode)
 	r.vmiResult(o)
 	r.vmiPlaced(o)
@@ -255,11 +258,7 @@ func (r *recorder) vmiGone() {
 	if !r.once(WhatGone, "true") {
 		return
 	}
-	reason := ReasonDeleted
-	if r.seen.Listed {
-		reason = ReasonDeletedUnseen
-	}
-	f := r.event(KindVMIEnded, reason, WhatGone, "true").from("DELETED")
+	f := r.event(KindVMIEnded, r.goneReason(), WhatGone, "true").from("DELETED")
 	f.Node, _ = r.object.get(whatNode)
 }
 

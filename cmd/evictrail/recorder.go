@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,11 +26,13 @@ type recorder struct {
 	log        *slog.Logger
 	addr       string // where we listen
 
+	started time.Time
+	met     chan struct{} // closed once the cluster was found to be the one that is recorded
+	meet    sync.Once     // closes it
 	cluster string
 	sink    *store.ClusterStore
 	spool   atomic.Pointer[spool.Spool] // nil while the cluster is not known
 
-	started time.Time
 	stores  writeLog                           // of what is drained
 	reports writeLog                           // of reports
 	leading *leadership                        // who derives
@@ -47,6 +50,7 @@ func (r *recorder) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = s.Close() }()
+	r.met = make(chan struct{})
 	r.cluster, r.sink = cluster, r.db.For(cluster, r.f.leader.replica)
 	r.spool.Store(s)
 	r.watching.name.Store(&cluster)
@@ -60,14 +64,16 @@ func (r *recorder) run(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		defer stored()
-		r.drain(storing, s, ended)
-		return nil
+		return r.drain(storing, s, ended)
 	})
 	g.Go(func() error {
 		if !r.await(ctx) {
 			return nil
 		}
 		g.Go(func() error { return keepGauges(ctx, r.db.Store, cluster, r.config.Metrics, r.log) })
+		if !r.identified(ctx) {
+			return nil
+		}
 		k := &keeper{store: r.db.Store, leads: r.sink.Leads, retention: r.f.retention.retention(), metrics: r.config.Metrics, log: r.log}
 		g.Go(func() error { return k.run(ctx) })
 		return leader{r.sink, r.thresholds, r.config.Metrics, r.log, r.leading}.run(ctx, storing, r.config.REST, r.f.leader)
@@ -87,6 +93,21 @@ func (r *recorder) await(ctx context.Context) bool {
 	}
 }
 
+// identifiedWithin is how long the leader waits for the cluster to say which one it is. Where another one is recorded under the name that replica must not be
+// deposed; a cluster that cannot be reached must not keep what is recorded from being derived.
+const identifiedWithin = fallsSilent + 10*time.Second
+
+// identified waits until the cluster was found to be the one that is recorded, or for long enough; false when ctx ended before.
+func (r *recorder) identified(ctx context.Context) bool {
+	select {
+	case <-r.met:
+	case <-time.After(identifiedWithin):
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
 // askedWithin is how long a database that is asked what it knew has to answer once evictrail is to stop.
 const askedWithin = 5 * time.Second
 
@@ -99,13 +120,14 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// drain stores what waits in the spool, in order. Before anything is stored the database is asked what it knew, where the spool does not.
-func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struct{}) {
+// drain stores what waits in the spool, in order. Before anything is stored the database is asked what it knew, where the spool does not, and of which cluster. Its
+// error is that another cluster is being recorded under the name.
+func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struct{}) error {
 	select {
 	case <-r.db.ready:
 	case <-ended:
 		if !r.db.isReady() {
-			return
+			return nil
 		}
 	}
 	if d := s.Doubted(); d != nil && !d.Asked {
@@ -121,11 +143,16 @@ func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struc
 			func() (struct{}, error) { return struct{}{}, r.ask(asking, s) }, func(error) bool { return !isClosed(ended) })
 		cancel()
 		if err != nil {
-			return
+			return nil
 		}
 	}
-	storing := collector.Storing{Sink: notedSink{r.sink, &r.stores}, Log: r.log, Metrics: r.config.Metrics, Clock: r.config.Clock}
+	e := epochs{r, s}
+	if err := e.respond(e.agree(ctx), r.started); err != nil {
+		return err
+	}
+	storing := collector.Storing{Sink: notedSink{rewindable{r.sink, e}, &r.stores}, Log: r.log, Metrics: r.config.Metrics, Clock: r.config.Clock}
 	storing.Drain(ctx, s, ended)
+	return nil
 }
 
 // ask tells the spool what the database knew before anything was stored.
@@ -149,19 +176,21 @@ func (r *recorder) collect(ctx context.Context, s *spool.Spool) error {
 		if err != nil {
 			return ignoreCancel(ctx, err)
 		}
+		epoch := config.Tracker.Epoch()
 		c, err := collector.New(config)
 		if err != nil {
 			return err
 		}
-		if err := r.turn(ctx, s, c); err != nil || ctx.Err() != nil {
+		err = r.turn(ctx, s, c, epoch)
+		if err := (epochs{r, s}).respond(err, c.LastWhole()); err != nil || ctx.Err() != nil {
 			return err
 		}
 		r.log.Info("cluster is listed anew, to compare it with the database")
 	}
 }
 
-// turn runs a collector until ctx ends or the cluster is to be compared with the database.
-func (r *recorder) turn(ctx context.Context, s *spool.Spool, c *collector.Collector) error {
+// turn runs a collector until ctx ends, the cluster is to be compared with the database, or its epoch is over. Its errors are for epochs.respond.
+func (r *recorder) turn(ctx context.Context, s *spool.Spool, c *collector.Collector, epoch trail.Epoch) error {
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -190,6 +219,7 @@ func (r *recorder) turn(ctx context.Context, s *spool.Spool, c *collector.Collec
 		r.untilCompared(ctx, s)
 		return nil
 	})
+	g.Go(func() error { return epochs{r, s}.untilNext(ctx, epoch) })
 	g.Go(func() error {
 		defer end()
 		return c.Run(ctx)
@@ -229,8 +259,12 @@ const unseenAfter = 5 * time.Second
 
 // resume gives from what a collector goes on: what the database has with what waits for it, or while it is away what the spool knows.
 func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config, error) {
+	e := epochs{r, s}
+	if err := e.respond(e.agree(ctx), r.started); err != nil {
+		return collector.Config{}, err
+	}
 	c := r.config
-	c.Spool, c.Tracker, c.UnseenAfter = s, trail.NewTracker(r.cluster), unseenAfter
+	c.Spool, c.Tracker, c.Identify, c.Break, c.UnseenAfter = s, trail.NewTracker(r.cluster), e.identify, s.Break(), unseenAfter
 	stored := false
 	var past spool.Past
 	if r.db.isReady() {
@@ -248,6 +282,7 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 			c.Tracker = trail.NewTracker(r.cluster)
 		}
 	}
+	c.Tracker.Begin(s.Identity().Epoch)
 	kept, err := s.Past(stored, c.Tracker.Resume)
 	if err != nil {
 		r.log.Error("spool does not tell what it knows, going on without", "err", err)

@@ -15,6 +15,71 @@ type known struct {
 	Seq     uint64               `json:"seq,omitempty"`  // of the entry that brought them; zero: the database had them
 	Doubt   *Doubt               `json:"doubt,omitempty"`
 	Losses  trail.Losses         `json:"losses,omitempty"` // by source and cause, until they are told as gaps
+
+	Identity trail.Identity `json:"identity,omitzero"`
+	Break    *trail.Break   `json:"break,omitempty"` // until it is recorded as a gap
+}
+
+// Identity returns which cluster is recorded, as far as the spool was told.
+func (s *Spool) Identity() trail.Identity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.Identity
+}
+
+// Identify notes which cluster is recorded. It lasts like facts that were taken; without a disk as long as the process.
+func (s *Spool) Identify(id trail.Identity) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known.Identity == id {
+		return nil
+	}
+	s.known.Identity = id
+	return s.commitKnown()
+}
+
+// Breaks notes that what is seen from now on does not continue what was recorded, and in which epoch of which cluster it is recorded. A break that was noted before and is not recorded yet stays: the earlier one is the longer gap.
+func (s *Spool) Breaks(id trail.Identity, b trail.Break) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known.Identity = id
+	s.noteBreak(b)
+	return s.commitKnown()
+}
+
+// noteBreak notes a break, of which the next collector is told; the lock must be held.
+func (s *Spool) noteBreak(b trail.Break) {
+	if s.known.Break == nil || b.From.Before(s.known.Break.From) {
+		s.known.Break = &b
+	}
+	s.breakTold = false
+}
+
+// Rewound notes that the database has lost what it acknowledged, which becomes a gap, and that the cluster is to be compared with what it still has.
+func (s *Spool) Rewound(b trail.Break) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noteBreak(b)
+	s.resumed = false
+	s.known.Doubt = &Doubt{Upto: s.mark.Tail, Asked: true, Alive: b.From}
+	return s.commitKnown()
+}
+
+// Break returns the break that is not recorded yet; nil where there is none. To be called for a collector that records it: the next sign of life that says that
+// everything is seen is taken as behind it.
+func (s *Spool) Break() *trail.Break {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.breakTold = true
+	return s.known.clone().Break
+}
+
+// commitKnown writes what is known; the lock must be held. Without a disk it is written with the next commit.
+func (s *Spool) commitKnown() error {
+	if !s.writable() {
+		return nil
+	}
+	return s.attempt(func() error { return s.commit(func(*change) error { return nil }) })
 }
 
 func (k known) clone() known {
@@ -109,10 +174,7 @@ func (s *Spool) Ask(alive time.Time, seen map[string]time.Time) error {
 	default:
 		d.Asked, d.Alive, d.Seen = true, alive, seen
 	}
-	if !s.writable() {
-		return nil
-	}
-	return s.attempt(func() error { return s.commit(func(*change) error { return nil }) })
+	return s.commitKnown()
 }
 
 // Compare tells whether there is a doubt and what lay before it is drained, so that the database can be asked how it stands.

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// etcd is a cluster whose state can be put back. It answers as a kube-apiserver does, also to a watch from a resourceVersion that it has not come to: that waits.
+type etcd struct {
+	mu      sync.Mutex
+	uid     string                    // of kube-system
+	version int                       // of the latest change
+	objects map[string]map[string]any // by path
+	changes []change                  // since the API server was started
+	changed chan struct{}
+	server  *httptest.Server
+	config  string
+}
+
+type change struct {
+	resource string
+	version  int
+	kind     string
+	object   map[string]any
+}
+
+func newEtcd(t *testing.T, uid string, version int) *etcd {
+	t.Helper()
+	e := &etcd{uid: uid, version: version, objects: map[string]map[string]any{}, changed: make(chan struct{})}
+	e.server = httptest.NewServer(e)
+	t.Cleanup(func() { e.server.CloseClientConnections(); e.server.Close() })
+	e.config = writeKubeconfig(t, e.server.URL)
+	return e
+}
+
+// put writes an object; spec and status beside its metadata.
+func (e *etcd) put(resource, namespace, name, uid string, rest map[string]any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.version++
+	o := maps.Clone(rest)
+	if o == nil {
+		o = map[string]any{}
+	}
+	o["metadata"] = map[string]any{
+		"namespace": namespace, "name": name, "uid": uid, "resourceVersion": strconv.Itoa(e.version), "creationTimestamp": "2026-01-01T00:00:00Z",
+	}
+	e.objects[resource+"/"+namespace+"/"+name] = o
+	e.note(change{resource, e.version, "MODIFIED", o})
+}
+
+func (e *etcd) remove(resource, namespace, name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.version++
+	key := resource + "/" + namespace + "/" + name
+	o := e.objects[key]
+	delete(e.objects, key)
+	e.note(change{resource, e.version, "DELETED", o})
+}
+
+func (e *etcd) note(c change) {
+	e.changes = append(e.changes, c)
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// vmi writes a guest on a node, with a mark where it is to leave that.
+func (e *etcd) vmi(name, uid, node, mark string) {
+	status := map[string]any{"phase": "Running", "nodeName": node}
+	if mark != "" {
+		status["evacuationNodeName"] = mark
+	}
+	e.put("virtualmachineinstances", "shop", name, uid, map[string]any{"status": status, "spec": map[string]any{"evictionStrategy": "LiveMigrate"}})
+}
+
+// snapshot returns a function that puts the present state back, as an etcd that is restored while the API server is stopped.
+func (e *etcd) snapshot() (restore func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	uid, version, objects := e.uid, e.version, maps.Clone(e.objects)
+	return func() { e.become(uid, version, objects) }
+}
+
+// rebuild makes it another cluster, in which nothing is yet.
+func (e *etcd) rebuild(uid string, version int) { e.become(uid, version, map[string]map[string]any{}) }
+
+func (e *etcd) become(uid string, version int, objects map[string]map[string]any) {
+	e.mu.Lock()
+	e.uid, e.version, e.objects, e.changes = uid, version, maps.Clone(objects), nil
+	e.mu.Unlock()
+	e.server.CloseClientConnections()
+}
+
+func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	resource := path[len(path)-1]
+	switch {
+	case r.URL.Path == "/api/v1/namespaces/kube-system":
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"name": "kube-system", "uid": e.uid, "resourceVersion": "1"}})
+	case r.URL.Query().Get("sendInitialEvents") != "":
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422})
+	case r.URL.Query().Get("watch") != "":
+		e.watch(w, r, resource)
+	default:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		items := []any{}
+		for _, key := range slices.Sorted(maps.Keys(e.objects)) {
+			if strings.HasPrefix(key, resource+"/") {
+				items = append(items, e.objects[key])
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"items": items, "metadata": map[string]any{"resourceVersion": strconv.Itoa(e.version)}})
+	}
+}
+
+func (e *etcd) watch(w http.ResponseWriter, r *http.Request, resource string) {
+	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	w.(http.Flusher).Flush()
+	for {
+		e.mu.Lock()
+		changes, changed := e.changes, e.changed
+		e.mu.Unlock()
+		for _, c := range changes {
+			if c.version <= from {
+				continue
+			}
+			from = c.version
+			if c.resource == resource {
+				_ = json.NewEncoder(w).Encode(map[string]any{"type": c.kind, "object": c.object})
+			}
+		}
+		w.(http.Flusher).Flush()
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// shop is the cluster of the tests: two nodes, two guests on n1 of which one is marked, and a third that will not be in any backup.
+func shop(t *testing.T) (e *etcd, restore func()) {
+	t.Helper()
+	e = newEtcd(t, "cluster-a", 2000)
+	e.put("kubevirts", "kubevirt", "kubevirt", "kv", map[string]any{"status": map[string]any{"observedKubeVirtVersion": "v1.5.0"}})
+	e.put("nodes", "", "n1", "n1", nil)
+	e.put("nodes", "", "n2", "n2", nil)
+	e.vmi("db-1", "u1", "n1", "")
+	e.vmi("db-2", "u2", "n1", "")
+	restore = e.snapshot()
+	e.mu.Lock()
+	e.version = 102_656
+	e.mu.Unlock()
+	e.vmi("db-2", "u2", "n1", "n1")
+	e.vmi("db-3", "u3", "n2", "")
+	return e, restore
+}
+
+// where returns on which node each guest is, by its name and UID.
+func where(t *testing.T, url string) string {
+	t.Helper()
+	type guest struct{ VMI, UID, Node string }
+	var out []string
+	for _, g := range rows[guest](t, url, `SELECT vmi AS "VMI", vmi_uid AS "UID", node AS "Node" FROM evictrail_v1.placements WHERE to_at IS NULL ORDER BY vmi, vmi_uid`) {
+		out = append(out, fmt.Sprintf("%s/%s on %s", g.VMI, g.UID, g.Node))
+	}
+	return strings.Join(out, ", ")
+}
+
+// breaks returns the causes of the gaps that say that something does not continue what was recorded.
+func breaks(t *testing.T, url string) []string {
+	t.Helper()
+	return column(t, url, `SELECT cause AS value FROM evictrail_v1.gaps WHERE cause IN ('cluster_restored', 'cluster_rebuilt', 'database_rewound') AND closed_at IS NOT NULL ORDER BY opened_at`)
+}
+
+// column returns the values of a query with one column of that name.
+func column(t *testing.T, url, query string) (out []string) {
+	t.Helper()
+	for _, r := range rows[struct{ Value string }](t, url, query) {
+		out = append(out, r.Value)
+	}
+	return out
+}
+
+func eventually(t *testing.T, want any, got func() any, log fmt.Stringer) {
+	t.Helper()
+	last := any(nil)
+	if !within(20*time.Second, func() bool { last = got(); return fmt.Sprint(last) == fmt.Sprint(want) }) {
+		require.Equal(t, want, last, log)
+	}
+}
+
+func within(limit time.Duration, done func() bool) bool {
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if done() {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRestoredCluster puts etcd back under a running evictrail, and again while it is stopped: the record follows the cluster, and says where it broke.
+func TestRestoredCluster(t *testing.T) {
+	t.Parallel()
+	e, restore := shop(t)
+	url, dir := storetest.NewURL(t), t.TempDir()
+	args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", dir}
+	log, stop := startUnready(t, args)
+	s := serviceOf(log, stop)
+	eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, log)
+
+	restore()
+	e.vmi("db-1", "u1", "n2", "")
+	e.vmi("db-2", "u2", "n2", "n2")
+	eventually(t, "db-1/u1 on n2, db-2/u2 on n2", func() any { return where(t, url) }, log)
+	eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, log)
+	require.Contains(t, s.get(t, "/metrics"), `evictrail_epochs_total{cause="cluster_restored"} 1`)
+	require.Equal(t, 1, strings.Count(log.String(), "a new epoch begins"), log)
+	require.Equal(t, []string{"not_restored"}, column(t, url, `SELECT reason AS value FROM evictrail.events WHERE kind = 'vmi_ended' AND vmi = 'db-3' AND seen_late`))
+	marked := func() any {
+		return column(t, url, `SELECT vmi || ' off ' || node AS value FROM evictrail_v1.evacuations WHERE ended_at IS NULL ORDER BY vmi`)
+	}
+	eventually(t, []string{"db-2 off n2"}, marked, log)
+	e.vmi("db-2", "u2", "n1", "")
+	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, log)
+
+	require.Equal(t, exitFound, stop())
+	restore() // and it comes to a higher version than was recorded
+	for range 20 {
+		e.vmi("db-1", "u1", "n2", "")
+	}
+	log, stop = startUnready(t, args)
+	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, log)
+	eventually(t, []string{"cluster_restored", "cluster_restored"}, func() any { return breaks(t, url) }, log)
+	require.Equal(t, exitFound, stop())
+}
+
+// serviceOf is a service of whose readiness nothing is known.
+func serviceOf(log *lockedBuilder, stop func() int) runningService {
+	return runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
+}
+
+// TestRebuiltCluster rebuilds a cluster under the same name, while evictrail runs and while it does not: what was there is closed, what is there is told.
+func TestRebuiltCluster(t *testing.T) {
+	t.Parallel()
+	for name, running := range map[string]bool{"running": true, "stopped": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, _ := shop(t)
+			url, dir := storetest.NewURL(t), t.TempDir()
+			args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", dir}
+			log, stop := startUnready(t, args)
+			eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, log)
+			version := 10
+			if !running { // then only its UID tells
+				require.Equal(t, exitFound, stop())
+				version = 500_000
+			}
+			e.rebuild("cluster-b", version)
+			e.vmi("db-1", "v1", "n3", "")
+			if !running {
+				log, stop = startUnready(t, args)
+			}
+			eventually(t, "db-1/v1 on n3", func() any { return where(t, url) }, log)
+			eventually(t, []string{"cluster_rebuilt"}, func() any { return breaks(t, url) }, log)
+			require.Empty(t, column(t, url, `SELECT vmi AS value FROM evictrail_v1.evacuations WHERE ended_at IS NULL`))
+			require.Contains(t, serviceOf(log, stop).get(t, "/metrics"), `evictrail_epochs_total{cause="cluster_rebuilt"} 1`)
+			require.Equal(t, exitFound, stop())
+			code, out, _ := run(t, "why", "shop/db-2", "--cluster", "prod", "--database-url", url)
+			require.Equal(t, exitFound, code)
+			require.Contains(t, out, "was not there any more when the cluster had been restored from a backup or rebuilt")
+
+			log, stop = startUnready(t, args)
+			require.Eventually(t, func() bool { return serviceOf(log, stop).get(t, "/readyz") == "ok\n" }, 20*time.Second, 20*time.Millisecond, log)
+			require.Equal(t, exitFound, stop())
+			require.Equal(t, []string{"cluster_rebuilt"}, breaks(t, url), "nothing else broke")
+		})
+	}
+}
+
+// TestTwoClustersUnderOneName starts to record another cluster under a name under which one is being recorded: that is refused, and nothing of it is stored.
+func TestTwoClustersUnderOneName(t *testing.T) {
+	t.Parallel()
+	e, _ := shop(t)
+	other := newEtcd(t, "cluster-b", 700)
+	other.vmi("foreign", "f1", "n9", "")
+	url := storetest.NewURL(t)
+	of := func(e *etcd, replica string) []string {
+		return []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir(), "--replica", replica}
+	}
+	log, stop := startUnready(t, of(e, "first"))
+	eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, log)
+	watching := func() any { return len(column(t, url, `SELECT replica AS value FROM evictrail.watching LIMIT 1`)) }
+	eventually(t, 1, watching, log)
+
+	code, _, said := run(t, of(other, "second")...)
+	require.Equal(t, exitError, code)
+	require.Regexp(t, `cluster "prod" is being recorded by first from a cluster whose namespace kube-system has the UID cluster-a; this one has cluster-b: record this one under another name with --cluster`, said)
+	require.Equal(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", where(t, url))
+	require.Empty(t, breaks(t, url))
+	require.Equal(t, exitFound, stop())
+}
+
+// TestRewoundDatabase puts an older state of the database in its place while evictrail runs: what the cluster still says is recorded again, the rest is a gap.
+func TestRewoundDatabase(t *testing.T) {
+	t.Parallel()
+	e, _ := shop(t)
+	url := storetest.NewURL(t)
+	args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
+	log, stop := startUnready(t, args)
+	eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, log)
+
+	name := nameOfDatabase(t, url)
+	admin := strings.Replace(url, name, "postgres", 1)
+	closed := func(sql ...string) { // nobody may use a database that is copied or renamed
+		execSQL(t, admin, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false")
+		execSQL(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
+		for _, s := range sql {
+			execSQL(t, admin, s)
+		}
+		execSQL(t, admin, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")
+	}
+	closed("CREATE DATABASE " + name + "_before TEMPLATE " + name)
+	e.vmi("db-1", "u1", "n2", "")
+	e.vmi("db-4", "u4", "n2", "")
+	e.remove("virtualmachineinstances", "shop", "db-3")
+	eventually(t, "db-1/u1 on n2, db-2/u2 on n1, db-4/u4 on n2", func() any { return where(t, url) }, log)
+
+	closed("ALTER DATABASE "+name+" RENAME TO "+name+"_lost", "ALTER DATABASE "+name+"_before RENAME TO "+name)
+	execSQL(t, admin, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")
+	execSQL(t, admin, "DROP DATABASE "+name+"_lost WITH (FORCE)")
+	eventually(t, "db-1/u1 on n2, db-2/u2 on n1, db-4/u4 on n2", func() any { return where(t, url) }, log)
+	eventually(t, []string{"database_rewound"}, func() any { return breaks(t, url) }, log)
+	require.Contains(t, serviceOf(log, stop).get(t, "/metrics"), `evictrail_epochs_total{cause="database_rewound"} 1`)
+	require.Equal(t, []string{"deleted_unseen"}, column(t, url, `SELECT reason AS value FROM evictrail.events WHERE kind = 'vmi_ended' AND vmi = 'db-3'`))
+	require.Equal(t, exitFound, stop())
+}
