@@ -30,12 +30,13 @@ func (e *rebuiltError) Error() string {
 // errOtherEpoch ends a collector whose epoch is over.
 var errOtherEpoch = errors.New("a new epoch of the cluster has begun")
 
-// How long another replica counts as watching after it last said so, which each does every 10 s, and how long is waited for it to fall silent: where a cluster
-// is rebuilt the other replicas notice a little later.
-const (
-	stillWatching = 30 * time.Second
-	fallsSilent   = 50 * time.Second
-)
+// patience is how long another replica that watches is waited for. Where a cluster is rebuilt, the other replicas notice a little later, and fall silent.
+type patience struct {
+	watching time.Duration // a replica counts as watching for so long after it last said so, which each does every 10 s
+	silence  time.Duration // how long a replica may go on watching before two clusters are being recorded under one name
+}
+
+var defaultPatience = patience{watching: 30 * time.Second, silence: 50 * time.Second}
 
 // identify compares the UID of the cluster that answers with that of the one that is recorded, and ties the name to it where it is tied to none.
 func (e epochs) identify(ctx context.Context, uid string) error {
@@ -48,6 +49,11 @@ func (e epochs) identify(ctx context.Context, uid string) error {
 
 func (e epochs) compare(ctx context.Context, uid string) error {
 	known := e.spool.Identity()
+	if uid == "" {
+		e.unidentified.Do(func() {
+			e.log.Warn("evictrail may not get the namespace kube-system: it does not notice when another cluster answers under this name", "cluster", e.cluster)
+		})
+	}
 	switch {
 	case known.UID == uid || uid == "":
 		return nil
@@ -99,9 +105,9 @@ func (e epochs) refuseTwo(ctx context.Context, recorded, ours string) error {
 	if !e.db.isReady() {
 		return nil
 	}
-	deadline := now().Add(fallsSilent)
+	deadline := now().Add(e.f.patience.silence)
 	for {
-		other, err := e.sink.OtherWatching(ctx, now().Add(-stillWatching))
+		other, err := e.sink.OtherWatching(ctx, now().Add(-e.f.patience.watching))
 		switch {
 		case err != nil:
 			e.log.Warn("database does not tell who else records under this name", "err", err)

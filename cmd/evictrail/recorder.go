@@ -26,12 +26,13 @@ type recorder struct {
 	log        *slog.Logger
 	addr       string // where we listen
 
-	started time.Time
-	met     chan struct{} // closed once the cluster was found to be the one that is recorded
-	meet    sync.Once     // closes it
-	cluster string
-	sink    *store.ClusterStore
-	spool   atomic.Pointer[spool.Spool] // nil while the cluster is not known
+	started      time.Time
+	met          chan struct{} // closed once the cluster was found to be the one that is recorded
+	meet         sync.Once     // closes it
+	unidentified sync.Once     // logs that nobody may say which cluster it is
+	cluster      string
+	sink         *store.ClusterStore
+	spool        atomic.Pointer[spool.Spool] // nil while the cluster is not known
 
 	stores  writeLog                           // of what is drained
 	reports writeLog                           // of reports
@@ -93,15 +94,12 @@ func (r *recorder) await(ctx context.Context) bool {
 	}
 }
 
-// identifiedWithin is how long the leader waits for the cluster to say which one it is. Where another one is recorded under the name that replica must not be
-// deposed; a cluster that cannot be reached must not keep what is recorded from being derived.
-const identifiedWithin = fallsSilent + 10*time.Second
-
-// identified waits until the cluster was found to be the one that is recorded, or for long enough; false when ctx ended before.
+// identified waits until the cluster was found to be the one that is recorded, or for long enough; false when ctx ended before. Where another cluster is recorded
+// under the name, the replica that derives must not be deposed. A cluster that cannot be reached must not keep what is recorded from being derived.
 func (r *recorder) identified(ctx context.Context) bool {
 	select {
 	case <-r.met:
-	case <-time.After(identifiedWithin):
+	case <-time.After(r.f.patience.silence + 10*time.Second):
 	case <-ctx.Done():
 		return false
 	}

@@ -33,10 +33,15 @@ type runFlags struct {
 	kube        kubeFlags
 	cluster     string
 	maxVMSeries int
+	patience    patience
 }
 
 func newRun() *cobra.Command {
-	var f runFlags
+	return newRunWith(defaultPatience)
+}
+
+func newRunWith(p patience) *cobra.Command {
+	f := runFlags{patience: p}
 	cmd := &cobra.Command{
 		Use: "run", Short: "Watch a cluster and record its evictions and migrations", GroupID: "record", Args: asUsage(cobra.NoArgs),
 		Long: `Watch the cluster of your kubeconfig, or the one it runs in, and record what happens to its VMs until it is stopped.
