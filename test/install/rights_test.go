@@ -68,7 +68,7 @@ func TestRights(t *testing.T) {
 		want []string
 	}{
 		{"by default", []string{"testdata/small.yaml"}, slices.Concat(watched, reviews, []string{name})},
-		{"the cluster has a name", []string{"testdata/small.yaml", "--set=cluster=prod"}, slices.Concat(watched, reviews)},
+		{"the cluster has a name", []string{"testdata/small.yaml", "--set=cluster=prod"}, slices.Concat(watched, reviews, []string{name})},
 		{"nobody is asked who calls", []string{"testdata/small.yaml", "--set=auth=none"}, append(slices.Clone(watched), name)},
 		{"everything", []string{"testdata/full.yaml"}, slices.Concat(watched, reviews, []string{name, descheduler, prometheus})},
 	}
