@@ -140,7 +140,7 @@ func New(config Config) (*Collector, error) {
 	c.Metrics.CountSince(since)
 	latest := config.Tracker.Latest()
 	for _, r := range watchedWith(config.Policy) {
-		c.feeds = append(c.feeds, &feed{watched: r, c: c, latest: latest[r.kind], unseen: config.Clock()})
+		c.feeds = append(c.feeds, &feed{watched: r, c: c, latest: latest[r.kind].Version, changed: latest[r.kind], unseen: config.Clock()})
 		c.Metrics.Watch(r.name, string(r.kind))
 	}
 	for _, extra := range config.Extra {
@@ -434,6 +434,7 @@ func (c *Collector) advance(n notice) {
 	if n.feed.latest == "" || trail.NewerVersion(n.version, n.feed.latest) {
 		n.feed.latest = n.version
 	}
+	n.feed.noteChanged(n)
 	close(c.moved)
 	c.moved = make(chan struct{})
 }

@@ -1,7 +1,9 @@
 package collector
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -32,39 +34,55 @@ func (e *RewoundError) Error() string {
 	return fmt.Sprintf("the cluster went back: %s were read up to resourceVersion %s, the API server is at %s", e.Resource, e.Recorded, e.Now)
 }
 
-// presence asks the API server for the present resourceVersion of a resource, and the UID of the cluster.
+// presence asks the API server how a resource stands, and for the UID of the cluster.
 type presence struct {
-	version func(ctx context.Context) (string, error)
-	uid     func(ctx context.Context) (string, error)
+	ask func(ctx context.Context, changed trail.Latest) (standing, error)
+	uid func(ctx context.Context) (string, error)
 }
+
+// standing is the present resourceVersion of a resource, and that of the object that was asked for; empty where there is none.
+type standing struct{ version, object string }
 
 // mostPresent bounds the answer to a list of one object: etcd holds none that is larger than 1.5 MiB.
 const mostPresent = 8 << 20
 
 // presence asks by a list of one object without a resourceVersion: that is a consistent read, never older than what anybody was shown before, whichever
-// API server answers. All objects are asked for, not the labelled ones, of which the server might look for one in etcd for long.
+// API server answers. Where one object is asked for by its name and namespace, that is one key of etcd. Otherwise all objects are asked for, not the labelled
+// ones, of which the server might look for one in etcd for long.
 func (r watched) presence(client rest.Interface) presence {
-	return presence{
-		version: func(ctx context.Context) (string, error) {
-			options := metav1.ListOptions{Limit: 1}
-			if r.object != "" { // the right to list may be for this one alone
-				options.FieldSelector = "metadata.name=" + r.object
+	ask := func(ctx context.Context, changed trail.Latest) (now standing, err error) {
+		options, of := metav1.ListOptions{Limit: 1}, r
+		name := changed.Name
+		if r.object != "" { // the right to list may be for this one alone
+			name = r.object
+		}
+		if name != "" {
+			options.FieldSelector = "metadata.name=" + name
+			of.namespace = cmp.Or(changed.Namespace, r.namespace)
+		}
+		body, err := client.Get().AbsPath(of.path()).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
+		if err != nil {
+			return standing{}, err
+		}
+		defer func() { _ = body.Close() }()
+		meta, err := decodeList(io.LimitReader(body, mostPresent), func(raw []byte) {
+			var o struct {
+				Metadata metadata `json:"metadata"`
 			}
-			body, err := client.Get().AbsPath(r.path()).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
-			if err != nil {
-				return "", err
+			if json.Unmarshal(raw, &o) == nil && o.Metadata.Name == changed.Name && o.Metadata.Namespace == changed.Namespace {
+				now.object = o.Metadata.ResourceVersion
 			}
-			defer func() { _ = body.Close() }()
-			meta, err := decodeList(io.LimitReader(body, mostPresent), func([]byte) {})
-			return meta.ResourceVersion, err
-		},
-		uid: func(ctx context.Context) (string, error) { return clusterUID(ctx, client) },
+		})
+		now.version = meta.ResourceVersion
+		return now, err
 	}
+	return presence{ask: ask, uid: func(ctx context.Context) (string, error) { return clusterUID(ctx, client) }}
 }
 
 // verify makes sure that the API server continues what was read: that it is the same cluster, and has not gone back. A watch would not show that: it waits
-// until the cluster has come as far again. Events are left out: they may have an etcd of their own, that is emptied now and then, and none is compared.
-func (f *feed) verify(ctx context.Context, r presence) error {
+// until the cluster has come as far again, or goes on behind where it was. Events are left out: they may have an etcd of their own, that is emptied now and then, and
+// none is compared.
+func (f *feed) verify(ctx context.Context, resumes bool, r presence) error {
 	if f.c.Identify == nil || !f.kind.Remembered() {
 		return nil
 	}
@@ -79,21 +97,39 @@ func (f *feed) verify(ctx context.Context, r presence) error {
 		return err
 	}
 	f.c.mu.Lock()
-	read := f.latest
+	read, changed := f.latest, f.changed
 	f.c.mu.Unlock()
 	if read == "" {
 		return nil
 	}
-	now, err := r.version(ctx)
+	now, err := r.ask(ctx, changed)
 	if err != nil {
 		return err
 	}
-	if trail.NewerVersion(read, now) {
-		err := &RewoundError{Resource: f.String(), Recorded: read, Now: now}
-		f.c.fail(err)
-		return err
+	back := &RewoundError{Resource: f.String(), Recorded: read, Now: now.version}
+	switch {
+	case trail.NewerVersion(read, now.version):
+	case now.object != "" && trail.NewerVersion(changed.Version, now.object):
+		back.Object, back.Recorded = true, changed.Version
+	case changed.Name != "" && now.object == "" && resumes:
+		// It was deleted meanwhile, or never was in a cluster that went back and has come further than it had been: a list shows which.
+		return apierrors.NewResourceExpired("the object that changed last is gone: " + f.String() + " are listed")
+	default:
+		return nil
 	}
-	return nil
+	f.c.fail(back)
+	return back
+}
+
+// noteChanged remembers which of the objects that are there changed last; c.mu must be held.
+func (f *feed) noteChanged(n notice) {
+	_, listed := n.present[f.changed.UID]
+	switch o := n.object; {
+	case n.kind == noticeList && !listed, o != nil && n.gone && o.UID == f.changed.UID:
+		f.changed = trail.Latest{}
+	case o != nil && !n.gone && (f.changed.Version == "" || trail.NewerVersion(o.ResourceVersion, f.changed.Version)):
+		f.changed = trail.Latest{Version: o.ResourceVersion, UID: o.UID, Namespace: o.Namespace, Name: o.Name}
+	}
 }
 
 // fail ends the run with an error.

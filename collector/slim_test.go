@@ -75,6 +75,6 @@ type ofVMIs struct{}
 func (ofVMIs) read(raw []byte) *object { return decodeObject(raw, &slimVMI{}) }
 func (ofVMIs) list() *listing          { return nil }
 
-func (ofVMIs) verify(context.Context, presence) error { return nil }
-func (ofVMIs) asked(context.Context, bool, error)     {}
-func (ofVMIs) broken(error)                           {}
+func (ofVMIs) verify(context.Context, bool, presence) error { return nil }
+func (ofVMIs) asked(context.Context, bool, error)           {}
+func (ofVMIs) broken(error)                                 {}

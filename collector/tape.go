@@ -102,7 +102,7 @@ func (f *tapeFeed) asked(ctx context.Context, isWatch bool, err error) {
 // list has the Reflector gather a list: it is written as a whole.
 func (f *tapeFeed) list() *listing { return nil }
 
-func (f *tapeFeed) verify(context.Context, presence) error { return nil }
+func (f *tapeFeed) verify(context.Context, bool, presence) error { return nil }
 
 // broken notes that the server ends a watch with an error. What came before it may still be on its way.
 func (f *tapeFeed) broken(error) { f.refused.Store(true) }

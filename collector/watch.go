@@ -148,10 +148,10 @@ func newClient(config *rest.Config, skew func(time.Duration)) (rest.Interface, e
 // reader reads what a Reflector gets, and is told how its requests went.
 type reader interface {
 	read(raw []byte) *object
-	list() *listing                                   // a list begins; nil: the Reflector is to gather it
-	verify(ctx context.Context, r presence) error     // makes sure, before a list or watch, that the server continues what was read
-	asked(ctx context.Context, watch bool, err error) // a list or watch request was answered
-	broken(err error)                                 // the server sent an error in the stream of a watch, or what cannot be read
+	list() *listing                                             // a list begins; nil: the Reflector is to gather it
+	verify(ctx context.Context, resumes bool, r presence) error // makes sure, before a list or a watch that resumes, that the server continues what was read
+	asked(ctx context.Context, watch bool, err error)           // a list or watch request was answered
+	broken(err error)                                           // the server sent an error in the stream of a watch, or what cannot be read
 }
 
 // listWatch lists and watches the resource and tells the reader how that went.
@@ -167,7 +167,7 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			if options.Continue == "" {
-				if err := to.verify(ctx, r.presence(client)); err != nil {
+				if err := to.verify(ctx, false, r.presence(client)); err != nil {
 					to.asked(ctx, false, err)
 					return nil, err
 				}
@@ -198,7 +198,8 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 			return answer, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			if err := to.verify(ctx, r.presence(client)); err != nil {
+			resumes := options.SendInitialEvents == nil // otherwise it lists, too
+			if err := to.verify(ctx, resumes, r.presence(client)); err != nil {
 				to.asked(ctx, true, err)
 				return nil, err
 			}
@@ -245,16 +246,17 @@ type feed struct {
 	c   *Collector
 	ctx context.Context // of the collector's run: a Reflector's store methods get none
 
-	hindrance           // under c.mu
-	synced    bool      // under c.mu: the first list was taken
-	version   string    // under c.mu: the resourceVersion up to which it was taken
-	latest    string    // under c.mu: the highest resourceVersion that was ever taken in this epoch
-	expired   bool      // under c.mu: the server forgot our resourceVersion, which the next list makes good
-	cause     string    // under c.mu: of the problem, in a few words
-	garbled   string    // under c.mu: what the server sent cannot be read; empty once something can
-	unseen    time.Time // under c.mu: since when it is not seen; zero while it is
-	started   bool      // it was answered before
-	listed    *listing  // the last attempt at a list; nil once it is whole
+	hindrance              // under c.mu
+	synced    bool         // under c.mu: the first list was taken
+	version   string       // under c.mu: the resourceVersion up to which it was taken
+	latest    string       // under c.mu: the highest resourceVersion that was ever taken in this epoch
+	changed   trail.Latest // under c.mu: of the objects that are there, the one that changed last
+	expired   bool         // under c.mu: the server forgot our resourceVersion, which the next list makes good
+	cause     string       // under c.mu: of the problem, in a few words
+	garbled   string       // under c.mu: what the server sent cannot be read; empty once something can
+	unseen    time.Time    // under c.mu: since when it is not seen; zero while it is
+	started   bool         // it was answered before
+	listed    *listing     // the last attempt at a list; nil once it is whole
 
 	shaken  bool      // under c.mu: it was broken, and has not been listed since nor told of
 	settles time.Time // under c.mu: until when a watch that went on where it was may still be behind

@@ -94,13 +94,16 @@ func (t *Tracker) Begin(epoch Epoch) { t.epoch = epoch }
 // Epoch returns the epoch in which the Tracker records.
 func (t *Tracker) Epoch() Epoch { return t.epoch }
 
-// Latest returns the highest resourceVersion that was recorded in this epoch of objects of each kind; nothing of kinds of which nothing was.
-func (t *Tracker) Latest() map[ObjectKind]string {
-	latest := map[ObjectKind]string{}
+// Latest is an object, and at which resourceVersion it was recorded.
+type Latest struct{ Version, UID, Namespace, Name string }
+
+// Latest returns, of the objects of each kind that are there, the one that was recorded at the highest resourceVersion in this epoch; none of kinds of which nothing was.
+func (t *Tracker) Latest() map[ObjectKind]Latest {
+	latest := map[ObjectKind]Latest{}
 	for key, o := range t.objects {
 		epoch, version := SplitVersion(o.rv)
-		if old, known := latest[key.kind]; epoch == t.epoch && version != "" && (!known || NewerVersion(version, old)) {
-			latest[key.kind] = version
+		if old, known := latest[key.kind]; epoch == t.epoch && version != "" && (!known || NewerVersion(version, old.Version)) {
+			latest[key.kind] = Latest{version, key.uid, o.namespace, o.name}
 		}
 	}
 	return latest

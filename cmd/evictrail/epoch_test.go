@@ -24,6 +24,7 @@ type etcd struct {
 	mu      sync.Mutex
 	uid     string                    // of kube-system
 	version int                       // of the latest change
+	refuses bool                      // everything
 	objects map[string]map[string]any // by path
 	changes []change                  // since the API server was started
 	changed chan struct{}
@@ -106,7 +107,21 @@ func (e *etcd) become(uid string, version int, objects map[string]map[string]any
 	e.server.CloseClientConnections()
 }
 
+// refuse has the API server answer nothing, or everything again.
+func (e *etcd) refuse(all bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refuses = all
+}
+
 func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	refuses := e.refuses
+	e.mu.Unlock()
+	if refuses {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
 	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	resource := path[len(path)-1]
 	switch {
@@ -123,8 +138,9 @@ func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		items := []any{}
+		_, name, _ := strings.Cut(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 		for _, key := range slices.Sorted(maps.Keys(e.objects)) {
-			if strings.HasPrefix(key, resource+"/") {
+			if strings.HasPrefix(key, resource+"/") && strings.HasSuffix(key, name) {
 				items = append(items, e.objects[key])
 			}
 		}
@@ -252,6 +268,33 @@ func TestRestoredCluster(t *testing.T) {
 	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, log)
 	eventually(t, []string{"cluster_restored", "cluster_restored"}, func() any { return breaks(t, url) }, log)
 	require.Equal(t, exitFound, stop())
+}
+
+// TestRestoredClusterThatCameFurther puts etcd back and writes more than there was before evictrail sees the cluster again: its watches could go on where they were.
+// What changed last is older than it was recorded, or gone.
+func TestRestoredClusterThatCameFurther(t *testing.T) {
+	t.Parallel()
+	for name, last := range map[string]string{"what changed last is older": "db-2", "what changed last is gone": "db-3"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, restore := shop(t)
+			e.vmi(last, "u"+last[3:], "n1", "n1")
+			url := storetest.NewURL(t)
+			args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url}
+			log, stop := startUnready(t, args)
+			eventually(t, 3, func() any { return strings.Count(where(t, url), " on ") }, log)
+			e.refuse(true)
+			restore()
+			e.vmi("db-1", "u1", "n2", "")
+			e.mu.Lock()
+			e.version = 200_000
+			e.mu.Unlock()
+			e.refuse(false)
+			eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, log)
+			eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, log)
+			require.Equal(t, exitFound, stop())
+		})
+	}
 }
 
 // serviceOf is a service of whose readiness nothing is known.

@@ -289,6 +289,9 @@ func (r *resource) signal() {
 // ServeHTTP answers list and watch requests.
 func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r := s.resources[strings.TrimSuffix(req.URL.Path, "/")]
+	if r == nil {
+		r = s.resourceOfOne(req)
+	}
 	from := req.URL.Query().Get("resourceVersion")
 	switch {
 	case req.Method != http.MethodGet:
@@ -306,7 +309,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case isTrue(req, "watch"):
 		s.watch(w, req, r)
 	default:
-		r.list(w)
+		r.list(w, req)
 	}
 }
 
@@ -354,11 +357,14 @@ func (r *resource) await(ctx context.Context) bool {
 	}
 }
 
-func (r *resource) list(w http.ResponseWriter) {
+func (r *resource) list(w http.ResponseWriter, req *http.Request) {
+	selects := selectorOf(req)
 	r.mu.Lock()
 	items := make([]json.RawMessage, 0, len(r.order))
 	for _, key := range r.order {
-		items = append(items, r.objects[key])
+		if selects(r.objects[key]) {
+			items = append(items, r.objects[key])
+		}
 	}
 	r.remember()
 	version := r.version
