@@ -7,6 +7,7 @@
 //   - rights_test.go: each right is needed, and none is missing
 //   - outage_test.go: cut watches, a killed API server, an etcd that forgot, a killed evictrail; gate_test.go cuts, mover_test.go makes
 //     the migrations that must not be lost
+//   - epoch_test.go: etcd is put back to a backup, or emptied, under a running evictrail
 //   - leader_test.go: two replicas, of which the one that derives is killed, ends, or hangs
 //   - evictrail_test.go: a cluster, its evictrail, its rights; vm_test.go makes VMs, virtapi_test.go is the part of KubeVirt that evictions
 //     meet

@@ -120,14 +120,20 @@ func newSite(t *testing.T, o siteOptions) *site {
 		options.AuditWebhook, options.Flags = webhook, slices.Concat(o.flags, []string{auditSoon})
 	}
 	s.Cluster = kubetest.Start(t, options)
+	s.furnish(cmp.Or(o.version, "v1.8.4"))
+	s.kubeconfig = s.Kubeconfig(s.ServiceAccount(namespace, account), namespace)
+	return s
+}
+
+// furnish makes what evictrail needs in an empty cluster: its namespaces, its ServiceAccount with its rights, and virt-api of a version of KubeVirt.
+func (s *site) furnish(kubeVirt string) {
+	s.t.Helper()
 	for _, name := range []string{namespace, policyNamespace, "kubevirt"} {
 		s.Namespace(name, nil)
 	}
 	s.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: " + account + ", namespace: " + namespace + "}}")
-	s.Apply(shipped(t))
-	startVirtAPI(t, s.Cluster, cmp.Or(o.version, "v1.8.4"))
-	s.kubeconfig = s.Kubeconfig(s.ServiceAccount(namespace, account), namespace)
-	return s
+	s.Apply(shipped(s.t))
+	startVirtAPI(s.t, s.Cluster, kubeVirt)
 }
 
 // manifest generates one of evictrail's manifests for the site's address.

@@ -34,8 +34,10 @@ type Cluster struct {
 	t      testing.TB
 	dir    string
 	etcd   string // its URL
+	peer   string // the URL at which etcd would hear other members
 	addr   string // of the API server
 	flags  []string
+	store  *Process // the etcd that runs now
 	server *Process // the API server that runs now
 }
 
@@ -45,7 +47,7 @@ const ready = 2 * time.Minute
 // Start starts a control plane with KubeVirt's kinds. It ends with the test.
 func Start(tb testing.TB, o Options) *Cluster {
 	tb.Helper()
-	c := &Cluster{t: tb, dir: tb.TempDir(), etcd: "http://" + ports.Free(tb), addr: ports.Free(tb)}
+	c := &Cluster{t: tb, dir: tb.TempDir(), etcd: "http://" + ports.Free(tb), peer: "http://" + ports.Free(tb), addr: ports.Free(tb)}
 	if err := c.prepare(o); err != nil {
 		tb.Fatalf("prepare a control plane: %v", err)
 	}
@@ -111,11 +113,10 @@ func (c *Cluster) program(name string) string {
 
 func (c *Cluster) startEtcd() {
 	c.t.Helper()
-	peer := "http://" + ports.Free(c.t)
-	p := StartProcess(c.t, filepath.Join(c.dir, "etcd.log"), c.program("etcd"), "--name=e", "--data-dir="+filepath.Join(c.dir, "etcd"),
-		"--listen-client-urls="+c.etcd, "--advertise-client-urls="+c.etcd, "--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer,
-		"--initial-cluster=e="+peer, "--unsafe-no-fsync", "--log-level=warn")
-	c.await("etcd", p, func(ctx context.Context) error { return get(ctx, http.DefaultClient, c.etcd+"/health") })
+	c.store = StartProcess(c.t, filepath.Join(c.dir, "etcd.log"), c.program("etcd"), "--name=e", "--data-dir="+c.dataDir(),
+		"--listen-client-urls="+c.etcd, "--advertise-client-urls="+c.etcd, "--listen-peer-urls="+c.peer, "--initial-advertise-peer-urls="+c.peer,
+		"--initial-cluster=e="+c.peer, "--unsafe-no-fsync", "--log-level=warn")
+	c.await("etcd", c.store, func(ctx context.Context) error { return get(ctx, http.DefaultClient, c.etcd+"/health") })
 }
 
 // StartServer starts the API server, after KillServer once more, at the same address, and waits until it is ready.
@@ -170,8 +171,8 @@ func get(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// Compact makes etcd forget the history up to now: no watch can resume from before.
-func (c *Cluster) Compact() {
+// Revision returns how many changes etcd has seen.
+func (c *Cluster) Revision() int64 {
 	c.t.Helper()
 	var now struct {
 		Header struct {
@@ -181,9 +182,15 @@ func (c *Cluster) Compact() {
 	c.ask("range", map[string]any{"key": "AA=="}, &now)
 	revision, err := strconv.ParseInt(now.Header.Revision, 10, 64)
 	if err != nil {
-		c.t.Fatalf("etcd tells no revision: %v", err)
+		c.t.Fatalf("read the revision of etcd: %v", err)
 	}
-	c.ask("compaction", map[string]any{"revision": revision, "physical": true}, &struct{}{})
+	return revision
+}
+
+// Compact makes etcd forget the history up to now: no watch can resume from before.
+func (c *Cluster) Compact() {
+	c.t.Helper()
+	c.ask("compaction", map[string]any{"revision": c.Revision(), "physical": true}, &struct{}{})
 }
 
 // ask asks etcd, by JSON.
