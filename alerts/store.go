@@ -11,7 +11,7 @@ const (
 
 // store is about the way from what was seen to the database.
 func store() []alert {
-	return []alert{down(), growing(), nearlyFull(), unwritable(), refused(), underived(), eventLoss(), freshness(), partitionRunway(), schemaMismatch()}
+	return []alert{down(), growing(), nearlyFull(), unwritable(), refused(), underived(), eventLoss(), historyBroken(), freshness(), partitionRunway(), schemaMismatch()}
 }
 
 func down() alert {
@@ -97,6 +97,21 @@ func eventLoss() alert {
 		summary: "evictrail lost {{ $value | printf \"%.0f\" }} " + the(metrics.LabelKind) + " event(s): " + the(metrics.LabelCause),
 		description: "In the last 15 minutes about {{ $value | printf \"%.0f\" }} " + the(metrics.LabelKind) + " event(s) were lost (" + the(metrics.LabelCause) + "). " +
 			"The record has a hole there for good; the gaps say from when to when.",
+	}
+}
+
+// historyBroken also sees a break that was noticed before the first scrape of a process: a series that did not exist an hour ago and is above zero.
+func historyBroken() alert {
+	of := []string{metrics.LabelCause}
+	return alert{
+		name: "EvictrailHistoryBroken", severity: Warning, of: of, keep: "1h", board: boardCollector,
+		expr: lines(
+			maxBy(of, increase(metrics.EpochsTotal, "1h"))+" > 0",
+			"or",
+			maxBy(of, in(metrics.EpochsTotal+" > 0", "unless", metrics.EpochsTotal+" offset 1h"))),
+		summary: "History does not continue what was recorded: " + the(metrics.LabelCause),
+		description: "Within the last hour the cluster or the database went back behind what evictrail had recorded (" + the(metrics.LabelCause) + "). evictrail has compared " +
+			"everything and goes on; a gap says from when to when the record may differ from what happened.",
 	}
 }
 
