@@ -39,8 +39,14 @@ type Placement struct {
 // several clocks, which may be apart: no stay begins before the one before it, or ends before it began.
 func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 	var out []Placement
+	epoch := Epoch(0) // of the last stay
 	for _, f := range l.facts {
 		if f.Kind != KindVMIPlaced {
+			continue
+		}
+		before := epoch
+		epoch = epochOf(f.Object.ResourceVersion)
+		if n := len(out); n > 0 && out[n-1].Node == f.Node && epoch > before { // it was found where it had been
 			continue
 		}
 		by, at := ArrivedUnknown, arrival(f, migrations)

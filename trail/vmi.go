@@ -122,14 +122,16 @@ func (t *Tracker) observeVMI(o VMIObservation) []Fact {
 }
 
 // vmiPlaced records on which node the guest runs. The API gives nodeName no time of its own, so that our clock is the
-// best there is, but for a guest that was started there and never moved.
+// best there is, but for a guest that was started there and never moved. In a new epoch it is recorded once more: whatever was recorded of its end was undone.
 func (r *recorder) vmiPlaced(o VMIObservation) {
 	_, known := r.object.get(whatNode)
-	if o.Node == "" || !r.became(whatNode, o.Node) {
+	moved := r.became(whatNode, o.Node)
+	if o.Node == "" || !moved && !r.crossed {
 		return
 	}
 	reason, when, detail := ReasonFound, timeOf{}, &VMIDetail{CreatedAt: o.CreatedAt, Strategy: o.Strategy}
 	switch {
+	case !moved:
 	case o.State != nil && o.State.TargetNode == o.Node && !o.State.Failed && !o.State.EndedAt.IsZero():
 		reason = ReasonMigrated
 		detail.MigrationUID, detail.MigrationEnd = o.State.UID, o.State.EndedAt

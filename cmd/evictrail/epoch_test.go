@@ -278,11 +278,12 @@ func TestRestoredClusterThatCameFurther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, restore := shop(t)
+			e.remove("virtualmachineinstances", "shop", "db-1") // it is there again, at a higher version than its end was recorded at
 			e.vmi(last, "u"+last[3:], "n1", "n1")
 			url := storetest.NewURL(t)
 			args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url}
 			log, stop := startUnready(t, args)
-			eventually(t, 3, func() any { return strings.Count(where(t, url), " on ") }, log)
+			eventually(t, 2, func() any { return strings.Count(where(t, url), " on ") }, log)
 			e.refuse(true)
 			restore()
 			e.vmi("db-1", "u1", "n2", "")

@@ -1,0 +1,74 @@
+package trail
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestVersionsOfEpochs: whatever an epoch records is newer than all that earlier ones did, and tells which resourceVersion it was.
+func TestVersionsOfEpochs(t *testing.T) {
+	t.Parallel()
+	ascending := []string{
+		Epoch(0).Version("9"), Epoch(0).Version("102656"), Epoch(0).Version("18446744073709551615"),
+		Epoch(1).Version("0"), Epoch(1).Version("9"), Epoch(1).Version("10"), Epoch(1).Version("18446744073709551615"),
+		Epoch(2).Version("1"), Epoch(10).Version("1"),
+	}
+	for i, v := range ascending {
+		for j, w := range ascending {
+			require.Equal(t, i > j, NewerVersion(v, w), "%s, %s", v, w)
+		}
+	}
+	for _, version := range []string{"0", "7", "102656", "18446744073709551615", "of-another-server", ""} {
+		for _, epoch := range []Epoch{1, 9, 1_000_000} {
+			got, rest := SplitVersion(epoch.Version(version))
+			require.Equal(t, version, rest)
+			if isNumber(version) {
+				require.Equal(t, epoch, got)
+			}
+		}
+	}
+}
+
+// TestRestoredGuests has a guest recorded in an epoch, and found in the next one: its stay goes on where it is where it was, and its end is undone.
+func TestRestoredGuests(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 24, 1, 0, 0, 0, time.UTC)
+	see := func(version, node string, listed, gone bool) VMIObservation {
+		at = at.Add(time.Minute)
+		return VMIObservation{
+			Seen: Seen{At: at, Listed: listed, Gone: gone}, Node: node, Phase: "Running",
+			Meta: Meta{UID: "u1", Namespace: "shop", Name: "db-1", ResourceVersion: version, CreatedAt: at.Add(-time.Hour)},
+		}
+	}
+	tests := []struct {
+		name string
+		ends bool   // its end was recorded
+		node string // where it is found
+		want []string
+	}{
+		{"it is where it was", false, "n1", []string{"n1"}},
+		{"it is where it had been before", false, "n2", []string{"n1", "n2"}},
+		{"it had ended", true, "n1", []string{"n1"}},
+		{"it had ended elsewhere", true, "n2", []string{"n1", "n2"}},
+	}
+	for _, tt := range tests {
+		tracker := NewTracker("c1")
+		facts := tracker.Observe(see("200", "n1", false, false))
+		if tt.ends {
+			facts = slices.Concat(facts, tracker.Observe(see("210", "n1", false, true)), tracker.Observe(see("220", tt.node, true, false))) // seen before the break is noticed
+		}
+		tracker.Begin(1)
+		facts = append(facts, tracker.Observe(see("150", tt.node, true, false))...)
+		derived := Derive(VMISubject("shop", "db-1"), facts, NewEnv(nil), at.Add(time.Minute))
+		var nodes []string
+		for _, p := range derived.Placements {
+			nodes = append(nodes, p.Node)
+		}
+		require.Equal(t, tt.want, slices.Compact(slices.Clone(nodes)), tt.name) // what a list showed once more adds nothing to the store
+		require.Zero(t, derived.Placements[len(nodes)-1].ToAt, tt.name)
+		require.Empty(t, tracker.Observe(see("151", tt.node, true, false)), "%s: once in each epoch", tt.name)
+	}
+}
