@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/metrics"
 
 	"github.com/evictrail/evictrail/trail"
 )
@@ -192,4 +196,40 @@ func TestHostileAuditBodies(t *testing.T) { //nolint:paralleltest // it counts w
 			require.Less(t, grown, int64(64<<20), "bytes that the heap has grown by")
 		})
 	}
+}
+
+// TestEventsThatGiveWayAreCounted floods the Events that wait for a migration.
+func TestEventsThatGiveWayAreCounted(t *testing.T) {
+	t.Parallel()
+	r := start(t, newAPI(), &sink{}, nil)
+	var events []Observation
+	for i := range 4000 {
+		events = append(events, func(seen trail.Seen) trail.Observation {
+			uid := strconv.Itoa(i)
+			return trail.KubeEventObservation{
+				Seen: seen, Meta: trail.Meta{UID: uid, Namespace: "shop", Name: "e", ResourceVersion: uid}, Reason: "FailedMigration", Message: strings.Repeat("x", maxMessage), Count: 1,
+				About: trail.Involved{Kind: "VirtualMachineInstanceMigration", Namespace: "shop", Name: "m", UID: "never"},
+			}
+		})
+	}
+	_, err := r.hand(t.Context(), events)
+	require.NoError(t, err)
+	displaced := testutil.ToFloat64(r.metrics.DisplacedEvents)
+	require.Greater(t, displaced, 2000.0)
+	require.InDelta(t, displaced, testutil.ToFloat64(r.metrics.Facts.WithLabelValues(string(trail.KindKubernetesEvent), metrics.StageObserved)), 0, "they are recorded")
+}
+
+// TestAPanicOfTheTrackerStopsNothing: the observation on which it panics is counted and logged once, and others are recorded.
+func TestAPanicOfTheTrackerStopsNothing(t *testing.T) {
+	t.Parallel()
+	s := &sink{}
+	r := start(t, newAPI(), s, nil)
+	nothing := func(trail.Seen) trail.Observation { return nil }
+	_, err := r.hand(t.Context(), []Observation{nothing, nothing, func(seen trail.Seen) trail.Observation {
+		return trail.NodeObservation{Seen: seen, Meta: trail.Meta{UID: "n", Name: "n1", ResourceVersion: "1"}, Unschedulable: true}
+	}})
+	require.NoError(t, err)
+	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.Lost.WithLabelValues(metrics.KindUnknown, metrics.LostDecode)), 0)
+	require.Equal(t, 1, strings.Count(r.log.String(), "observation not recorded"), r.log)
+	require.Eventually(t, func() bool { return s.kinds()[trail.KindNodeCordoned] == 1 }, 10*time.Second, 10*time.Millisecond)
 }

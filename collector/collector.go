@@ -315,11 +315,12 @@ func (c *Collector) observe(ctx context.Context, o trail.Observation) {
 			c.Metrics.Node(o.Name)
 		}
 	}
-	refused := c.Tracker.RefusedEvents()
+	refused, displaced := c.Tracker.RefusedEvents(), c.Tracker.DisplacedEvents()
 	facts := c.factsOf(o)
 	if n := c.Tracker.RefusedEvents() - refused; n > 0 {
 		c.Metrics.Lost.WithLabelValues(string(trail.ObjectKubeEvent), metrics.LostShare).Add(float64(n))
 	}
+	c.Metrics.DisplacedEvents.WithLabelValues().Add(float64(c.Tracker.DisplacedEvents() - displaced))
 	if len(facts) == 0 {
 		return
 	}

@@ -61,6 +61,7 @@ type Metrics struct {
 	WatchLastActivity  *prometheus.GaugeVec     // resource; Unix seconds
 	WatchRestarts      *prometheus.CounterVec   // resource, reason
 	WatchSynced        *prometheus.GaugeVec     // resource; 1 once its first list was taken
+	DisplacedEvents    *prometheus.CounterVec   // no label
 	TrackedObjects     *prometheus.GaugeVec     // kind
 	Leader             prometheus.Gauge         // 1 when this replica derives
 	ClockSkew          *prometheus.GaugeVec     // peer; seconds
@@ -103,7 +104,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		SpoolFsync:  f.histograms(SpoolFsyncDurationSeconds), QueueLength: f.gauge(QueueLength), StoreUp: f.gauge(StoreUp), StorePool: f.gauges(StorePoolConnections),
 		StoreErrors: f.counters(StoreErrorsTotal), StoreWrite: f.histograms(StoreWriteDurationSeconds),
 		WatchLastActivity: f.gauges(WatchLastActivityTimestamp), WatchRestarts: f.counters(WatchRestartsTotal), WatchSynced: f.gauges(WatchSynced),
-		TrackedObjects: f.gauges(TrackedObjects), Leader: f.gauge(Leader), ClockSkew: f.gauges(ClockSkewSeconds),
+		DisplacedEvents: f.counters(DisplacedEventsTotal), TrackedObjects: f.gauges(TrackedObjects), Leader: f.gauge(Leader), ClockSkew: f.gauges(ClockSkewSeconds),
 		AuditEvents: f.counters(AuditEventsTotal), AuditLastEvent: f.gauge(AuditLastEventTimestamp), AuditEnabled: f.gauge(AuditEnabled),
 		Reviews: f.counters(AdmissionReviewsTotal), Scrapes: f.counters(ScrapesTotal),
 		HTTPRequests: f.histograms(HTTPRequestDurationSeconds), Denied: f.counters(AuthzDeniedTotal), HTTPShed: f.counters(HTTPShedTotal),
@@ -163,6 +164,7 @@ func (m *Metrics) startAtZero() {
 	m.Lost.WithLabelValues(KindUnknown, LostSpoolCorrupt)
 	m.Lost.WithLabelValues(string(trail.ObjectKubeEvent), LostShare)
 	m.SpoolFsync.WithLabelValues()
+	m.DisplacedEvents.WithLabelValues()
 	m.Lost.WithLabelValues(string(trail.ObjectMigration), LostGCBeforeSeen)
 	zero(m.Dropped, DroppedFacts, DroppedRows, DroppedRequesters)
 	zero(m.AuditEvents, AuditTaken, AuditSkipped, AuditRefused)

@@ -83,6 +83,7 @@ const (
 	WatchRestartsTotal            = "evictrail_watch_restarts_total"
 	WatchSynced                   = "evictrail_watch_synced"
 	WatchRelistRecoveredTotal     = "evictrail_watch_relist_recovered_total"
+	DisplacedEventsTotal          = "evictrail_displaced_events_total"
 	WatchRelistUnrecoverableTotal = "evictrail_watch_relist_unrecoverable_total"
 	TrackedObjects                = "evictrail_tracked_objects"
 	Leader                        = "evictrail_leader"

@@ -67,6 +67,8 @@ type waitingEvents struct {
 	events []KubeEventObservation // in the order of their arrival
 	bytes  int                    // of all
 	of     map[string]int         // bytes, by the namespace of the involved object; none is zero
+
+	displaced uint64 // Events that gave way so far
 }
 
 func (w *waitingEvents) add(o KubeEventObservation) {
@@ -161,10 +163,14 @@ func (t *Tracker) await(o KubeEventObservation) []Fact {
 	t.waiting.add(o)
 	var facts []Fact
 	for t.waiting.bytes > waitingLimit {
+		t.waiting.displaced++
 		facts = append(facts, t.unattributed([]KubeEventObservation{t.waiting.removeFirst()})...)
 	}
 	return facts
 }
+
+// DisplacedEvents counts the Kubernetes Events that were recorded without their VM because too many waited for migrations that were not seen.
+func (t *Tracker) DisplacedEvents() uint64 { return t.waiting.displaced }
 
 // unattributed records Events whose VMIM was never seen under a subject of their own.
 func (t *Tracker) unattributed(events []KubeEventObservation) []Fact {

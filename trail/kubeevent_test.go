@@ -49,6 +49,7 @@ func TestFloodOfWaitingEvents(t *testing.T) {
 	held := len(tracker.waiting.events) - 1
 	require.Greater(t, held, 1000)
 	require.Equal(t, map[Subject]int{{SubjectUnknown, "shop/never"}: flood - held}, subjectsOf(facts), "what gives way is recorded")
+	require.EqualValues(t, flood-held, tracker.DisplacedEvents())
 	require.Equal(t, map[Subject]int{VMISubject("bank", "db"): 1}, subjectsOf(tracker.Observe(migrationSeen("bank", "m"))))
 	require.Equal(t, map[Subject]int{VMISubject("shop", "db"): held}, subjectsOf(tracker.Observe(migrationSeen("shop", "never"))))
 	require.Empty(t, tracker.waiting.events)
