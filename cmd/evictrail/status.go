@@ -108,9 +108,12 @@ func (r *recorder) signs(at time.Time) trail.ReplicaSigns {
 			s.Spool.Problem = c.Problem.Error()
 		}
 	}
-	if c := r.watching.Load(); c != nil {
+	switch c := r.watching.Load(); {
+	case c != nil:
 		s.Watches = c.Watches()
-	} else {
+	case r.watching.cluster() == "":
+		s.ClusterProblem = "its API server does not answer, or does not allow get on the namespace kube-system. Allow it, or name the cluster with --cluster"
+	default:
 		s.ClusterProblem = errNoCluster.Error()
 	}
 	return s

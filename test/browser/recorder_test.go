@@ -70,7 +70,7 @@ type recorder struct {
 	log  *bytes.Buffer
 }
 
-// startRecorder starts the built program.
+// startRecorder starts the built program. An empty cluster is one whose name it has to ask for.
 func startRecorder(t *testing.T, cluster, kubeconfig, database string, more ...string) *recorder {
 	t.Helper()
 	address := ports.Free(t)
@@ -136,6 +136,11 @@ func alterDatabase(t *testing.T, database, change string) {
 	execSQL(t, u.String(), "ALTER DATABASE "+name+" "+change, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '"+name+"'")
 }
 
+// deferred is a text that is made when it is written.
+type deferred func() string
+
+func (d deferred) String() string { return d() }
+
 // evictrailSays returns what a command writes, to standard output and standard error.
 func evictrailSays(t *testing.T, args ...string) string {
 	t.Helper()
@@ -178,6 +183,14 @@ func situations() []situation {
 			start: func(t *testing.T) *recorder {
 				t.Helper()
 				return startRecorder(t, "prod", apiServer(t, "/"), storetest.NewURL(t))
+			},
+		},
+		{
+			name: "an API server that does not even tell who it is", state: "not_recording", label: "Not recording",
+			why: `The cluster is not known yet: its API server does not answer, or does not allow get on the namespace kube-system\.`, doctor: `(?m)^fail  cluster .*forbidden`,
+			start: func(t *testing.T) *recorder {
+				t.Helper()
+				return startRecorder(t, "", apiServer(t, "/"), storetest.NewURL(t))
 			},
 		},
 		{
@@ -241,32 +254,35 @@ func TestEverythingSaysWhatIsWrong(t *testing.T) {
 				t.Helper()
 				text := ""
 				require.Eventually(t, func() bool { text = ask(); return regexp.MustCompile(pattern).MatchString(text) }, max(time.Until(until), 5*time.Second), 200*time.Millisecond,
-					"%s: expected %s", what, pattern)
-				_ = text
+					"%s: expected %s, got %s", what, pattern, deferred(func() string { return text }))
 			}
 			if s.readyz == "" {
 				s.readyz = `\n` + s.state + ` since \S+\n` + s.why
 			}
 			says("/readyz", s.readyz, func() string { _, body := r.get("/readyz"); return body })
-			says("API", `"state": "`+s.state+`"(.|\n)*`+s.why, func() string { _, body := r.get("/api/v1/recorders?cluster=" + s.cluster); return body })
-			says("API, lists", `(?m)^Evictrail-Recorder-State: `+s.state, func() string { _, body := r.get("/api/v1/loops?cluster=" + s.cluster); return body })
+			of, listed := "", []string{"gaps", "--server", r.url}
+			if s.cluster != "" {
+				of, listed = "cluster="+s.cluster, append(listed, "--cluster", s.cluster)
+			}
+			says("API", `"state": "`+s.state+`"(.|\n)*`+s.why, func() string { _, body := r.get("/api/v1/recorders?" + of); return body })
+			says("API, lists", `(?m)^Evictrail-Recorder-State: `+s.state, func() string { _, body := r.get("/api/v1/loops?" + of); return body })
 			warning := regexp.QuoteMeta(strings.ToUpper(s.label)+": ") + s.why
-			says("gaps", warning, func() string { return evictrailSays(t, "gaps", "--cluster", s.cluster, "--server", r.url) })
+			says("gaps", warning, func() string { return evictrailSays(t, listed...) })
 			says("doctor", s.doctor, func() string { return evictrailSays(t, append([]string{"doctor"}, r.args...)...) })
 
 			for _, l := range []look{desk, phone, {width: desk.width, height: desk.height, dark: true}} {
 				b := newTab(t, r.url, l)
 				b.expect("404")
-				for i, address := range []string{"/?cluster=" + s.cluster, "/", "/search?q=vm-&cluster=" + s.cluster, "/whatif?cluster=" + s.cluster, "/vms/demo/nobody?cluster=" + s.cluster} {
+				for i, address := range []string{"/?" + of, "/", "/vms/demo/nbr-2?" + of, "/search?q=vm-&" + of, "/whatif?" + of, "/vms/demo/nobody?" + of} {
 					b.open(address)
 					banner := b.text("#recorder")
 					require.Contains(t, banner, s.label, address)
 					require.Regexp(t, s.why, banner, address)
 					require.Empty(t, ask[[]string](b, misplaced+`(%d)`, l.width), address)
-					if i < 2 {
+					if i < 3 {
 						b.audit(string(axe))
 					}
-					if pictures != "" && i < 2 {
+					if pictures != "" && i < 3 {
 						b.picture(filepath.Join(pictures, fmt.Sprintf("%s_%d_%s.png", strings.ReplaceAll(s.name, " ", "-"), i, l)))
 					}
 					if i > 0 {
