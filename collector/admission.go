@@ -55,12 +55,12 @@ func ReadReview(raw []byte) (*Review, error) {
 	case err != nil:
 		return nil, fmt.Errorf("bad JSON: %w", brief(err))
 	case v.Kind != "AdmissionReview" || v.APIVersion != "admission.k8s.io/v1":
-		return nil, fmt.Errorf("apiVersion %q, kind %q: expected an AdmissionReview of admission.k8s.io/v1", clip(v.APIVersion, 60), clip(v.Kind, 60))
+		return nil, fmt.Errorf("apiVersion %q, kind %q: expected an AdmissionReview of admission.k8s.io/v1", trail.ClipText(v.APIVersion, 60), trail.ClipText(v.Kind, 60))
 	case v.Request == nil || v.Request.UID == "" || len(v.Request.UID) > 128:
 		return nil, errors.New("no request.uid")
 	}
 	q := v.Request
-	r := &Review{UID: q.UID, detail: trail.RequestDetail{User: clip(q.UserInfo.Username, maxName), DryRun: q.DryRun != nil && *q.DryRun}}
+	r := &Review{UID: q.UID, detail: trail.RequestDetail{User: trail.ClipText(q.UserInfo.Username, maxName), DryRun: q.DryRun != nil && *q.DryRun}}
 	q.Object.read(&r.detail)
 	r.detail.Unschedulable = nil
 	isEviction := q.Operation == "CREATE" && q.Resource.Group == "" && q.Resource.Resource == "pods" && q.SubResource == "eviction"

@@ -116,15 +116,15 @@ var birth = time.Date(2014, 6, 6, 0, 0, 0, 0, time.UTC)
 func (e *slimAudit) check(now time.Time) error {
 	switch {
 	case e.AuditID == "" || len(e.AuditID) > 128:
-		return fmt.Errorf("auditID %q: expected a UUID", clip(e.AuditID, 60))
+		return fmt.Errorf("auditID %q: expected a UUID", trail.ClipText(e.AuditID, 60))
 	case e.ReceivedAt.Before(birth) || e.ReceivedAt.After(now.Add(24*time.Hour)):
 		return fmt.Errorf("requestReceivedTimestamp %s: expected a time between %s and a day from now", e.ReceivedAt.Format(time.RFC3339), birth.Format(time.DateOnly))
 	case e.StageAt.Before(e.ReceivedAt.Add(-time.Minute)) || e.StageAt.After(now.Add(24*time.Hour)):
 		return fmt.Errorf("stageTimestamp %s: expected a time not before %s", e.StageAt.Format(time.RFC3339), e.ReceivedAt.Format(time.RFC3339))
 	case e.ObjectRef.Resource != "nodes" && len(validation.IsDNS1123Label(e.ObjectRef.Namespace)) > 0:
-		return fmt.Errorf("namespace %q: expected a DNS label", clip(e.ObjectRef.Namespace, 80))
+		return fmt.Errorf("namespace %q: expected a DNS label", trail.ClipText(e.ObjectRef.Namespace, 80))
 	case e.ObjectRef.Name != "" && len(validation.IsDNS1123Subdomain(e.ObjectRef.Name)) > 0:
-		return fmt.Errorf("name %q: expected a DNS name", clip(e.ObjectRef.Name, 80))
+		return fmt.Errorf("name %q: expected a DNS name", trail.ClipText(e.ObjectRef.Name, 80))
 	case e.ObjectRef.Name == "" && e.Verb != "create":
 		return errors.New("no objectRef.name")
 	}
@@ -136,15 +136,15 @@ func (e *slimAudit) request(action trail.Action) Request {
 	o := trail.RequestObservation{
 		Source: trail.SourceAudit, ID: e.AuditID, Stage: e.Stage, Action: action, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		AskedAt: e.ReceivedAt, Detail: trail.RequestDetail{
-			User: clip(e.user(), maxName), Agent: clip(e.UserAgent, maxName), AnsweredAt: e.StageAt, DryRun: isDryRun(e.RequestURI),
+			User: trail.ClipText(e.user(), maxName), Agent: trail.ClipText(e.UserAgent, maxName), AnsweredAt: e.StageAt, DryRun: isDryRun(e.RequestURI),
 		},
 	}
 	d := &o.Detail
 	if s := e.ResponseStatus; s != nil {
-		d.Code, d.Status, d.Message = s.Code, clip(s.Status, maxName), clip(s.Message, maxText)
+		d.Code, d.Status, d.Message = s.Code, trail.ClipText(s.Status, maxName), trail.ClipText(s.Message, maxText)
 		if s.Details != nil {
 			for _, c := range s.Details.Causes[:min(len(s.Details.Causes), 10)] {
-				d.Causes = append(d.Causes, clip(c.Reason, maxName))
+				d.Causes = append(d.Causes, trail.ClipText(c.Reason, maxName))
 			}
 		}
 	}
@@ -183,10 +183,10 @@ const (
 // read takes the words of an Eviction's body.
 func (r *slimRequest) read(d *trail.RequestDetail) {
 	if by := r.Metadata.Annotations[annotationRequestedBy]; by != "" {
-		d.RequestedBy = clip(by, maxName)
+		d.RequestedBy = trail.ClipText(by, maxName)
 	}
 	if reason := r.Metadata.Annotations[annotationReason]; reason != "" {
-		d.StatedReason = clip(reason, maxText)
+		d.StatedReason = trail.ClipText(reason, maxText)
 	}
 	if r.DeleteOptions != nil && slices.Contains(r.DeleteOptions.DryRun, "All") {
 		d.DryRun = true
@@ -247,13 +247,13 @@ func (e *slimAudit) annotated(d *trail.RequestDetail) {
 		switch {
 		case value == "":
 		case strings.HasSuffix(key, keyReview):
-			d.Review = clip(value, maxName)
+			d.Review = trail.ClipText(value, maxName)
 		case strings.HasSuffix(key, keyRequestedBy):
-			d.RequestedBy = clip(value, maxName)
+			d.RequestedBy = trail.ClipText(value, maxName)
 		case strings.HasSuffix(key, keyReason):
-			d.StatedReason = clip(value, maxText)
+			d.StatedReason = trail.ClipText(value, maxText)
 		case strings.HasPrefix(key, keyFailedOpen) && len(d.FailedOpen) < 10:
-			d.FailedOpen = append(d.FailedOpen, clip(value, maxName))
+			d.FailedOpen = append(d.FailedOpen, trail.ClipText(value, maxName))
 		}
 	}
 }

@@ -218,7 +218,7 @@ func (a AuditReader) line(raw []byte, report *AuditReport) error {
 	case err != nil:
 		err = fmt.Errorf("bad JSON: %w", err)
 	case !strings.HasPrefix(e.APIVersion, "audit.k8s.io/") || e.Kind != "Event":
-		err = fmt.Errorf("apiVersion %q, kind %q: expected an Event or EventList of audit.k8s.io", clip(e.APIVersion, 60), clip(e.Kind, 60))
+		err = fmt.Errorf("apiVersion %q, kind %q: expected an Event or EventList of audit.k8s.io", trail.ClipText(e.APIVersion, 60), trail.ClipText(e.Kind, 60))
 	default:
 		return a.event(&e, where, report)
 	}

@@ -6,15 +6,16 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
-// The bounds of what is kept of anything that arrives. docs/architecture.md lists them under "Bounds".
+// The bounds of what is kept of anything that arrives. docs/architecture.md lists them under "Bounds". trail.ClipText cuts.
 const (
 	maxName    = 512      // bytes of a name, a reason, a label or an annotation: names of Kubernetes have at most 253
 	maxMessage = 1 << 10  // bytes of a message of a watched object, as events.k8s.io/v1 bounds the note of an Event
@@ -25,26 +26,12 @@ const (
 	maxTexts   = 96 << 10 // bytes of all texts of an object together
 )
 
-// cut is at the end of a text of which the rest was cut off.
-const cut = "…"
-
-// clip cuts a text to at most n bytes, at the end of a rune, and marks that it did.
-func clip(text string, n int) string {
-	switch {
-	case len(text) <= n:
-		return text
-	case n < len(cut):
-		return ""
-	}
-	return strings.ToValidUTF8(text[:n-len(cut)], "") + cut
-}
-
 // brief bounds the text of an error that may quote what it refuses.
 func brief(err error) error {
 	if err == nil || len(err.Error()) <= maxEcho {
 		return err
 	}
-	return &briefError{clip(err.Error(), maxEcho), err}
+	return &briefError{trail.ClipText(err.Error(), maxEcho), err}
 }
 
 // briefError is an error of which less is said.
@@ -143,7 +130,7 @@ func clippingOf(t reflect.Type, most int) clipping {
 	case reflect.String:
 		return func(c *clipper, v reflect.Value) {
 			if text := v.String(); len(text) > min(most, c.left) {
-				v.SetString(clip(text, min(most, c.left)))
+				v.SetString(trail.ClipText(text, min(most, c.left)))
 			}
 			c.left -= v.Len()
 		}
@@ -190,9 +177,9 @@ func clippingOfMap(t reflect.Type, most int) clipping {
 		}
 		kept := make(map[string]string, min(len(all), maxItems))
 		for _, key := range slices.Sorted(maps.Keys(all))[:min(len(all), maxItems)] {
-			name := clip(key, min(most, c.left))
+			name := trail.ClipText(key, min(most, c.left))
 			c.left -= len(name)
-			kept[name] = clip(all[key], min(most, c.left))
+			kept[name] = trail.ClipText(all[key], min(most, c.left))
 			c.left -= len(kept[name])
 		}
 		v.Set(reflect.ValueOf(kept))

@@ -128,6 +128,7 @@ func TestMessageOfKubernetesEvent(t *testing.T) {
 	}
 	whole := strings.Repeat("x", maxMessage)
 	require.Equal(t, whole, read(whole))
+	const cut = "…"
 	require.Equal(t, whole[:maxMessage-len(cut)]+cut, read(whole+"x"), "what was cut off is marked")
 	require.Less(t, len(read(strings.Repeat("x", maxMessage-len(cut)-1)+"äöü")), maxMessage)
 	require.True(t, utf8.ValidString(read(strings.Repeat("x", maxMessage-len(cut)-1)+"äöü")), "at the end of a rune")

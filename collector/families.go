@@ -11,6 +11,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // The bounds of the text of metrics. What is kept of it takes about ten times as much memory once it is parsed.
@@ -36,10 +38,10 @@ func readFamilies(body io.Reader) (map[string]*dto.MetricFamily, error) {
 		return nil, brief(err)
 	}
 	for _, family := range families {
-		family.Help = new(clip(family.GetHelp(), maxMessage))
+		family.Help = new(trail.ClipText(family.GetHelp(), maxMessage))
 		for _, m := range family.GetMetric() {
 			for _, l := range m.GetLabel() {
-				l.Value = new(clip(l.GetValue(), maxName))
+				l.Value = new(trail.ClipText(l.GetValue(), maxName))
 			}
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // shape is what is kept of a JSON value: of an object the fields named here, of an array what its items have, of anything else
@@ -99,7 +101,7 @@ func (s *shape) prune(v any) (any, bool) {
 		}
 		return kept, true
 	case string:
-		return clip(v, maxText), true
+		return trail.ClipText(v, maxText), true
 	}
 	return v, true
 }

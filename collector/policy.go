@@ -178,7 +178,7 @@ func StatedPolicy(settings trail.DeschedulerSettings) Observation {
 }
 
 func policy(m trail.Meta, text []byte, model string) Observation {
-	o := trail.PolicyObservation{Meta: m, Text: clip(string(text), maxPolicy)}
+	o := trail.PolicyObservation{Meta: m, Text: trail.ClipText(string(text), maxPolicy)}
 	settings, err := ReadPolicy(text)
 	if err != nil {
 		o.Problem = brief(err).Error()

@@ -288,7 +288,7 @@ func (p *Prometheus) query(ctx context.Context, query string, r v1.Range) (model
 	if err != nil {
 		return nil, fmt.Errorf("ask Prometheus %q: %w", query, brief(err))
 	}
-	p.warn(query, clip(strings.Join(warnings, "; "), maxEcho))
+	p.warn(query, trail.ClipText(strings.Join(warnings, "; "), maxEcho))
 	matrix, is := value.(model.Matrix)
 	if !is {
 		return nil, fmt.Errorf("ask Prometheus %q: answered with a %s: expected a matrix", query, value.Type())
@@ -300,11 +300,11 @@ func (p *Prometheus) query(ctx context.Context, query string, r v1.Range) (model
 func keyOf(metric string, labels model.Metric) trail.LoadKey {
 	key := trail.LoadKey{Metric: metric}
 	if resource := labels["resource"]; resource != "" {
-		key.Metric += ":" + clip(string(resource), maxName)
+		key.Metric += ":" + trail.ClipText(string(resource), maxName)
 	}
 	for _, label := range nodeLabels {
 		if node := labels[label]; node != "" {
-			key.Node = clip(string(node), maxName)
+			key.Node = trail.ClipText(string(node), maxName)
 			break
 		}
 	}

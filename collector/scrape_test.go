@@ -102,7 +102,7 @@ func TestScrapedTextsAreClipped(t *testing.T) {
 		fmt.Sprintf("%s{node=%q,resource=%q} 1", familyUtilisation, long, long),
 		fmt.Sprintf("descheduler_build_info{DeschedulerVersion=%q} 0", long)) + "other{ not the format of metrics\n"))
 	require.NoError(t, err)
-	short := clip(long, maxName)
+	short := trail.ClipText(long, maxName)
 	require.Equal(t, []trail.BlockCount{{Reason: short, Node: short, Namespace: "shop", Count: 1}}, o.Blocks)
 	require.Len(t, o.Version, maxName)
 	require.Contains(t, nodes, trail.LoadKey{Node: short, Metric: "descheduler:" + short})

@@ -475,5 +475,5 @@ func causeOf(err error) string {
 		return "not installed"
 	}
 	text := err.Error() // an error of the network ends with what went wrong in the end: connection refused
-	return clip(strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:]), maxEcho)
+	return trail.ClipText(strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:]), maxEcho)
 }

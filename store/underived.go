@@ -197,10 +197,9 @@ const mostReason = 4 << 10
 
 // leaveOut notes that a subject could not be derived and is left out for a while.
 func leaveOut(ctx context.Context, in execer, cluster, subject string, cause error) (*DeriveFailure, error) {
-	reason := clean(cause.Error())
-	reason = reason[:min(len(reason), mostReason)]
+	reason := trail.ClipText(strings.ToValidUTF8(clean(cause.Error()), ""), mostReason)
 	f := &DeriveFailure{Cluster: cluster, Subject: subject, Reason: reason}
-	args := pgx.StrictNamedArgs{"cluster": cluster, "subject": subject, "reason": strings.ToValidUTF8(reason, "")}
+	args := pgx.StrictNamedArgs{"cluster": cluster, "subject": subject, "reason": reason}
 	if err := in.QueryRow(ctx, failQuery, args).Scan(&f.Failures); err != nil {
 		return nil, explain("note what cannot be derived", err)
 	}

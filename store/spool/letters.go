@@ -273,10 +273,10 @@ func replaceSynced(path string, content []byte) error {
 
 // letterOf makes the letter of a fact that was refused.
 func letterOf(f trail.Fact, reason error, at time.Time) DeadLetter {
-	l := DeadLetter{At: at, Reason: clip(reason.Error(), mostReason), ID: f.ID, Kind: f.Kind, About: clip(f.Subject.String(), mostReason)}
+	l := DeadLetter{At: at, Reason: trail.ClipText(reason.Error(), mostReason), ID: f.ID, Kind: f.Kind, About: trail.ClipText(f.Subject.String(), mostReason)}
 	text, err := trail.WriteFact(f)
 	if err != nil {
-		l.Dump = clip(fmt.Sprintf("%+v %+v", f, f.Detail), mostDump)
+		l.Dump = trail.ClipText(fmt.Sprintf("%+v %+v", f, f.Detail), mostDump)
 		return l
 	}
 	l.Fact = text
@@ -285,7 +285,7 @@ func letterOf(f trail.Fact, reason error, at time.Time) DeadLetter {
 
 // strangeLetter makes the letter of an entry that is whole and that this version does not understand: one that a newer version wrote.
 func strangeLetter(text []byte, reason error, at time.Time) DeadLetter {
-	l := DeadLetter{At: at, Reason: clip(reason.Error(), mostReason), Kind: KindUnknown}
+	l := DeadLetter{At: at, Reason: trail.ClipText(reason.Error(), mostReason), Kind: KindUnknown}
 	var known struct {
 		ID   trail.FactID `json:"id"`
 		Kind trail.Kind   `json:"kind"`
@@ -295,7 +295,7 @@ func strangeLetter(text []byte, reason error, at time.Time) DeadLetter {
 		return l
 	}
 	sum := sha256.Sum256(text)
-	l.ID, l.Dump = trail.FactID(sum[:len(l.ID)]), clip(string(text), mostDump)
+	l.ID, l.Dump = trail.FactID(sum[:len(l.ID)]), trail.ClipText(string(text), mostDump)
 	return l
 }
 
@@ -307,13 +307,6 @@ func (s *Spool) setStrangeAside(letters []DeadLetter, around []trail.Fact) {
 	}
 	s.Log.Error("entries of the spool are not understood: they are set aside, for a newer version to store", "path", s.letters.path, "count", len(letters), "err", letters[0].Reason)
 	s.doubt()
-}
-
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "..."
 }
 
 // SetAside puts facts that were refused for a reason into the file of dead letters, and notes that they are missing. What finds no room there, or cannot be
