@@ -104,6 +104,8 @@ type Collector struct {
 
 	refusedLogged atomic.Bool // that audit events were refused
 
+	identifying atomic.Int64 // how many feeds wait for Identify
+
 	failed error              // under mu: why the run ended by itself
 	stop   context.CancelFunc // ends the run
 
@@ -398,6 +400,9 @@ func (c *Collector) unseen(source string) {
 // watching gives what was seen at a moment up to which everything is stored, since when without a break: not what is refused, or not
 // listed yet, nor a watch that has just gone on where it was, of which there is still to be taken what happened meanwhile.
 func (c *Collector) watching(at time.Time) []trail.Watching {
+	if c.identifying.Load() > 0 {
+		return nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	unseen := map[string]bool{}

@@ -90,10 +90,7 @@ func (f *feed) verify(ctx context.Context, resumes bool, r presence) error {
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return err
 	}
-	if err := f.c.Identify(ctx, uid); err != nil {
-		if ctx.Err() == nil {
-			f.c.fail(err)
-		}
+	if err := f.c.identify(ctx, uid); err != nil {
 		return err
 	}
 	f.c.mu.Lock()
@@ -119,6 +116,17 @@ func (f *feed) verify(ctx context.Context, resumes bool, r presence) error {
 	}
 	f.c.fail(back)
 	return back
+}
+
+// identify asks whether the cluster is the one that is recorded. Until that is answered nothing counts as watched: another replica may wait for that.
+func (c *Collector) identify(ctx context.Context, uid string) error {
+	c.identifying.Add(1)
+	defer c.identifying.Add(-1)
+	err := c.Identify(ctx, uid)
+	if err != nil && ctx.Err() == nil {
+		c.fail(err)
+	}
+	return err
 }
 
 // noteChanged remembers which of the objects that are there changed last; c.mu must be held.

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"net/http/httptest"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,160 +14,6 @@ import (
 
 	"github.com/evictrail/evictrail/store/storetest"
 )
-
-// etcd is a cluster whose state can be put back. It answers as a kube-apiserver does, also to a watch from a resourceVersion that it has not come to: that waits.
-type etcd struct {
-	mu      sync.Mutex
-	uid     string                    // of kube-system
-	version int                       // of the latest change
-	refuses bool                      // everything
-	objects map[string]map[string]any // by path
-	changes []change                  // since the API server was started
-	changed chan struct{}
-	server  *httptest.Server
-	config  string
-}
-
-type change struct {
-	resource string
-	version  int
-	kind     string
-	object   map[string]any
-}
-
-func newEtcd(t *testing.T, uid string, version int) *etcd {
-	t.Helper()
-	e := &etcd{uid: uid, version: version, objects: map[string]map[string]any{}, changed: make(chan struct{})}
-	e.server = httptest.NewServer(e)
-	t.Cleanup(func() { e.server.CloseClientConnections(); e.server.Close() })
-	e.config = writeKubeconfig(t, e.server.URL)
-	return e
-}
-
-// put writes an object; spec and status beside its metadata.
-func (e *etcd) put(resource, namespace, name, uid string, rest map[string]any) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.version++
-	o := maps.Clone(rest)
-	if o == nil {
-		o = map[string]any{}
-	}
-	o["metadata"] = map[string]any{
-		"namespace": namespace, "name": name, "uid": uid, "resourceVersion": strconv.Itoa(e.version), "creationTimestamp": "2026-01-01T00:00:00Z",
-	}
-	e.objects[resource+"/"+namespace+"/"+name] = o
-	e.note(change{resource, e.version, "MODIFIED", o})
-}
-
-func (e *etcd) remove(resource, namespace, name string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.version++
-	key := resource + "/" + namespace + "/" + name
-	o := e.objects[key]
-	delete(e.objects, key)
-	e.note(change{resource, e.version, "DELETED", o})
-}
-
-func (e *etcd) note(c change) {
-	e.changes = append(e.changes, c)
-	close(e.changed)
-	e.changed = make(chan struct{})
-}
-
-// vmi writes a guest on a node, with a mark where it is to leave that.
-func (e *etcd) vmi(name, uid, node, mark string) {
-	status := map[string]any{"phase": "Running", "nodeName": node}
-	if mark != "" {
-		status["evacuationNodeName"] = mark
-	}
-	e.put("virtualmachineinstances", "shop", name, uid, map[string]any{"status": status, "spec": map[string]any{"evictionStrategy": "LiveMigrate"}})
-}
-
-// snapshot returns a function that puts the present state back, as an etcd that is restored while the API server is stopped.
-func (e *etcd) snapshot() (restore func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	uid, version, objects := e.uid, e.version, maps.Clone(e.objects)
-	return func() { e.become(uid, version, objects) }
-}
-
-// rebuild makes it another cluster, in which nothing is yet.
-func (e *etcd) rebuild(uid string, version int) { e.become(uid, version, map[string]map[string]any{}) }
-
-func (e *etcd) become(uid string, version int, objects map[string]map[string]any) {
-	e.mu.Lock()
-	e.uid, e.version, e.objects, e.changes = uid, version, maps.Clone(objects), nil
-	e.mu.Unlock()
-	e.server.CloseClientConnections()
-}
-
-// refuse has the API server answer nothing, or everything again.
-func (e *etcd) refuse(all bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.refuses = all
-}
-
-func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	e.mu.Lock()
-	refuses := e.refuses
-	e.mu.Unlock()
-	if refuses {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
-	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	resource := path[len(path)-1]
-	switch {
-	case r.URL.Path == "/api/v1/namespaces/kube-system":
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"name": "kube-system", "uid": e.uid, "resourceVersion": "1"}})
-	case r.URL.Query().Get("sendInitialEvents") != "":
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422})
-	case r.URL.Query().Get("watch") != "":
-		e.watch(w, r, resource)
-	default:
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		items := []any{}
-		_, name, _ := strings.Cut(r.URL.Query().Get("fieldSelector"), "metadata.name=")
-		for _, key := range slices.Sorted(maps.Keys(e.objects)) {
-			if strings.HasPrefix(key, resource+"/") && strings.HasSuffix(key, name) {
-				items = append(items, e.objects[key])
-			}
-		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"items": items, "metadata": map[string]any{"resourceVersion": strconv.Itoa(e.version)}})
-	}
-}
-
-func (e *etcd) watch(w http.ResponseWriter, r *http.Request, resource string) {
-	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
-	w.(http.Flusher).Flush()
-	for {
-		e.mu.Lock()
-		changes, changed := e.changes, e.changed
-		e.mu.Unlock()
-		for _, c := range changes {
-			if c.version <= from {
-				continue
-			}
-			from = c.version
-			if c.resource == resource {
-				_ = json.NewEncoder(w).Encode(map[string]any{"type": c.kind, "object": c.object})
-			}
-		}
-		w.(http.Flusher).Flush()
-		select {
-		case <-changed:
-		case <-r.Context().Done():
-			return
-		}
-	}
-}
 
 // shop is the cluster of the tests: two nodes, two guests on n1 of which one is marked, and a third that will not be in any backup.
 func shop(t *testing.T) (e *etcd, restore func()) {
@@ -339,6 +181,93 @@ func TestRebuiltCluster(t *testing.T) {
 			require.Equal(t, []string{"cluster_rebuilt"}, breaks(t, url), "nothing else broke")
 		})
 	}
+}
+
+// TestRestoredClusterWithoutItsDatabase restores a cluster while the database takes nothing, and kills evictrail as soon as it has noticed: the next one knows of the break,
+// and records it once.
+func TestRestoredClusterWithoutItsDatabase(t *testing.T) {
+	t.Parallel()
+	e, restore := shop(t)
+	url := storetest.NewURL(t)
+	args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
+	_, process, log := startProcess(t, args)
+	eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, log)
+	allow := forbid(t, url)
+	restore()
+	e.vmi("db-1", "u1", "n2", "")
+	require.True(t, within(20*time.Second, func() bool { return strings.Contains(log.String(), "a new epoch begins") }), log)
+	require.NoError(t, process.Process.Kill())
+	_ = process.Wait()
+	allow()
+
+	again, stop := startUnready(t, args)
+	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, again)
+	eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, again)
+	require.Equal(t, []string{"1 cluster-a"}, column(t, url, `SELECT epoch || ' ' || uid AS value FROM evictrail.clusters`))
+	require.Equal(t, exitFound, stop())
+}
+
+// startPatient starts a replica that is less patient with others, into the background. It returns its log and how to stop it.
+func startPatient(t *testing.T, p patience, args []string) (*lockedBuilder, func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	log, ended := &lockedBuilder{}, make(chan error, 1)
+	cmd := newRunWith(p)
+	cmd.SetArgs(args[1:])
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(log)
+	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	stop := sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() { _ = stop() })
+	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 20*time.Second, 5*time.Millisecond, log)
+	return log, stop
+}
+
+// TestTwoReplicasAgreeOnAnEpoch restores a cluster, and then rebuilds it, under two replicas: both go on, in the same epoch, and each break is recorded once.
+func TestTwoReplicasAgreeOnAnEpoch(t *testing.T) {
+	t.Parallel()
+	e, restore := shop(t)
+	url := storetest.NewURL(t)
+	var logs []fmt.Stringer
+	var stops []func() error
+	for _, replica := range []string{"first", "second"} {
+		log, stop := startPatient(t, patience{watching: 12 * time.Second, silence: 40 * time.Second}, []string{"run", "--kubeconfig", e.config, "--cluster", "prod",
+			"--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir(), "--replica", replica, "--leader-elect", "--leader-lease", "evictrail/evictrail"})
+		logs, stops = append(logs, log), append(stops, stop)
+	}
+	eventually(t, "db-1/u1 on n1, db-2/u2 on n1, db-3/u3 on n2", func() any { return where(t, url) }, logs[0])
+	both := func() any {
+		return column(t, url, `SELECT DISTINCT replica AS value FROM evictrail.watching WHERE upto > now() - interval '15 s' ORDER BY 1`)
+	}
+	eventually(t, []string{"first", "second"}, both, logs[1])
+	epoch := func() any { return column(t, url, `SELECT epoch || ' ' || uid AS value FROM evictrail.clusters`) }
+
+	restore()
+	e.vmi("db-1", "u1", "n2", "")
+	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, logs[0])
+	eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, logs[0])
+	require.Equal(t, []string{"1 cluster-a"}, epoch())
+
+	e.rebuild("cluster-b", 10)
+	e.vmi("db-1", "v1", "n3", "")
+	within(time.Minute, func() bool { return where(t, url) == "db-1/v1 on n3" }) // it takes until each has fallen silent
+	eventually(t, "db-1/v1 on n3", func() any { return where(t, url) }, saidBy(logs))
+	eventually(t, []string{"cluster_restored", "cluster_rebuilt"}, func() any { return breaks(t, url) }, saidBy(logs))
+	require.Equal(t, []string{"2 cluster-b"}, epoch())
+	eventually(t, []string{"first", "second"}, both, saidBy(logs))
+	for _, stop := range stops {
+		require.NoError(t, stop())
+	}
+	require.Equal(t, []string{"cluster_restored", "cluster_rebuilt"}, breaks(t, url))
+}
+
+// saidBy is what several replicas said.
+func saidBy(logs []fmt.Stringer) fmt.Stringer {
+	b := &lockedBuilder{}
+	for _, log := range logs {
+		_, _ = io.WriteString(b, log.String()+"\n----\n")
+	}
+	return b
 }
 
 // TestTwoClustersUnderOneName starts to record another cluster under a name under which one is being recorded: that is refused, and nothing of it is stored.

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// etcd is a cluster whose state can be put back. It answers as a kube-apiserver does, also to a watch from a resourceVersion that it has not come to: that waits.
+type etcd struct {
+	mu      sync.Mutex
+	uid     string                    // of kube-system
+	version int                       // of the latest change
+	refuses bool                      // everything
+	held    *coordinationv1.Lease     // nil: none yet
+	updates int                       // of the lease
+	objects map[string]map[string]any // by path
+	changes []change                  // since the API server was started
+	changed chan struct{}
+	server  *httptest.Server
+	config  string
+}
+
+type change struct {
+	resource string
+	version  int
+	kind     string
+	object   map[string]any
+}
+
+func newEtcd(t *testing.T, uid string, version int) *etcd {
+	t.Helper()
+	e := &etcd{uid: uid, version: version, objects: map[string]map[string]any{}, changed: make(chan struct{})}
+	e.server = httptest.NewServer(e)
+	t.Cleanup(func() { e.server.CloseClientConnections(); e.server.Close() })
+	e.config = writeKubeconfig(t, e.server.URL)
+	return e
+}
+
+// put writes an object; spec and status beside its metadata.
+func (e *etcd) put(resource, namespace, name, uid string, rest map[string]any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.version++
+	o := maps.Clone(rest)
+	if o == nil {
+		o = map[string]any{}
+	}
+	o["metadata"] = map[string]any{
+		"namespace": namespace, "name": name, "uid": uid, "resourceVersion": strconv.Itoa(e.version), "creationTimestamp": "2026-01-01T00:00:00Z",
+	}
+	e.objects[resource+"/"+namespace+"/"+name] = o
+	e.note(change{resource, e.version, "MODIFIED", o})
+}
+
+func (e *etcd) remove(resource, namespace, name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.version++
+	key := resource + "/" + namespace + "/" + name
+	o := e.objects[key]
+	delete(e.objects, key)
+	e.note(change{resource, e.version, "DELETED", o})
+}
+
+func (e *etcd) note(c change) {
+	e.changes = append(e.changes, c)
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// vmi writes a guest on a node, with a mark where it is to leave that.
+func (e *etcd) vmi(name, uid, node, mark string) {
+	status := map[string]any{"phase": "Running", "nodeName": node}
+	if mark != "" {
+		status["evacuationNodeName"] = mark
+	}
+	e.put("virtualmachineinstances", "shop", name, uid, map[string]any{"status": status, "spec": map[string]any{"evictionStrategy": "LiveMigrate"}})
+}
+
+// snapshot returns a function that puts the present state back, as an etcd that is restored while the API server is stopped.
+func (e *etcd) snapshot() (restore func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	uid, version, objects := e.uid, e.version, maps.Clone(e.objects)
+	return func() { e.become(uid, version, objects) }
+}
+
+// rebuild makes it another cluster, in which nothing is yet.
+func (e *etcd) rebuild(uid string, version int) { e.become(uid, version, map[string]map[string]any{}) }
+
+func (e *etcd) become(uid string, version int, objects map[string]map[string]any) {
+	e.mu.Lock()
+	e.uid, e.version, e.objects, e.changes = uid, version, maps.Clone(objects), nil
+	e.mu.Unlock()
+	e.server.CloseClientConnections()
+}
+
+// refuse has the API server answer nothing, or everything again.
+func (e *etcd) refuse(all bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refuses = all
+}
+
+func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	refuses := e.refuses
+	e.mu.Unlock()
+	if refuses {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	path := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	resource := path[len(path)-1]
+	switch {
+	case strings.Contains(r.URL.Path, "/leases"):
+		e.lease(w, r)
+	case r.URL.Path == "/api/v1/namespaces/kube-system":
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"name": "kube-system", "uid": e.uid, "resourceVersion": "1"}})
+	case r.URL.Query().Get("sendInitialEvents") != "":
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422})
+	case r.URL.Query().Get("watch") != "":
+		e.watch(w, r, resource)
+	default:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		items := []any{}
+		_, name, _ := strings.Cut(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+		for _, key := range slices.Sorted(maps.Keys(e.objects)) {
+			if strings.HasPrefix(key, resource+"/") && strings.HasSuffix(key, name) {
+				items = append(items, e.objects[key])
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"items": items, "metadata": map[string]any{"resourceVersion": strconv.Itoa(e.version)}})
+	}
+}
+
+// lease serves the only lease there is: who updates it must have seen its latest version.
+func (e *etcd) lease(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	decoded, _, _ := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	sent, _ := decoded.(*coordinationv1.Lease)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	refuse := func(code int, reason string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "code": code})
+	}
+	switch {
+	case sent == nil && e.held == nil:
+		refuse(http.StatusNotFound, "NotFound")
+		return
+	case sent != nil && e.held != nil && sent.ResourceVersion != e.held.ResourceVersion:
+		refuse(http.StatusConflict, "Conflict")
+		return
+	case sent != nil:
+		e.updates++
+		e.held, sent.ResourceVersion = sent, strconv.Itoa(e.updates)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(e.held)
+}
+
+func (e *etcd) watch(w http.ResponseWriter, r *http.Request, resource string) {
+	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	w.(http.Flusher).Flush()
+	for {
+		e.mu.Lock()
+		changes, changed := e.changes, e.changed
+		e.mu.Unlock()
+		for _, c := range changes {
+			if c.version <= from {
+				continue
+			}
+			from = c.version
+			if c.resource == resource {
+				_ = json.NewEncoder(w).Encode(map[string]any{"type": c.kind, "object": c.object})
+			}
+		}
+		w.(http.Flusher).Flush()
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
