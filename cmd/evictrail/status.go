@@ -27,6 +27,7 @@ type writeLog struct {
 	failing time.Time // since when they fail; zero while they succeed
 	err     error     // of the last one
 	worked  bool      // one was answered
+	due     time.Time // when the first one was to be made; zero: not yet
 }
 
 // begin notes that a write is sent.
@@ -63,11 +64,18 @@ func (l *writeLog) signs(at time.Time) trail.WriteSigns {
 	return trail.WriteSigns{}
 }
 
-// hasWorked reports whether a write was ever answered.
-func (l *writeLog) hasWorked() bool {
+// expect notes that the first write is due.
+func (l *writeLog) expect(at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.worked
+	l.due = at
+}
+
+// overdue reports since when a first write has been due that was not answered yet.
+func (l *writeLog) overdue() (since time.Time, is bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.due, !l.due.IsZero() && !l.worked
 }
 
 // notedSink notes how writes to a Sink go.
@@ -98,8 +106,8 @@ func (r *recorder) signs(at time.Time) trail.ReplicaSigns {
 	if asked := r.reports.signs(at); s.Writes.FailingSince.IsZero() || !asked.FailingSince.IsZero() && asked.FailingSince.Before(s.Writes.FailingSince) {
 		s.Writes = asked
 	}
-	if !r.reports.hasWorked() {
-		s.Writes.FailingSince, s.Writes.Never, s.Writes.Cause = r.started, true, cmp.Or(s.Writes.Cause, "it does not answer")
+	if since, is := r.reports.overdue(); is {
+		s.Writes.FailingSince, s.Writes.Never, s.Writes.Cause = since, true, cmp.Or(s.Writes.Cause, "it does not answer")
 	}
 	if spooled := r.spool.Load(); spooled != nil {
 		c := spooled.Condition()
@@ -158,6 +166,7 @@ func (r *recorder) overlay(read *trail.ClusterSigns, at time.Time) trail.Cluster
 // report tells the others how it stands with our recording, reads what they tell, and shows both as metrics, until ctx ends. It is a write
 // like others, so that a database that takes none is noticed while nothing happens in the cluster.
 func (r *recorder) report(ctx context.Context) {
+	r.reports.expect(now())
 	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {

@@ -144,6 +144,22 @@ func TestStateBlind(t *testing.T) {
 	}, saidWithin, 100*time.Millisecond)
 }
 
+// TestStateUnnamed judges a recorder that has not learnt the name of its cluster for a minute: nothing was to be written yet, so that the
+// database is not at fault. Once reports are due it is.
+func TestStateUnnamed(t *testing.T) {
+	t.Parallel()
+	started := now().Add(-time.Minute)
+	r := &recorder{f: &runFlags{}, watching: &watcher{}, started: started, leading: newLeadership(started)}
+	st := r.status(t.Context())
+	require.Equal(t, trail.RecorderNotRecording, st.State)
+	require.NotContains(t, strings.Join(st.Why, " "), "database")
+	r.reports.expect(now().Add(-writeLate))
+	require.Contains(t, strings.Join(r.status(t.Context()).Why, " "), "The database has taken no writes since ")
+}
+
+// writeLate is how long after it was due a first write counts as one that fails.
+const writeLate = 10 * time.Second
+
 // TestStateHalfBlind wants a single source that is refused to be said, and to be a gap.
 func TestStateHalfBlind(t *testing.T) {
 	t.Parallel()
@@ -173,6 +189,11 @@ func TestStateNoLeader(t *testing.T) {
 	saysState(t, s, trail.RecorderNoLeader, "no right to the lease ns/evictrail", http.StatusOK)
 }
 
+// slowWrites makes each report take 50 ms.
+const slowWrites = `
+CREATE FUNCTION evictrail.be_slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.05); RETURN NEW; END';
+CREATE TRIGGER be_slow BEFORE INSERT OR UPDATE ON evictrail.recorders FOR EACH ROW EXECUTE FUNCTION evictrail.be_slow()`
+
 // TestStateOfWrites wants it to be said when the database takes no writes, for whichever reason, also while nothing happens in the cluster.
 func TestStateOfWrites(t *testing.T) {
 	t.Parallel()
@@ -189,8 +210,12 @@ func TestStateOfWrites(t *testing.T) {
 		spoil func(*testing.T, string)
 		why   string
 	}{
-		"read-only":         {setting("default_transaction_read_only = on"), "it is read-only"},
-		"statement timeout": {setting("statement_timeout = '1ms'"), "a statement timeout cancels each write"},
+		"read-only": {setting("default_transaction_read_only = on"), "it is read-only"},
+		"statement timeout": {func(t *testing.T, url string) {
+			t.Helper()
+			execSQL(t, url, slowWrites) // a quick machine writes a report in less than the least timeout
+			setting("statement_timeout = '1ms'")(t, url)
+		}, "a statement timeout cancels each write"},
 		"lock": {func(t *testing.T, url string) {
 			t.Helper()
 			conn, err := pgx.Connect(t.Context(), url)
