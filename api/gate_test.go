@@ -112,6 +112,10 @@ type nobodysPages struct{ web.Reader }
 
 func (nobodysPages) Summaries(context.Context) ([]trail.ClusterSummary, error) { return nil, nil }
 
+func (nobodysPages) Recorders(context.Context, string, time.Time, time.Time) ([]trail.RecorderStatus, error) {
+	return nil, nil
+}
+
 func newFakeCluster() *fakeCluster {
 	return &fakeCluster{sees: map[string][]string{
 		"admin": {"*"}, "shopkeeper": {"shop", "elsewhere"}, "stranger": {}, "prometheus": {"/metrics"},
