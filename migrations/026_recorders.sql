@@ -21,7 +21,11 @@ CREATE TABLE evictrail.recorders (
 COMMENT ON TABLE evictrail.recorders IS 'What each replica says of its own recording, and when.';
 
 ALTER TABLE evictrail.clusters ADD COLUMN last_event_at timestamptz, ADD COLUMN replayed boolean NOT NULL DEFAULT false;
-COMMENT ON COLUMN evictrail.clusters.last_event_at IS 'When the newest event was seen. NULL where none was since this column came.';
+COMMENT ON COLUMN evictrail.clusters.last_event_at IS 'When the newest event was seen. NULL where there is none.';
+UPDATE evictrail.clusters AS c
+SET last_event_at = e.newest
+FROM (SELECT cluster, max(occurred_at) AS newest FROM evictrail.events WHERE object_kind <> 'Source' GROUP BY cluster) AS e
+WHERE e.cluster = c.cluster;
 COMMENT ON COLUMN evictrail.clusters.replayed IS 'It was played from a recording.';
 
 -- +goose Down

@@ -18,11 +18,6 @@ FROM unnest(@subjects::text[], @since::timestamptz[]) AS n(subject, since)
 ORDER BY n.subject
 ON CONFLICT (cluster, subject) DO UPDATE SET stale_since = least(s.stale_since, excluded.stale_since)`
 
-const knowClusterQuery = `
-INSERT INTO evictrail.clusters (cluster, alive_at)
-VALUES (@cluster, to_timestamp(0))
-ON CONFLICT DO NOTHING`
-
 // Import stores facts of one cluster without deriving their subjects, and tells how many were new: DeriveStale does the
 // rest, however the caller ends. It is for facts in bulk whose time never depends on who saw them and when, such as
 // those of audit events: only then the same fact meets its own row. See the package comment for its errors.
@@ -37,7 +32,8 @@ func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) 
 			return err
 		}
 		added = len(fresh)
-		if _, err := tx.Exec(ctx, knowClusterQuery, pgx.StrictNamedArgs{"cluster": cluster}); err != nil {
+		args := pgx.StrictNamedArgs{"cluster": cluster, "at": time.Unix(0, 0), "event": nullTime(lastOccurrence(fresh))} // nobody watched
+		if _, err := tx.Exec(ctx, appendedQuery, args); err != nil {
 			return explain("note the cluster", err)
 		}
 		return markStale(ctx, tx, cluster, fresh)
@@ -46,6 +42,17 @@ func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) 
 		return 0, err
 	}
 	return added, s.countGrown(ctx, added)
+}
+
+// lastOccurrence returns when the newest of imported facts happened: they are read long after.
+func lastOccurrence(facts []trail.Fact) time.Time {
+	var last time.Time
+	for i := range facts {
+		if at := facts[i].OccurredAt; at.After(last) {
+			last = at
+		}
+	}
+	return last
 }
 
 // markStale notes that the subjects of new facts are to be derived.

@@ -374,8 +374,8 @@ func around(text, word string) string {
 	return text[max(0, i-200):min(len(text), i+200)]
 }
 
-// sinceRecording finds how long ago, by our clock, the recorder stopped.
-var sinceRecording = regexp.MustCompile(`(UTC, for|recorder stopped) \d+ \w+(?: \d+ \w+)?`)
+// sinceRecording finds how long ago, by our clock, the recorder stopped, and the newest event was.
+var sinceRecording = regexp.MustCompile(`(UTC, for|recorder stopped|Last event) \d+ \w+(?: \d+ \w+)?`)
 
 // havePagesOfTheirOwn compares the pages of a node and of a loop on it as who sees the whole cluster, who owns the VM that is stuck, and
 // who owns one that was taken instead read them.
