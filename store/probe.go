@@ -69,7 +69,7 @@ func (s *Store) probe(ctx context.Context, cluster string) error {
 		Cluster: cluster, Kind: trail.KindGapOpened, Reason: trail.ReasonRefused, Subject: probeSubject, What: "probe", Value: "probe",
 		Object: trail.Object{Kind: trail.ObjectSource, UID: probeSubject.Name}, OccurredAt: now, ObservedAt: now, Clock: trail.ClockObserver,
 	}
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: writing}, func(tx pgx.Tx) error {
+	return s.inTx(ctx, "probe whether facts can be stored", func(tx pgx.Tx) error {
 		errBack := errors.New("taken back")
 		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, holdSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names([]trail.Subject{probeSubject})}); err != nil {
@@ -86,5 +86,4 @@ func (s *Store) probe(ctx context.Context, cluster string) error {
 		_, err = tx.Exec(ctx, aliveQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": time.Unix(0, 0)})
 		return err
 	})
-	return explain("probe whether facts can be stored", err)
 }
