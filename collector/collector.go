@@ -53,7 +53,7 @@ type Config struct {
 	Extra       []Observation          // taken when the collector is made, such as the descheduler's policy; optional
 	Policy      *PolicyMap             // the ConfigMap with the descheduler's policy, which is then watched; optional
 	UnseenAfter time.Duration          // how long a source is refused from the start on before that is recorded as a gap; zero: never
-	Break       *trail.Break           // why what is seen does not continue what was recorded: it is recorded as a gap in place of the time since LastAlive; nil: it does
+	Breaks      []trail.Break          // why what is seen does not continue what was recorded: they are recorded as gaps in place of the time since LastAlive; empty: it does
 	Identify    Identify               // makes sure that the cluster continues what was recorded; nil: nobody does, as where a recording is played
 	Backoff     *wait.Backoff          // between attempts to list and watch; nil: 0.5 s to 7.5 s
 }
@@ -359,13 +359,12 @@ func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 	c.complete = true
 	defer c.whole(trail.SourceSelf, now) // last: who is told that all is seen is told of the gap, too
 	go debug.FreeOSMemory()              // the first lists took several times what is kept of them: the machine has it back now, not within minutes
-	if b := c.Break; b != nil {
+	for _, b := range c.Breaks {
 		c.observe(ctx, trail.GapObservation{
 			Seen: trail.Seen{At: now}, Source: trail.SourceSelf, Key: b.Key, OpenedAt: b.From, ClosedAt: now, Cause: b.Cause, Detail: b.Detail,
 		})
-		return
 	}
-	if !c.wasAway {
+	if len(c.Breaks) > 0 || !c.wasAway {
 		return
 	}
 	c.observe(ctx, trail.GapObservation{

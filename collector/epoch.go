@@ -131,13 +131,23 @@ func (c *Collector) identify(ctx context.Context, uid string) error {
 
 // noteChanged remembers which of the objects that are there changed last; c.mu must be held.
 func (f *feed) noteChanged(n notice) {
-	_, listed := n.present[f.changed.UID]
-	switch o := n.object; {
-	case n.kind == noticeList && !listed, o != nil && n.gone && o.UID == f.changed.UID:
-		f.changed = trail.Latest{}
-	case o != nil && !n.gone && (f.changed.Version == "" || trail.NewerVersion(o.ResourceVersion, f.changed.Version)):
-		f.changed = trail.Latest{Version: o.ResourceVersion, UID: o.UID, Namespace: o.Namespace, Name: o.Name}
+	switch {
+	case n.kind == noticeList:
+		f.changed = n.changed
+	case n.object != nil:
+		f.changed = latestOf(f.changed, n.object, n.gone)
 	}
+}
+
+// latestOf returns which object changed last once another one was seen, or is gone; none where it was the one that is gone.
+func latestOf(changed trail.Latest, o *object, gone bool) trail.Latest {
+	switch {
+	case gone && o.UID == changed.UID:
+		return trail.Latest{}
+	case !gone && (changed.Version == "" || trail.NewerVersion(o.ResourceVersion, changed.Version)):
+		return trail.Latest{Version: o.ResourceVersion, UID: o.UID, Namespace: o.Namespace, Name: o.Name}
+	}
+	return changed
 }
 
 // fail ends the run with an error.

@@ -208,6 +208,12 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 			if options.SendInitialEvents != nil && apierrors.IsInvalid(err) { // an older server: the Reflector goes on with a list
 				return nil, err
 			}
+			if err == nil && resumes {
+				// Once more: a cluster that was put back since the first check answered this watch. What is put back later ends it.
+				if err = to.verify(ctx, resumes, r.presence(client)); err != nil {
+					_ = body.Close()
+				}
+			}
 			to.asked(ctx, true, err)
 			if err != nil {
 				return nil, err
@@ -303,6 +309,7 @@ type notice struct {
 	kind    noticeKind
 	object  *object             // nil of lists and bookmarks
 	present map[string]struct{} // of a list that was read to its end: the UIDs
+	changed trail.Latest        // of a list that was read to its end: the object that changed last
 	version string
 	gone    bool // the object is
 	expired bool // the server had forgotten where the watch before the list was
@@ -342,7 +349,7 @@ func (f *feed) Replace(_ []any, version string) error {
 	f.expired, f.garbled = false, ""
 	f.noteSeen()
 	f.c.mu.Unlock()
-	n := notice{feed: f, kind: noticeList, version: version, expired: expired, present: f.listed.present}
+	n := notice{feed: f, kind: noticeList, version: version, expired: expired, present: f.listed.present, changed: f.listed.changed}
 	f.listed = nil
 	return f.c.enqueue(f.ctx, n)
 }

@@ -152,7 +152,7 @@ func (e epochs) begin(id trail.Identity, cause trail.Reason, from time.Time, det
 	}
 	e.log.Error("the cluster does not continue what was recorded: a new epoch begins, everything is compared", "cause", cause, "epoch", id.Epoch, "detail", detail)
 	e.config.Metrics.Epochs.WithLabelValues(string(cause)).Inc()
-	return e.spool.Breaks(id, trail.Break{Cause: cause, Key: fmt.Sprintf("epoch/%d", id.Epoch), From: from, Detail: detail})
+	return e.spool.BeginEpoch(id, trail.Break{Cause: cause, Key: fmt.Sprintf("epoch/%d", id.Epoch), From: from, Detail: detail})
 }
 
 // agreeEvery is how often is looked whether another replica began a new epoch.

@@ -140,6 +140,31 @@ func TestRestoredClusterThatCameFurther(t *testing.T) {
 	}
 }
 
+// TestRestoredClusterAsAWatchBegins puts etcd back after evictrail has checked that the cluster continues, and before its watch is open.
+func TestRestoredClusterAsAWatchBegins(t *testing.T) {
+	t.Parallel()
+	e, _ := shop(t)
+	url := storetest.NewURL(t)
+	var once sync.Once
+	e.meets = func(resource string) {
+		if resource != "virtualmachineinstances" || !within(20*time.Second, func() bool { return strings.Count(where(t, url), " on ") == 3 }) {
+			return
+		}
+		once.Do(func() {
+			e.goBack()
+			e.vmi("db-1", "u1", "n2", "")
+			e.mu.Lock()
+			e.version = 200_000
+			e.mu.Unlock()
+		})
+	}
+	args := []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url}
+	log, stop := startUnready(t, args)
+	eventually(t, "db-1/u1 on n2, db-2/u2 on n1", func() any { return where(t, url) }, log)
+	eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, log)
+	require.Equal(t, exitFound, stop())
+}
+
 // serviceOf is a service of whose readiness nothing is known.
 func serviceOf(log *lockedBuilder, stop func() int) runningService {
 	return runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}

@@ -22,6 +22,8 @@ type etcd struct {
 	uid     string                    // of kube-system
 	version int                       // of the latest change
 	refuses bool                      // everything
+	meets   func(resource string)     // is called with each watch before it is served; nil: nothing is
+	goBack  func()                    // puts the last snapshot back, and ends no connection
 	held    *coordinationv1.Lease     // nil: none yet
 	updates int                       // of the lease
 	objects map[string]map[string]any // by path
@@ -93,6 +95,7 @@ func (e *etcd) snapshot() (restore func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	uid, version, objects := e.uid, e.version, maps.Clone(e.objects)
+	e.goBack = func() { e.swap(uid, version, objects) }
 	return func() { e.become(uid, version, objects) }
 }
 
@@ -100,10 +103,14 @@ func (e *etcd) snapshot() (restore func()) {
 func (e *etcd) rebuild(uid string, version int) { e.become(uid, version, map[string]map[string]any{}) }
 
 func (e *etcd) become(uid string, version int, objects map[string]map[string]any) {
-	e.mu.Lock()
-	e.uid, e.version, e.objects, e.changes = uid, version, maps.Clone(objects), nil
-	e.mu.Unlock()
+	e.swap(uid, version, objects)
 	e.server.CloseClientConnections()
+}
+
+func (e *etcd) swap(uid string, version int, objects map[string]map[string]any) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.uid, e.version, e.objects, e.changes = uid, version, maps.Clone(objects), nil
 }
 
 // refuse has the API server answer nothing, or everything again.
@@ -115,7 +122,7 @@ func (e *etcd) refuse(all bool) {
 
 func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
-	refuses := e.refuses
+	refuses, meets := e.refuses, e.meets
 	e.mu.Unlock()
 	if refuses {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -134,6 +141,9 @@ func (e *etcd) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422})
 	case r.URL.Query().Get("watch") != "":
+		if meets != nil {
+			meets(resource)
+		}
 		e.watch(w, r, resource)
 	default:
 		e.mu.Lock()

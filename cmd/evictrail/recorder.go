@@ -262,7 +262,7 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 		return collector.Config{}, err
 	}
 	c := r.config
-	c.Spool, c.Tracker, c.Identify, c.Break, c.UnseenAfter = s, trail.NewTracker(r.cluster), e.identify, s.Break(), unseenAfter
+	c.Spool, c.Tracker, c.Identify, c.Breaks, c.UnseenAfter = s, trail.NewTracker(r.cluster), e.identify, s.TakeBreaks(), unseenAfter
 	stored := false
 	var past spool.Past
 	if r.db.isReady() {

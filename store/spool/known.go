@@ -2,6 +2,7 @@ package spool
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -17,7 +18,7 @@ type known struct {
 	Losses  trail.Losses         `json:"losses,omitempty"` // by source and cause, until they are told as gaps
 
 	Identity trail.Identity `json:"identity,omitzero"`
-	Break    *trail.Break   `json:"break,omitempty"` // until it is recorded as a gap
+	Breaks   []trail.Break  `json:"breaks,omitempty"` // until they are recorded as gaps; at most one per key
 }
 
 // Identity returns which cluster is recorded, as far as the spool was told.
@@ -38,8 +39,9 @@ func (s *Spool) Identify(id trail.Identity) error {
 	return s.commitKnown()
 }
 
-// Breaks notes that what is seen from now on does not continue what was recorded, and in which epoch of which cluster it is recorded. A break that was noted before and is not recorded yet stays: the earlier one is the longer gap.
-func (s *Spool) Breaks(id trail.Identity, b trail.Break) error {
+// BeginEpoch notes that what is seen from now on does not continue what was recorded, and in which epoch of which cluster it is recorded. Breaks that were noted
+// before and are not recorded yet stay: each becomes a gap of its own.
+func (s *Spool) BeginEpoch(id trail.Identity, b trail.Break) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known.Identity = id
@@ -49,10 +51,11 @@ func (s *Spool) Breaks(id trail.Identity, b trail.Break) error {
 
 // noteBreak notes a break, of which the next collector is told; the lock must be held.
 func (s *Spool) noteBreak(b trail.Break) {
-	if s.known.Break == nil || b.From.Before(s.known.Break.From) {
-		s.known.Break = &b
+	s.breaksTaken = false
+	if i := slices.IndexFunc(s.known.Breaks, func(noted trail.Break) bool { return noted.Key == b.Key }); i >= 0 {
+		return
 	}
-	s.breakTold = false
+	s.known.Breaks = append(s.known.Breaks, b)
 }
 
 // Rewound notes that the database has lost what it acknowledged, which becomes a gap, and that the cluster is to be compared with what it still has.
@@ -65,13 +68,13 @@ func (s *Spool) Rewound(b trail.Break) error {
 	return s.commitKnown()
 }
 
-// Break returns the break that is not recorded yet; nil where there is none. To be called for a collector that records it: the next sign of life that says that
-// everything is seen is taken as behind it.
-func (s *Spool) Break() *trail.Break {
+// TakeBreaks returns the breaks that are not recorded yet, in the order in which they were noted; nil where there are none. To be called for a collector that
+// records them: the next sign of life that says that everything is seen is taken as behind them.
+func (s *Spool) TakeBreaks() []trail.Break {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.breakTold = true
-	return s.known.clone().Break
+	s.breaksTaken = true
+	return s.known.clone().Breaks
 }
 
 // commitKnown writes what is known; the lock must be held. Without a disk it is written with the next commit.

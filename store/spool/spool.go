@@ -61,32 +61,32 @@ type Spool struct {
 	Options
 	path string
 
-	mu        sync.Mutex
-	file      *file // nil where there is none that can be read
-	problem   error // why the file cannot be written; nil while it can
-	retryAt   time.Time
-	mark      mark
-	onDisk    mark // as it was last committed
-	known     known
-	letters   *deadLetters
-	resumed   bool                 // the state is what the database has with what waits for it
-	breakTold bool                 // a collector was told of the break
-	full      bool                 // it was said that something is left out
-	refused   map[[32]byte]bool    // requests that were refused, while something waits
-	whole     map[string]time.Time // since when nothing of a source is missing
-	out       *batch               // what Next gave and Stored has not confirmed
-	last      *trail.Sign          // the last entry of the queue, where that is a sign
-	since     time.Time            // when something began to wait
-	taken     uint64               // facts that were stored
-	takenAt   time.Time            // when some were last
-	givenAt   time.Time            // when Next gave what is not stored yet
-	room      int                  // how many facts may wait while more are told
-	direct    *direct              // facts that wait in memory for want of a disk
-	sign      *trail.Sign          // a sign of life that does
-	changed   chan struct{}        // closed and replaced when there is something new
-	large     int64                // bytes: a file of so many is made anew when its queue is empty
-	looked    int64                // bytes of the file when it was last looked at whether it should shrink
-	fault     func() error         // of tests: fails a commit as a disk does
+	mu          sync.Mutex
+	file        *file // nil where there is none that can be read
+	problem     error // why the file cannot be written; nil while it can
+	retryAt     time.Time
+	mark        mark
+	onDisk      mark // as it was last committed
+	known       known
+	letters     *deadLetters
+	resumed     bool                 // the state is what the database has with what waits for it
+	breaksTaken bool                 // a collector records the breaks that are known
+	full        bool                 // it was said that something is left out
+	refused     map[[32]byte]bool    // requests that were refused, while something waits
+	whole       map[string]time.Time // since when nothing of a source is missing
+	out         *batch               // what Next gave and Stored has not confirmed
+	last        *trail.Sign          // the last entry of the queue, where that is a sign
+	since       time.Time            // when something began to wait
+	taken       uint64               // facts that were stored
+	takenAt     time.Time            // when some were last
+	givenAt     time.Time            // when Next gave what is not stored yet
+	room        int                  // how many facts may wait while more are told
+	direct      *direct              // facts that wait in memory for want of a disk
+	sign        *trail.Sign          // a sign of life that does
+	changed     chan struct{}        // closed and replaced when there is something new
+	large       int64                // bytes: a file of so many is made anew when its queue is empty
+	looked      int64                // bytes of the file when it was last looked at whether it should shrink
+	fault       func() error         // of tests: fails a commit as a disk does
 }
 
 // batch is what Next gave.
@@ -209,8 +209,8 @@ func (s *Spool) Sign(at time.Time, watching []trail.Watching) {
 	for _, w := range watching {
 		complete = complete || w.Source == trail.SourceSelf
 	}
-	if complete && s.breakTold {
-		s.known.Break = nil
+	if complete && s.breaksTaken {
+		s.known.Breaks = nil
 	}
 	if complete && s.resumed { // what the lists said beside what the database has is in the spool
 		s.known.Doubt = nil

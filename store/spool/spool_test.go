@@ -577,3 +577,26 @@ func TestRoom(t *testing.T) {
 		require.Equal(t, batch.room, r.room, "%+v", batch)
 	}
 }
+
+// TestBreaks notes a second break before the first is known to be recorded: each becomes a gap, and none is left once everything is seen again.
+func TestBreaks(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	restored := trail.Break{Cause: trail.ReasonClusterRestored, Key: "epoch/1", From: start}
+	rebuilt := trail.Break{Cause: trail.ReasonClusterRebuilt, Key: "epoch/2", From: start.Add(time.Minute)}
+	whole := []trail.Watching{{Source: trail.SourceSelf, Since: start}}
+	require.NoError(t, r.BeginEpoch(trail.Identity{UID: "a", Epoch: 1}, restored))
+	require.Equal(t, []trail.Break{restored}, r.TakeBreaks())
+	r.Sign(start.Add(time.Second), nil) // not everything is seen
+	require.NoError(t, r.BeginEpoch(trail.Identity{UID: "b", Epoch: 2}, rebuilt))
+	r.Sign(start.Add(2*time.Second), whole) // of the collector that does not know of the second
+	require.NoError(t, r.Close())
+
+	r = begin(t, r.Dir, 1<<30)
+	require.Equal(t, trail.Identity{UID: "b", Epoch: 2}, r.Identity())
+	require.Equal(t, []trail.Break{restored, rebuilt}, r.TakeBreaks())
+	require.NoError(t, r.BeginEpoch(trail.Identity{UID: "b", Epoch: 2}, rebuilt))
+	require.Equal(t, []trail.Break{restored, rebuilt}, r.TakeBreaks(), "the same break once")
+	r.Sign(start.Add(3*time.Minute), whole)
+	require.Empty(t, r.TakeBreaks())
+}
