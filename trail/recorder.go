@@ -109,7 +109,7 @@ func (s ClusterSigns) Status(now time.Time) RecorderStatus {
 	case len(fresh) > 0:
 		best := bestOf(fresh)
 		found, st.Unseen = judgeReplicas(fresh, best), unseenByAll(fresh)
-		found = append(found, judgeDerivation(fresh, now)...)
+		found = append(found, judgeDerivation(fresh, best.State, now)...)
 		found = append(found, judgeReports(st.AliveAt, now)...)
 	default:
 		found = judgeSilence(st.AliveAt, now)
@@ -193,14 +193,19 @@ func startOf(fresh []ReplicaReport) time.Time {
 	return since
 }
 
-// judgeDerivation looks for a leader, and whether it gets on. A replica whose database takes no writes cannot say.
-func judgeDerivation(fresh []ReplicaReport, now time.Time) []finding {
+// judgeDerivation looks for a leader, and whether it gets on. Best is the state of the replica that records best: it says whether facts are stored although nothing is
+// derived. A replica whose database takes no writes cannot say who leads.
+func judgeDerivation(fresh []ReplicaReport, best RecorderState, now time.Time) []finding {
+	stored := "What is seen is stored. "
+	if best.worse(RecorderNoLeader) {
+		stored = ""
+	}
 	var since time.Time
 	var problem string
 	for _, r := range fresh {
 		switch l := r.Leader; {
 		case l.Leads:
-			return judgeLeader(r, now)
+			return judgeLeader(r, stored, now)
 		case l.Known:
 			return nil // it is of an older version, or its report is late
 		default:
@@ -220,12 +225,12 @@ func judgeDerivation(fresh []ReplicaReport, now time.Time) []finding {
 	}
 	return []finding{{state: RecorderNoLeader, since: since, why: []string{
 		fmt.Sprintf("No replica has derived since %s: %s.", clock(since), strings.TrimSuffix(problem, ".")),
-		"What is seen is stored. Evacuations, loops and drains stand still until a replica leads.",
+		stored + "Evacuations, loops and drains stand still until a replica leads.",
 	}}}
 }
 
-// judgeLeader looks whether a leader derives what is stored.
-func judgeLeader(r ReplicaReport, now time.Time) []finding {
+// judgeLeader looks whether a leader derives what is stored; stored is the sentence that facts are, empty where they are not.
+func judgeLeader(r ReplicaReport, stored string, now time.Time) []finding {
 	since := r.Leader.Since
 	if r.Leader.DerivedAt.After(since) {
 		since = r.Leader.DerivedAt
@@ -239,7 +244,7 @@ func judgeLeader(r ReplicaReport, now time.Time) []finding {
 	}
 	return []finding{{state: RecorderBehind, since: since, why: []string{
 		fmt.Sprintf("Not everything has been derived since %s: %s.", clock(since), strings.TrimSuffix(problem, ".")),
-		"What is seen is stored. Evacuations, loops and drains may be older than that.",
+		stored + "Evacuations, loops and drains may be older than that.",
 	}}}
 }
 

@@ -82,7 +82,7 @@ func TestRecorderStatus(t *testing.T) {
 			"What is seen is spooled and not stored: nothing waits yet.",
 			"Facts that the database refuses are set aside: 1. `evictrail doctor` names the file.",
 			"No replica has derived since 2026-11-21 21:39:00Z: no replica holds the lease.",
-			"What is seen is stored. Evacuations, loops and drains stand still until a replica leads.",
+			"Evacuations, loops and drains stand still until a replica leads.",
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
