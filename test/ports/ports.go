@@ -6,7 +6,6 @@ import (
 	"net"
 	"strconv"
 	"sync"
-	"testing"
 )
 
 // Systems take the port of an outgoing connection, and of who asks for any port, from 32768 on at the earliest. A port below is not
@@ -15,8 +14,14 @@ const first, last = 15000, 32000
 
 var given sync.Map // port: whether this process gave it away
 
+// TB is what Free needs of a test: testing.TB has it, and a program can.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // Free gives an address on 127.0.0.1 that nobody listens on, and that this process gave to nobody else.
-func Free(tb testing.TB) string {
+func Free(tb TB) string {
 	tb.Helper()
 	for range last - first {
 		port := first + rand.IntN(last-first)

@@ -37,7 +37,7 @@ func (c *Cluster) Rebuild() {
 	c.KillServer()
 	c.swapEtcd("")
 	c.StartServer()
-	c.Apply(KubeVirtKinds())
+	c.Apply(c.kinds)
 	c.awaitKinds()
 }
 

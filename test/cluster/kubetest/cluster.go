@@ -2,6 +2,7 @@ package kubetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -25,18 +25,24 @@ type Options struct {
 	AuditPolicy  string   // text of the policy; empty: nothing is audited
 	AuditWebhook string   // text of the kubeconfig of who is sent audit events; empty: they only go to the log
 	Flags        []string // more flags of the kube-apiserver, which win over ours
+	Kinds        string   // manifest of KubeVirt's kinds; empty: KubeVirtKinds
+
+	// Program returns the path of etcd and of kube-apiserver, by these names; nil: the function Program.
+	Program func(name string) (string, error)
 }
 
 // Cluster is a control plane.
 type Cluster struct {
 	CA *Authority // signs the certificates of the API server, and of whoever a test wants
 
-	t      testing.TB
+	t      TB
 	dir    string
 	etcd   string // its URL
 	peer   string // the URL at which etcd would hear other members
 	addr   string // of the API server
 	flags  []string
+	kinds  string
+	build  func(name string) (string, error)
 	store  *Process // the etcd that runs now
 	server *Process // the API server that runs now
 }
@@ -45,15 +51,19 @@ type Cluster struct {
 const ready = 2 * time.Minute
 
 // Start starts a control plane with KubeVirt's kinds. It ends with the test.
-func Start(tb testing.TB, o Options) *Cluster {
+func Start(tb TB, o Options) *Cluster {
 	tb.Helper()
 	c := &Cluster{t: tb, dir: tb.TempDir(), etcd: "http://" + ports.Free(tb), peer: "http://" + ports.Free(tb), addr: ports.Free(tb)}
+	c.kinds, c.build = cmp.Or(o.Kinds, KubeVirtKinds()), Program
+	if o.Program != nil {
+		c.build = o.Program
+	}
 	if err := c.prepare(o); err != nil {
 		tb.Fatalf("prepare a control plane: %v", err)
 	}
 	c.startEtcd()
 	c.StartServer()
-	c.Apply(KubeVirtKinds())
+	c.Apply(c.kinds)
 	c.awaitKinds()
 	return c
 }
@@ -104,7 +114,7 @@ func (c *Cluster) prepare(o Options) (err error) {
 
 func (c *Cluster) program(name string) string {
 	c.t.Helper()
-	path, err := Program(name)
+	path, err := c.build(name)
 	if err != nil {
 		c.t.Fatal(err)
 	}

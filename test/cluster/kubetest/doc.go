@@ -8,5 +8,7 @@
 //
 //   - cluster.go: starting, killing, and forgetting history; build.go has the programs
 //   - user.go: who asks: certificates of any user and group, tokens of ServiceAccounts, kubeconfigs; authority.go signs them
+//   - tb.go: what a control plane needs of who started it: a test, or a program (test/lab)
+//   - process.go: programs in the background; orphan_linux.go has them die with their parent
 //   - object.go: manifests into the cluster; kubevirt.yaml has KubeVirt's kinds
 package kubetest

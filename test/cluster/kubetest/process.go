@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -18,14 +17,21 @@ type Process struct {
 }
 
 // StartProcess starts a program whose output goes to the end of a file. It is killed when the test ends, where it still runs.
-func StartProcess(tb testing.TB, log, program string, args ...string) *Process {
+func StartProcess(tb TB, log, program string, args ...string) *Process {
 	tb.Helper()
+	return StartCommand(tb, log, exec.Command(program, args...))
+}
+
+// StartCommand starts a command as StartProcess starts a program. The command is killed, too, when this process dies before it.
+func StartCommand(tb TB, log string, cmd *exec.Cmd) *Process {
+	tb.Helper()
+	dieWithParent(cmd)
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	defer func() { _ = out.Close() }()
-	p := &Process{cmd: exec.Command(program, args...), log: log, done: make(chan struct{})}
+	p := &Process{cmd: cmd, log: log, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	if err := p.cmd.Start(); err != nil {
 		tb.Fatal(err)
@@ -37,7 +43,7 @@ func StartProcess(tb testing.TB, log, program string, args ...string) *Process {
 	tb.Cleanup(func() {
 		p.Kill()
 		if tb.Failed() {
-			tb.Logf("the end of what %s printed:\n%s", program, p.tail())
+			tb.Logf("the end of what %s printed:\n%s", cmd.Path, p.tail())
 		}
 	})
 	return p

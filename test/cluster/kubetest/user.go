@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,7 +57,7 @@ func (c *Cluster) anonymous() *rest.Config {
 func (c *Cluster) Client() kubernetes.Interface { return ClientOf(c.t, c.Admin()) }
 
 // ClientOf is a client of who the configuration says.
-func ClientOf(tb testing.TB, config *rest.Config) kubernetes.Interface {
+func ClientOf(tb TB, config *rest.Config) kubernetes.Interface {
 	tb.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
