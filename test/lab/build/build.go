@@ -1,0 +1,79 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Paths are the paths of built programs, by name.
+type Paths map[string]string
+
+// Path returns the path of a program. The error says which program was not asked for.
+func (p Paths) Path(name string) (string, error) {
+	path, ok := p[name]
+	if !ok {
+		return "", fmt.Errorf("program %q was not built", name)
+	}
+	return path, nil
+}
+
+// Build builds what is not in the cache, one program after the other, and returns all paths. Progress, and what the go command says,
+// goes to the writer; nothing is written where all is there.
+func Build(ctx context.Context, progress io.Writer, programs ...Program) (Paths, error) {
+	paths := Paths{}
+	for i, p := range programs {
+		path, err := p.path()
+		if err != nil {
+			return nil, err
+		}
+		if err := p.build(ctx, progress, path, fmt.Sprintf("%d of %d", i+1, len(programs))); err != nil {
+			return nil, fmt.Errorf("build %s: %w", p.Name, err)
+		}
+		paths[p.Name] = path
+	}
+	return paths, nil
+}
+
+// build builds the program where it is not there. Two processes may want the same: the second waits for the lock, and finds it done.
+func (p Program) build(ctx context.Context, progress io.Writer, path, count string) (err error) {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	start := time.Now()
+	_, _ = fmt.Fprintf(progress, "building %s of %s (%s)\n", p.Name, filepath.Base(p.Module), count)
+	cmd := p.command(ctx, path+".new")
+	cmd.Stdout, cmd.Stderr = progress, progress
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(progress, "built %s in %s\n", p.Name, time.Since(start).Round(time.Second))
+	return os.Rename(path+".new", path)
+}
+
+func (p Program) command(ctx context.Context, out string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w "+p.Flags, "-o", out, p.Source)
+	cmd.Dir = p.dir()
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	return cmd
+}
