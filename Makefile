@@ -21,6 +21,9 @@ CHAOS_ARGS   ?=
 FUZZ_TIME    ?= 30s
 SHUFFLES     ?= 10
 MUTANTS      ?=
+SCENARIO     ?= dual-retry-loop
+KUBEVIRT     ?= v1.8.4
+LAB_ARGS     ?=
 
 # What `evictrail version` tells. Everything comes from git, so that one commit gives one binary; a source archive, or a
 # checkout that git refuses to read, says unknown.
@@ -65,6 +68,14 @@ load: postgres ## Fill a Postgres of our own with a million events, keep it in L
 .PHONY: e2e
 e2e: postgres ## Run evictrail on a real kube-apiserver: every recording as long as it was, ten of each outage, 100 killed leaders (E2E_ARGS='-run TestRights')
 	cd test && $(GO) test ./cluster/... -v -count=1 -timeout 3h -cluster.recordings all -cluster.idle 0 -cluster.outages 10 -cluster.kills 100 $(E2E_ARGS)
+
+.PHONY: lab
+lab: postgres ## Run KubeVirt's own controllers on simulated nodes with evictrail beside them, and play a scenario (SCENARIO=drain-blocked KUBEVIRT=v1.6.0; docs/lab.md)
+	cd test && $(GO) run ./lab -kubevirt $(KUBEVIRT) -scenario $(SCENARIO) $(LAB_ARGS)
+
+.PHONY: lab-test
+lab-test: postgres ## Play all scenarios of the lab, and compare evictrail with the components (KUBEVIRT=v1.6.0; SCENARIO=retry: one)
+	cd test && $(GO) run ./lab -kubevirt $(KUBEVIRT) -test $(if $(filter command line,$(origin SCENARIO)),$(SCENARIO),all) $(LAB_ARGS)
 
 .PHONY: sim
 sim: ## Compare the detector of retry loops with SIM_RUNS simulated histories, from the seed SIM_SEED on

@@ -1,0 +1,120 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/evictrail/evictrail/test/lab/truth"
+)
+
+// Stage is where a scenario runs.
+type Stage interface {
+	Namespace() string // of the VMs
+	// Kubectl runs kubectl as a user, empty for the administrator, and returns what it prints.
+	Kubectl(ctx context.Context, user string, args ...string) (string, error)
+	// Evict asks once to evict the launcher pod of a VM. The error is that of the API server where it does not accept: a 429 that says that the eviction was
+	// accepted is none.
+	Evict(ctx context.Context, user, vm string) error
+	// Migrate makes a VirtualMachineInstanceMigration.
+	Migrate(ctx context.Context, vm string) error
+	// Load sets what is on nodes beside the VMs.
+	Load(byNode map[string]float64)
+	Kill(ctx context.Context, program string) error
+	Start(ctx context.Context, program string) error
+	// History is what the components have shown so far.
+	History() (truth.History, error)
+}
+
+// look is how often a condition is looked at.
+const look = 250 * time.Millisecond
+
+// Run runs the steps of a scenario, and says in a line each how far it is. It ends with the first step that does not come out as stated.
+func Run(ctx context.Context, s Scenario, on Stage, progress io.Writer) error {
+	ctx, end := context.WithCancel(ctx) // what goes on in the background ends with the steps
+	defer end()
+	began := time.Now()
+	for i, step := range s.Steps {
+		_, _ = fmt.Fprintf(progress, "%8s  step %d of %d: %s\n", time.Since(began).Round(time.Second), i+1, len(s.Steps), step)
+		if err := step.run(ctx, on); err != nil {
+			return fmt.Errorf("scenario %s: step %d (%s): %w", s.Name, i+1, step, err)
+		}
+	}
+	return nil
+}
+
+func (s Step) run(ctx context.Context, on Stage) error {
+	switch {
+	case len(s.Kubectl) > 0 && s.Background:
+		go func() { _, _ = on.Kubectl(ctx, s.As, s.Kubectl...) }()
+		return nil
+	case len(s.Kubectl) > 0:
+		out, err := on.Kubectl(ctx, s.As, s.Kubectl...)
+		return s.refused(errorWith(err, out))
+	case s.Evict != "":
+		return s.refused(on.Evict(ctx, s.As, s.Evict))
+	case s.Migrate != "":
+		return on.Migrate(ctx, s.Migrate)
+	case len(s.Load) > 0:
+		on.Load(s.Load)
+		return nil
+	case s.Kill != "":
+		return on.Kill(ctx, s.Kill)
+	case s.Start != "":
+		return on.Start(ctx, s.Start)
+	case s.Until != nil:
+		return s.await(ctx, on)
+	}
+	return sleep(ctx, time.Duration(s.Wait))
+}
+
+// refused turns the error of a step that must be refused into none, and none into an error.
+func (s Step) refused(err error) error {
+	switch {
+	case !s.Fails:
+		return err
+	case err == nil:
+		return errors.New("was accepted, and must be refused")
+	}
+	return nil
+}
+
+// await waits for a condition.
+func (s Step) await(ctx context.Context, on Stage) error {
+	deadline := time.Now().Add(s.within())
+	for {
+		h, err := on.History()
+		if err != nil {
+			return err
+		}
+		if s.Until.holds(on.Namespace(), h) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("did not come within %s", s.within())
+		}
+		if err := sleep(ctx, look); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// errorWith adds what a program printed to its error.
+func errorWith(err error, printed string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", err, strings.TrimSpace(printed))
+}

@@ -1,0 +1,173 @@
+package scenario
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/evictrail/evictrail/test/lab/nodesim"
+)
+
+// Scenario is what happens in the lab, and what must come of it.
+type Scenario struct {
+	Name        string       `json:"-"`
+	About       string       `json:"about"`    // in a sentence or two
+	Versions    []string     `json:"versions"` // of KubeVirt; empty: all
+	Nodes       []string     `json:"nodes"`
+	VMs         []VM         `json:"vms"`
+	Parallel    Parallel     `json:"parallel"`
+	Descheduler *Descheduler `json:"descheduler"` // nil: there is none
+	Steps       []Step       `json:"steps"`
+	Expect      Expect       `json:"expect"`
+}
+
+// Parallel bounds how many migrations KubeVirt runs at once; zero: KubeVirt's defaults.
+type Parallel struct {
+	Cluster int `json:"cluster"`
+	Node    int `json:"node"` // outbound
+}
+
+// Descheduler says how the descheduler is set.
+type Descheduler struct {
+	Every   Duration `json:"every"`   // between two cycles
+	PerNode int      `json:"perNode"` // evictions at once; zero: no limit
+}
+
+// VM is one VM of a scenario.
+type VM struct {
+	Name          string      `json:"name"`
+	Node          string      `json:"node"`          // where it starts
+	Strategy      string      `json:"strategy"`      // evictionStrategy; empty: LiveMigrate
+	NotMigratable string      `json:"notMigratable"` // reason of LiveMigratable=False; empty: it can migrate
+	Load          float64     `json:"load"`          // that it adds to its node, 1 is all of a node
+	Migrations    []Migration `json:"migrations"`    // in order; the last goes on for ever; empty: all succeed
+}
+
+// Migration says how one migration goes; see nodesim.Migration.
+type Migration struct {
+	Outcome     nodesim.Outcome `json:"outcome"`
+	After       Duration        `json:"after"`
+	Reason      string          `json:"reason"`
+	Prepare     Duration        `json:"prepare"`
+	IgnoreAbort bool            `json:"ignoreAbort"`
+}
+
+// Script returns how the simulated nodes treat the VM.
+func (v VM) Script() nodesim.Script {
+	s := nodesim.Script{Load: v.Load, NotMigratable: v.NotMigratable}
+	for _, m := range v.Migrations {
+		s.Migrations = append(s.Migrations, nodesim.Migration{
+			Outcome: m.Outcome, After: time.Duration(m.After), Reason: m.Reason, Prepare: time.Duration(m.Prepare), IgnoreAbort: m.IgnoreAbort,
+		})
+	}
+	return s
+}
+
+// Expect is what evictrail must say after the steps, beside the facts that are compared in every scenario.
+type Expect struct {
+	Loops []Loop              `json:"loops"` // all that there are
+	Why   map[string][]string `json:"why"`   // texts that the answer to why must contain, by VM
+	Not   map[string][]string `json:"not"`   // texts that the answer to why must not contain, by VM
+	Gaps  bool                `json:"gaps"`  // whether there must be gaps: evictrail could not see all; what it has is compared all the same
+}
+
+// Loop is a loop that must have been found.
+type Loop struct {
+	Kind string `json:"kind"`
+	VM   string `json:"vm"`
+	Node string `json:"node"` // empty: any
+	Open bool   `json:"open"` // whether it is open at the end
+}
+
+//go:embed scenarios/*.yaml
+var files embed.FS
+
+// Names returns the names of all scenarios, sorted.
+func Names() []string {
+	entries, err := files.ReadDir("scenarios")
+	if err != nil {
+		panic("read the embedded scenarios: " + err.Error())
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = strings.TrimSuffix(e.Name(), ".yaml")
+	}
+	return names
+}
+
+// Load reads a scenario. The error says what is wrong with it, or which scenarios there are.
+func Load(name string) (Scenario, error) {
+	raw, err := files.ReadFile(path.Join("scenarios", name+".yaml"))
+	if err != nil {
+		return Scenario{}, fmt.Errorf("no scenario named %q; there are: %s", name, strings.Join(Names(), ", "))
+	}
+	s, err := parse(raw)
+	if err != nil {
+		return Scenario{}, fmt.Errorf("scenario %s: %w", name, err)
+	}
+	s.Name = name
+	return s, nil
+}
+
+// parse reads a scenario and checks what it names.
+func parse(raw []byte) (s Scenario, err error) {
+	if err := yaml.UnmarshalStrict(raw, &s); err != nil {
+		return s, err
+	}
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	if s.About == "" {
+		problem("about: missing")
+	}
+	if len(s.Nodes) == 0 || len(s.VMs) == 0 || len(s.Steps) == 0 {
+		problem("nodes, vms and steps: at least one of each is needed")
+	}
+	for _, vm := range s.VMs {
+		if !slices.Contains(s.Nodes, vm.Node) {
+			problem("vm %s: node %q is not one of %s", vm.Name, vm.Node, strings.Join(s.Nodes, ", "))
+		}
+		for _, m := range vm.Migrations {
+			if !slices.Contains(outcomes, m.Outcome) {
+				problem("vm %s: outcome %q is not one of %q", vm.Name, m.Outcome, outcomes)
+			}
+		}
+	}
+	for i, step := range s.Steps {
+		if err := step.check(s); err != nil {
+			problem("step %d: %w", i+1, err)
+		}
+	}
+	for _, loop := range s.Expect.Loops {
+		if !s.has(loop.VM) {
+			problem("expect: loop of %q: no such vm", loop.VM)
+		}
+	}
+	return s, errors.Join(problems...)
+}
+
+var outcomes = []nodesim.Outcome{
+	nodesim.OutcomeSucceed, nodesim.OutcomeFail, nodesim.OutcomeStall, nodesim.OutcomeStallPrepare, nodesim.OutcomeNeverReady, nodesim.OutcomeCrash, nodesim.OutcomeLose,
+}
+
+// has reports whether there is a VM of that name.
+func (s Scenario) has(vm string) bool {
+	return slices.ContainsFunc(s.VMs, func(v VM) bool { return v.Name == vm })
+}
+
+// Settings returns spec.configuration.migrations of KubeVirt.
+func (p Parallel) Settings() map[string]any {
+	settings := map[string]any{}
+	if p.Cluster > 0 {
+		settings["parallelMigrationsPerCluster"] = int64(p.Cluster)
+	}
+	if p.Node > 0 {
+		settings["parallelOutboundMigrationsPerNode"] = int64(p.Node)
+	}
+	return settings
+}

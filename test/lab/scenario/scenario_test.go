@@ -1,0 +1,129 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/test/lab/nodesim"
+	"github.com/evictrail/evictrail/test/lab/truth"
+)
+
+// TestScenariosAreWhole reads all that there are.
+func TestScenariosAreWhole(t *testing.T) {
+	t.Parallel()
+	require.NotEmpty(t, Names())
+	for _, name := range Names() {
+		s, err := Load(name)
+		require.NoError(t, err)
+		require.Equal(t, name, s.Name)
+	}
+	_, err := Load("nope")
+	require.ErrorContains(t, err, `no scenario named "nope"; there are: `)
+	require.ErrorContains(t, err, "dual-retry-loop")
+}
+
+const whole = `
+about: a test
+nodes: [n1, n2]
+vms:
+  - {name: db-1, node: n1, load: 0.5, migrations: [{outcome: fail, after: 4s, reason: it broke}, {outcome: ""}]}
+steps:
+  - {evict: db-1, as: alice}
+  - {load: {n1: 0.2}}
+  - {kubectl: [cordon, n1], as: bob, fails: true}
+  - {kill: evictrail}
+  - {start: evictrail}
+  - {until: {vm: db-1, node: n2, marked: false, failed: 1}, within: 2s}
+  - {wait: 1ms}
+`
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	s, err := parse([]byte(whole))
+	require.NoError(t, err)
+	require.Equal(t, nodesim.Script{Load: 0.5, Migrations: []nodesim.Migration{{Outcome: nodesim.OutcomeFail, After: 4 * time.Second, Reason: "it broke"}, {}}}, s.VMs[0].Script())
+	for _, c := range []struct{ name, old, new, want string }{
+		{"a field that there is not", "about: a test", "abuot: a test", "abuot"},
+		{"a node that there is not", "node: n1, load", "node: n3, load", `vm db-1: node "n3" is not one of n1, n2`},
+		{"an outcome that there is not", "outcome: fail", "outcome: fial", `outcome "fial"`},
+		{"two verbs", "{wait: 1ms}", "{wait: 1ms, kill: evictrail}", "has 2 verbs"},
+		{"a program that there is not", "kill: evictrail", "kill: evictrial", `"evictrial" is not one of`},
+		{"a vm that there is not", "evict: db-1", "evict: db-2", `no vm named "db-2"`},
+		{"a condition of nothing", "node: n2, marked: false, failed: 1", "node: \"\"", "one of node, marked"},
+		{"no duration", "wait: 1ms", "wait: 1", "expected a text as 90s"},
+		{"load of no node", "load: {n1: 0.2}", "load: {n3: 0.2}", `"n3" is not one of`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			require.Contains(t, whole, c.old)
+			_, err := parse([]byte(strings.Replace(whole, c.old, c.new, 1)))
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// fakeStage notes what is asked of it.
+type fakeStage struct {
+	did     []string
+	refuses bool
+	history truth.History
+}
+
+func (f *fakeStage) note(parts ...string) { f.did = append(f.did, strings.Join(parts, " ")) }
+
+func (f *fakeStage) Namespace() string { return "demo" }
+
+func (f *fakeStage) Kubectl(_ context.Context, user string, args ...string) (string, error) {
+	f.note(append([]string{user}, args...)...)
+	if f.refuses {
+		return "forbidden", errors.New("exit status 1")
+	}
+	return "", nil
+}
+
+func (f *fakeStage) Evict(_ context.Context, user, vm string) error {
+	f.note(user, "evict", vm)
+	return nil
+}
+
+func (f *fakeStage) Migrate(context.Context, string) error { return nil }
+
+func (f *fakeStage) Load(byNode map[string]float64) { f.note("load", Step{Load: byNode}.String()) }
+
+func (f *fakeStage) Kill(_ context.Context, program string) error {
+	f.note("kill", program)
+	return nil
+}
+
+func (f *fakeStage) Start(_ context.Context, program string) error {
+	f.note("start", program)
+	return nil
+}
+
+func (f *fakeStage) History() (truth.History, error) { return f.history, nil }
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	s, err := parse([]byte(whole))
+	require.NoError(t, err)
+	s.Name = "test"
+	f := &fakeStage{refuses: true, history: truth.History{
+		Stays:      []truth.Stay{{VMI: "demo/db-1", Node: "n1", Until: time.Now()}, {VMI: "demo/db-1", Node: "n2"}},
+		Migrations: []truth.Migration{{VMI: "demo/db-1", Phase: "Failed"}},
+	}}
+	var progress strings.Builder
+	require.NoError(t, Run(t.Context(), s, f, &progress))
+	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "kill evictrail", "start evictrail"}, f.did)
+	require.Contains(t, progress.String(), "step 6 of 7: wait until db-1 runs on n2 and is not marked and has failed 1 times")
+
+	f.refuses = false
+	require.EqualError(t, Run(t.Context(), s, f, &progress), "scenario test: step 3 (kubectl cordon n1 as bob): was accepted, and must be refused")
+	f.refuses, f.history = true, truth.History{}
+	require.EqualError(t, Run(t.Context(), s, f, &progress),
+		"scenario test: step 6 (wait until db-1 runs on n2 and is not marked and has failed 1 times): did not come within 2s")
+}

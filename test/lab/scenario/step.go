@@ -1,0 +1,100 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Step is one thing that happens. It has exactly one verb.
+type Step struct {
+	Kubectl []string           `json:"kubectl"` // arguments of kubectl, in the namespace of the VMs
+	Evict   string             `json:"evict"`   // a VM: its launcher pod is evicted once, as an operator would by the API
+	Migrate string             `json:"migrate"` // a VM: a migration of it is made, as virtctl migrate does
+	Load    map[string]float64 `json:"load"`    // by node: what is on it beside the VMs, 1 is all of it
+	Kill    string             `json:"kill"`    // a program: it ends as by a crash
+	Start   string             `json:"start"`   // a program that was killed
+	Until   *Condition         `json:"until"`   // what must come, within Within
+	Wait    Duration           `json:"wait"`
+
+	As         string   `json:"as"`         // of kubectl and evict: the user; empty: the administrator
+	Background bool     `json:"background"` // of kubectl: it goes on beside the next steps, and is ended with the scenario
+	Fails      bool     `json:"fails"`      // of kubectl and evict: it must be refused
+	Within     Duration `json:"within"`     // of until; zero: defaultWithin
+}
+
+// defaultWithin bounds how long a step waits for a condition.
+const defaultWithin = time.Minute
+
+// Programs may be killed and started.
+var Programs = []string{"evictrail", "kube-apiserver", "virt-controller", "virt-api", "descheduler", "postgres"}
+
+// verbs returns the verbs that the step has.
+func (s Step) verbs() (verbs []string) {
+	for verb, is := range map[string]bool{
+		"kubectl": len(s.Kubectl) > 0, "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
+		"kill": s.Kill != "", "start": s.Start != "", "until": s.Until != nil, "wait": s.Wait > 0,
+	} {
+		if is {
+			verbs = append(verbs, verb)
+		}
+	}
+	return verbs
+}
+
+// check says what is wrong with a step of a scenario.
+func (s Step) check(of Scenario) error {
+	verbs := s.verbs()
+	if len(verbs) != 1 {
+		return fmt.Errorf("has %d verbs, expected one of kubectl, evict, migrate, load, kill, start, until, wait", len(verbs))
+	}
+	for _, vm := range []string{s.Evict, s.Migrate} {
+		if vm != "" && !of.has(vm) {
+			return fmt.Errorf("%s: no vm named %q", verbs[0], vm)
+		}
+	}
+	for _, program := range []string{s.Kill, s.Start} {
+		if program != "" && !slices.Contains(Programs, program) {
+			return fmt.Errorf("%s: %q is not one of %q", verbs[0], program, Programs)
+		}
+	}
+	for node := range s.Load {
+		if !slices.Contains(of.Nodes, node) {
+			return fmt.Errorf("load: %q is not one of %q", node, of.Nodes)
+		}
+	}
+	if s.Until != nil {
+		return s.Until.check(of)
+	}
+	if s.Within > 0 {
+		return errors.New("within goes with until alone")
+	}
+	return nil
+}
+
+// String is the step in a line, for who watches.
+func (s Step) String() string {
+	by := ""
+	if s.As != "" {
+		by = " as " + s.As
+	}
+	switch {
+	case len(s.Kubectl) > 0:
+		return fmt.Sprintf("kubectl %s%s", strings.Join(s.Kubectl, " "), by)
+	case s.Evict != "":
+		return "evict " + s.Evict + by
+	case s.Migrate != "":
+		return "migrate " + s.Migrate
+	case len(s.Load) > 0:
+		return fmt.Sprintf("load %v", s.Load)
+	case s.Kill != "":
+		return "kill " + s.Kill
+	case s.Start != "":
+		return "start " + s.Start
+	case s.Until != nil:
+		return "wait until " + s.Until.String()
+	}
+	return "wait " + time.Duration(s.Wait).String()
+}
