@@ -41,10 +41,11 @@ func Start(h *Host, o Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	programs, err := Programs(c.options.KubeVirt)
+	virt, err := build.KubeVirt(c.options.KubeVirt)
 	if err != nil {
 		return err
 	}
+	programs := append(build.Kubernetes(), virt...) // the descheduler is built when it is started
 	var installed manifests
 	steps := []struct {
 		what string

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/lab/build"
 	"github.com/evictrail/evictrail/test/lab/nodesim"
 )
 
@@ -69,6 +71,11 @@ subjects: [{kind: ServiceAccount, namespace: kube-system, name: descheduler-sa}]
 // StartDescheduler starts the descheduler. It evicts in its first cycle already, as far as nodes are uneven by then. The URL of its
 // metrics, whose certificate it signs itself, comes back.
 func (c *Cluster) StartDescheduler(ctx context.Context, d Descheduler) (metrics string, err error) {
+	built, err := build.Build(ctx, c.host.progress, build.Descheduler())
+	if err != nil {
+		return "", err
+	}
+	maps.Copy(c.programs, built)
 	objects, err := kubetest.Objects(deschedulerRights)
 	if err != nil {
 		return "", err

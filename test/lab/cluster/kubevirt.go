@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -202,7 +203,12 @@ func (c *Cluster) serverCertificate(name string, dns ...string) (cert, key strin
 	if err != nil {
 		return "", "", err
 	}
-	return signed.Write(c.host.Dir, name)
+	// KubeVirt reads its certificates again with every change in their folder: no log may lie there.
+	dir := filepath.Join(c.host.Dir, "certificates")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", "", err
+	}
+	return signed.Write(dir, name)
 }
 
 func (c *Cluster) freePort() (port int, err error) {

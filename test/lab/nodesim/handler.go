@@ -7,10 +7,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// change is a merge patch of a VMI, and the Event that goes with it.
+// change is what changes in a VMI, null for what goes, and the Event that goes with it.
 type change struct {
 	metadata map[string]any
 	status   map[string]any
@@ -33,11 +32,14 @@ func handle(s stage, v *vmi, script Script, m Migration, now time.Time) change {
 
 // boot is the start of a guest with an agent. The reason says why it cannot migrate, if so.
 func boot(v *vmi, reason string, now time.Time) change {
-	migratable, storage := condition{"type": "LiveMigratable", "status": "True"}, condition{"type": "StorageLiveMigratable", "status": "True"}
+	migratable, storage := newCondition("LiveMigratable", "True"), newCondition("StorageLiveMigratable", "True")
 	if reason != "" {
-		migratable = condition{"type": "LiveMigratable", "status": "False", "reason": reason, "message": "cannot migrate VMI: " + reason}
-		storage = condition{"type": "StorageLiveMigratable", "status": "False", "reason": "NotMigratable", "message": "cannot migrate VMI: " + reason}
+		migratable, storage = newCondition("LiveMigratable", "False"), newCondition("StorageLiveMigratable", "False")
+		migratable["reason"], migratable["message"] = reason, "cannot migrate VMI: "+reason
+		storage["reason"], storage["message"] = "NotMigratable", "cannot migrate VMI: "+reason
 	}
+	agent := newCondition("AgentConnected", "True")
+	agent["lastProbeTime"] = stamp(now)
 	interfaces := []map[string]any{}
 	for i, n := range v.Spec.Domain.Devices.Interfaces {
 		address := fmt.Sprintf("10.0.2.%d", 2+i)
@@ -52,8 +54,7 @@ func boot(v *vmi, reason string, now time.Time) change {
 	status["migrationMethod"] = "LiveMigration"
 	status["selinuxContext"] = "system_u:object_r:container_file_t:s0:c92,c305"
 	status["guestOSInfo"] = map[string]any{"id": "fedora", "name": "Fedora Linux", "prettyName": "Fedora Linux (simulated)"}
-	status["conditions"] = v.withConditions(migratable, storage,
-		condition{"type": "AgentConnected", "status": "True", "lastProbeTime": stamp(now)})
+	status["conditions"] = v.withConditions(migratable, storage, agent)
 	return change{status: status}
 }
 
@@ -65,22 +66,40 @@ func endedAs(v *vmi, phase string, now time.Time) map[string]any {
 // stamp is a time as the API has it: UTC, of a second.
 func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
 
-// patchVMI makes the change as the virt-handlers do. Somebody else's newer change is a conflict.
-func (s *Simulator) patchVMI(ctx context.Context, v *vmi, c change) error {
-	metadata := map[string]any{"resourceVersion": v.ResourceVersion}
-	for k, value := range c.metadata {
-		metadata[k] = value
-	}
-	patch := map[string]any{"metadata": metadata}
-	if len(c.status) > 0 {
-		patch["status"] = c.status
-	}
-	raw, err := json.Marshal(patch)
+// changeVMI makes the change as the virt-handlers do: they update the whole object. Somebody else's newer change is a conflict.
+func (s *Simulator) changeVMI(ctx context.Context, v *vmi, c change) error {
+	raw, err := json.Marshal(map[string]any{"metadata": c.metadata, "status": c.status})
 	if err != nil {
 		return err
 	}
-	if _, err := s.handler.Resource(vmiResource).Namespace(v.Namespace).Patch(ctx, v.Name, types.MergePatchType, raw, metav1.PatchOptions{}); err != nil {
-		return fmt.Errorf("patch vmi %s/%s: %w", v.Namespace, v.Name, err)
+	var patch map[string]any
+	if err := json.Unmarshal(raw, &patch); err != nil {
+		return err
+	}
+	o := v.object.DeepCopy()
+	merge(o.Object, patch)
+	if _, err := s.handler.Resource(vmiResource).Namespace(v.Namespace).Update(ctx, o, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("update vmi %s/%s: %w", v.Namespace, v.Name, err)
 	}
 	return nil
+}
+
+// merge merges a patch into an object: RFC 7386, but that null in a list stays. virt-controller tests conditions with their nulls.
+func merge(object, patch map[string]any) {
+	for key, value := range patch {
+		fields, is := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(object, key)
+		case is:
+			inner, ok := object[key].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+			}
+			merge(inner, fields)
+			object[key] = inner
+		default:
+			object[key] = value
+		}
+	}
 }

@@ -279,7 +279,7 @@ func (s *Simulator) advanceVMI(ctx context.Context, k key, now time.Time) (time.
 		return max(wait, 0), nil
 	}
 	c := handle(stage, v, script, m, now)
-	if err := s.patchVMI(ctx, v, c); err != nil {
+	if err := s.changeVMI(ctx, v, c); err != nil {
 		return 0, err
 	}
 	if c.event != nil {

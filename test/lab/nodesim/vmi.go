@@ -36,6 +36,8 @@ const (
 type vmi struct {
 	metav1.ObjectMeta `json:"metadata"`
 
+	object *unstructured.Unstructured // all of it, which belongs to the informer
+
 	Spec struct {
 		Domain struct {
 			Devices struct {
@@ -79,6 +81,11 @@ type migrationState struct {
 // condition is a condition of a VMI. It keeps what it does not know of.
 type condition map[string]any
 
+// newCondition returns a condition as KubeVirt writes it: times that it does not know are null.
+func newCondition(kind, status string) condition {
+	return condition{"type": kind, "status": status, "lastProbeTime": nil, "lastTransitionTime": nil}
+}
+
 type phaseTransition struct {
 	Phase string      `json:"phase"`
 	At    metav1.Time `json:"phaseTransitionTimestamp"`
@@ -89,7 +96,7 @@ func decodeVMI(o *unstructured.Unstructured) (*vmi, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &vmi{}
+	v := &vmi{object: o}
 	if err := json.Unmarshal(raw, v); err != nil {
 		return nil, fmt.Errorf("decode vmi %s/%s: %w", o.GetNamespace(), o.GetName(), err)
 	}
