@@ -11,8 +11,8 @@ import (
 
 // change is what changes in a VMI, null for what goes, and the Event that goes with it.
 type change struct {
-	metadata map[string]any
-	status   map[string]any
+	Metadata map[string]any `json:"metadata,omitempty"`
+	Status   map[string]any `json:"status,omitempty"`
 	event    *vmiEvent
 }
 
@@ -24,7 +24,7 @@ func handle(s stage, v *vmi, script Script, m Migration, now time.Time) change {
 	case stageBoot:
 		return boot(v, script.NotMigratable, now)
 	case stageShutdown:
-		return change{status: endedAs(v, phaseSucceeded, now)}
+		return change{Status: endedAs(v, phaseSucceeded, now)}
 	default:
 		return migrate(s, v, m, now)
 	}
@@ -55,7 +55,7 @@ func boot(v *vmi, reason string, now time.Time) change {
 	status["selinuxContext"] = "system_u:object_r:container_file_t:s0:c92,c305"
 	status["guestOSInfo"] = map[string]any{"id": "fedora", "name": "Fedora Linux", "prettyName": "Fedora Linux (simulated)"}
 	status["conditions"] = v.withConditions(migratable, storage, agent)
-	return change{status: status}
+	return change{Status: status}
 }
 
 // endedAs is a new phase of a VMI.
@@ -68,7 +68,7 @@ func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(tim
 
 // changeVMI makes the change as the virt-handlers do: they update the whole object. Somebody else's newer change is a conflict.
 func (s *Simulator) changeVMI(ctx context.Context, v *vmi, c change) error {
-	raw, err := json.Marshal(map[string]any{"metadata": c.metadata, "status": c.status})
+	raw, err := json.Marshal(c) // the fields of a decoded object are maps, lists, texts and numbers alone
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ const (
 // migrate returns the next change of a live migration.
 func migrate(s stage, v *vmi, m Migration, now time.Time) change {
 	state := map[string]any{}
-	c := change{status: map[string]any{"migrationState": state}}
+	c := change{Status: map[string]any{"migrationState": state}}
 	switch s {
 	case stagePrepare:
 		state["targetNodeAddress"] = addressOf(v.Status.Migration.TargetNode)
@@ -35,7 +35,7 @@ func migrate(s stage, v *vmi, m Migration, now time.Time) change {
 	case stageComplete:
 		state["completed"] = true
 	case stageForget:
-		return change{metadata: map[string]any{"labels": map[string]any{labelTargetNode: nil}}}
+		return change{Metadata: map[string]any{"labels": map[string]any{labelTargetNode: nil}}}
 	case stageAbort:
 		state["abortStatus"] = abortAborting
 		if m.IgnoreAbort {
@@ -61,15 +61,15 @@ func transfer(v *vmi, m Migration, now time.Time) change {
 		return lost(v, orText(m.Reason, libvirtError), now)
 	case OutcomeSucceed, OutcomeStallPrepare, OutcomeNeverReady, OutcomeCrash:
 	}
-	return change{status: map[string]any{"migrationState": map[string]any{"targetNodeDomainReadyTimestamp": stamp(now)}}}
+	return change{Status: map[string]any{"migrationState": map[string]any{"targetNodeDomainReadyTimestamp": stamp(now)}}}
 }
 
 // acknowledge moves the VMI: pkg/virt-handler/migration-target.go, ackMigrationCompletion. The mark of an evacuation goes with it.
 func acknowledge(v *vmi, now time.Time) change {
 	target := v.Status.Migration.TargetNode
 	return change{
-		metadata: map[string]any{"labels": map[string]any{labelNode: target}, "annotations": map[string]any{annotationSource: nil}},
-		status: map[string]any{
+		Metadata: map[string]any{"labels": map[string]any{labelNode: target}, "annotations": map[string]any{annotationSource: nil}},
+		Status: map[string]any{
 			"nodeName": target, "evacuationNodeName": nil, "launcherContainerImageVersion": nil,
 			"migrationState": map[string]any{"endTimestamp": stamp(now)},
 		},
@@ -83,7 +83,7 @@ func failed(v *vmi, reason, abort string, now time.Time) change {
 	if abort != "" {
 		state["abortStatus"] = abort
 	}
-	return change{status: map[string]any{"migrationState": state}, event: &vmiEvent{
+	return change{Status: map[string]any{"migrationState": state}, event: &vmiEvent{
 		node: v.Status.Migration.SourceNode, kind: eventWarning, reason: "Migrated",
 		message: fmt.Sprintf("VirtualMachineInstance migration uid %s failed. reason:%s", v.Status.Migration.UID, reason),
 	}}
@@ -93,13 +93,13 @@ func failed(v *vmi, reason, abort string, now time.Time) change {
 func lost(v *vmi, reason string, now time.Time) change {
 	c := failed(v, reason, "", now)
 	for key, value := range endedAs(v, phaseFailed, now) {
-		c.status[key] = value
+		c.Status[key] = value
 	}
-	c.status["conditions"] = v.withConditions(condition{
+	c.Status["conditions"] = v.withConditions(condition{
 		"type": "Synchronized", "status": "False", "reason": "Synchronizing with the Domain failed.",
 		"message": "VMI is irrecoverable due to failed post-copy migration", "lastProbeTime": stamp(now), "lastTransitionTime": stamp(now),
 	})
-	state, _ := c.status["migrationState"].(map[string]any)
+	state, _ := c.Status["migrationState"].(map[string]any)
 	state["mode"], state["completed"] = modePostCopy, true
 	return c
 }
