@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -41,10 +42,10 @@ type Recorder struct {
 	process  *kubetest.Process
 }
 
-// Prepare chooses addresses and makes certificates and secrets. The folder holds all that evictrail writes.
+// Prepare chooses addresses and makes certificates and secrets. The folder, of which the parent is the lab's own, holds all that evictrail writes.
 func Prepare(tb kubetest.TB, dir string) *Recorder {
 	tb.Helper()
-	r := &Recorder{t: tb, dir: dir, address: ports.Free(tb), reviews: ports.Free(tb), secret: "path-of-the-lab"}
+	r := &Recorder{t: tb, dir: dir, address: ports.Free(tb), reviews: ports.Free(tb), secret: "path-by-which-the-lab-is-known"}
 	if err := r.prepare(); err != nil {
 		tb.Fatalf("prepare evictrail: %v", err)
 	}
@@ -57,6 +58,11 @@ func (r *Recorder) prepare() (err error) {
 	}
 	if err := os.MkdirAll(r.dir, 0o750); err != nil {
 		return err
+	}
+	if os.Geteuid() == 0 { // Postgres refuses to run as root: its user must reach its folder
+		if err := errors.Join(os.Chmod(r.dir, 0o711), os.Chmod(filepath.Dir(r.dir), 0o711)); err != nil {
+			return err
+		}
 	}
 	if r.ca, err = kubetest.NewAuthority("lab-evictrail-ca"); err != nil {
 		return err
