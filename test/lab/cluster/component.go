@@ -32,6 +32,15 @@ func (c *Cluster) Component(name string) (*Component, error) {
 
 // startComponent starts a program for the first time. Its working folder is its own.
 func (c *Cluster) startComponent(name string, args ...string) (*Component, error) {
+	p, err := c.addComponent(name, args...)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Start()
+}
+
+// addComponent makes a component known that is started later.
+func (c *Cluster) addComponent(name string, args ...string) (*Component, error) {
 	path, err := c.programs.Path(name)
 	if err != nil {
 		return nil, err
@@ -40,7 +49,7 @@ func (c *Cluster) startComponent(name string, args ...string) (*Component, error
 	c.mu.Lock()
 	c.components[name] = p
 	c.mu.Unlock()
-	return p, p.Start()
+	return p, nil
 }
 
 func (p *Component) dir() string { return filepath.Join(p.host.Dir, p.Name) }

@@ -71,6 +71,23 @@ subjects: [{kind: ServiceAccount, namespace: kube-system, name: descheduler-sa}]
 // StartDescheduler starts the descheduler. It evicts in its first cycle already, as far as nodes are uneven by then. The URL of its
 // metrics, whose certificate it signs itself, comes back.
 func (c *Cluster) StartDescheduler(ctx context.Context, d Descheduler) (metrics string, err error) {
+	metrics, err = c.AddDescheduler(ctx, d)
+	if err != nil {
+		return "", err
+	}
+	p, err := c.Component("descheduler")
+	if err != nil {
+		return "", err
+	}
+	return metrics, p.Start()
+}
+
+// PolicyFile is the path of the policy of the descheduler that AddDescheduler wrote.
+func (c *Cluster) PolicyFile() string { return filepath.Join(c.host.Dir, "descheduler-policy.yaml") }
+
+// AddDescheduler prepares the descheduler, as StartDescheduler does, for somebody who has to know where its metrics will be before Component("descheduler")
+// is started.
+func (c *Cluster) AddDescheduler(ctx context.Context, d Descheduler) (metrics string, err error) {
 	built, err := build.Build(ctx, c.host.progress, build.Descheduler())
 	if err != nil {
 		return "", err
@@ -103,7 +120,7 @@ func (c *Cluster) StartDescheduler(ctx context.Context, d Descheduler) (metrics 
 	if err != nil {
 		return "", err
 	}
-	_, err = c.startComponent("descheduler", "--kubeconfig="+kubeconfig, "--policy-config-file="+policy, "--descheduling-interval="+d.Every.String(),
+	_, err = c.addComponent("descheduler", "--kubeconfig="+kubeconfig, "--policy-config-file="+policy, "--descheduling-interval="+d.Every.String(),
 		"--feature-gates=EvictionsInBackground="+strconv.FormatBool(!d.Foreground), "--bind-address=127.0.0.1",
 		"--secure-port="+strconv.Itoa(port), "--cert-dir="+dir, "--v=3")
 	return fmt.Sprintf("https://127.0.0.1:%d/metrics", port), err

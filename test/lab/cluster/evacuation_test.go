@@ -67,8 +67,12 @@ func TestEvacuation(t *testing.T) {
 }
 
 // start starts a cluster that ends with the test.
-func start(t *testing.T) *cluster.Cluster {
+func start(t *testing.T, change ...func(*cluster.Options)) *cluster.Cluster {
 	t.Helper()
+	o := cluster.Options{KubeVirt: *kubeVirt, Nodes: cluster.Workers(3)}
+	for _, f := range change {
+		f(&o)
+	}
 	began := time.Now()
 	h, err := cluster.NewHost(t.Context(), "", os.Stderr)
 	require.NoError(t, err)
@@ -80,7 +84,7 @@ func start(t *testing.T) *cluster.Cluster {
 		}
 		require.NoError(t, os.RemoveAll(h.Dir))
 	})
-	c, err := cluster.Start(h, cluster.Options{KubeVirt: *kubeVirt, Nodes: cluster.Workers(3)})
+	c, err := cluster.Start(h, o)
 	require.NoError(t, err)
 	t.Logf("started in %s, in %s", time.Since(began).Round(time.Second), h.Dir)
 	return c
