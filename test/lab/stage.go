@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -127,32 +128,34 @@ func (s *stage) History() (truth.History, error) {
 // furnish makes what a scenario begins with: VMs that run where they should.
 func (s *stage) furnish(ctx context.Context, of scenario.Scenario) error {
 	for _, vm := range of.VMs {
-		s.Nodes.SetScript(namespace, vm.Name, vm.Script())
-		made := cluster.VM{Namespace: namespace, Name: vm.Name, EvictionStrategy: vm.Strategy, Node: vm.Node}
-		if err := s.CreateVM(ctx, made); err != nil {
+		if vm.Later {
+			continue
+		}
+		if err := s.Create(ctx, vm); err != nil {
 			return err
 		}
 	}
-	for _, vm := range of.VMs {
-		var last string
-		err := s.Await(ctx, vm.Name+" runs on "+vm.Node, func(ctx context.Context) (bool, error) {
-			o, err := s.VMI(ctx, namespace, vm.Name)
-			if err != nil {
-				return false, nil //nolint:nilerr // it is not there yet
-			}
-			node, _, _ := unstructured.NestedString(o.Object, "status", "nodeName")
-			phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
-			last = phase + " on " + node
-			if phase == "Running" && node != vm.Node {
-				return false, fmt.Errorf("it runs on %s", node)
-			}
-			return phase == "Running", nil
-		})
-		if err != nil {
-			return fmt.Errorf("%w (last seen: %s)", err, last)
-		}
-	}
 	return nil
+}
+
+// Create implements scenario.Stage.
+func (s *stage) Create(ctx context.Context, vm scenario.VM) error {
+	s.Nodes.SetScript(namespace, vm.Name, vm.Script())
+	if err := s.CreateVM(ctx, cluster.VM{Namespace: namespace, Name: vm.Name, EvictionStrategy: vm.Strategy, Node: vm.Node}); err != nil {
+		return err
+	}
+	return s.Await(ctx, vm.Name+" runs on "+vm.Node, func(ctx context.Context) (bool, error) {
+		o, err := s.VMI(ctx, namespace, vm.Name)
+		if err != nil {
+			return false, nil //nolint:nilerr // it is not there yet
+		}
+		node, _, _ := unstructured.NestedString(o.Object, "status", "nodeName")
+		phase, _, _ := unstructured.NestedString(o.Object, "status", "phase")
+		if phase == "Running" && node != vm.Node {
+			return false, fmt.Errorf("it runs on %s", node)
+		}
+		return phase == "Running", nil
+	})
 }
 
 // newStage starts a cluster for a scenario, and evictrail beside it.
@@ -176,14 +179,30 @@ func (s *stage) start(ctx context.Context, kubeVirt string, of scenario.Scenario
 	if s.witness, err = truth.Watch(ctx, s.Admin()); err != nil {
 		return err
 	}
-	if err := s.startRecorder(); err != nil {
+	flags, err := s.addDescheduler(ctx, of.Descheduler)
+	if err != nil {
 		return err
 	}
-	return s.furnish(ctx, of)
+	if err := s.startRecorder(flags...); err != nil {
+		return err
+	}
+	if err := s.furnish(ctx, of); err != nil || of.Descheduler == nil {
+		return err
+	}
+	return s.Start(ctx, "descheduler")
+}
+
+// addDescheduler prepares the descheduler of a scenario, where it has one, and returns the flags by which evictrail knows it.
+func (s *stage) addDescheduler(ctx context.Context, d *scenario.Descheduler) (flags []string, err error) {
+	if d == nil {
+		return nil, nil
+	}
+	metrics, err := s.AddDescheduler(ctx, cluster.Descheduler{Every: time.Duration(d.Every), PerNode: d.PerNode})
+	return []string{"--descheduler-metrics-url", metrics, "--descheduler-metrics-insecure", "--descheduler-metrics-interval", "10s", "--descheduler-policy", s.PolicyFile()}, err
 }
 
 // startRecorder starts evictrail with the rights that it ships with.
-func (s *stage) startRecorder() error {
+func (s *stage) startRecorder(flags ...string) error {
 	manifests, err := rights()
 	if err != nil {
 		return err
@@ -193,5 +212,5 @@ func (s *stage) startRecorder() error {
 		s.API.Apply(manifest)
 	}
 	kubeconfig := s.API.Kubeconfig(s.API.ServiceAccount(installed, account), installed)
-	return s.recorder.Start(kubeconfig)
+	return s.recorder.Start(kubeconfig, flags...)
 }

@@ -16,6 +16,8 @@ type Stage interface {
 	Namespace() string // of the VMs
 	// Kubectl runs kubectl as a user, empty for the administrator, and returns what it prints.
 	Kubectl(ctx context.Context, user string, args ...string) (string, error)
+	// Create creates a VM and returns once it runs where it should.
+	Create(ctx context.Context, vm VM) error
 	// Evict asks once to evict the launcher pod of a VM. The error is that of the API server where it does not accept: a 429 that says that the eviction was
 	// accepted is none.
 	Evict(ctx context.Context, user, vm string) error
@@ -39,14 +41,14 @@ func Run(ctx context.Context, s Scenario, on Stage, progress io.Writer) error {
 	began := time.Now()
 	for i, step := range s.Steps {
 		_, _ = fmt.Fprintf(progress, "%8s  step %d of %d: %s\n", time.Since(began).Round(time.Second), i+1, len(s.Steps), step)
-		if err := step.run(ctx, on); err != nil {
+		if err := step.run(ctx, s, on); err != nil {
 			return fmt.Errorf("scenario %s: step %d (%s): %w", s.Name, i+1, step, err)
 		}
 	}
 	return nil
 }
 
-func (s Step) run(ctx context.Context, on Stage) error {
+func (s Step) run(ctx context.Context, of Scenario, on Stage) error {
 	switch {
 	case len(s.Kubectl) > 0 && s.Background:
 		go func() { _, _ = on.Kubectl(ctx, s.As, s.Kubectl...) }()
@@ -54,6 +56,9 @@ func (s Step) run(ctx context.Context, on Stage) error {
 	case len(s.Kubectl) > 0:
 		out, err := on.Kubectl(ctx, s.As, s.Kubectl...)
 		return s.refused(errorWith(err, out))
+	case s.Create != "":
+		vm, _ := of.vm(s.Create)
+		return on.Create(ctx, vm)
 	case s.Evict != "":
 		return s.refused(on.Evict(ctx, s.As, s.Evict))
 	case s.Migrate != "":

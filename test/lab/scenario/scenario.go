@@ -43,6 +43,7 @@ type Descheduler struct {
 type VM struct {
 	Name          string      `json:"name"`
 	Node          string      `json:"node"`          // where it starts
+	Later         bool        `json:"later"`         // it is not there at the beginning: a step creates it
 	Strategy      string      `json:"strategy"`      // evictionStrategy; empty: LiveMigrate
 	NotMigratable string      `json:"notMigratable"` // reason of LiveMigratable=False; empty: it can migrate
 	Load          float64     `json:"load"`          // that it adds to its node, 1 is all of a node
@@ -155,9 +156,19 @@ var outcomes = []nodesim.Outcome{
 	nodesim.OutcomeSucceed, nodesim.OutcomeFail, nodesim.OutcomeStall, nodesim.OutcomeStallPrepare, nodesim.OutcomeNeverReady, nodesim.OutcomeCrash, nodesim.OutcomeLose,
 }
 
+// vm returns the VM of that name.
+func (s Scenario) vm(name string) (VM, bool) {
+	i := slices.IndexFunc(s.VMs, func(v VM) bool { return v.Name == name })
+	if i < 0 {
+		return VM{}, false
+	}
+	return s.VMs[i], true
+}
+
 // has reports whether there is a VM of that name.
 func (s Scenario) has(vm string) bool {
-	return slices.ContainsFunc(s.VMs, func(v VM) bool { return v.Name == vm })
+	_, has := s.vm(vm)
+	return has
 }
 
 // Settings returns spec.configuration.migrations of KubeVirt.

@@ -32,10 +32,12 @@ about: a test
 nodes: [n1, n2]
 vms:
   - {name: db-1, node: n1, load: 0.5, migrations: [{outcome: fail, after: 4s, reason: it broke}, {outcome: ""}]}
+  - {name: web-1, node: n2, later: true}
 steps:
   - {evict: db-1, as: alice}
   - {load: {n1: 0.2}}
   - {kubectl: [cordon, n1], as: bob, fails: true}
+  - {create: web-1}
   - {kill: evictrail}
   - {start: evictrail}
   - {until: {vm: db-1, node: n2, marked: false, failed: 1}, within: 2s}
@@ -53,6 +55,7 @@ func TestParse(t *testing.T) {
 		{"an outcome that there is not", "outcome: fail", "outcome: fial", `outcome "fial"`},
 		{"two verbs", "{wait: 1ms}", "{wait: 1ms, kill: evictrail}", "has 2 verbs"},
 		{"a program that there is not", "kill: evictrail", "kill: evictrial", `"evictrial" is not one of`},
+		{"a vm that is there already", "create: web-1", "create: db-1", `no vm named "db-1" that is there later`},
 		{"a vm that there is not", "evict: db-1", "evict: db-2", `no vm named "db-2"`},
 		{"a condition of nothing", "node: n2, marked: false, failed: 1", "node: \"\"", "one of node, marked"},
 		{"no duration", "wait: 1ms", "wait: 1", "expected a text as 90s"},
@@ -84,6 +87,11 @@ func (f *fakeStage) Kubectl(_ context.Context, user string, args ...string) (str
 		return "forbidden", errors.New("exit status 1")
 	}
 	return "", nil
+}
+
+func (f *fakeStage) Create(_ context.Context, vm VM) error {
+	f.note("create", vm.Name, "on", vm.Node)
+	return nil
 }
 
 func (f *fakeStage) Evict(_ context.Context, user, vm string) error {
@@ -118,12 +126,12 @@ func TestRun(t *testing.T) {
 	}}
 	var progress strings.Builder
 	require.NoError(t, Run(t.Context(), s, f, &progress))
-	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "kill evictrail", "start evictrail"}, f.did)
-	require.Contains(t, progress.String(), "step 6 of 7: wait until db-1 runs on n2 and is not marked and has failed 1 times")
+	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "create web-1 on n2", "kill evictrail", "start evictrail"}, f.did)
+	require.Contains(t, progress.String(), "step 7 of 8: wait until db-1 runs on n2 and is not marked and has failed 1 times")
 
 	f.refuses = false
 	require.EqualError(t, Run(t.Context(), s, f, &progress), "scenario test: step 3 (kubectl cordon n1 as bob): was accepted, and must be refused")
 	f.refuses, f.history = true, truth.History{}
 	require.EqualError(t, Run(t.Context(), s, f, &progress),
-		"scenario test: step 6 (wait until db-1 runs on n2 and is not marked and has failed 1 times): did not come within 2s")
+		"scenario test: step 7 (wait until db-1 runs on n2 and is not marked and has failed 1 times): did not come within 2s")
 }

@@ -11,6 +11,7 @@ import (
 // Step is one thing that happens. It has exactly one verb.
 type Step struct {
 	Kubectl []string           `json:"kubectl"` // arguments of kubectl, in the namespace of the VMs
+	Create  string             `json:"create"`  // a VM that is there later: it is created, and waited for until it runs
 	Evict   string             `json:"evict"`   // a VM: its launcher pod is evicted once, as an operator would by the API
 	Migrate string             `json:"migrate"` // a VM: a migration of it is made, as virtctl migrate does
 	Load    map[string]float64 `json:"load"`    // by node: what is on it beside the VMs, 1 is all of it
@@ -34,7 +35,7 @@ var Programs = []string{"evictrail", "kube-apiserver", "virt-controller", "virt-
 // verbs returns the verbs that the step has.
 func (s Step) verbs() (verbs []string) {
 	for verb, is := range map[string]bool{
-		"kubectl": len(s.Kubectl) > 0, "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
+		"kubectl": len(s.Kubectl) > 0, "create": s.Create != "", "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
 		"kill": s.Kill != "", "start": s.Start != "", "until": s.Until != nil, "wait": s.Wait > 0,
 	} {
 		if is {
@@ -48,12 +49,15 @@ func (s Step) verbs() (verbs []string) {
 func (s Step) check(of Scenario) error {
 	verbs := s.verbs()
 	if len(verbs) != 1 {
-		return fmt.Errorf("has %d verbs, expected one of kubectl, evict, migrate, load, kill, start, until, wait", len(verbs))
+		return fmt.Errorf("has %d verbs, expected one of kubectl, create, evict, migrate, load, kill, start, until, wait", len(verbs))
 	}
 	for _, vm := range []string{s.Evict, s.Migrate} {
 		if vm != "" && !of.has(vm) {
 			return fmt.Errorf("%s: no vm named %q", verbs[0], vm)
 		}
+	}
+	if vm, has := of.vm(s.Create); s.Create != "" && (!has || !vm.Later) {
+		return fmt.Errorf("create: no vm named %q that is there later", s.Create)
 	}
 	for _, program := range []string{s.Kill, s.Start} {
 		if program != "" && !slices.Contains(Programs, program) {
@@ -83,6 +87,8 @@ func (s Step) String() string {
 	switch {
 	case len(s.Kubectl) > 0:
 		return fmt.Sprintf("kubectl %s%s", strings.Join(s.Kubectl, " "), by)
+	case s.Create != "":
+		return "create " + s.Create
 	case s.Evict != "":
 		return "evict " + s.Evict + by
 	case s.Migrate != "":
