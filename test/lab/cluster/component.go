@@ -5,19 +5,28 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
+	"time"
 
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 )
 
-// Component is a program of the cluster besides etcd and kube-apiserver, which kubetest has.
+// Component is a program of the cluster besides etcd and kube-apiserver, which kubetest has. One that ends by itself is started again,
+// as a kubelet would: virt-controller ends when it loses its lease. It is safe for concurrent use.
 type Component struct {
-	Name    string
-	Log     string // path of what it prints, all runs of it
-	host    *Host
-	path    string
-	args    []string
-	process *kubetest.Process
+	Name string
+	Log  string // path of what it prints, all runs of it
+	host *Host
+	path string
+	args []string
+
+	mu      sync.Mutex
+	process *kubetest.Process // the one that runs now, or ran last
+	wanted  bool              // it was started and not killed
 }
+
+// restartAfter is how long a component that ended by itself is away.
+const restartAfter = 2 * time.Second
 
 // Component returns a component by name: kube-controller-manager, kube-scheduler, virt-api, virt-controller or descheduler.
 func (c *Cluster) Component(name string) (*Component, error) {
@@ -56,31 +65,76 @@ func (p *Component) dir() string { return filepath.Join(p.host.Dir, p.Name) }
 
 // Start starts the component, after Kill once more and with the same flags. It does not wait until the component is ready.
 func (p *Component) Start() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process != nil && p.process.Running() {
+		return fmt.Errorf("start %s: it runs", p.Name)
+	}
 	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
 		return err
 	}
-	return p.host.Do(func() error {
+	err := p.host.Do(func() error {
 		cmd := exec.Command(p.path, p.args...)
 		cmd.Dir, cmd.Env = p.dir(), append(os.Environ(), "TMPDIR="+p.dir())
 		p.process = kubetest.StartCommand(p.host, p.Log, cmd)
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	p.wanted = true
+	go p.supervise(p.process)
+	return nil
 }
 
-// Kill ends the component as a crash does.
-func (p *Component) Kill() { p.process.Kill() }
+// supervise starts the component again where this run of it ends by itself.
+func (p *Component) supervise(process *kubetest.Process) {
+	<-process.Ended()
+	select {
+	case <-p.host.Context().Done():
+		return
+	case <-time.After(restartAfter):
+	}
+	if p.current() != process || !p.isWanted() {
+		return
+	}
+	p.host.Logf("%s ended by itself: starting it again", p.Name)
+	if err := p.Start(); err != nil && p.host.Context().Err() == nil {
+		p.host.Logf("%v", err)
+	}
+}
+
+// Kill ends the component as a crash does. It stays away until Start.
+func (p *Component) Kill() {
+	p.mu.Lock()
+	p.wanted = false
+	p.mu.Unlock()
+	p.current().Kill()
+}
 
 // Pause stops the component without ending it, until Resume.
-func (p *Component) Pause() error { return p.process.Pause() }
+func (p *Component) Pause() error { return p.current().Pause() }
 
 // Resume lets a paused component go on.
-func (p *Component) Resume() error { return p.process.Resume() }
+func (p *Component) Resume() error { return p.current().Resume() }
 
 // PID is the ID of the component's process.
-func (p *Component) PID() int { return p.process.PID() }
+func (p *Component) PID() int { return p.current().PID() }
 
 // Running reports whether the component has not ended.
-func (p *Component) Running() bool { return p.process.Running() }
+func (p *Component) Running() bool { return p.current().Running() }
 
 // Output returns what the component printed so far.
-func (p *Component) Output() string { return p.process.Output() }
+func (p *Component) Output() string { return p.current().Output() }
+
+func (p *Component) current() *kubetest.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.process
+}
+
+func (p *Component) isWanted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.wanted
+}

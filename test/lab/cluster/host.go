@@ -22,6 +22,7 @@ type Host struct {
 
 	mu       sync.Mutex
 	cleanups []func()
+	stopped  bool
 }
 
 // failure is why a step cannot go on.
@@ -62,7 +63,7 @@ func (h *Host) Stop() {
 	h.cancel()
 	h.mu.Lock()
 	all := h.cleanups
-	h.cleanups = nil
+	h.cleanups, h.stopped = nil, true
 	h.mu.Unlock()
 	for _, f := range slices.Backward(all) {
 		f()
@@ -110,9 +111,15 @@ func (h *Host) TempDir() string {
 	return dir
 }
 
-// Cleanup has f run when the host stops.
+// Cleanup has f run when the host stops; at once where it has stopped.
 func (h *Host) Cleanup(f func()) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.cleanups = append(h.cleanups, f)
+	stopped := h.stopped
+	if !stopped {
+		h.cleanups = append(h.cleanups, f)
+	}
+	h.mu.Unlock()
+	if stopped {
+		f()
+	}
 }
