@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/evictrail/evictrail/test/lab/build"
 	"github.com/evictrail/evictrail/test/lab/cluster"
 	"github.com/evictrail/evictrail/test/lab/scenario"
@@ -27,6 +29,8 @@ type options struct {
 }
 
 func main() {
+	klog.SetOutput(io.Discard) // client-go says there that a watch ended, as each does at the end
+	klog.LogToStderr(false)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, os.Args[1:], os.Stdout)
