@@ -40,12 +40,12 @@ func (c *Cluster) Component(name string) (*Component, error) {
 }
 
 // startComponent starts a program for the first time. Its working folder is its own.
-func (c *Cluster) startComponent(name string, args ...string) (*Component, error) {
+func (c *Cluster) startComponent(name string, args ...string) error {
 	p, err := c.addComponent(name, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return p, p.Start()
+	return p.Start()
 }
 
 // addComponent makes a component known that is started later.

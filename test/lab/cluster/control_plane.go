@@ -25,10 +25,10 @@ func (c *Cluster) startControlPlane() error {
 	if err != nil {
 		return err
 	}
-	_, err = c.startComponent("kube-controller-manager", "--kubeconfig="+manager, "--authentication-kubeconfig="+manager,
+	err = c.startComponent("kube-controller-manager", "--kubeconfig="+manager, "--authentication-kubeconfig="+manager,
 		"--authorization-kubeconfig="+manager, "--controllers="+controllers, "--use-service-account-credentials=true", "--leader-elect=false",
 		"--secure-port=0", "--node-monitor-period=5s", "--v=2")
-	_, err2 := c.startComponent("kube-scheduler", "--config="+config, "--authentication-kubeconfig="+scheduler,
+	err2 := c.startComponent("kube-scheduler", "--config="+config, "--authentication-kubeconfig="+scheduler,
 		"--authorization-kubeconfig="+scheduler, "--secure-port=0", "--v=2")
 	return errors.Join(err, err2)
 }

@@ -146,7 +146,7 @@ func (c *Cluster) startVirtAPI() (port int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	_, err = c.startComponent("virt-api", "--kubeconfig="+kubeconfig, "--listen=127.0.0.1", "--port="+strconv.Itoa(port),
+	err = c.startComponent("virt-api", "--kubeconfig="+kubeconfig, "--listen=127.0.0.1", "--port="+strconv.Itoa(port),
 		"--tls-cert-file="+cert, "--tls-key-file="+key, "--handler-cert-file="+cert, "--handler-key-file="+key, "-v=2")
 	return port, err
 }
@@ -164,10 +164,9 @@ func (c *Cluster) startVirtController() error {
 	if err != nil {
 		return err
 	}
-	_, err = c.startComponent("virt-controller", "--kubeconfig="+kubeconfig, "--listen=127.0.0.1", "--port="+strconv.Itoa(port),
+	return c.startComponent("virt-controller", "--kubeconfig="+kubeconfig, "--listen=127.0.0.1", "--port="+strconv.Itoa(port),
 		"--prom-cert-file="+cert, "--prom-key-file="+key, "--launcher-image=virt-launcher:"+c.options.KubeVirt,
 		"--exporter-image=virt-exportserver:"+c.options.KubeVirt, "-v=3")
-	return err
 }
 
 // awaitLeader waits until virt-controller has its lease, after which it starts its controllers.
