@@ -150,7 +150,12 @@ func play(ctx context.Context, o options, s scenario.Scenario, out io.Writer, th
 
 // show keeps everything running until it is interrupted.
 func show(ctx context.Context, on *stage, out io.Writer) error {
-	_, _ = fmt.Fprintf(out, "\nall runs until it is interrupted (Ctrl-C)\n  page      %s\n  database  %s\n", on.recorder.URL(), on.recorder.DatabaseURL())
+	kubeconfig, err := on.Kubeconfig(on.Admin(), namespace)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "\nall runs until it is interrupted (Ctrl-C)\n  page      %s\n  database  %s\n  cluster   %s --kubeconfig %s\n",
+		on.recorder.URL(), on.recorder.DatabaseURL(), on.kubectl, kubeconfig)
 	<-ctx.Done()
 	return nil
 }

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +52,30 @@ func (s *stage) Kubectl(ctx context.Context, user string, args ...string) (strin
 	}
 	out, err := exec.CommandContext(ctx, s.kubectl, append([]string{"--kubeconfig", kubeconfig}, args...)...).CombinedOutput()
 	return string(out), err
+}
+
+// Advice implements scenario.Stage. The command runs in a shell whose kubectl is that user's.
+func (s *stage) Advice(ctx context.Context, user string, advice scenario.Advice) error {
+	answer, err := s.recorder.Ask(ctx, "why-not", namespace+"/"+advice.VM)
+	if err != nil {
+		return fmt.Errorf("evictrail why-not %s/%s: %w: %s", namespace, advice.VM, err, answer)
+	}
+	commands := slices.DeleteFunc(strings.Split(answer, "\n"), func(line string) bool {
+		return !strings.HasPrefix(line, "  ") || !strings.Contains(line, advice.Contains)
+	})
+	if len(commands) != 1 {
+		return fmt.Errorf("commands in the answer that contain %q: %d, expected one: %s", advice.Contains, len(commands), answer)
+	}
+	kubeconfig, err := s.Kubeconfig(s.user(user), namespace)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", commands[0])
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Dir(s.kubectl)+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.TrimSpace(commands[0]), err, out)
+	}
+	return nil
 }
 
 // Evict implements scenario.Stage.

@@ -18,6 +18,8 @@ type Stage interface {
 	Kubectl(ctx context.Context, user string, args ...string) (string, error)
 	// Create creates a VM and returns once it runs where it should.
 	Create(ctx context.Context, vm VM) error
+	// Advice runs the command that evictrail advises for a VM and that contains a text, as a user.
+	Advice(ctx context.Context, user string, advice Advice) error
 	// Evict asks once to evict the launcher pod of a VM. The error is that of the API server where it does not accept: a 429 that says that the eviction was
 	// accepted is none.
 	Evict(ctx context.Context, user, vm string) error
@@ -56,6 +58,8 @@ func (s Step) run(ctx context.Context, of Scenario, on Stage) error {
 	case len(s.Kubectl) > 0:
 		out, err := on.Kubectl(ctx, s.As, s.Kubectl...)
 		return s.refused(errorWith(err, out))
+	case s.Advice != nil:
+		return s.refused(on.Advice(ctx, s.As, *s.Advice))
 	case s.Create != "":
 		vm, _ := of.vm(s.Create)
 		return on.Create(ctx, vm)

@@ -38,6 +38,7 @@ steps:
   - {load: {n1: 0.2}}
   - {kubectl: [cordon, n1], as: bob, fails: true}
   - {create: web-1}
+  - {advice: {vm: db-1, contains: cancel}, as: carol}
   - {kill: evictrail}
   - {start: evictrail}
   - {until: {vm: db-1, node: n2, marked: false, failed: 1}, within: 2s}
@@ -56,6 +57,7 @@ func TestParse(t *testing.T) {
 		{"two verbs", "{wait: 1ms}", "{wait: 1ms, kill: evictrail}", "has 2 verbs"},
 		{"a program that there is not", "kill: evictrail", "kill: evictrial", `"evictrial" is not one of`},
 		{"a vm that is there already", "create: web-1", "create: db-1", `no vm named "db-1" that is there later`},
+		{"advice for no vm", "vm: db-1, contains", "vm: db-2, contains", "expected a vm of the scenario"},
 		{"a vm that there is not", "evict: db-1", "evict: db-2", `no vm named "db-2"`},
 		{"a condition of nothing", "node: n2, marked: false, failed: 1", "node: \"\"", "one of node, marked"},
 		{"no duration", "wait: 1ms", "wait: 1", "expected a text as 90s"},
@@ -94,6 +96,11 @@ func (f *fakeStage) Create(_ context.Context, vm VM) error {
 	return nil
 }
 
+func (f *fakeStage) Advice(_ context.Context, user string, advice Advice) error {
+	f.note(user, "does", advice.Contains, "for", advice.VM)
+	return nil
+}
+
 func (f *fakeStage) Evict(_ context.Context, user, vm string) error {
 	f.note(user, "evict", vm)
 	return nil
@@ -126,12 +133,12 @@ func TestRun(t *testing.T) {
 	}}
 	var progress strings.Builder
 	require.NoError(t, Run(t.Context(), s, f, &progress))
-	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "create web-1 on n2", "kill evictrail", "start evictrail"}, f.did)
-	require.Contains(t, progress.String(), "step 7 of 8: wait until db-1 runs on n2 and is not marked and has failed 1 times")
+	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "create web-1 on n2", "carol does cancel for db-1", "kill evictrail", "start evictrail"}, f.did)
+	require.Contains(t, progress.String(), "step 8 of 9: wait until db-1 runs on n2 and is not marked and has failed 1 times")
 
 	f.refuses = false
 	require.EqualError(t, Run(t.Context(), s, f, &progress), "scenario test: step 3 (kubectl cordon n1 as bob): was accepted, and must be refused")
 	f.refuses, f.history = true, truth.History{}
 	require.EqualError(t, Run(t.Context(), s, f, &progress),
-		"scenario test: step 7 (wait until db-1 runs on n2 and is not marked and has failed 1 times): did not come within 2s")
+		"scenario test: step 8 (wait until db-1 runs on n2 and is not marked and has failed 1 times): did not come within 2s")
 }

@@ -13,6 +13,7 @@ type Step struct {
 	Kubectl []string           `json:"kubectl"` // arguments of kubectl, in the namespace of the VMs
 	Create  string             `json:"create"`  // a VM that is there later: it is created, and waited for until it runs
 	Evict   string             `json:"evict"`   // a VM: its launcher pod is evicted once, as an operator would by the API
+	Advice  *Advice            `json:"advice"`  // a command that evictrail advises is run as it is printed
 	Migrate string             `json:"migrate"` // a VM: a migration of it is made, as virtctl migrate does
 	Load    map[string]float64 `json:"load"`    // by node: what is on it beside the VMs, 1 is all of it
 	Kill    string             `json:"kill"`    // a program: it ends as by a crash
@@ -20,10 +21,16 @@ type Step struct {
 	Until   *Condition         `json:"until"`   // what must come, within Within
 	Wait    Duration           `json:"wait"`
 
-	As         string   `json:"as"`         // of kubectl and evict: the user; empty: the administrator
+	As         string   `json:"as"`         // of kubectl, evict and advice: the user; empty: the administrator
 	Background bool     `json:"background"` // of kubectl: it goes on beside the next steps, and is ended with the scenario
 	Fails      bool     `json:"fails"`      // of kubectl and evict: it must be refused
 	Within     Duration `json:"within"`     // of until; zero: defaultWithin
+}
+
+// Advice names a command in the answer to why-not.
+type Advice struct {
+	VM       string `json:"vm"`
+	Contains string `json:"contains"` // a part of the command
 }
 
 // defaultWithin bounds how long a step waits for a condition.
@@ -35,7 +42,7 @@ var Programs = []string{"evictrail", "kube-apiserver", "virt-controller", "virt-
 // verbs returns the verbs that the step has.
 func (s Step) verbs() (verbs []string) {
 	for verb, is := range map[string]bool{
-		"kubectl": len(s.Kubectl) > 0, "create": s.Create != "", "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
+		"kubectl": len(s.Kubectl) > 0, "create": s.Create != "", "advice": s.Advice != nil, "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
 		"kill": s.Kill != "", "start": s.Start != "", "until": s.Until != nil, "wait": s.Wait > 0,
 	} {
 		if is {
@@ -49,12 +56,15 @@ func (s Step) verbs() (verbs []string) {
 func (s Step) check(of Scenario) error {
 	verbs := s.verbs()
 	if len(verbs) != 1 {
-		return fmt.Errorf("has %d verbs, expected one of kubectl, create, evict, migrate, load, kill, start, until, wait", len(verbs))
+		return fmt.Errorf("has %d verbs, expected one of kubectl, create, advice, evict, migrate, load, kill, start, until, wait", len(verbs))
 	}
 	for _, vm := range []string{s.Evict, s.Migrate} {
 		if vm != "" && !of.has(vm) {
 			return fmt.Errorf("%s: no vm named %q", verbs[0], vm)
 		}
+	}
+	if s.Advice != nil && (!of.has(s.Advice.VM) || s.Advice.Contains == "") {
+		return fmt.Errorf("advice: expected a vm of the scenario and a part of the command, got %+v", *s.Advice)
 	}
 	if vm, has := of.vm(s.Create); s.Create != "" && (!has || !vm.Later) {
 		return fmt.Errorf("create: no vm named %q that is there later", s.Create)
@@ -87,6 +97,8 @@ func (s Step) String() string {
 	switch {
 	case len(s.Kubectl) > 0:
 		return fmt.Sprintf("kubectl %s%s", strings.Join(s.Kubectl, " "), by)
+	case s.Advice != nil:
+		return fmt.Sprintf("do what evictrail advises for %s (%s)%s", s.Advice.VM, s.Advice.Contains, by)
 	case s.Create != "":
 		return "create " + s.Create
 	case s.Evict != "":
