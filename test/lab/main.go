@@ -26,18 +26,16 @@ type options struct {
 	test     string
 	dir      string
 	list     bool
+	ifBuilt  bool
 }
 
 func main() {
 	klog.SetOutput(io.Discard) // client-go says there that a watch ended, as each does at the end
 	klog.LogToStderr(false)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	err := run(ctx, os.Args[1:], os.Stdout)
-	switch {
-	case err == nil:
-	case errors.Is(err, flag.ErrHelp):
-	default:
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		_, _ = fmt.Fprintf(os.Stderr, "lab: %v\n", err)
 		os.Exit(1)
 	}
@@ -51,6 +49,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.test, "test", "", "`names` of scenarios to play one after the other, with commas, or all: each is compared with the components, and ended")
 	flags.StringVar(&o.dir, "dir", "", "empty `folder` for all that is written; by default a new one among the temporary files, which is removed")
 	flags.BoolVar(&o.list, "list", false, "list the scenarios and the versions of KubeVirt")
+	flags.BoolVar(&o.ifBuilt, "if-built", false, "do nothing, and say so, where a program would have to be built first")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -59,7 +58,18 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("unexpected argument %q: see -help", flags.Arg(0))
 	case o.list:
 		return list(out)
-	case o.test != "":
+	}
+	if o.ifBuilt {
+		missing, err := missingPrograms(o.kubeVirt)
+		if err != nil {
+			return err
+		}
+		if missing != "" {
+			_, err = fmt.Fprintf(out, "lab: LEFT OUT, as these are not built: %s (make lab-test builds them)\n", missing)
+			return err
+		}
+	}
+	if o.test != "" {
 		return test(ctx, o, out)
 	}
 	s, err := scenario.Load(o.scenario)
@@ -84,6 +94,15 @@ func list(out io.Writer) error {
 	}
 	_, err = fmt.Fprintf(out, "KubeVirt: %s\n", strings.Join(versions, ", "))
 	return err
+}
+
+// missingPrograms names the programs that a lab would have to build; empty: none.
+func missingPrograms(kubeVirt string) (string, error) {
+	programs, err := cluster.Programs(kubeVirt)
+	if err != nil {
+		return "", err
+	}
+	return build.Missing(programs...)
 }
 
 // test plays scenarios one after the other, each in a new cluster. The error names those in which something differed.

@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -45,7 +46,7 @@ type Recorder struct {
 // Prepare chooses addresses and makes certificates and secrets. The folder, of which the parent is the lab's own, holds all that evictrail writes.
 func Prepare(tb kubetest.TB, dir string) *Recorder {
 	tb.Helper()
-	r := &Recorder{t: tb, dir: dir, address: ports.Free(tb), reviews: ports.Free(tb), secret: "path-by-which-the-lab-is-known"}
+	r := &Recorder{t: tb, dir: dir, address: ports.Free(tb), reviews: ports.Free(tb), secret: strings.ToLower(rand.Text())}
 	if err := r.prepare(); err != nil {
 		tb.Fatalf("prepare evictrail: %v", err)
 	}
