@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail"
@@ -195,6 +197,16 @@ func TestWhatIsRefusedIsSetAsideAndReplayed(t *testing.T) {
 	require.Equal(t, whats(t, calm), whats(t, url))
 }
 
+// lockEvents holds up all writes of facts until its session is ended.
+func lockEvents(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	_, err = conn.Exec(t.Context(), "BEGIN; LOCK TABLE evictrail.events IN SHARE MODE")
+	require.NoError(t, err)
+}
+
 // TestWhatFailsAloneIsSetAside has a trigger fail one fact, each time with an error that says nothing of the fact. While the database takes nothing at all, nothing
 // is set aside; once it takes writes, all others are stored, that one is set aside, and without the trigger it is replayed.
 func TestWhatFailsAloneIsSetAside(t *testing.T) {
@@ -207,12 +219,13 @@ func TestWhatFailsAloneIsSetAside(t *testing.T) {
 	victim := rows[map[string]any](t, calm, "SELECT id::text, kind FROM evictrail.events WHERE object_kind = 'VirtualMachineInstanceMigration' ORDER BY occurred_at, id LIMIT 1")[0]
 	attempts := regexp.MustCompile(`\nevictrail_store_errors_total{op="append",sqlstate_class="\w+"} ([4-9]|\d\d+)\n`)
 
+	const readOnly, tooSlow = "default_transaction_read_only = on", "statement_timeout = '1s'" // the second with a lock on what is written
 	for code, spoiled := range map[string]string{
-		"57014": "default_transaction_read_only = on", // a statement that takes too long
-		"53200": "statement_timeout = '1ms'",          // too little memory
-		"58030": "default_transaction_read_only = on", // a block that cannot be read
-		"P0001": "statement_timeout = '1ms'",          // whatever a trigger says
-		"XX000": "default_transaction_read_only = on", // an error of the server's own
+		"57014": readOnly, // a statement that takes too long
+		"53200": tooSlow,  // too little memory
+		"58030": readOnly, // a block that cannot be read
+		"P0001": tooSlow,  // whatever a trigger says
+		"XX000": readOnly, // an error of the server's own
 	} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
@@ -227,6 +240,9 @@ func TestWhatFailsAloneIsSetAside(t *testing.T) {
 CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''%s'', MESSAGE = ''fails each time''; END';
 CREATE TRIGGER fails BEFORE INSERT ON evictrail.events FOR EACH ROW WHEN (NEW.id = '%s') EXECUTE FUNCTION public.fail()`, code, victim["id"]))
 			alter("SET " + spoiled)
+			if spoiled == tooSlow {
+				lockEvents(t, url) // until all sessions are ended by the next alter
+			}
 			kubeconfig, _ := clusterAt(t, name, all)
 			s := startAnyhow(t, recorderArgs(kubeconfig, url, "--spool-dir", dir))
 			require.Eventually(t, func() bool { return attempts.MatchString(s.get(t, "/metrics")) }, 60*time.Second, 100*time.Millisecond)
