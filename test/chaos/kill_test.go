@@ -53,6 +53,7 @@ func TestT2Kills(t *testing.T) {
 	const (
 		every = 25 * time.Millisecond // a transition
 		soon  = 800 * time.Millisecond
+		kept  = 10 // transitions for each kill that is to come: on a slow machine a start takes those of many
 	)
 	r := chance(t)
 	kills := count(3*len(points), 500)
@@ -85,13 +86,16 @@ func TestT2Kills(t *testing.T) {
 			})
 		}
 		e.start()
+		started := time.Now()
 		tick := time.NewTicker(every)
 		for dead := false; !dead; {
 			select {
 			case <-tick.C:
-				c.tell(1)
+				if len(c.truth)-c.told > kept*(kills-n) {
+					c.tell(1)
+				}
 				require.True(t, e.Running() || n%2 == 1, "it ended by itself")
-				require.False(t, c.done(), "it is to be killed %s, and everything has happened", where)
+				require.Less(t, time.Since(started), 2*time.Minute, "it is to be killed %s, and that does not come", where)
 			case <-reached:
 				dead = true
 			case <-end:
