@@ -52,10 +52,9 @@ func (s *Spool) BeginEpoch(id trail.Identity, b trail.Break) error {
 // noteBreak notes a break, of which the next collector is told; the lock must be held.
 func (s *Spool) noteBreak(b trail.Break) {
 	s.breaksTaken = false
-	if i := slices.IndexFunc(s.known.Breaks, func(noted trail.Break) bool { return noted.Key == b.Key }); i >= 0 {
-		return
+	if !slices.ContainsFunc(s.known.Breaks, func(noted trail.Break) bool { return noted.Key == b.Key }) {
+		s.known.Breaks = append(s.known.Breaks, b)
 	}
-	s.known.Breaks = append(s.known.Breaks, b)
 }
 
 // Rewound notes that the database has lost what it acknowledged, which becomes a gap, and that the cluster is to be compared with what it still has.

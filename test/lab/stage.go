@@ -16,6 +16,7 @@ import (
 
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 	"github.com/evictrail/evictrail/test/lab/cluster"
+	"github.com/evictrail/evictrail/test/lab/nodesim"
 	"github.com/evictrail/evictrail/test/lab/recorder"
 	"github.com/evictrail/evictrail/test/lab/scenario"
 	"github.com/evictrail/evictrail/test/lab/truth"
@@ -195,9 +196,13 @@ func (s *stage) start(ctx context.Context, kubeVirt string, of scenario.Scenario
 	if s.kubectl, err = kubetest.Program("kubectl"); err != nil {
 		return err
 	}
+	nodes := make([]nodesim.Node, len(of.Nodes))
+	for i, name := range of.Nodes {
+		nodes[i].Name = name
+	}
 	s.recorder = recorder.Prepare(s.host, s.host.Dir+"/evictrail")
 	s.Cluster, err = cluster.Start(s.host, cluster.Options{
-		KubeVirt: kubeVirt, Nodes: cluster.Workers(len(of.Nodes)), Migrations: of.Parallel.Settings(),
+		KubeVirt: kubeVirt, Nodes: nodes, Migrations: of.Parallel.Settings(),
 		AuditPolicy: s.recorder.AuditPolicy(), AuditWebhook: s.recorder.AuditWebhook(), APIServer: []string{"--audit-webhook-batch-max-wait=1s"},
 	})
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/evictrail/evictrail/test/lab/recorder"
 	"github.com/evictrail/evictrail/test/lab/scenario"
 	"github.com/evictrail/evictrail/test/lab/truth"
@@ -76,7 +74,7 @@ ORDER BY 1, 2, 3, 4`
 
 // verifyLoops wants each expected loop, and no other.
 func verifyLoops(ctx context.Context, want scenario.Expect, rec *recorder.Recorder, namespace string) (differences []string, err error) {
-	found, err := query[loop](ctx, rec.DatabaseURL(), loopsQuery)
+	found, err := truth.Rows[loop](ctx, rec.DatabaseURL(), recorder.Cluster, loopsQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -126,23 +124,9 @@ WHERE cluster = @cluster`
 
 // verifyGaps wants gaps where the scenario takes evictrail's sight, and none elsewhere.
 func verifyGaps(ctx context.Context, want scenario.Expect, rec *recorder.Recorder, _ string) ([]string, error) {
-	gaps, err := query[struct{ Gap string }](ctx, rec.DatabaseURL(), gapsQuery)
+	gaps, err := truth.Rows[struct{ Gap string }](ctx, rec.DatabaseURL(), recorder.Cluster, gapsQuery)
 	if err != nil || (len(gaps) > 0) == want.Gaps {
 		return nil, err
 	}
 	return []string{fmt.Sprintf("gaps: %v, expected %t", gaps, want.Gaps)}, nil
-}
-
-// query reads the rows of a query of the lab's cluster.
-func query[T any](ctx context.Context, url, sql string) ([]T, error) {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return nil, fmt.Errorf("ask evictrail's database: %w", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	found, err := conn.Query(ctx, sql, pgx.StrictNamedArgs{"cluster": recorder.Cluster})
-	if err != nil {
-		return nil, fmt.Errorf("ask evictrail's database: %w", err)
-	}
-	return pgx.CollectRows(found, pgx.RowToStructByName[T])
 }

@@ -25,9 +25,9 @@ var programs = map[string]struct{ module, pkg string }{
 	"helm":           {"test/helm", "helm.sh/helm/v4/cmd/helm"},
 }
 
-// stamp says which Kubernetes it is, as releases do: without it an API server calls itself v0.0.0, which is older than anything
+// KubernetesStamp are flags of the linker that say which Kubernetes it is, as releases do: without it an API server calls itself v0.0.0, which is older than anything
 // that helm looks for. It is the version in test/kube/go.mod.
-const stamp = "-X k8s.io/component-base/version.gitVersion=v1.37.0 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
+const KubernetesStamp = "-X k8s.io/component-base/version.gitVersion=v1.37.0 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
 
 // Program builds a program from source where it is not there yet, and gives its path: etcd, kube-apiserver, kubectl or helm.
 // Those in the folder that EVICTRAIL_KUBE_BIN names, where it is set, are taken as they are.
@@ -71,7 +71,7 @@ func build(module, name, pkg string) (path string, err error) {
 	path = filepath.Join(dir, name)
 	flags := "-s -w"
 	if module == "test/kube" {
-		flags += " " + stamp
+		flags += " " + KubernetesStamp
 	}
 	cmd := exec.Command("go", "build", "-ldflags", flags, "-o", path, pkg)
 	cmd.Dir, cmd.Stderr = filepath.Join(Root(), module), os.Stderr

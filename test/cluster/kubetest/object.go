@@ -59,7 +59,11 @@ func (c *Cluster) Apply(manifest string) {
 
 // ApplyObject applies one object, as Apply does. The error is the API server's.
 func (c *Cluster) ApplyObject(ctx context.Context, o *unstructured.Unstructured) error {
-	client, err := c.resource(o.GroupVersionKind(), o.GetNamespace())
+	resources, err := c.Resources()
+	if err != nil {
+		return err
+	}
+	client, err := resources(o.GroupVersionKind(), o.GetNamespace())
 	if err != nil {
 		return err
 	}
@@ -71,7 +75,9 @@ func (c *Cluster) ApplyObject(ctx context.Context, o *unstructured.Unstructured)
 	return err
 }
 
-func (c *Cluster) resource(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+// Resources asks the API server once for its kinds, and returns a function that returns the administrator's client of a kind, in a namespace
+// where the kind has any.
+func (c *Cluster) Resources() (func(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error), error) {
 	d, err := discovery.NewDiscoveryClientForConfig(c.Admin())
 	if err != nil {
 		return nil, err
@@ -80,15 +86,18 @@ func (c *Cluster) resource(kind schema.GroupVersionKind, namespace string) (dyna
 	if err != nil {
 		return nil, err
 	}
-	mapping, err := restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return nil, err
-	}
-	all := c.Dynamic().Resource(mapping.Resource)
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		return all.Namespace(namespace), nil
-	}
-	return all, nil
+	mapper, client := restmapper.NewDiscoveryRESTMapper(groups), c.Dynamic()
+	return func(kind schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
+		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if err != nil {
+			return nil, err
+		}
+		all := client.Resource(mapping.Resource)
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			return all.Namespace(namespace), nil
+		}
+		return all, nil
+	}, nil
 }
 
 // Dynamic is the administrator's client of all kinds.

@@ -19,15 +19,11 @@ type Program struct {
 	Extra  []string // files relative to Module that it is made of, besides go.mod and go.sum
 }
 
-// kubernetesVersion is the version in test/kube/go.mod. Without it, an API server calls itself v0.0.0.
-const kubernetesVersion = "-X k8s.io/component-base/version.gitVersion=v1.37.0 " +
-	"-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
-
 // Kubernetes returns the programs of the control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
 func Kubernetes() []Program {
 	programs := []Program{{Name: "etcd", Module: "test/kube", Source: "go.etcd.io/etcd/server/v3"}}
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
-		programs = append(programs, Program{Name: name, Module: "test/kube", Source: "k8s.io/kubernetes/cmd/" + name, Flags: kubernetesVersion})
+		programs = append(programs, Program{Name: name, Module: "test/kube", Source: "k8s.io/kubernetes/cmd/" + name, Flags: kubetest.KubernetesStamp})
 	}
 	return programs
 }

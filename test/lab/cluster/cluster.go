@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -41,11 +42,10 @@ func Start(h *Host, o Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	virt, err := build.KubeVirt(c.options.KubeVirt)
+	programs, err := controlPlane(c.options.KubeVirt) // the descheduler is built when it is started
 	if err != nil {
 		return err
 	}
-	programs := append(build.Kubernetes(), virt...) // the descheduler is built when it is started
 	var installed manifests
 	steps := []struct {
 		what string
@@ -77,22 +77,27 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // Programs returns all programs of a lab with that version of KubeVirt, for build.Build and build.Missing.
 func Programs(kubeVirt string) ([]build.Program, error) {
+	programs, err := controlPlane(kubeVirt)
+	if err != nil {
+		return nil, err
+	}
+	return append(programs, build.Descheduler()), nil
+}
+
+// controlPlane returns the programs that every cluster runs.
+func controlPlane(kubeVirt string) ([]build.Program, error) {
 	virt, err := build.KubeVirt(kubeVirt)
 	if err != nil {
 		return nil, err
 	}
-	return append(append(build.Kubernetes(), virt...), build.Descheduler()), nil
+	return append(build.Kubernetes(), virt...), nil
 }
 
 // startCluster starts etcd and kube-apiserver, with the kinds of this version of KubeVirt.
 func (c *Cluster) startCluster(kinds string) error {
-	policy := c.options.AuditPolicy
-	if policy == "" {
-		policy = DefaultAuditPolicy
-	}
 	return c.host.Do(func() error {
 		c.API = kubetest.Start(c.host, kubetest.Options{
-			AuditPolicy: policy, AuditWebhook: c.options.AuditWebhook, Flags: c.options.APIServer, Kinds: kinds, Program: c.programs.Path,
+			AuditPolicy: cmp.Or(c.options.AuditPolicy, DefaultAuditPolicy), AuditWebhook: c.options.AuditWebhook, Flags: c.options.APIServer, Kinds: kinds, Program: c.programs.Path,
 		})
 		return nil
 	})

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -82,8 +83,11 @@ func (c *Cluster) StartDescheduler(ctx context.Context, d Descheduler) (metrics 
 	return metrics, p.Start()
 }
 
+// policyFile is the name of the file with the descheduler's policy.
+const policyFile = "descheduler-policy.yaml"
+
 // PolicyFile is the path of the policy of the descheduler that AddDescheduler wrote.
-func (c *Cluster) PolicyFile() string { return filepath.Join(c.host.Dir, "descheduler-policy.yaml") }
+func (c *Cluster) PolicyFile() string { return filepath.Join(c.host.Dir, policyFile) }
 
 // AddDescheduler prepares the descheduler, as StartDescheduler does, for somebody who has to know where its metrics will be before Component("descheduler")
 // is started.
@@ -104,7 +108,7 @@ func (c *Cluster) AddDescheduler(ctx context.Context, d Descheduler) (metrics st
 	if err != nil {
 		return "", err
 	}
-	policy, err := c.writeFile("descheduler-policy.yaml", []byte(d.policy(c.LoadURL)))
+	policy, err := c.writeFile(policyFile, []byte(d.policy(c.LoadURL)))
 	if err != nil {
 		return "", err
 	}
@@ -128,7 +132,7 @@ func (c *Cluster) AddDescheduler(ctx context.Context, d Descheduler) (metrics st
 
 // policy is the profile of KubeVirt's users: LowNodeUtilization by deviation from the mean, virtual machines included.
 func (d Descheduler) policy(loadURL string) string {
-	url, query, low, high := orText(d.Prometheus, loadURL), orText(d.Query, nodesim.MetricNodeLoad), d.Low, d.High
+	url, query, low, high := cmp.Or(d.Prometheus, loadURL), cmp.Or(d.Query, nodesim.MetricNodeLoad), d.Low, d.High
 	if low == 0 && high == 0 {
 		low, high = 10, 10
 	}
@@ -163,11 +167,4 @@ profiles:
     balance: {enabled: [LowNodeUtilization]}
     filter: {enabled: [DefaultEvictor]}
 `, limits, url, metav1.NamespaceSystem, low, high, query)
-}
-
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/evictrail/evictrail/test/ports"
 )
@@ -82,7 +81,7 @@ func (c *Cluster) configureKubeVirt(ctx context.Context) error {
 			"workloadUpdateStrategy": map[string]any{"workloadUpdateMethods": []any{"LiveMigrate"}},
 		},
 	}}
-	client, err := dynamic.NewForConfig(c.Admin())
+	client, err := c.dynamic()
 	if err != nil {
 		return err
 	}
@@ -179,7 +178,7 @@ func (c *Cluster) awaitLeader(ctx context.Context) error {
 
 // awaitSubresources waits until the API server reaches the API that virt-api aggregates.
 func (c *Cluster) awaitSubresources(ctx context.Context) error {
-	client, err := dynamic.NewForConfig(c.Admin())
+	client, err := c.dynamic()
 	if err != nil {
 		return err
 	}

@@ -10,12 +10,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/restmapper"
 )
 
 // manifests are what virt-operator would install.
@@ -112,28 +108,14 @@ func setBytes(object map[string]any, value []byte, path ...string) error {
 
 // create creates objects as the administrator, in order. Those that exist stay as they are.
 func (c *Cluster) create(ctx context.Context, objects ...*unstructured.Unstructured) error {
-	admin := c.Admin()
-	d, err := discovery.NewDiscoveryClientForConfig(admin)
-	if err != nil {
-		return err
-	}
-	groups, err := restmapper.GetAPIGroupResources(d)
+	resources, err := c.API.Resources()
 	if err != nil {
 		return fmt.Errorf("ask for the kinds of the API server: %w", err)
 	}
-	mapper := restmapper.NewDiscoveryRESTMapper(groups)
-	client, err := dynamic.NewForConfig(admin)
-	if err != nil {
-		return err
-	}
 	for _, o := range objects {
-		mapping, err := mapper.RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
+		resource, err := resources(o.GroupVersionKind(), o.GetNamespace())
 		if err != nil {
 			return err
-		}
-		var resource dynamic.ResourceInterface = client.Resource(mapping.Resource)
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			resource = client.Resource(mapping.Resource).Namespace(o.GetNamespace())
 		}
 		if _, err := resource.Create(ctx, o, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create %s %s: %w", o.GetKind(), o.GetName(), err)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -55,14 +56,10 @@ func (vm VM) object() *unstructured.Unstructured {
 	for key, value := range maps.All(vm.Annotations) {
 		annotations[key] = value
 	}
-	memory := vm.Memory
-	if memory == "" {
-		memory = "2Gi"
-	}
 	spec := map[string]any{
 		"domain": map[string]any{
 			"cpu":    map[string]any{"cores": int64(1)},
-			"memory": map[string]any{"guest": memory},
+			"memory": map[string]any{"guest": cmp.Or(vm.Memory, "2Gi")},
 			"devices": map[string]any{
 				"disks":      []any{map[string]any{"name": "root", "disk": map[string]any{"bus": "virtio"}}},
 				"interfaces": []any{map[string]any{"name": "default", "masquerade": map[string]any{}}},

@@ -1,6 +1,7 @@
 package nodesim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -53,12 +54,12 @@ func migrate(s stage, v *vmi, m Migration, now time.Time) change {
 func transfer(v *vmi, m Migration, now time.Time) change {
 	switch m.Outcome {
 	case OutcomeFail:
-		return failed(v, orText(m.Reason, libvirtError), "", now)
+		return failed(v, cmp.Or(m.Reason, libvirtError), "", now)
 	case OutcomeStall:
 		stuck := now.Sub(v.Status.Migration.Start.Time).Round(time.Second)
-		return failed(v, orText(m.Reason, fmt.Sprintf("Live migration stuck for %d seconds and has been aborted", int(stuck.Seconds()))), abortSucceeded, now)
+		return failed(v, cmp.Or(m.Reason, fmt.Sprintf("Live migration stuck for %d seconds and has been aborted", int(stuck.Seconds()))), abortSucceeded, now)
 	case OutcomeLose:
-		return lost(v, orText(m.Reason, libvirtError), now)
+		return lost(v, cmp.Or(m.Reason, libvirtError), now)
 	case OutcomeSucceed, OutcomeStallPrepare, OutcomeNeverReady, OutcomeCrash:
 	}
 	return change{Status: map[string]any{"migrationState": map[string]any{"targetNodeDomainReadyTimestamp": stamp(now)}}}
@@ -102,11 +103,4 @@ func lost(v *vmi, reason string, now time.Time) change {
 	state, _ := c.Status["migrationState"].(map[string]any)
 	state["mode"], state["completed"] = modePostCopy, true
 	return c
-}
-
-func orText(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

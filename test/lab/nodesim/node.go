@@ -1,6 +1,7 @@
 package nodesim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ func (n Node) object(now time.Time) *corev1.Node {
 	}
 	maps.Copy(labels, n.Labels)
 	room := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse(orText(n.CPU, "32")), corev1.ResourceMemory: resource.MustParse(orText(n.Memory, "64Gi")),
+		corev1.ResourceCPU: resource.MustParse(cmp.Or(n.CPU, "32")), corev1.ResourceMemory: resource.MustParse(cmp.Or(n.Memory, "64Gi")),
 		corev1.ResourcePods: resource.MustParse("250"), corev1.ResourceEphemeralStorage: resource.MustParse("200Gi"),
 	}
 	for _, device := range []corev1.ResourceName{"devices.kubevirt.io/kvm", "devices.kubevirt.io/tun", "devices.kubevirt.io/vhost-net"} {

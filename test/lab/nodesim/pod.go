@@ -1,6 +1,7 @@
 package nodesim
 
 import (
+	"cmp"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,11 +78,11 @@ func (s podStage) delay(p *corev1.Pod, pace Pace, m Migration) time.Duration {
 		if m.Outcome == OutcomeNeverReady {
 			return never
 		}
-		return orElse(m.PodStart, pace.PodStart)
+		return cmp.Or(m.PodStart, pace.PodStart)
 	case podExit:
 		return pace.PodExit
 	case podCrash:
-		return orElse(m.Prepare, pace.Prepare)
+		return cmp.Or(m.Prepare, pace.Prepare)
 	case podReady, podRemove:
 		return 0
 	case podIdle:

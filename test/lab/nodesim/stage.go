@@ -1,6 +1,9 @@
 package nodesim
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // stage is what a virt-handler does next to a VMI.
 type stage string
@@ -75,16 +78,16 @@ func (s stage) delay(v *vmi, p Pace, m Migration) time.Duration {
 		if m.Outcome == OutcomeStallPrepare || m.Outcome == OutcomeCrash {
 			return never
 		}
-		return orElse(m.Prepare, p.Prepare)
+		return cmp.Or(m.Prepare, p.Prepare)
 	case stageBegin:
 		return p.Begin
 	case stageDetect:
 		return p.Detect
 	case stageTransfer:
 		if m.Outcome == OutcomeStall {
-			return orElse(m.After, time.Duration(v.Status.Migration.Settings.ProgressTimeout)*time.Second)
+			return cmp.Or(m.After, time.Duration(v.Status.Migration.Settings.ProgressTimeout)*time.Second)
 		}
-		return orElse(m.After, p.Transfer)
+		return cmp.Or(m.After, p.Transfer)
 	case stageAcknowledge, stageComplete, stageForget:
 		return p.HandOver
 	case stageAbort:
@@ -94,11 +97,4 @@ func (s stage) delay(v *vmi, p Pace, m Migration) time.Duration {
 	default:
 		return never
 	}
-}
-
-func orElse(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
 }

@@ -125,7 +125,7 @@ func (r *Recorder) Start(kubeconfig string, flags ...string) error {
 	if err := r.StartDatabase(); err != nil {
 		return err
 	}
-	r.t.Cleanup(func() { _ = r.stopDatabase(context.Background()) })
+	r.t.Cleanup(func() { _ = r.database.Stop(context.Background()) })
 	return r.Resume()
 }
 
@@ -140,9 +140,13 @@ func (r *Recorder) Resume() error {
 			return nil
 		}
 		if !r.process.Running() || time.Now().After(deadline) {
-			return fmt.Errorf("evictrail is not ready: %s: %w: see %s", answer, err, filepath.Join(r.dir, "evictrail.log"))
+			return errors.Join(fmt.Errorf("evictrail is not ready, see %s: %s", filepath.Join(r.dir, "evictrail.log"), answer), err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-r.t.Context().Done():
+			return context.Cause(r.t.Context())
+		}
 	}
 }
 
@@ -158,9 +162,7 @@ func (r *Recorder) StartDatabase() (err error) {
 }
 
 // KillDatabase stops Postgres at once: connections break, what was committed stays.
-func (r *Recorder) KillDatabase() error { return r.stopDatabase(r.t.Context()) }
-
-func (r *Recorder) stopDatabase(ctx context.Context) error { return r.database.Stop(ctx) }
+func (r *Recorder) KillDatabase() error { return r.database.Stop(r.t.Context()) }
 
 // DatabaseURL is the URL of evictrail's database.
 func (r *Recorder) DatabaseURL() string { return r.database.URL("evictrail") }

@@ -17,8 +17,7 @@ import (
 // Scenario is what happens in the lab, and what must come of it.
 type Scenario struct {
 	Name        string       `json:"-"`
-	About       string       `json:"about"`    // in a sentence or two
-	Versions    []string     `json:"versions"` // of KubeVirt; empty: all
+	About       string       `json:"about"` // in a sentence or two
 	Nodes       []string     `json:"nodes"`
 	VMs         []VM         `json:"vms"`
 	Parallel    Parallel     `json:"parallel"`

@@ -42,11 +42,7 @@ func (r *comparison) differs(format string, args ...any) {
 
 // times compares two times; what says of what they are.
 func (r *comparison) times(what string, seen, recorded time.Time) {
-	switch {
-	case isOpen(seen) && isOpen(recorded):
-	case isOpen(seen) != isOpen(recorded):
-		r.differs("%s: seen %s, recorded %s", what, clock(seen), clock(recorded))
-	case seen.Sub(recorded).Abs() > near:
+	if isOpen(seen) != isOpen(recorded) || !isOpen(seen) && seen.Sub(recorded).Abs() > near {
 		r.differs("%s: seen %s, recorded %s", what, clock(seen), clock(recorded))
 	}
 }

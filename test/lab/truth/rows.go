@@ -44,36 +44,37 @@ WHERE cluster = @cluster
 
 // Load reads from evictrail's views what it recorded of a cluster.
 func Load(ctx context.Context, databaseURL, cluster string) (h History, err error) {
-	conn, err := pgx.Connect(ctx, databaseURL)
-	if err != nil {
-		return h, fmt.Errorf("read what evictrail recorded: %w", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if h.Requests, err = read[Request](ctx, conn, requestsQuery, cluster); err != nil {
+	if h.Requests, err = Rows[Request](ctx, databaseURL, cluster, requestsQuery); err != nil {
 		return h, err
 	}
-	if h.Marks, err = read[Mark](ctx, conn, marksQuery, cluster); err != nil {
+	if h.Marks, err = Rows[Mark](ctx, databaseURL, cluster, marksQuery); err != nil {
 		return h, err
 	}
-	if h.Migrations, err = read[Migration](ctx, conn, migrationsQuery, cluster); err != nil {
+	if h.Migrations, err = Rows[Migration](ctx, databaseURL, cluster, migrationsQuery); err != nil {
 		return h, err
 	}
-	if h.Stays, err = read[Stay](ctx, conn, staysQuery, cluster); err != nil {
+	if h.Stays, err = Rows[Stay](ctx, databaseURL, cluster, staysQuery); err != nil {
 		return h, err
 	}
-	h.Backoffs, err = read[Backoff](ctx, conn, backoffsQuery, cluster)
+	h.Backoffs, err = Rows[Backoff](ctx, databaseURL, cluster, backoffsQuery)
 	return h, err
 }
 
-// read reads the rows of a query, whose columns are named as the fields of T.
-func read[T any](ctx context.Context, conn *pgx.Conn, query, cluster string) ([]T, error) {
+// Rows reads the rows of a query about @cluster from evictrail's database. Its columns are named as the fields of T.
+func Rows[T any](ctx context.Context, databaseURL, cluster, query string) ([]T, error) {
+	const doing = "read what evictrail recorded: %w"
+	conn, err := pgx.Connect(ctx, databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf(doing, err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	found, err := conn.Query(ctx, query, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
-		return nil, fmt.Errorf("read what evictrail recorded: %w", err)
+		return nil, fmt.Errorf(doing, err)
 	}
 	out, err := pgx.CollectRows(found, pgx.RowToStructByName[T])
 	if err != nil {
-		return nil, fmt.Errorf("read what evictrail recorded: %w", err)
+		return nil, fmt.Errorf(doing, err)
 	}
 	return out, nil
 }
