@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q: see -help", flags.Arg(0))
 	case o.list:
-		return list(out)
+		return printList(out)
 	}
 	if o.ifBuilt {
 		missing, err := missingPrograms(o.kubeVirt)
@@ -70,17 +70,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	if o.test != "" {
-		return test(ctx, o, out)
+		return testScenarios(ctx, o, out)
 	}
 	s, err := scenario.Load(o.scenario)
 	if err != nil {
 		return err
 	}
-	return play(ctx, o, s, out, show)
+	return playScenario(ctx, o, s, out, keepRunning)
 }
 
-// list prints what there is.
-func list(out io.Writer) error {
+// printList prints what there is.
+func printList(out io.Writer) error {
 	for _, name := range scenario.Names() {
 		s, err := scenario.Load(name)
 		if err != nil {
@@ -105,8 +105,8 @@ func missingPrograms(kubeVirt string) (string, error) {
 	return build.Missing(programs...)
 }
 
-// test plays scenarios one after the other, each in a new cluster. The error names those in which something differed.
-func test(ctx context.Context, o options, out io.Writer) error {
+// testScenarios plays scenarios one after the other, each in a new cluster. The error names those in which something differed.
+func testScenarios(ctx context.Context, o options, out io.Writer) error {
 	names := strings.Split(o.test, ",")
 	if o.test == "all" {
 		names = scenario.Names()
@@ -119,7 +119,7 @@ func test(ctx context.Context, o options, out io.Writer) error {
 		}
 		began := time.Now()
 		_, _ = fmt.Fprintf(out, "=== %s, KubeVirt %s\n", name, o.kubeVirt)
-		err = play(ctx, o, s, out, func(context.Context, *stage, io.Writer) error { return nil })
+		err = playScenario(ctx, o, s, out, func(context.Context, *stage, io.Writer) error { return nil })
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -137,8 +137,8 @@ func test(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
-// play starts a lab, plays a scenario and compares. Then does what is left to be done before all ends.
-func play(ctx context.Context, o options, s scenario.Scenario, out io.Writer, then func(context.Context, *stage, io.Writer) error) error {
+// playScenario starts a lab, plays a scenario and compares. Then does what is left to be done before all ends.
+func playScenario(ctx context.Context, o options, s scenario.Scenario, out io.Writer, then func(context.Context, *stage, io.Writer) error) error {
 	h, err := cluster.NewHost(ctx, o.dir, out)
 	if err != nil {
 		return err
@@ -167,8 +167,8 @@ func play(ctx context.Context, o options, s scenario.Scenario, out io.Writer, th
 	return errors.Join(err, then(ctx, on, out))
 }
 
-// show keeps everything running until it is interrupted.
-func show(ctx context.Context, on *stage, out io.Writer) error {
+// keepRunning keeps everything running until it is interrupted.
+func keepRunning(ctx context.Context, on *stage, out io.Writer) error {
 	kubeconfig, err := on.Kubeconfig(on.Admin(), namespace)
 	if err != nil {
 		return err

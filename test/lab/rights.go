@@ -17,8 +17,8 @@ const (
 	account   = "evictrail"
 )
 
-// rights returns the manifests with the rights that evictrail ships with: its ServiceAccount and its roles, as deploy/kustomize installs them.
-func rights() ([]string, error) {
+// loadRights returns the manifests with the rights that evictrail ships with: its ServiceAccount and its roles, as deploy/kustomize installs them.
+func loadRights() ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(kubetest.Root(), "deploy/kustomize/base/evictrail.yaml"))
 	if err != nil {
 		return nil, err

@@ -235,7 +235,7 @@ func (s *stage) addDescheduler(ctx context.Context, d *scenario.Descheduler) (fl
 
 // startRecorder starts evictrail with the rights that it ships with.
 func (s *stage) startRecorder(flags ...string) error {
-	manifests, err := rights()
+	manifests, err := loadRights()
 	if err != nil {
 		return err
 	}

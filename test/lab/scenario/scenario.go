@@ -107,7 +107,7 @@ func Load(name string) (Scenario, error) {
 	if err != nil {
 		return Scenario{}, fmt.Errorf("no scenario named %q; there are: %s", name, strings.Join(Names(), ", "))
 	}
-	s, err := parse(raw)
+	s, err := parseScenario(raw)
 	if err != nil {
 		return Scenario{}, fmt.Errorf("scenario %s: %w", name, err)
 	}
@@ -115,8 +115,8 @@ func Load(name string) (Scenario, error) {
 	return s, nil
 }
 
-// parse reads a scenario and checks what it names.
-func parse(raw []byte) (s Scenario, err error) {
+// parseScenario reads a scenario and checks what it names.
+func parseScenario(raw []byte) (s Scenario, err error) {
 	if err := yaml.UnmarshalStrict(raw, &s); err != nil {
 		return s, err
 	}

@@ -47,7 +47,7 @@ steps:
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	s, err := parse([]byte(whole))
+	s, err := parseScenario([]byte(whole))
 	require.NoError(t, err)
 	require.Equal(t, nodesim.Script{Load: 0.5, Migrations: []nodesim.Migration{{Outcome: nodesim.OutcomeFail, After: 4 * time.Second, Reason: "it broke"}, {}}}, s.VMs[0].Script())
 	for _, c := range []struct{ name, old, new, want string }{
@@ -66,7 +66,7 @@ func TestParse(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			require.Contains(t, whole, c.old)
-			_, err := parse([]byte(strings.Replace(whole, c.old, c.new, 1)))
+			_, err := parseScenario([]byte(strings.Replace(whole, c.old, c.new, 1)))
 			require.ErrorContains(t, err, c.want)
 		})
 	}
@@ -124,7 +124,7 @@ func (f *fakeStage) History() (truth.History, error) { return f.history, nil }
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	s, err := parse([]byte(whole))
+	s, err := parseScenario([]byte(whole))
 	require.NoError(t, err)
 	s.Name = "test"
 	f := &fakeStage{refuses: true, history: truth.History{

@@ -40,9 +40,9 @@ func Watch(ctx context.Context, config *rest.Config) (*Witness, error) {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	for kind, note := range map[schema.GroupVersionResource]func(o *unstructured.Unstructured, gone bool){vmis: w.noteVMI, migrations: w.noteMigration} {
 		_, err := factory.ForResource(kind).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { note(object(o), false) },
-			UpdateFunc: func(_, o any) { note(object(o), false) },
-			DeleteFunc: func(o any) { note(object(o), true) },
+			AddFunc:    func(o any) { note(objectOf(o), false) },
+			UpdateFunc: func(_, o any) { note(objectOf(o), false) },
+			DeleteFunc: func(o any) { note(objectOf(o), true) },
 		})
 		if err != nil {
 			return nil, fmt.Errorf("watch %s: %w", kind.Resource, err)
@@ -57,8 +57,8 @@ func Watch(ctx context.Context, config *rest.Config) (*Witness, error) {
 	return w, nil
 }
 
-// object returns the object of a notification, also of one whose end was missed.
-func object(o any) *unstructured.Unstructured {
+// objectOf returns the object of a notification, also of one whose end was missed.
+func objectOf(o any) *unstructured.Unstructured {
 	if missed, is := o.(cache.DeletedFinalStateUnknown); is {
 		o = missed.Obj
 	}
@@ -66,23 +66,23 @@ func object(o any) *unstructured.Unstructured {
 	return found
 }
 
-// text returns a field of an object; empty where it has none.
-func text(o *unstructured.Unstructured, fields ...string) string {
+// textOf returns a field of an object; empty where it has none.
+func textOf(o *unstructured.Unstructured, fields ...string) string {
 	value, _, _ := unstructured.NestedString(o.Object, fields...)
 	return value
 }
 
-func name(o *unstructured.Unstructured) string { return o.GetNamespace() + "/" + o.GetName() }
+func nameOf(o *unstructured.Unstructured) string { return o.GetNamespace() + "/" + o.GetName() }
 
 // noteVMI notes where a guest runs and whether it is marked.
 func (w *Witness) noteVMI(o *unstructured.Unstructured, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, uid := time.Now().UTC(), string(o.GetUID())
-	mark, node := text(o, "status", "evacuationNodeName"), ""
-	switch text(o, "status", "phase") {
+	mark, node := textOf(o, "status", "evacuationNodeName"), ""
+	switch textOf(o, "status", "phase") {
 	case "Running", "Scheduled":
-		node = text(o, "status", "nodeName")
+		node = textOf(o, "status", "nodeName")
 	}
 	if gone {
 		mark, node = "", ""
@@ -91,13 +91,13 @@ func (w *Witness) noteVMI(o *unstructured.Unstructured, gone bool) {
 		m.Until = now
 	}
 	if m := last(w.marks[uid]); mark != "" && (m == nil || !m.Until.IsZero()) {
-		w.marks[uid] = append(w.marks[uid], &Mark{VMI: name(o), Node: mark, From: now})
+		w.marks[uid] = append(w.marks[uid], &Mark{VMI: nameOf(o), Node: mark, From: now})
 	}
 	if s := last(w.stays[uid]); s != nil && s.Until.IsZero() && s.Node != node {
 		s.Until = now
 	}
 	if s := last(w.stays[uid]); node != "" && (s == nil || !s.Until.IsZero()) {
-		w.stays[uid] = append(w.stays[uid], &Stay{VMI: name(o), UID: uid, Node: node, From: now})
+		w.stays[uid] = append(w.stays[uid], &Stay{VMI: nameOf(o), UID: uid, Node: node, From: now})
 	}
 }
 
@@ -108,12 +108,12 @@ func (w *Witness) noteMigration(o *unstructured.Unstructured, _ bool) {
 	uid := string(o.GetUID())
 	m := w.migrations[uid]
 	if m == nil {
-		m = &Migration{UID: uid, VMI: o.GetNamespace() + "/" + text(o, "spec", "vmiName"), Phases: map[string]time.Time{}}
+		m = &Migration{UID: uid, VMI: o.GetNamespace() + "/" + textOf(o, "spec", "vmiName"), Phases: map[string]time.Time{}}
 		w.migrations[uid] = m
 	}
-	m.Phase = text(o, "status", "phase")
+	m.Phase = textOf(o, "status", "phase")
 	for field, to := range map[string]*string{"sourceNode": &m.Source, "targetNode": &m.Target, "failureReason": &m.Failure} {
-		if value := text(o, "status", "migrationState", field); value != "" {
+		if value := textOf(o, "status", "migrationState", field); value != "" {
 			*to = value
 		}
 	}
