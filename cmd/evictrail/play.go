@@ -179,6 +179,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	}
 	c, err := newCollector(ctx, p.store, sink, cluster, collector.Config{
 		REST: &rest.Config{Host: kubernetes}, Log: p.log, Metrics: p.metrics, Clock: clock.now, Extra: extra,
+		Since:   rec.Start(), // also where another replica plays it at the same time and has come further
 		Backoff: &wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1, Steps: 1},
 	})
 	if err != nil {
