@@ -89,9 +89,10 @@ chaos: postgres ## The test matrix (docs/chaos.md): evictrail killed, its databa
 # What of the test matrix lives beside what it tests, with bigger numbers than `make test` has.
 .PHONY: chaos-elsewhere
 chaos-elsewhere: sim
+	$(GO) test ./store -v -timeout 1h -long
 	$(GO) test ./store -v -count=30 -timeout 1h -run '^Test(ReplicasRecordOneHistory|ADeposedLeaderDerivesNothing|ALeaderThatHoldsItsLocksHoldsUpNobody|T11Months)$$'
 	$(GO) test ./store/spool -v -count=5 -timeout 1h
-	$(GO) test ./cmd/evictrail -v -count=4 -timeout 1h -run '^Test(PlayKilled|RunKilledWithoutItsDatabase)$$'
+	$(GO) test ./cmd/evictrail -v -count=4 -timeout 1h -long -run '^Test(PlayKilled|RunKilledWithoutItsDatabase)$$'
 	$(MAKE) e2e E2E_ARGS="-run '^Test(Outages|TwoReplicas)'"
 	$(MAKE) fuzz race shuffle
 

@@ -95,7 +95,7 @@ func take(t *testing.T, s *store.Store, facts []trail.Fact) {
 // derived anew.
 func TestNothingToldChanges(t *testing.T) {
 	t.Parallel()
-	for _, seed := range []uint64{2, 4, 5, 6, 8, 10, 12, 26, 38} {
+	for _, seed := range storetest.Some([]uint64{2, 12, 38, 4, 5, 6, 8, 10, 26}, 3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 9))
@@ -205,7 +205,7 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 	drop()
 	require.Less(t, len(want), len(all))
 	failed := map[string]bool{}
-	for k := 1; ; k++ {
+	for k := 1; ; k += storetest.Count(3, 1) {
 		n := 0
 		s, drop := copied(t, from, func(sql string) bool {
 			n++
@@ -231,7 +231,7 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 		drop()
 	}
 	t.Logf("%d sorts of statements failed: %v", len(failed), slices.Sorted(maps.Keys(failed)))
-	require.Greater(t, len(failed), 12)
+	require.Greater(t, len(failed), storetest.Count(6, 12))
 }
 
 // cordons has a node cordoned and uncordoned again at some times, one fact each.

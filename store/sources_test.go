@@ -222,7 +222,7 @@ func TestARequestDerivesWhatItConcerns(t *testing.T) {
 // pieces, the audit log also as an import that is derived later: the rows are the same.
 func TestSourcesInAnyOrder(t *testing.T) {
 	t.Parallel()
-	const scenarios = 25
+	scenarios := uint64(storetest.Count(8, 25))
 	orders := [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
 	s := storetest.New(t)
 	first := uint64(time.Now().UnixNano())

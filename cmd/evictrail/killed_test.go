@@ -13,9 +13,6 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// kills is how often TestPlayKilled kills.
-const kills = 50
-
 // TestPlayKilled kills play with SIGKILL at random points and plays again: the rows are those of an undisturbed run.
 func TestPlayKilled(t *testing.T) {
 	t.Parallel()
@@ -29,7 +26,7 @@ func TestPlayKilled(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d, an undisturbed play takes %s", seed, took)
 	r := rand.New(rand.NewPCG(seed, 0))
-	partial := 0
+	partial, kills := 0, storetest.Count(15, 50)
 	for kill := range kills {
 		url := storetest.NewURL(t)
 		cmd := playProcess(t, url, name)

@@ -24,7 +24,7 @@ func TestT7ClockSkew(t *testing.T) {
 			name += fmt.Sprintf(", then set back by %s", skew.back)
 		}
 		database := storetest.NewURL(t)
-		transitions := count(400, 5000)
+		transitions := count(150, 5000)
 		by := &clock{at: time.Now().Add(skew.ahead), apart: 30 * time.Millisecond, back: skew.back, marks: true}
 		c := startClusterAhead(t, newTraceBy(by, r, nodes, transitions/15, transitions), skew.ahead)
 		told := 0.0

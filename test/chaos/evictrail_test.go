@@ -58,7 +58,7 @@ func (e *evictrail) start() {
 // await waits until it says that it is ready.
 func (e *evictrail) await() {
 	e.t.Helper()
-	await(e.t, time.Minute, "evictrail gets ready", func() bool {
+	await(e.t, 3*time.Minute, "evictrail gets ready", func() bool {
 		code, _ := e.get(e.t.Context(), "/readyz")
 		return code == http.StatusOK
 	})

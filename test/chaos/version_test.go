@@ -38,7 +38,7 @@ func buildPrevious(t *testing.T) (program string) {
 func TestT17Versions(t *testing.T) {
 	t.Parallel()
 	r := chance(t)
-	changes, part := count(2, 10), count(150, 1000)
+	changes, part := count(2, 10), count(75, 1000)
 	alone, both := storetest.NewURL(t), storetest.NewURL(t)
 	tr := newTrace(r, part/5, part*(2*changes+changes))
 	record(t, startCluster(t, tr), alone, nil)
