@@ -8,15 +8,19 @@ import (
 // What to do about a loop or a VM that is stuck: lines of which the indented ones can be pasted. The commands name what is
 // to be changed and nothing else.
 
-// adviceCancel gives the command that stops an evacuation. virtctl v1.7 to v1.9 leaves the node name out and is refused,
-// so the call is spelled out; before v1.7 there is no such call, and the mark is taken off by hand (reference:
-// kubevirt-signals §0.7, §1.3).
+// adviceCancel returns the command that stops an evacuation, and who may run it. virtctl v1.7 to v1.9 leaves the node's name out and is refused, so the
+// call is spelled out. KubeVirt's roles name virtualmachineinstances/evacuate/cancel, but an API server authorizes by the first part of a subresource.
+// Before v1.7 there is no such call, and virt-api undoes a change of the status by anybody but KubeVirt.
+//
+// Source: tried in test/lab on v1.6.0, v1.7.0 and v1.8.4; kubevirt-signals §0.7, §1.3; mutators/vmi-mutator.go.
 func adviceCancel(e *Evacuation, s KubeVirtSettings) string {
 	if marks, known := s.marksSource(); known && !marks {
-		return fmt.Sprintf("  kubectl patch vmi -n %s %s --type=json -p '[{\"op\":\"remove\",\"path\":\"/status/evacuationNodeName\"}]'", e.Namespace, e.VMI)
+		return fmt.Sprintf("  kubectl patch vmi -n %s %s --as=system:serviceaccount:kubevirt:kubevirt-controller --type=json -p '[{\"op\":\"remove\",\"path\":\"/status/evacuationNodeName\"}]'", e.Namespace, e.VMI) +
+			"\nKubeVirt before v1.7 lets nobody cancel, so this acts in its name: a cluster administrator may. On OpenShift its namespace is openshift-cnv."
 	}
 	return fmt.Sprintf("  echo '{\"evacuationNodeName\":%q}' | kubectl replace --raw /apis/subresources.kubevirt.io/v1/namespaces/%s/virtualmachineinstances/%s/evacuate/cancel -f -",
-		e.Node, e.Namespace, e.VMI)
+		e.Node, e.Namespace, e.VMI) +
+		"\nA cluster administrator may, or who has update on virtualmachineinstances/evacuate of subresources.kubevirt.io, which KubeVirt's own roles lack."
 }
 
 // adviceStuck says how an evacuation that fails again and again is ended.
@@ -54,7 +58,7 @@ func adviceDual(e *Evacuation, path LoopPath, s KubeVirtSettings) string {
 	case PathFreeSlot:
 		text += "\nUntil then stop the descheduler from evicting others (operator: spec.mode Predictive), or give nodes one slot (maxNoOfPodsToEvictPerNode: 1)."
 	case PathRequestForgotten:
-		text += "\nThe descheduler forgets requests after 10 to 20 minutes. To keep it off this VM:\n" + adviceOptOut(e.Namespace, e.VMI)
+		text += "\nThe descheduler forgets requests after 10 to 20 minutes. To keep it off this VM:\n" + adviceOptOut(e.Namespace, e.VMI, s)
 	case PathGateOff:
 		text += "\nThe descheduler takes accepted evictions for failed ones: enable its feature gate EvictionsInBackground (--feature-gates=EvictionsInBackground=true)."
 	case PathUnclassified:
@@ -62,26 +66,43 @@ func adviceDual(e *Evacuation, path LoopPath, s KubeVirtSettings) string {
 	return text
 }
 
-// adviceOptOut gives the command that keeps the descheduler off a VM.
-func adviceOptOut(namespace, vmi string) string {
-	return fmt.Sprintf("  kubectl annotate vmi -n %s %s descheduler.alpha.kubernetes.io/prefer-no-eviction=true", namespace, vmi)
+// annotationOptOut on a launcher pod keeps the descheduler off it.
+const annotationOptOut = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+
+// adviceOptOut returns the command that keeps the descheduler off a VM. Since v1.7 KubeVirt carries the annotation from the template of a VM to its VMI and
+// on to the pod, and takes it off a VMI whose VM does not have it; before, a pod has what its VMI had when it was made.
+//
+// Source: tried in test/lab on v1.6.0, v1.7.0 and v1.8.4; kubevirt v1.7.0 watch/vm/vm.go, watch/vmi/lifecycle.go.
+func adviceOptOut(namespace, vmi string, s KubeVirtSettings) string {
+	if carries, known := s.marksSource(); known && !carries {
+		return fmt.Sprintf("  kubectl annotate pod -n %[1]s -l vm.kubevirt.io/name=%[2]s %[3]s=true && kubectl annotate vmi -n %[1]s %[2]s %[3]s=true", namespace, vmi, annotationOptOut)
+	}
+	return fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"%s":"true"}}}}}'`, namespace, vmi, annotationOptOut)
+}
+
+// adviceOptIn returns the command that undoes adviceOptOut.
+func adviceOptIn(namespace, vmi string, s KubeVirtSettings) string {
+	if carries, known := s.marksSource(); known && !carries {
+		return fmt.Sprintf("  kubectl annotate pod -n %[1]s -l vm.kubevirt.io/name=%[2]s %[3]s- && kubectl annotate vmi -n %[1]s %[2]s %[3]s-", namespace, vmi, annotationOptOut)
+	}
+	return fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"%s":null}}}}}'`, namespace, vmi, annotationOptOut)
 }
 
 // adviceBounce says how the descheduler is kept from moving a VM again and again.
-func adviceBounce(namespace, vmi string) string {
+func adviceBounce(namespace, vmi string, s KubeVirtSettings) string {
 	return strings.Join([]string{
 		"No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown. To leave it where it is:",
-		adviceOptOut(namespace, vmi),
+		adviceOptOut(namespace, vmi, s),
 	}, "\n")
 }
 
 // adviceExternal says who has to move a VM.
-func adviceExternal(e *Evacuation) string {
+func adviceExternal(e *Evacuation, s KubeVirtSettings) string {
 	return strings.Join([]string{
 		"Find the controller that owns the VM (such as Cluster API's provider for KubeVirt) and why it does not act:",
 		fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.metadata.ownerReferences}'", e.Namespace, e.VMI),
 		"To withdraw the eviction instead:",
-		adviceCancel(e, KubeVirtSettings{}),
+		adviceCancel(e, s),
 	}, "\n")
 }
 

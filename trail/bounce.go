@@ -33,10 +33,14 @@ func movesOf(l *life, migrations []*migration) []move {
 // bouncing finds the loops in which the descheduler moves one VMI again and again.
 func bouncing(l *life, migrations []*migration, env *Env, now *moment) []Loop {
 	moves := movesOf(l, migrations)
-	return append(
+	loops := append(
 		env.settled.number(l, LoopPingPong, pingPong(l, moves, env.thresholds, now)),
 		env.settled.number(l, LoopChurn, churn(l, moves, env.thresholds, now))...,
 	)
+	for i := range loops {
+		loops[i].Advice = adviceBounce(l.namespace, l.vmi, env.settings(loops[i].OpenedAt))
+	}
+	return loops
 }
 
 // loopID is the identity of a loop around a VMI, by its number among those of its kind.
@@ -128,6 +132,5 @@ func (l *life) bounce(kind LoopKind, moves []move, opened, quiet time.Time, now 
 	} else {
 		loop.Summary = fmt.Sprintf("The descheduler moved %s %d times in %s: to %s.", name, len(moves), took, strings.Join(way, ", "))
 	}
-	loop.Advice = adviceBounce(l.namespace, l.vmi)
 	return loop
 }

@@ -293,7 +293,8 @@ func (e *Env) deschedulerChanges() []time.Time {
 // deschedulerKnown tells whether a descheduler is known to be at work in the cluster.
 func (e *Env) deschedulerKnown() bool { return len(e.policies) > 0 || len(e.starts) > 0 }
 
-// marksSource tells whether KubeVirt of this version writes the eviction-source annotation (v1.7.0 and later).
+// marksSource reports whether KubeVirt of this version is v1.7.0 or later: it writes the annotation eviction-source, lets evacuations be cancelled, and carries the
+// descheduler's annotations from a VM to its pod.
 // Known is false where the version was not seen.
 func (s KubeVirtSettings) marksSource() (marks, known bool) {
 	major, minor, ok := majorMinor(s.Version)

@@ -244,7 +244,7 @@ func (n *node) unanswered(e *Evacuation) []Loop {
 	l.endWith(e)
 	l.prove([]Exhibit{{new(e.ID), e.MarkedAt, e.vm(), "marked to leave " + e.Node + "; its strategy is External"}})
 	l.Summary = fmt.Sprintf("Nobody moves %s: it is to leave %s since %s, and its eviction strategy External leaves that to its owner.", e.vm(), e.Node, clock(e.MarkedAt))
-	l.Advice = adviceExternal(e)
+	l.Advice = adviceExternal(e, n.env.settings(begin))
 	return []Loop{l}
 }
 

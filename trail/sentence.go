@@ -353,7 +353,7 @@ func (m Migration) waiting() string {
 func (e Evacuation) advice(s KubeVirtSettings) string {
 	switch {
 	case e.Strategy == StrategyExternal:
-		return adviceExternal(&e)
+		return adviceExternal(&e, s)
 	case e.FailedAttempts >= 2:
 		return adviceStuck(&e, s)
 	}

@@ -314,7 +314,7 @@ func (s *standing) advice(obstacles []Obstacle) string {
 			}
 			return fmt.Sprintf("%s\n  virtctl migrate -n %s %s", lead, s.namespace, s.vmi)
 		case ObstacleOptedOut:
-			return fmt.Sprintf("To let the descheduler take it:\n  kubectl annotate vmi -n %s %s descheduler.alpha.kubernetes.io/prefer-no-eviction-", s.namespace, s.vmi)
+			return "To let the descheduler take it:\n" + adviceOptIn(s.namespace, s.vmi, s.env.settings(s.Now))
 		case ObstacleSlots:
 			return s.adviceSlots()
 		case ObstacleGone, ObstacleMigrating, ObstacleWaiting, ObstacleBackoff, ObstacleStrategy, ObstacleCooldown, ObstacleNobodyAsks:

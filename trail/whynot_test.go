@@ -107,7 +107,7 @@ func TestWhyNot(t *testing.T) {
 		{"its pod asks to be left alone", func(h *history) {
 			h.vm(0, "db", nil)
 			h.pod(0, "virt-launcher-db-a", "db", "n1", "", func(p *PodObservation) { p.PreferNoEviction = true })
-		}, []ObstacleKind{ObstacleOptedOut}, "prefer-no-eviction", "-", "", "prefer-no-eviction-"},
+		}, []ObstacleKind{ObstacleOptedOut}, "prefer-no-eviction", "-", "", `prefer-no-eviction":null`},
 		{"another VM holds the slot of its node", func(h *history) {
 			h.policy(0, DeschedulerSettings{LimitPerNode: &one})
 			h.vm(0, "db", nil)

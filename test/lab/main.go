@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/evictrail/evictrail/test/lab/build"
 	"github.com/evictrail/evictrail/test/lab/cluster"
 	"github.com/evictrail/evictrail/test/lab/scenario"
+	"github.com/evictrail/evictrail/test/lab/truth"
 )
 
 // options are the flags.
@@ -76,7 +79,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return playScenario(ctx, o, s, out, keepRunning)
+	if !s.RunsOn(o.kubeVirt) {
+		return fmt.Errorf("scenario %s needs KubeVirt %s", s.Name, strings.Join(s.KubeVirt, " or "))
+	}
+	_, err = playScenario(ctx, o, s, out, keepRunning)
+	return err
 }
 
 // printList prints what there is.
@@ -117,9 +124,13 @@ func testScenarios(ctx context.Context, o options, out io.Writer) error {
 		if err != nil {
 			return err
 		}
+		if !s.RunsOn(o.kubeVirt) {
+			_, _ = fmt.Fprintf(out, "LEFT OUT %s: it needs KubeVirt %s\n", name, strings.Join(s.KubeVirt, " or "))
+			continue
+		}
 		began := time.Now()
 		_, _ = fmt.Fprintf(out, "=== %s, KubeVirt %s\n", name, o.kubeVirt)
-		err = playScenario(ctx, o, s, out, func(context.Context, *stage, io.Writer) error { return nil })
+		err = testScenario(ctx, o, s, out)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -137,11 +148,32 @@ func testScenarios(ctx context.Context, o options, out io.Writer) error {
 	return nil
 }
 
-// playScenario starts a lab, plays a scenario and compares. Then does what is left to be done before all ends.
-func playScenario(ctx context.Context, o options, s scenario.Scenario, out io.Writer, then func(context.Context, *stage, io.Writer) error) error {
-	h, err := cluster.NewHost(ctx, o.dir, out)
+// testScenario plays a scenario. One that says so is played a second time without kills, and evictrail must have recorded the same.
+func testScenario(ctx context.Context, o options, s scenario.Scenario, out io.Writer) error {
+	recorded, err := playScenario(ctx, o, s, out, nil)
+	if err != nil || !s.Undisturbed {
+		return err
+	}
+	_, _ = fmt.Fprintln(out, "once more, and nothing is killed")
+	calm, err := playScenario(ctx, o, s.WithoutKills(), out, nil)
 	if err != nil {
 		return err
+	}
+	want, had := truth.Outline(calm), truth.Outline(recorded)
+	_, _ = fmt.Fprintf(out, "compared %d facts with those of the undisturbed run\n", len(want))
+	if !slices.Equal(want, had) {
+		return fmt.Errorf("recorded undisturbed:\n  %s\nand with kills:\n  %s", strings.Join(want, "\n  "), strings.Join(had, "\n  "))
+	}
+	return nil
+}
+
+// playScenario starts a lab, plays a scenario, compares, and returns what evictrail recorded. Then, which may be nil, does what is left to be done before all
+// ends.
+func playScenario(ctx context.Context, o options, s scenario.Scenario, out io.Writer, then func(context.Context, *stage, io.Writer) error) (recorded truth.History, err error) {
+	s = s.For(o.kubeVirt)
+	h, err := cluster.NewHost(ctx, o.dir, out)
+	if err != nil {
+		return recorded, err
 	}
 	if o.dir == "" {
 		defer func() { _ = os.RemoveAll(h.Dir) }()
@@ -150,21 +182,24 @@ func playScenario(ctx context.Context, o options, s scenario.Scenario, out io.Wr
 	_, _ = fmt.Fprintf(out, "folder: %s\n", h.Dir)
 	on, err := newStage(ctx, h, o.kubeVirt, s)
 	if err != nil {
-		return err
+		return recorded, err
 	}
 	_, _ = fmt.Fprintf(out, "page: %s (the certificate is of the lab's own CA)\n", on.recorder.URL())
 	if err := scenario.Run(ctx, s, on, out); err != nil {
-		return err
+		return recorded, err
 	}
-	v, err := verify(ctx, s, on.recorder, namespace, on.History)
+	v, err := verify(ctx, s, on)
 	if err != nil {
-		return err
+		return recorded, err
 	}
 	_, _ = fmt.Fprintf(out, "compared %d facts with the components: %d differences\n", v.compared, len(v.differences))
 	if len(v.differences) > 0 {
 		err = errors.New(strings.Join(v.differences, "\n"))
 	}
-	return errors.Join(err, then(ctx, on, out))
+	if then != nil {
+		err = errors.Join(err, then(ctx, on, out))
+	}
+	return v.recorded, err
 }
 
 // keepRunning keeps everything running until it is interrupted.
@@ -173,8 +208,11 @@ func keepRunning(ctx context.Context, on *stage, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "\nall runs until it is interrupted (Ctrl-C)\n  page      %s\n  database  %s\n  cluster   %s --kubeconfig %s\n",
-		on.recorder.URL(), on.recorder.DatabaseURL(), on.kubectl, kubeconfig)
+	_, _ = fmt.Fprintf(out, "\nall runs until it is interrupted (Ctrl-C)\n  page        %s\n", on.recorder.URL())
+	if on.alerts != nil {
+		_, _ = fmt.Fprintf(out, "  prometheus  %s\n", on.alerts.URL())
+	}
+	_, _ = fmt.Fprintf(out, "  database    %s\n  cluster     %s --kubeconfig %s\n", on.recorder.DatabaseURL(), filepath.Join(on.programs, "kubectl"), kubeconfig)
 	<-ctx.Done()
 	return nil
 }

@@ -2,21 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
-	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/lab/build"
 	"github.com/evictrail/evictrail/test/lab/cluster"
 	"github.com/evictrail/evictrail/test/lab/nodesim"
+	"github.com/evictrail/evictrail/test/lab/prometheus"
 	"github.com/evictrail/evictrail/test/lab/recorder"
 	"github.com/evictrail/evictrail/test/lab/scenario"
 	"github.com/evictrail/evictrail/test/lab/truth"
@@ -31,52 +33,40 @@ type stage struct {
 	host     *cluster.Host
 	recorder *recorder.Recorder
 	witness  *truth.Witness
-	kubectl  string // path of the program
+	alerts   *prometheus.Prometheus // nil: there is no program for it
+	roles    map[string]string      // ClusterRole of a user, by name
+	programs string                 // folder with kubectl and, where a scenario uses it, virtctl
 }
 
 // Namespace implements scenario.Stage.
 func (s *stage) Namespace() string { return namespace }
 
-// user returns who asks: the administrator, or a user with all rights and a name of their own.
+// user returns who asks: the administrator, a user with a role in the namespace, or one with all rights and a name of their own.
 func (s *stage) user(name string) *rest.Config {
-	if name == "" {
+	switch {
+	case name == "":
 		return s.Admin()
+	case s.roles[name] != "":
+		return s.User(name)
 	}
 	return s.User(name, "system:masters")
 }
 
-// Kubectl implements scenario.Stage.
-func (s *stage) Kubectl(ctx context.Context, user string, args ...string) (string, error) {
+// run runs a command whose kubectl and virtctl are a user's.
+func (s *stage) run(ctx context.Context, user, program string, args ...string) (string, error) {
 	kubeconfig, err := s.Kubeconfig(s.user(user), namespace)
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, s.kubectl, append([]string{"--kubeconfig", kubeconfig}, args...)...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+s.programs+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
-// Advice implements scenario.Stage. The command runs in a shell whose kubectl is that user's.
-func (s *stage) Advice(ctx context.Context, user string, advice scenario.Advice) error {
-	answer, err := s.recorder.Ask(ctx, "why-not", namespace+"/"+advice.VM)
-	if err != nil {
-		return fmt.Errorf("evictrail why-not %s/%s: %w: %s", namespace, advice.VM, err, answer)
-	}
-	commands := slices.DeleteFunc(strings.Split(answer, "\n"), func(line string) bool {
-		return !strings.HasPrefix(line, "  ") || !strings.Contains(line, advice.Contains)
-	})
-	if len(commands) != 1 {
-		return fmt.Errorf("commands in the answer that contain %q: %d, expected one: %s", advice.Contains, len(commands), answer)
-	}
-	kubeconfig, err := s.Kubeconfig(s.user(user), namespace)
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, "sh", "-c", commands[0])
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "PATH="+filepath.Dir(s.kubectl)+":"+os.Getenv("PATH"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", strings.TrimSpace(commands[0]), err, out)
-	}
-	return nil
+// Kubectl implements scenario.Stage.
+func (s *stage) Kubectl(ctx context.Context, user string, args ...string) (string, error) {
+	return s.run(ctx, user, filepath.Join(s.programs, "kubectl"), args...)
 }
 
 // Evict implements scenario.Stage.
@@ -112,9 +102,8 @@ func (s *stage) Load(byNode map[string]float64) {
 // Kill implements scenario.Stage.
 func (s *stage) Kill(_ context.Context, program string) error {
 	switch program {
-	case "evictrail":
-		s.recorder.Kill()
-		return nil
+	case "evictrail", "evictrail-2":
+		return s.recorder.Kill(program)
 	case "postgres":
 		return s.recorder.KillDatabase()
 	case "kube-apiserver":
@@ -131,8 +120,8 @@ func (s *stage) Kill(_ context.Context, program string) error {
 // Start implements scenario.Stage.
 func (s *stage) Start(_ context.Context, program string) error {
 	switch program {
-	case "evictrail":
-		return s.host.Do(s.recorder.Resume)
+	case "evictrail", "evictrail-2":
+		return s.host.Do(func() error { return s.recorder.Resume(program) })
 	case "postgres":
 		return s.recorder.StartDatabase()
 	case "kube-apiserver":
@@ -188,24 +177,24 @@ func (s *stage) Create(ctx context.Context, vm scenario.VM) error {
 
 // newStage starts a cluster for a scenario, and evictrail beside it.
 func newStage(ctx context.Context, h *cluster.Host, kubeVirt string, of scenario.Scenario) (*stage, error) {
-	s := &stage{host: h}
+	s := &stage{host: h, roles: of.Users, programs: filepath.Join(h.Dir, "bin")}
 	return s, h.Do(func() error { return s.start(ctx, kubeVirt, of) })
 }
 
 func (s *stage) start(ctx context.Context, kubeVirt string, of scenario.Scenario) (err error) {
-	if s.kubectl, err = kubetest.Program("kubectl"); err != nil {
-		return err
-	}
 	nodes := make([]nodesim.Node, len(of.Nodes))
 	for i, name := range of.Nodes {
 		nodes[i].Name = name
 	}
-	s.recorder = recorder.Prepare(s.host, s.host.Dir+"/evictrail")
+	s.recorder = recorder.Prepare(s.host, s.host.Dir+"/evictrail", max(of.Replicas, 1))
 	s.Cluster, err = cluster.Start(s.host, cluster.Options{
-		KubeVirt: kubeVirt, Nodes: nodes, Migrations: of.Parallel.Settings(),
+		KubeVirt: kubeVirt, Nodes: nodes, Migrations: of.Parallel.Settings(), FeatureGates: of.FeatureGates,
 		AuditPolicy: s.recorder.AuditPolicy(), AuditWebhook: s.recorder.AuditWebhook(), APIServer: []string{"--audit-webhook-batch-max-wait=1s"},
 	})
 	if err != nil {
+		return err
+	}
+	if err := s.linkPrograms(ctx, of); err != nil {
 		return err
 	}
 	if s.witness, err = truth.Watch(ctx, s.Admin()); err != nil {
@@ -215,7 +204,13 @@ func (s *stage) start(ctx context.Context, kubeVirt string, of scenario.Scenario
 	if err != nil {
 		return err
 	}
-	if err := s.startRecorder(flags...); err != nil {
+	if err := s.startRecorder(append(flags, of.Flags...)...); err != nil {
+		return err
+	}
+	if err := s.startPrometheus(of); err != nil {
+		return err
+	}
+	if err := s.bindRoles(ctx); err != nil {
 		return err
 	}
 	if err := s.furnish(ctx, of); err != nil || of.Descheduler == nil {
@@ -224,12 +219,59 @@ func (s *stage) start(ctx context.Context, kubeVirt string, of scenario.Scenario
 	return s.Start(ctx, "descheduler")
 }
 
+// linkPrograms makes the folder from which commands take kubectl and virtctl.
+func (s *stage) linkPrograms(ctx context.Context, of scenario.Scenario) error {
+	if err := os.MkdirAll(s.programs, 0o700); err != nil {
+		return err
+	}
+	kubectl, err := s.Program("kubectl")
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(kubectl, filepath.Join(s.programs, "kubectl")); err != nil || !of.Advises("virtctl") {
+		return err
+	}
+	virtctl, err := s.Build(ctx, build.Virtctl())
+	if err != nil {
+		return err
+	}
+	return os.Symlink(virtctl, filepath.Join(s.programs, "virtctl"))
+}
+
+// startPrometheus starts Prometheus where there is one. A scenario that expects alerts needs it.
+func (s *stage) startPrometheus(of scenario.Scenario) (err error) {
+	s.alerts, err = prometheus.Start(s.host, filepath.Join(s.host.Dir, "prometheus"), s.recorder.CAFile(), s.recorder.Addresses()...)
+	if errors.Is(err, prometheus.ErrNotFound) && len(of.Expect.Alerts) == 0 {
+		s.host.Logf("Prometheus: LEFT OUT: %v", err)
+		return nil
+	}
+	return err
+}
+
+// bindRoles gives users their roles in the namespace of the VMs.
+func (s *stage) bindRoles(ctx context.Context) error {
+	if err := s.host.Do(func() error { s.API.Namespace(namespace, nil); return nil }); err != nil {
+		return err
+	}
+	for user, role := range s.roles {
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "lab:" + user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		}
+		if _, err := s.Client().RbacV1().RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("give %s the role %s: %w", user, role, err)
+		}
+	}
+	return nil
+}
+
 // addDescheduler prepares the descheduler of a scenario, where it has one, and returns the flags by which evictrail knows it.
 func (s *stage) addDescheduler(ctx context.Context, d *scenario.Descheduler) (flags []string, err error) {
 	if d == nil {
 		return nil, nil
 	}
-	metrics, err := s.AddDescheduler(ctx, cluster.Descheduler{Every: time.Duration(d.Every), PerNode: d.PerNode})
+	metrics, err := s.AddDescheduler(ctx, cluster.Descheduler{Every: time.Duration(d.Every), PerNode: d.PerNode, Foreground: d.GateOff})
 	return []string{"--descheduler-metrics-url", metrics, "--descheduler-metrics-insecure", "--descheduler-metrics-interval", "10s", "--descheduler-policy", s.PolicyFile()}, err
 }
 

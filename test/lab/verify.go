@@ -17,14 +17,15 @@ const settle = 30 * time.Second
 
 // verdict is what came of a scenario.
 type verdict struct {
-	compared    int      // facts
-	differences []string // between the components and evictrail, and from what the scenario expects
+	compared    int           // facts
+	differences []string      // between the components and evictrail, and from what the scenario expects
+	recorded    truth.History // by evictrail
 }
 
-// verify compares what evictrail recorded with the components and with what the scenario expects. History returns what the components show now.
-func verify(ctx context.Context, s scenario.Scenario, rec *recorder.Recorder, namespace string, history func() (truth.History, error)) (verdict, error) {
+// verify compares what evictrail recorded with the components and with what the scenario expects.
+func verify(ctx context.Context, s scenario.Scenario, on *stage) (verdict, error) {
 	for deadline := time.Now().Add(settle); ; {
-		v, err := verifyNow(ctx, s, rec, namespace, history)
+		v, err := verifyNow(ctx, s, on)
 		if err != nil || len(v.differences) == 0 || time.Now().After(deadline) {
 			return v, err
 		}
@@ -36,19 +37,19 @@ func verify(ctx context.Context, s scenario.Scenario, rec *recorder.Recorder, na
 	}
 }
 
-func verifyNow(ctx context.Context, s scenario.Scenario, rec *recorder.Recorder, namespace string, history func() (truth.History, error)) (v verdict, err error) {
-	seen, err := history()
+func verifyNow(ctx context.Context, s scenario.Scenario, on *stage) (v verdict, err error) {
+	seen, err := on.History()
 	if err != nil {
 		return v, err
 	}
-	recorded, err := truth.Load(ctx, rec.DatabaseURL(), recorder.Cluster)
+	recorded, err := truth.Load(ctx, on.recorder.DatabaseURL(), recorder.Cluster)
 	if err != nil {
 		return v, err
 	}
 	report := truth.Compare(seen, recorded)
-	v = verdict{compared: report.Compared, differences: report.Differences}
-	for _, check := range []func(context.Context, scenario.Expect, *recorder.Recorder, string) ([]string, error){verifyLoops, verifyAnswers, verifyGaps} {
-		differences, err := check(ctx, s.Expect, rec, namespace)
+	v = verdict{compared: report.Compared, differences: report.Differences, recorded: recorded}
+	for _, check := range []func(context.Context, scenario.Expect, *stage) ([]string, error){verifyLoops, verifyAnswers, verifyGaps, verifyAlerts} {
+		differences, err := check(ctx, s.Expect, on)
 		if err != nil {
 			return v, err
 		}
@@ -73,8 +74,8 @@ WHERE cluster = @cluster
 ORDER BY 1, 2, 3, 4`
 
 // verifyLoops wants each expected loop, and no other.
-func verifyLoops(ctx context.Context, want scenario.Expect, rec *recorder.Recorder, namespace string) (differences []string, err error) {
-	found, err := truth.Rows[loop](ctx, rec.DatabaseURL(), recorder.Cluster, loopsQuery)
+func verifyLoops(ctx context.Context, want scenario.Expect, on *stage) (differences []string, err error) {
+	found, err := truth.Rows[loop](ctx, on.recorder.DatabaseURL(), recorder.Cluster, loopsQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -94,27 +95,27 @@ func verifyLoops(ctx context.Context, want scenario.Expect, rec *recorder.Record
 	return differences, nil
 }
 
-// verifyAnswers asks why each VM moved.
-func verifyAnswers(ctx context.Context, want scenario.Expect, rec *recorder.Recorder, namespace string) (differences []string, err error) {
-	check := func(texts map[string][]string, must bool) error {
-		for vm, all := range texts {
-			answer, err := rec.Ask(ctx, "why", namespace+"/"+vm)
+// verifyAnswers asks why each VM moved, and why it does not.
+func verifyAnswers(ctx context.Context, want scenario.Expect, on *stage) (differences []string, err error) {
+	for _, check := range []struct {
+		question string
+		texts    map[string][]string
+		must     bool
+	}{{"why", want.Why, true}, {"why", want.Not, false}, {"why-not", want.WhyNot, true}} {
+		for vm, all := range check.texts {
+			answer, err := on.recorder.Ask(ctx, check.question, namespace+"/"+vm)
 			if err != nil {
-				return fmt.Errorf("evictrail why %s/%s: %w: %s", namespace, vm, err, answer)
+				return nil, fmt.Errorf("evictrail %s %s/%s: %w: %s", check.question, namespace, vm, err, answer)
 			}
 			flat := strings.Join(strings.Fields(answer), " ")
 			for _, text := range all {
-				if strings.Contains(flat, text) != must {
-					differences = append(differences, fmt.Sprintf("why %s: contains %q: %t, expected %t: %s", vm, text, !must, must, flat))
+				if strings.Contains(flat, text) != check.must {
+					differences = append(differences, fmt.Sprintf("%s %s: contains %q: %t, expected %t: %s", check.question, vm, text, !check.must, check.must, flat))
 				}
 			}
 		}
-		return nil
 	}
-	if err := check(want.Why, true); err != nil {
-		return nil, err
-	}
-	return differences, check(want.Not, false)
+	return differences, nil
 }
 
 const gapsQuery = `
@@ -123,10 +124,31 @@ FROM evictrail_v1.gaps
 WHERE cluster = @cluster`
 
 // verifyGaps wants gaps where the scenario takes evictrail's sight, and none elsewhere.
-func verifyGaps(ctx context.Context, want scenario.Expect, rec *recorder.Recorder, _ string) ([]string, error) {
-	gaps, err := truth.Rows[struct{ Gap string }](ctx, rec.DatabaseURL(), recorder.Cluster, gapsQuery)
+func verifyGaps(ctx context.Context, want scenario.Expect, on *stage) ([]string, error) {
+	gaps, err := truth.Rows[struct{ Gap string }](ctx, on.recorder.DatabaseURL(), recorder.Cluster, gapsQuery)
 	if err != nil || (len(gaps) > 0) == want.Gaps {
 		return nil, err
 	}
 	return []string{fmt.Sprintf("gaps: %v, expected %t", gaps, want.Gaps)}, nil
+}
+
+// verifyAlerts wants the expression of each expected alert to be true in Prometheus. Others may be: what is wrong in a scenario may be so in many ways.
+func verifyAlerts(ctx context.Context, want scenario.Expect, on *stage) (differences []string, err error) {
+	if len(want.Alerts) == 0 {
+		return nil, nil
+	}
+	active, err := on.alerts.Alerts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, a := range active {
+		names = append(names, a.Name())
+	}
+	for _, name := range want.Alerts {
+		if !slices.Contains(names, name) {
+			differences = append(differences, fmt.Sprintf("alert %s: not active, only %q are", name, names))
+		}
+	}
+	return differences, nil
 }

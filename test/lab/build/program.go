@@ -19,10 +19,10 @@ type Program struct {
 	Extra  []string // files relative to Module that it is made of, besides go.mod and go.sum
 }
 
-// Kubernetes returns the programs of the control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
+// Kubernetes returns the programs of the control plane, etcd, kube-apiserver, kube-controller-manager and kube-scheduler, and kubectl.
 func Kubernetes() []Program {
 	programs := []Program{{Name: "etcd", Module: "test/kube", Source: "go.etcd.io/etcd/server/v3"}}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"} {
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"} {
 		programs = append(programs, Program{Name: name, Module: "test/kube", Source: "k8s.io/kubernetes/cmd/" + name, Flags: kubetest.KubernetesStamp})
 	}
 	return programs
@@ -72,4 +72,9 @@ const deschedulerFlags = "-X sigs.k8s.io/descheduler/pkg/version.version=v0.36.0
 // Descheduler returns the descheduler.
 func Descheduler() Program {
 	return Program{Name: "descheduler", Module: "test/lab/descheduler", Source: "sigs.k8s.io/descheduler/cmd/descheduler", Flags: deschedulerFlags}
+}
+
+// Virtctl returns the virtctl that scenarios use on every version of KubeVirt.
+func Virtctl() Program {
+	return Program{Name: "virtctl", Module: "test/lab/virtctl", Source: "kubevirt.io/kubevirt/cmd/virtctl"}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -73,6 +74,16 @@ func (c *Cluster) start(ctx context.Context) error {
 		c.host.Logf("%s: ready after %s", step.what, time.Since(began).Round(10*time.Millisecond))
 	}
 	return nil
+}
+
+// Program returns the path of a program that the cluster was built with, such as kubectl.
+func (c *Cluster) Program(name string) (string, error) { return c.programs.Path(name) }
+
+// Build builds a program that the cluster itself does not need, and returns its path.
+func (c *Cluster) Build(ctx context.Context, p build.Program) (string, error) {
+	built, err := build.Build(ctx, c.host.progress, p)
+	maps.Copy(c.programs, built)
+	return built[p.Name], err
 }
 
 // Programs returns all programs of a lab with that version of KubeVirt, for build.Build and build.Missing.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,6 +111,17 @@ func (p *Component) Kill() {
 	p.wanted = false
 	p.mu.Unlock()
 	p.current().Kill()
+}
+
+// setFlag gives a flag, such as --name=, another value from the next start on.
+func (p *Component) setFlag(flag, value string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, arg := range p.args {
+		if strings.HasPrefix(arg, flag) {
+			p.args[i] = flag + value
+		}
+	}
 }
 
 // Pause stops the component without ending it, until Resume.

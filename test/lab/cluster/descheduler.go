@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -92,11 +91,9 @@ func (c *Cluster) PolicyFile() string { return filepath.Join(c.host.Dir, policyF
 // AddDescheduler prepares the descheduler, as StartDescheduler does, for somebody who has to know where its metrics will be before Component("descheduler")
 // is started.
 func (c *Cluster) AddDescheduler(ctx context.Context, d Descheduler) (metrics string, err error) {
-	built, err := build.Build(ctx, c.host.progress, build.Descheduler())
-	if err != nil {
+	if _, err := c.Build(ctx, build.Descheduler()); err != nil {
 		return "", err
 	}
-	maps.Copy(c.programs, built)
 	objects, err := kubetest.Objects(deschedulerRights)
 	if err != nil {
 		return "", err

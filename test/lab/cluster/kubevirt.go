@@ -164,8 +164,23 @@ func (c *Cluster) startVirtController() error {
 		return err
 	}
 	return c.startComponent("virt-controller", "--kubeconfig="+kubeconfig, "--listen=127.0.0.1", "--port="+strconv.Itoa(port),
-		"--prom-cert-file="+cert, "--prom-key-file="+key, "--launcher-image=virt-launcher:"+c.options.KubeVirt,
-		"--exporter-image=virt-exportserver:"+c.options.KubeVirt, "-v=3")
+		"--prom-cert-file="+cert, "--prom-key-file="+key, "--exporter-image=virt-exportserver:"+c.options.KubeVirt, "-v=3",
+		launcherFlag+"virt-launcher:"+c.options.KubeVirt)
+}
+
+// launcherFlag is the flag by which virt-controller knows the image of virt-launcher.
+const launcherFlag = "--launcher-image="
+
+// SetLauncherImage starts virt-controller again with another image of virt-launcher, as an upgrade of KubeVirt does: VMs that run in the old one are
+// outdated.
+func (c *Cluster) SetLauncherImage(image string) error {
+	p, err := c.Component("virt-controller")
+	if err != nil {
+		return err
+	}
+	p.Kill()
+	p.setFlag(launcherFlag, image)
+	return p.Start()
 }
 
 // awaitLeader waits until virt-controller has its lease, after which it starts its controllers.

@@ -8,9 +8,9 @@ import (
 	"os/exec"
 )
 
-// get returns what a path of evictrail answers.
-func (r *Recorder) get(ctx context.Context, path string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL()+path, http.NoBody)
+// get returns what a path of a replica answers.
+func (r *Recorder) get(ctx context.Context, of *replica, path string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+of.address+path, http.NoBody)
 	if err != nil {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,27 +27,41 @@ const Cluster = "lab"
 // ready bounds how long evictrail may take to be ready, on a machine that runs a whole control plane beside it.
 const ready = 2 * time.Minute
 
-// Recorder is evictrail with its Postgres.
+// Recorder is evictrail, of one replica or more, with its Postgres.
 type Recorder struct {
-	t       kubetest.TB
-	dir     string
-	program string
-	args    []string
-	address string // of the pages
-	reviews string // of the observer
-	ca      *kubetest.Authority
-	secret  string // by which the API server is known to the observer
-	token   string // file with the token by which it is known to the audit webhook
-	client  *http.Client
+	t        kubetest.TB
+	dir      string
+	program  string
+	ca       *kubetest.Authority
+	secret   string // by which the API server is known to the observer
+	token    string // file with the token by which it is known to the audit webhook
+	client   *http.Client
+	replicas []*replica // the API server sends to the first
 
 	database *embedded.Server
-	process  *kubetest.Process
 }
 
-// Prepare chooses addresses and makes certificates and secrets. The folder, of which the parent is the lab's own, holds all that evictrail writes.
-func Prepare(tb kubetest.TB, dir string) *Recorder {
+// replica is one of the processes that record the cluster.
+type replica struct {
+	name    string
+	address string // of the pages
+	reviews string // of the observer
+	args    []string
+	process *kubetest.Process
+}
+
+// Prepare chooses addresses and makes certificates and secrets for that many replicas. The folder, of which the parent is the lab's own, holds all
+// that evictrail writes.
+func Prepare(tb kubetest.TB, dir string, replicas int) *Recorder {
 	tb.Helper()
-	r := &Recorder{t: tb, dir: dir, address: ports.Free(tb), reviews: ports.Free(tb), secret: strings.ToLower(rand.Text())}
+	r := &Recorder{t: tb, dir: dir, secret: strings.ToLower(rand.Text())}
+	for i := range replicas {
+		name := "evictrail"
+		if i > 0 {
+			name += fmt.Sprintf("-%d", i+1)
+		}
+		r.replicas = append(r.replicas, &replica{name: name, address: ports.Free(tb), reviews: ports.Free(tb)})
+	}
 	if err := r.prepare(); err != nil {
 		tb.Fatalf("prepare evictrail: %v", err)
 	}
@@ -78,7 +93,7 @@ func (r *Recorder) prepare() (err error) {
 	}
 	r.token = filepath.Join(r.dir, "audit-token")
 	secret := filepath.Join(r.dir, "admission-secret")
-	for path, text := range map[string]string{r.token: "of-the-api-server\n", secret: r.secret + "\n", filepath.Join(r.dir, "ca.crt"): string(r.ca.PEM)} {
+	for path, text := range map[string]string{r.token: "of-the-api-server\n", secret: r.secret + "\n", r.CAFile(): string(r.ca.PEM)} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err
 		}
@@ -88,18 +103,47 @@ func (r *Recorder) prepare() (err error) {
 	r.client = &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}, DisableKeepAlives: true}, Timeout: 30 * time.Second,
 	}
-	r.args = []string{
-		"run", "--cluster", Cluster, "--listen", r.address, "--tls-cert-file", cert, "--tls-key-file", key, "--audit-token-file", r.token,
-		"--eviction-observer", "--admission-listen", r.reviews, "--admission-secret-file", secret, "--spool-dir", filepath.Join(r.dir, "spool"),
+	for _, one := range r.replicas {
+		one.args = []string{
+			"run", "--cluster", Cluster, "--listen", one.address, "--tls-cert-file", cert, "--tls-key-file", key, "--audit-token-file", r.token,
+			"--eviction-observer", "--admission-listen", one.reviews, "--admission-secret-file", secret, "--spool-dir", filepath.Join(r.dir, "spool-"+one.name),
+			"--replica", one.name,
+		}
+		if len(r.replicas) > 1 {
+			one.args = append(one.args, "--leader-elect", "--leader-lease", lease)
+		}
 	}
 	return nil
+}
+
+// lease is that of the replicas; evictrail's role names it.
+const lease = "evictrail/evictrail"
+
+// CAFile is the path of the authority of evictrail's certificates.
+func (r *Recorder) CAFile() string { return filepath.Join(r.dir, "ca.crt") }
+
+// Addresses are those of all replicas.
+func (r *Recorder) Addresses() (addresses []string) {
+	for _, one := range r.replicas {
+		addresses = append(addresses, one.address)
+	}
+	return addresses
+}
+
+// replica returns the replica of a name.
+func (r *Recorder) replica(name string) (*replica, error) {
+	i := slices.IndexFunc(r.replicas, func(one *replica) bool { return one.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("no replica %q of evictrail: the scenario has %d", name, len(r.replicas))
+	}
+	return r.replicas[i], nil
 }
 
 // manifest generates one of evictrail's manifests.
 func (r *Recorder) manifest(name string) string {
 	r.t.Helper()
 	o := deploy.DefaultOptions()
-	o.URL, o.ObserverURL, o.Secret, o.CA = r.URL(), "https://"+r.reviews, r.secret, r.ca.PEM
+	o.URL, o.ObserverURL, o.Secret, o.CA = r.URL(), "https://"+r.replicas[0].reviews, r.secret, r.ca.PEM
 	text, err := deploy.YAML(name, o)
 	if err != nil {
 		r.t.Fatalf("generate the manifest %s: %v", name, err)
@@ -119,28 +163,37 @@ func (r *Recorder) AuditWebhook() string {
 // Observer is the manifest by which the API server shows evictions to evictrail.
 func (r *Recorder) Observer() string { return r.manifest(deploy.Observer) }
 
-// Start starts Postgres, and evictrail with the rights of a kubeconfig and more flags. It returns when evictrail is ready.
+// Start starts Postgres, and all replicas with the rights of a kubeconfig and more flags. It returns when they are ready. The last replica is started
+// first, and so derives.
 func (r *Recorder) Start(kubeconfig string, flags ...string) error {
-	r.args = append(r.args, append([]string{"--kubeconfig", kubeconfig}, flags...)...)
 	if err := r.StartDatabase(); err != nil {
 		return err
 	}
 	r.t.Cleanup(func() { _ = r.database.Stop(context.Background()) })
-	return r.Resume()
+	for _, one := range slices.Backward(r.replicas) {
+		one.args = append(one.args, append([]string{"--kubeconfig", kubeconfig}, flags...)...)
+		if err := r.Resume(one.name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// Resume starts evictrail once more after Kill, and returns when it is ready.
-func (r *Recorder) Resume() error {
-	args := append(append([]string{}, r.args...), "--database-url", r.DatabaseURL())
-	r.process = kubetest.StartProcess(r.t, filepath.Join(r.dir, "evictrail.log"), r.program, args...)
-	deadline := time.Now().Add(ready)
-	for {
-		answer, err := r.get(r.t.Context(), "/readyz")
+// Resume starts a replica, once more after Kill, and returns when it is ready.
+func (r *Recorder) Resume(name string) error {
+	one, err := r.replica(name)
+	if err != nil {
+		return err
+	}
+	log := filepath.Join(r.dir, name+".log")
+	one.process = kubetest.StartProcess(r.t, log, r.program, append(slices.Clone(one.args), "--database-url", r.DatabaseURL())...)
+	for deadline := time.Now().Add(ready); ; {
+		answer, err := r.get(r.t.Context(), one, "/readyz")
 		if err == nil && strings.HasPrefix(answer, "ok") {
 			return nil
 		}
-		if !r.process.Running() || time.Now().After(deadline) {
-			return errors.Join(fmt.Errorf("evictrail is not ready, see %s: %s", filepath.Join(r.dir, "evictrail.log"), answer), err)
+		if !one.process.Running() || time.Now().After(deadline) {
+			return errors.Join(fmt.Errorf("%s is not ready, see %s: %s", name, log, answer), err)
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
@@ -150,8 +203,14 @@ func (r *Recorder) Resume() error {
 	}
 }
 
-// Kill ends evictrail as a crash does.
-func (r *Recorder) Kill() { r.process.Kill() }
+// Kill ends a replica as a crash does.
+func (r *Recorder) Kill(name string) error {
+	one, err := r.replica(name)
+	if err == nil {
+		one.process.Kill()
+	}
+	return err
+}
 
 // StartDatabase starts Postgres, or starts it once more.
 func (r *Recorder) StartDatabase() (err error) {
@@ -167,5 +226,5 @@ func (r *Recorder) KillDatabase() error { return r.database.Stop(r.t.Context()) 
 // DatabaseURL is the URL of evictrail's database.
 func (r *Recorder) DatabaseURL() string { return r.database.URL("evictrail") }
 
-// URL is that of the pages. Their certificate is of the lab's own CA.
-func (r *Recorder) URL() string { return "https://" + r.address }
+// URL is that of the first replica's pages. Their certificate is of the lab's own CA.
+func (r *Recorder) URL() string { return "https://" + r.replicas[0].address }

@@ -18,8 +18,10 @@ type Stage interface {
 	Kubectl(ctx context.Context, user string, args ...string) (string, error)
 	// Create creates a VM and returns once it runs where it should.
 	Create(ctx context.Context, vm VM) error
-	// Advice runs the command that evictrail advises for a VM and that contains a text, as a user.
+	// Advice runs the command that evictrail or a runbook advises for a VM and that contains a text, as a user.
 	Advice(ctx context.Context, user string, advice Advice) error
+	// Apply applies the manifest in a runbook, as a user.
+	Apply(ctx context.Context, user, runbook string) error
 	// Evict asks once to evict the launcher pod of a VM. The error is that of the API server where it does not accept: a 429 that says that the eviction was
 	// accepted is none.
 	Evict(ctx context.Context, user, vm string) error
@@ -29,6 +31,8 @@ type Stage interface {
 	Load(byNode map[string]float64)
 	Kill(ctx context.Context, program string) error
 	Start(ctx context.Context, program string) error
+	// SetLauncherImage has virt-controller start again with another image of virt-launcher.
+	SetLauncherImage(image string) error
 	// History is what the components have shown so far.
 	History() (truth.History, error)
 }
@@ -60,6 +64,8 @@ func (s Step) run(ctx context.Context, of Scenario, on Stage) error {
 		return s.refused(errorWith(err, out))
 	case s.Advice != nil:
 		return s.refused(on.Advice(ctx, s.As, *s.Advice))
+	case s.Apply != "":
+		return on.Apply(ctx, s.As, s.Apply)
 	case s.Create != "":
 		vm, _ := of.vm(s.Create)
 		return on.Create(ctx, vm)
@@ -74,6 +80,8 @@ func (s Step) run(ctx context.Context, of Scenario, on Stage) error {
 		return on.Kill(ctx, s.Kill)
 	case s.Start != "":
 		return on.Start(ctx, s.Start)
+	case s.Image != "":
+		return on.SetLauncherImage(s.Image)
 	case s.Until != nil:
 		return s.await(ctx, on)
 	}

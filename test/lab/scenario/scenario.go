@@ -16,14 +16,43 @@ import (
 
 // Scenario is what happens in the lab, and what must come of it.
 type Scenario struct {
-	Name        string       `json:"-"`
-	About       string       `json:"about"` // in a sentence or two
-	Nodes       []string     `json:"nodes"`
-	VMs         []VM         `json:"vms"`
-	Parallel    Parallel     `json:"parallel"`
-	Descheduler *Descheduler `json:"descheduler"` // nil: there is none
-	Steps       []Step       `json:"steps"`
-	Expect      Expect       `json:"expect"`
+	Name         string            `json:"-"`
+	About        string            `json:"about"`    // in a sentence or two
+	KubeVirt     []string          `json:"kubeVirt"` // versions on which it can be played; empty: all
+	Nodes        []string          `json:"nodes"`
+	VMs          []VM              `json:"vms"`
+	Users        map[string]string `json:"users"` // ClusterRole that a user has in the namespace of the VMs, by name; who is not named may do everything
+	Parallel     Parallel          `json:"parallel"`
+	FeatureGates []string          `json:"featureGates"` // of KubeVirt
+	Descheduler  *Descheduler      `json:"descheduler"`  // nil: there is none
+	Replicas     int               `json:"replicas"`     // of evictrail; zero: one
+	Flags        []string          `json:"flags"`        // more flags of "evictrail run"
+	Steps        []Step            `json:"steps"`
+	Undisturbed  bool              `json:"undisturbed"` // it is played once more without its kills: evictrail must have recorded the same
+	Expect       Expect            `json:"expect"`
+}
+
+// RunsOn reports whether the scenario can be played on a version of KubeVirt.
+func (s Scenario) RunsOn(version string) bool {
+	return len(s.KubeVirt) == 0 || slices.Contains(s.KubeVirt, version)
+}
+
+// For returns the scenario with the steps of a version of KubeVirt.
+func (s Scenario) For(version string) Scenario {
+	s.Steps = slices.DeleteFunc(slices.Clone(s.Steps), func(step Step) bool { return len(step.KubeVirt) > 0 && !slices.Contains(step.KubeVirt, version) })
+	return s
+}
+
+// WithoutKills returns the scenario with nothing killed, and so nothing started again.
+func (s Scenario) WithoutKills() Scenario {
+	s.Steps = slices.DeleteFunc(slices.Clone(s.Steps), func(step Step) bool { return step.Kill != "" || step.Start != "" })
+	s.Expect.Gaps = false
+	return s
+}
+
+// Advises reports whether a step runs a command that contains a text.
+func (s Scenario) Advises(text string) bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Advice != nil && strings.Contains(step.Advice.Contains, text) })
 }
 
 // Parallel bounds how many migrations KubeVirt runs at once; zero: KubeVirt's defaults.
@@ -36,6 +65,7 @@ type Parallel struct {
 type Descheduler struct {
 	Every   Duration `json:"every"`   // between two cycles
 	PerNode int      `json:"perNode"` // evictions at once; zero: no limit
+	GateOff bool     `json:"gateOff"` // without the feature gate EvictionsInBackground
 }
 
 // VM is one VM of a scenario.
@@ -71,10 +101,12 @@ func (v VM) Script() nodesim.Script {
 
 // Expect is what evictrail must say after the steps, beside the facts that are compared in every scenario.
 type Expect struct {
-	Loops []Loop              `json:"loops"` // all that there are
-	Why   map[string][]string `json:"why"`   // texts that the answer to why must contain, by VM
-	Not   map[string][]string `json:"not"`   // texts that the answer to why must not contain, by VM
-	Gaps  bool                `json:"gaps"`  // whether there must be gaps: evictrail could not see all; what it has is compared all the same
+	Loops  []Loop              `json:"loops"`  // all that there are
+	Alerts []string            `json:"alerts"` // names of alerts whose expression must be true in the Prometheus that scrapes evictrail
+	Why    map[string][]string `json:"why"`    // texts that the answer to why must contain, by VM
+	Not    map[string][]string `json:"not"`    // texts that the answer to why must not contain, by VM
+	WhyNot map[string][]string `json:"whyNot"` // texts that the answer to why-not must contain, by VM
+	Gaps   bool                `json:"gaps"`   // whether there must be gaps: evictrail could not see all; what it has is compared all the same
 }
 
 // Loop is a loop that must have been found.

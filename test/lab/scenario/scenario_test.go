@@ -39,8 +39,10 @@ steps:
   - {kubectl: [cordon, n1], as: bob, fails: true}
   - {create: web-1}
   - {advice: {vm: db-1, contains: cancel}, as: carol}
+  - {apply: README}
   - {kill: evictrail}
   - {start: evictrail}
+  - {image: "virt-launcher:next"}
   - {until: {vm: db-1, node: n2, marked: false, failed: 1}, within: 2s}
   - {wait: 1ms}
 `
@@ -59,7 +61,7 @@ func TestParse(t *testing.T) {
 		{"a vm that is there already", "create: web-1", "create: db-1", `no vm named "db-1" that is there later`},
 		{"advice for no vm", "vm: db-1, contains", "vm: db-2, contains", "expected a vm of the scenario"},
 		{"a vm that there is not", "evict: db-1", "evict: db-2", `no vm named "db-2"`},
-		{"a condition of nothing", "node: n2, marked: false, failed: 1", "node: \"\"", "one of node, marked"},
+		{"a condition of nothing", "node: n2, marked: false, failed: 1", "node: \"\"", "one of node, stopped, marked"},
 		{"no duration", "wait: 1ms", "wait: 1", "expected a text as 90s"},
 		{"load of no node", "load: {n1: 0.2}", "load: {n3: 0.2}", `"n3" is not one of`},
 	} {
@@ -101,6 +103,11 @@ func (f *fakeStage) Advice(_ context.Context, user string, advice Advice) error 
 	return nil
 }
 
+func (f *fakeStage) Apply(_ context.Context, user, runbook string) error {
+	f.note(user, "applies", runbook)
+	return nil
+}
+
 func (f *fakeStage) Evict(_ context.Context, user, vm string) error {
 	f.note(user, "evict", vm)
 	return nil
@@ -120,7 +127,27 @@ func (f *fakeStage) Start(_ context.Context, program string) error {
 	return nil
 }
 
+func (f *fakeStage) SetLauncherImage(image string) error {
+	f.note("image", image)
+	return nil
+}
+
 func (f *fakeStage) History() (truth.History, error) { return f.history, nil }
+
+// TestParts wants the steps of a version, and the same scenario but for what is killed and started.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	s, err := parseScenario([]byte(whole))
+	require.NoError(t, err)
+	s.Steps[0].KubeVirt = []string{"v1.6.0"}
+	require.Equal(t, s.Steps, s.For("v1.6.0").Steps)
+	require.Equal(t, s.Steps[1:], s.For("v1.8.4").Steps)
+	calm := s.WithoutKills()
+	require.Len(t, calm.Steps, len(s.Steps)-2)
+	for _, step := range calm.Steps {
+		require.Empty(t, step.Kill+step.Start)
+	}
+}
 
 func TestRun(t *testing.T) {
 	t.Parallel()
@@ -133,12 +160,12 @@ func TestRun(t *testing.T) {
 	}}
 	var progress strings.Builder
 	require.NoError(t, Run(t.Context(), s, f, &progress))
-	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "create web-1 on n2", "carol does cancel for db-1", "kill evictrail", "start evictrail"}, f.did)
-	require.Contains(t, progress.String(), "step 8 of 9: wait until db-1 runs on n2 and is not marked and has failed 1 times")
+	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "create web-1 on n2", "carol does cancel for db-1", " applies README", "kill evictrail", "start evictrail", "image virt-launcher:next"}, f.did)
+	require.Contains(t, progress.String(), "step 10 of 11: wait until db-1 runs on n2 and is not marked and has failed 1 times")
 
 	f.refuses = false
 	require.EqualError(t, Run(t.Context(), s, f, &progress), "scenario test: step 3 (kubectl cordon n1 as bob): was accepted, and must be refused")
 	f.refuses, f.history = true, truth.History{}
 	require.EqualError(t, Run(t.Context(), s, f, &progress),
-		"scenario test: step 8 (wait until db-1 runs on n2 and is not marked and has failed 1 times): did not come within 2s")
+		"scenario test: step 10 (wait until db-1 runs on n2 and is not marked and has failed 1 times): did not come within 2s")
 }

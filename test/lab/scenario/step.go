@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,37 +14,41 @@ type Step struct {
 	Kubectl []string           `json:"kubectl"` // arguments of kubectl, in the namespace of the VMs
 	Create  string             `json:"create"`  // a VM that is there later: it is created, and waited for until it runs
 	Evict   string             `json:"evict"`   // a VM: its launcher pod is evicted once, as an operator would by the API
-	Advice  *Advice            `json:"advice"`  // a command that evictrail advises is run as it is printed
+	Advice  *Advice            `json:"advice"`  // a command that evictrail or a runbook advises is run as it is printed
+	Apply   string             `json:"apply"`   // a runbook: the manifest in it is applied
 	Migrate string             `json:"migrate"` // a VM: a migration of it is made, as virtctl migrate does
 	Load    map[string]float64 `json:"load"`    // by node: what is on it beside the VMs, 1 is all of it
 	Kill    string             `json:"kill"`    // a program: it ends as by a crash
 	Start   string             `json:"start"`   // a program that was killed
+	Image   string             `json:"image"`   // of virt-launcher: virt-controller starts again with it, as in an upgrade of KubeVirt; what runs is outdated then
 	Until   *Condition         `json:"until"`   // what must come, within Within
 	Wait    Duration           `json:"wait"`
 
-	As         string   `json:"as"`         // of kubectl, evict and advice: the user; empty: the administrator
+	KubeVirt   []string `json:"kubeVirt"`   // versions on which it is done; empty: all
+	As         string   `json:"as"`         // of kubectl, evict, advice and apply: the user; empty: the administrator
 	Background bool     `json:"background"` // of kubectl: it goes on beside the next steps, and is ended with the scenario
 	Fails      bool     `json:"fails"`      // of kubectl and evict: it must be refused
 	Within     Duration `json:"within"`     // of until; zero: defaultWithin
 }
 
-// Advice names a command in the answer to why-not.
+// Advice names a command in the answer to why-not, or in a runbook, where NAMESPACE, VM and NODE stand for those of the VM.
 type Advice struct {
 	VM       string `json:"vm"`
 	Contains string `json:"contains"` // a part of the command
+	Runbook  string `json:"runbook"`  // name of the runbook; empty: the answer to why-not
 }
 
 // defaultWithin bounds how long a step waits for a condition.
 const defaultWithin = time.Minute
 
 // Programs may be killed and started.
-var Programs = []string{"evictrail", "kube-apiserver", "virt-controller", "virt-api", "descheduler", "postgres"}
+var Programs = []string{"evictrail", "evictrail-2", "kube-apiserver", "virt-controller", "virt-api", "descheduler", "postgres"}
 
 // verbs returns the verbs that the step has.
 func (s Step) verbs() (verbs []string) {
 	for verb, is := range map[string]bool{
-		"kubectl": len(s.Kubectl) > 0, "create": s.Create != "", "advice": s.Advice != nil, "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
-		"kill": s.Kill != "", "start": s.Start != "", "until": s.Until != nil, "wait": s.Wait > 0,
+		"kubectl": len(s.Kubectl) > 0, "create": s.Create != "", "advice": s.Advice != nil, "apply": s.Apply != "", "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
+		"kill": s.Kill != "", "start": s.Start != "", "image": s.Image != "", "until": s.Until != nil, "wait": s.Wait > 0,
 	} {
 		if is {
 			verbs = append(verbs, verb)
@@ -56,7 +61,7 @@ func (s Step) verbs() (verbs []string) {
 func (s Step) check(of Scenario) error {
 	verbs := s.verbs()
 	if len(verbs) != 1 {
-		return fmt.Errorf("has %d verbs, expected one of kubectl, create, advice, evict, migrate, load, kill, start, until, wait", len(verbs))
+		return fmt.Errorf("has %d verbs, expected one of kubectl, create, advice, apply, evict, migrate, load, kill, start, image, until, wait", len(verbs))
 	}
 	for _, vm := range []string{s.Evict, s.Migrate} {
 		if vm != "" && !of.has(vm) {
@@ -98,7 +103,9 @@ func (s Step) String() string {
 	case len(s.Kubectl) > 0:
 		return fmt.Sprintf("kubectl %s%s", strings.Join(s.Kubectl, " "), by)
 	case s.Advice != nil:
-		return fmt.Sprintf("do what evictrail advises for %s (%s)%s", s.Advice.VM, s.Advice.Contains, by)
+		return fmt.Sprintf("do what %s advises for %s (%s)%s", cmp.Or(s.Advice.Runbook, "evictrail"), s.Advice.VM, s.Advice.Contains, by)
+	case s.Apply != "":
+		return "apply the manifest in the runbook " + s.Apply + by
 	case s.Create != "":
 		return "create " + s.Create
 	case s.Evict != "":
@@ -111,6 +118,8 @@ func (s Step) String() string {
 		return "kill " + s.Kill
 	case s.Start != "":
 		return "start " + s.Start
+	case s.Image != "":
+		return "start virt-controller with the launcher image " + s.Image
 	case s.Until != nil:
 		return "wait until " + s.Until.String()
 	}
