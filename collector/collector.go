@@ -357,6 +357,7 @@ func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 		return
 	}
 	c.complete = true
+	defer c.out.beat()                   // a replica that starts now knows by that that this one watches
 	defer c.whole(trail.SourceSelf, now) // last: who is told that all is seen is told of the gap, too
 	go debug.FreeOSMemory()              // the first lists took several times what is kept of them: the machine has it back now, not within minutes
 	for _, b := range c.Breaks {

@@ -396,6 +396,15 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	require.NotContains(t, since(r.watching(time.Now())), vmis)
 }
 
+// TestCollectorTellsAtOnceWhatItWatches wants the store to know what is watched as soon as all is listed: another replica that starts meanwhile would record a gap
+// up to then.
+func TestCollectorTellsAtOnceWhatItWatches(t *testing.T) {
+	t.Parallel()
+	r := start(t, newAPI(), &sink{}, nil)
+	r.eventually(t, "everything is watched", func() bool { return len(r.Unready()) == 0 })
+	require.Eventually(t, func() bool { return len(r.sink.seen()) == len(r.feeds)+1 }, aliveInterval/2, 10*time.Millisecond, "before it is time to say that we are alive")
+}
+
 // TestCollectorTellsWhatItCouldNotSeeBeforeItEnded breaks a watch and ends before it works again: the next run tells that the source was
 // not seen since the break, and not only since the end.
 func TestCollectorTellsWhatItCouldNotSeeBeforeItEnded(t *testing.T) {
