@@ -37,7 +37,7 @@ func (s *stage) command(ctx context.Context, advice scenario.Advice) (string, er
 	}
 	commands = slices.DeleteFunc(commands, func(c string) bool { return !strings.Contains(c, advice.Contains) })
 	if len(commands) != 1 {
-		return "", fmt.Errorf("commands of %s that contain %q: expected one, got %q", cmp.Or(advice.Runbook, "why-not"), advice.Contains, commands)
+		return "", fmt.Errorf("commands of %s that contain %q: expected one, got %q", cmp.Or(advice.Runbook, advice.Question, "why-not"), advice.Contains, commands)
 	}
 	if advice.Runbook == "" {
 		return commands[0], nil
@@ -46,12 +46,13 @@ func (s *stage) command(ctx context.Context, advice scenario.Advice) (string, er
 	return strings.NewReplacer("NAMESPACE", namespace, "VM", advice.VM, "NODE", node).Replace(commands[0]), err
 }
 
-// commands returns the commands of the answer to why-not, which are indented, or those of a runbook, which stand in the text, too.
+// commands returns the commands of an answer, which are indented, or those of a runbook, which stand in the text, too.
 func (s *stage) commands(ctx context.Context, advice scenario.Advice) ([]string, error) {
 	if advice.Runbook == "" {
-		answer, err := s.recorder.Ask(ctx, "why-not", namespace+"/"+advice.VM)
+		question := cmp.Or(advice.Question, "why-not")
+		answer, err := s.recorder.Ask(ctx, question, namespace+"/"+advice.VM)
 		if err != nil {
-			return nil, fmt.Errorf("evictrail why-not %s/%s: %w: %s", namespace, advice.VM, err, answer)
+			return nil, fmt.Errorf("evictrail %s %s/%s: %w: %s", question, namespace, advice.VM, err, answer)
 		}
 		return indentedLines(answer, "  "), nil
 	}

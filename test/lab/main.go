@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -11,9 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 
 	"github.com/evictrail/evictrail/test/lab/build"
@@ -30,6 +33,7 @@ type options struct {
 	dir      string
 	list     bool
 	ifBuilt  bool
+	parallel int
 }
 
 func main() {
@@ -52,6 +56,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&o.test, "test", "", "`names` of scenarios to play one after the other, with commas, or all: each is compared with the components, and ended")
 	flags.StringVar(&o.dir, "dir", "", "empty `folder` for all that is written; by default a new one among the temporary files, which is removed")
 	flags.BoolVar(&o.list, "list", false, "list the scenarios and the versions of KubeVirt")
+	flags.IntVar(&o.parallel, "parallel", 2, "with -test, `how` many scenarios are played at once: each has a cluster of its own, which takes 1.2 GB")
 	flags.BoolVar(&o.ifBuilt, "if-built", false, "do nothing, and say so, where a program would have to be built first")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -63,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return printList(out)
 	}
 	if o.ifBuilt {
-		missing, err := missingPrograms(o.kubeVirt)
+		missing, err := missingPrograms(o)
 		if err != nil {
 			return err
 		}
@@ -103,59 +108,107 @@ func printList(out io.Writer) error {
 	return err
 }
 
-// missingPrograms names the programs that a lab would have to build; empty: none.
-func missingPrograms(kubeVirt string) (string, error) {
-	programs, err := cluster.Programs(kubeVirt)
+// missingPrograms names the programs that the scenarios would have to build; empty: none.
+func missingPrograms(o options) (string, error) {
+	programs, err := cluster.Programs(o.kubeVirt)
 	if err != nil {
 		return "", err
+	}
+	scenarios, err := loadScenarios(cmp.Or(o.test, o.scenario))
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(scenarios, func(s scenario.Scenario) bool { return s.Descheduler != nil }) {
+		programs = append(programs, build.Descheduler())
+	}
+	if slices.ContainsFunc(scenarios, func(s scenario.Scenario) bool { return s.Advises("virtctl") }) {
+		programs = append(programs, build.Virtctl())
 	}
 	return build.Missing(programs...)
 }
 
-// testScenarios plays scenarios one after the other, each in a new cluster. The error names those in which something differed.
-func testScenarios(ctx context.Context, o options, out io.Writer) error {
-	names := strings.Split(o.test, ",")
-	if o.test == "all" {
-		names = scenario.Names()
+// loadScenarios loads scenarios by their names, with commas, or all.
+func loadScenarios(names string) ([]scenario.Scenario, error) {
+	list := strings.Split(names, ",")
+	if names == "all" {
+		list = scenario.Names()
 	}
-	var failed []string
-	for _, name := range names {
+	scenarios := make([]scenario.Scenario, len(list))
+	for i, name := range list {
 		s, err := scenario.Load(name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if !s.RunsOn(o.kubeVirt) {
-			_, _ = fmt.Fprintf(out, "LEFT OUT %s: it needs KubeVirt %s\n", name, strings.Join(s.KubeVirt, " or "))
-			continue
-		}
-		began := time.Now()
-		_, _ = fmt.Fprintf(out, "=== %s, KubeVirt %s\n", name, o.kubeVirt)
-		err = testScenario(ctx, o, s, out)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		result := "ok  "
-		if err != nil {
-			result = "FAIL"
-			failed = append(failed, name)
-			_, _ = fmt.Fprintf(out, "%v\n", err)
-		}
-		_, _ = fmt.Fprintf(out, "%s %s, KubeVirt %s, %s\n", result, name, o.kubeVirt, time.Since(began).Round(time.Second))
+		scenarios[i] = s
 	}
-	if len(failed) > 0 {
-		return fmt.Errorf("%d of %d scenarios failed: %s", len(failed), len(names), strings.Join(failed, ", "))
+	return scenarios, nil
+}
+
+// testScenarios plays scenarios, some at once, each in a cluster of its own. The error names those in which something differed.
+func testScenarios(ctx context.Context, o options, out io.Writer) error {
+	scenarios, err := loadScenarios(o.test)
+	if err != nil {
+		return err
+	}
+	var (
+		group  errgroup.Group
+		mu     sync.Mutex
+		failed []string
+	)
+	group.SetLimit(max(o.parallel, 1))
+	shared := &sharedWriter{to: out}
+	for _, s := range scenarios {
+		group.Go(func() error {
+			if ctx.Err() == nil && !reportScenario(ctx, o, s, shared.prefixed(s.Name)) {
+				mu.Lock()
+				failed = append(failed, s.Name)
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case len(failed) > 0:
+		return fmt.Errorf("%d of %d scenarios failed: %s", len(failed), len(scenarios), strings.Join(failed, ", "))
 	}
 	return nil
 }
 
+// reportScenario plays a scenario, prints how it ended, and reports whether nothing differed.
+func reportScenario(ctx context.Context, o options, s scenario.Scenario, out io.Writer) bool {
+	if !s.RunsOn(o.kubeVirt) {
+		_, _ = fmt.Fprintf(out, "LEFT OUT on KubeVirt %s: it needs %s\n", o.kubeVirt, strings.Join(s.KubeVirt, " or "))
+		return true
+	}
+	began := time.Now()
+	err := testScenario(ctx, o, s, out)
+	result := "ok"
+	if err != nil {
+		_, _ = fmt.Fprintf(out, "%v\n", err)
+		result = "FAIL"
+	}
+	_, _ = fmt.Fprintf(out, "%s on KubeVirt %s, %s\n", result, o.kubeVirt, time.Since(began).Round(time.Second))
+	return err == nil
+}
+
 // testScenario plays a scenario. One that says so is played a second time without kills, and evictrail must have recorded the same.
 func testScenario(ctx context.Context, o options, s scenario.Scenario, out io.Writer) error {
-	recorded, err := playScenario(ctx, o, s, out, nil)
+	dir := o.dir
+	within := func(name string) options {
+		if dir != "" {
+			o.dir = filepath.Join(dir, name)
+		}
+		return o
+	}
+	recorded, err := playScenario(ctx, within(s.Name), s, out, nil)
 	if err != nil || !s.Undisturbed {
 		return err
 	}
 	_, _ = fmt.Fprintln(out, "once more, and nothing is killed")
-	calm, err := playScenario(ctx, o, s.WithoutKills(), out, nil)
+	calm, err := playScenario(ctx, within(s.Name+"-undisturbed"), s.WithoutKills(), out, nil)
 	if err != nil {
 		return err
 	}

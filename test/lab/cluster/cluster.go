@@ -43,7 +43,7 @@ func Start(h *Host, o Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	programs, err := controlPlane(c.options.KubeVirt) // the descheduler is built when it is started
+	programs, err := Programs(c.options.KubeVirt) // the descheduler is built when it is started
 	if err != nil {
 		return err
 	}
@@ -86,17 +86,8 @@ func (c *Cluster) Build(ctx context.Context, p build.Program) (string, error) {
 	return built[p.Name], err
 }
 
-// Programs returns all programs of a lab with that version of KubeVirt, for build.Build and build.Missing.
+// Programs returns the programs that every cluster with that version of KubeVirt runs, for build.Build and build.Missing.
 func Programs(kubeVirt string) ([]build.Program, error) {
-	programs, err := controlPlane(kubeVirt)
-	if err != nil {
-		return nil, err
-	}
-	return append(programs, build.Descheduler()), nil
-}
-
-// controlPlane returns the programs that every cluster runs.
-func controlPlane(kubeVirt string) ([]build.Program, error) {
 	virt, err := build.KubeVirt(kubeVirt)
 	if err != nil {
 		return nil, err

@@ -31,11 +31,12 @@ type Step struct {
 	Within     Duration `json:"within"`     // of until; zero: defaultWithin
 }
 
-// Advice names a command in the answer to why-not, or in a runbook, where NAMESPACE, VM and NODE stand for those of the VM.
+// Advice names a command in an answer, or in a runbook, where NAMESPACE, VM and NODE stand for those of the VM.
 type Advice struct {
 	VM       string `json:"vm"`
 	Contains string `json:"contains"` // a part of the command
-	Runbook  string `json:"runbook"`  // name of the runbook; empty: the answer to why-not
+	Runbook  string `json:"runbook"`  // name of the runbook; empty: the answer to Question
+	Question string `json:"question"` // why or why-not; empty: why-not
 }
 
 // defaultWithin bounds how long a step waits for a condition.
