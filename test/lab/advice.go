@@ -3,12 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,22 +32,78 @@ func (s *stage) Advice(ctx context.Context, user string, advice scenario.Advice)
 	return nil
 }
 
+// answered bounds how long evictrail may take to advise what is expected of it: it follows the cluster within seconds.
+const answered = 30 * time.Second
+
 // command returns the command that is advised.
 func (s *stage) command(ctx context.Context, advice scenario.Advice) (string, error) {
-	commands, err := s.commands(ctx, advice)
-	if err != nil {
-		return "", err
+	for deadline := time.Now().Add(answered); ; {
+		commands, err := s.commands(ctx, advice)
+		if err != nil {
+			return "", err
+		}
+		matching := slices.DeleteFunc(slices.Clone(commands), func(c string) bool { return !strings.Contains(c, advice.Contains) })
+		switch {
+		case len(matching) == 1 && advice.Runbook == "":
+			return matching[0], nil
+		case len(matching) == 1:
+			return s.fill(ctx, matching[0], advice.VM)
+		case time.Now().After(deadline):
+			return "", fmt.Errorf("commands of %s that contain %q: expected one of %q", cmp.Or(advice.Runbook, advice.Question, "why-not"), advice.Contains, commands)
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
 	}
-	commands = slices.DeleteFunc(commands, func(c string) bool { return !strings.Contains(c, advice.Contains) })
-	if len(commands) != 1 {
-		return "", fmt.Errorf("commands of %s that contain %q: expected one, got %q", cmp.Or(advice.Runbook, advice.Question, "why-not"), advice.Contains, commands)
-	}
-	if advice.Runbook == "" {
-		return commands[0], nil
-	}
-	node, err := s.nodeToLeave(ctx, advice.VM)
-	return strings.NewReplacer("NAMESPACE", namespace, "VM", advice.VM, "NODE", node).Replace(commands[0]), err
 }
+
+// fill writes the names of a VM into the command of a runbook.
+func (s *stage) fill(ctx context.Context, command, vm string) (string, error) {
+	node, err := s.nodeToLeave(ctx, vm)
+	return strings.NewReplacer("NAMESPACE", namespace, "VM", vm, "NODE", node).Replace(command), err
+}
+
+// Look implements scenario.Stage. What needs jq is left out where there is none.
+func (s *stage) Look(ctx context.Context, vm string) error {
+	files, err := filepath.Glob(filepath.Join(kubetest.Root(), "docs/runbooks/*.md"))
+	if err != nil {
+		return err
+	}
+	_, noJQ := exec.LookPath("jq")
+	var failed []error
+	ran, leftOut := 0, 0
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".md")
+		commands, err := s.commands(ctx, scenario.Advice{Runbook: name})
+		if err != nil {
+			return err
+		}
+		for _, command := range commands {
+			if !onlyReads.MatchString(command) {
+				continue
+			}
+			if noJQ != nil && strings.Contains(command, "| jq") {
+				leftOut++
+				continue
+			}
+			filled, err := s.fill(ctx, command, vm)
+			if err != nil {
+				return err
+			}
+			ran++
+			if out, err := s.run(ctx, "", "sh", "-c", filled); err != nil {
+				failed = append(failed, fmt.Errorf("%s: %s: %w: %.300s", name, filled, err, out))
+			}
+		}
+	}
+	s.host.Logf("%d commands of runbooks were run, %d left out for want of jq", ran, leftOut)
+	return errors.Join(failed...)
+}
+
+// onlyReads matches commands that change nothing, and need no pod of evictrail.
+var onlyReads = regexp.MustCompile(`^kubectl (get|describe|auth can-i) `)
 
 // commands returns the commands of an answer, which are indented, or those of a runbook, which stand in the text, too.
 func (s *stage) commands(ctx context.Context, advice scenario.Advice) ([]string, error) {
@@ -62,7 +121,7 @@ func (s *stage) commands(ctx context.Context, advice scenario.Advice) ([]string,
 	}
 	commands := indentedLines(text, "    ")
 	for _, inText := range regexp.MustCompile("`((?:kubectl|virtctl) [^`]*)`").FindAllStringSubmatch(text, -1) {
-		commands = append(commands, inText[1])
+		commands = append(commands, strings.Join(strings.Fields(inText[1]), " ")) // a line of text may end in it
 	}
 	return commands, nil
 }

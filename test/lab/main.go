@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 
@@ -37,8 +38,7 @@ type options struct {
 }
 
 func main() {
-	klog.SetOutput(io.Discard) // client-go says there that a watch ended, as each does at the end
-	klog.LogToStderr(false)
+	klog.SetLogger(logr.Discard()) // client-go says there that a watch ended, as each does at the end
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()

@@ -22,6 +22,8 @@ type Stage interface {
 	Advice(ctx context.Context, user string, advice Advice) error
 	// Apply applies the manifest in a runbook, as a user.
 	Apply(ctx context.Context, user, runbook string) error
+	// Look runs every command of the runbooks that only reads, for a VM.
+	Look(ctx context.Context, vm string) error
 	// Evict asks once to evict the launcher pod of a VM. The error is that of the API server where it does not accept: a 429 that says that the eviction was
 	// accepted is none.
 	Evict(ctx context.Context, user, vm string) error
@@ -66,6 +68,8 @@ func (s Step) run(ctx context.Context, of Scenario, on Stage) error {
 		return s.refused(on.Advice(ctx, s.As, *s.Advice))
 	case s.Apply != "":
 		return on.Apply(ctx, s.As, s.Apply)
+	case s.Look != "":
+		return on.Look(ctx, s.Look)
 	case s.Create != "":
 		vm, _ := of.vm(s.Create)
 		return on.Create(ctx, vm)

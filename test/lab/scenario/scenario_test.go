@@ -40,6 +40,7 @@ steps:
   - {create: web-1}
   - {advice: {vm: db-1, contains: cancel}, as: carol}
   - {apply: README}
+  - {look: db-1}
   - {kill: evictrail}
   - {start: evictrail}
   - {image: "virt-launcher:next"}
@@ -108,6 +109,11 @@ func (f *fakeStage) Apply(_ context.Context, user, runbook string) error {
 	return nil
 }
 
+func (f *fakeStage) Look(_ context.Context, vm string) error {
+	f.note("look at", vm)
+	return nil
+}
+
 func (f *fakeStage) Evict(_ context.Context, user, vm string) error {
 	f.note(user, "evict", vm)
 	return nil
@@ -160,12 +166,12 @@ func TestRun(t *testing.T) {
 	}}
 	var progress strings.Builder
 	require.NoError(t, Run(t.Context(), s, f, &progress))
-	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "create web-1 on n2", "carol does cancel for db-1", " applies README", "kill evictrail", "start evictrail", "image virt-launcher:next"}, f.did)
-	require.Contains(t, progress.String(), "step 10 of 11: wait until db-1 runs on n2 and is not marked and has failed 1 times")
+	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "create web-1 on n2", "carol does cancel for db-1", " applies README", "look at db-1", "kill evictrail", "start evictrail", "image virt-launcher:next"}, f.did)
+	require.Contains(t, progress.String(), "step 11 of 12: wait until db-1 runs on n2 and is not marked and has failed 1 times")
 
 	f.refuses = false
 	require.EqualError(t, Run(t.Context(), s, f, &progress), "scenario test: step 3 (kubectl cordon n1 as bob): was accepted, and must be refused")
 	f.refuses, f.history = true, truth.History{}
 	require.EqualError(t, Run(t.Context(), s, f, &progress),
-		"scenario test: step 10 (wait until db-1 runs on n2 and is not marked and has failed 1 times): did not come within 2s")
+		"scenario test: step 11 (wait until db-1 runs on n2 and is not marked and has failed 1 times): did not come within 2s")
 }

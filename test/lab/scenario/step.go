@@ -15,6 +15,7 @@ type Step struct {
 	Create  string             `json:"create"`  // a VM that is there later: it is created, and waited for until it runs
 	Evict   string             `json:"evict"`   // a VM: its launcher pod is evicted once, as an operator would by the API
 	Advice  *Advice            `json:"advice"`  // a command that evictrail or a runbook advises is run as it is printed
+	Look    string             `json:"look"`    // a VM: every command of every runbook that only reads is run for it, and must succeed
 	Apply   string             `json:"apply"`   // a runbook: the manifest in it is applied
 	Migrate string             `json:"migrate"` // a VM: a migration of it is made, as virtctl migrate does
 	Load    map[string]float64 `json:"load"`    // by node: what is on it beside the VMs, 1 is all of it
@@ -48,7 +49,7 @@ var Programs = []string{"evictrail", "evictrail-2", "kube-apiserver", "virt-cont
 // verbs returns the verbs that the step has.
 func (s Step) verbs() (verbs []string) {
 	for verb, is := range map[string]bool{
-		"kubectl": len(s.Kubectl) > 0, "create": s.Create != "", "advice": s.Advice != nil, "apply": s.Apply != "", "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
+		"kubectl": len(s.Kubectl) > 0, "create": s.Create != "", "advice": s.Advice != nil, "apply": s.Apply != "", "look": s.Look != "", "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
 		"kill": s.Kill != "", "start": s.Start != "", "image": s.Image != "", "until": s.Until != nil, "wait": s.Wait > 0,
 	} {
 		if is {
@@ -62,9 +63,9 @@ func (s Step) verbs() (verbs []string) {
 func (s Step) check(of Scenario) error {
 	verbs := s.verbs()
 	if len(verbs) != 1 {
-		return fmt.Errorf("has %d verbs, expected one of kubectl, create, advice, apply, evict, migrate, load, kill, start, image, until, wait", len(verbs))
+		return fmt.Errorf("has %d verbs, expected one of kubectl, create, advice, apply, look, evict, migrate, load, kill, start, image, until, wait", len(verbs))
 	}
-	for _, vm := range []string{s.Evict, s.Migrate} {
+	for _, vm := range []string{s.Evict, s.Migrate, s.Look} {
 		if vm != "" && !of.has(vm) {
 			return fmt.Errorf("%s: no vm named %q", verbs[0], vm)
 		}
@@ -107,6 +108,8 @@ func (s Step) String() string {
 		return fmt.Sprintf("do what %s advises for %s (%s)%s", cmp.Or(s.Advice.Runbook, "evictrail"), s.Advice.VM, s.Advice.Contains, by)
 	case s.Apply != "":
 		return "apply the manifest in the runbook " + s.Apply + by
+	case s.Look != "":
+		return "look at " + s.Look + " with every command of the runbooks that only reads"
 	case s.Create != "":
 		return "create " + s.Create
 	case s.Evict != "":
