@@ -69,6 +69,7 @@ func Prepare(tb kubetest.TB, dir string, replicas int) *Recorder {
 }
 
 func (r *Recorder) prepare() (err error) {
+	r.t.Logf("building evictrail")
 	if r.program, err = kubetest.Evictrail(); err != nil {
 		return err
 	}
