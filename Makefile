@@ -95,6 +95,7 @@ chaos-elsewhere: sim
 	$(GO) test ./store -v -count=30 -timeout 1h -run '^Test(ReplicasRecordOneHistory|ADeposedLeaderDerivesNothing|ALeaderThatHoldsItsLocksHoldsUpNobody|T11Months)$$'
 	$(GO) test ./store/spool -v -count=5 -timeout 1h
 	$(GO) test ./cmd/evictrail -v -count=4 -timeout 1h -long -run '^Test(PlayKilled|RunKilledWithoutItsDatabase)$$'
+	hack/ensure-chromium.sh && hack/ensure-axe.sh && cd test && $(GO) test ./browser -v -timeout 1h -long
 	$(MAKE) e2e E2E_ARGS="-run '^Test(Outages|TwoReplicas)'"
 	$(MAKE) fuzz race shuffle
 

@@ -66,26 +66,26 @@ func adviceDual(e *Evacuation, path LoopPath, s KubeVirtSettings) string {
 	return text
 }
 
-// annotationOptOut on a launcher pod keeps the descheduler off it.
-const annotationOptOut = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
-
-// adviceOptOut returns the command that keeps the descheduler off a VM. Since v1.7 KubeVirt carries the annotation from the template of a VM to its VMI and
-// on to the pod, and takes it off a VMI whose VM does not have it; before, a pod has what its VMI had when it was made.
-//
-// Source: tried in test/lab on v1.6.0, v1.7.0 and v1.8.4; kubevirt v1.7.0 watch/vm/vm.go, watch/vmi/lifecycle.go.
+// adviceOptOut returns the command that keeps the descheduler off a VM.
 func adviceOptOut(namespace, vmi string, s KubeVirtSettings) string {
-	if carries, known := s.marksSource(); known && !carries {
-		return fmt.Sprintf("  kubectl annotate pod -n %[1]s -l vm.kubevirt.io/name=%[2]s %[3]s=true && kubectl annotate vmi -n %[1]s %[2]s %[3]s=true", namespace, vmi, annotationOptOut)
-	}
-	return fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"%s":"true"}}}}}'`, namespace, vmi, annotationOptOut)
+	return adviceAnnotation(namespace, vmi, s, "=true", `"true"`)
 }
 
 // adviceOptIn returns the command that undoes adviceOptOut.
 func adviceOptIn(namespace, vmi string, s KubeVirtSettings) string {
+	return adviceAnnotation(namespace, vmi, s, "-", "null")
+}
+
+// adviceAnnotation returns the command that changes the annotation by which the descheduler is kept off a VM: suffix is what follows its name for kubectl
+// annotate, value is what a merge patch says. Since v1.7 KubeVirt carries the annotation from the template of a VM to its VMI and on to the pod, and takes it
+// off a VMI whose VM does not have it; before, a pod has what its VMI had when it was made.
+//
+// Source: tried in test/lab on v1.6.0, v1.7.0 and v1.8.4; kubevirt v1.7.0 watch/vm/vm.go, watch/vmi/lifecycle.go.
+func adviceAnnotation(namespace, vmi string, s KubeVirtSettings, suffix, value string) string {
 	if carries, known := s.marksSource(); known && !carries {
-		return fmt.Sprintf("  kubectl annotate pod -n %[1]s -l vm.kubevirt.io/name=%[2]s %[3]s- && kubectl annotate vmi -n %[1]s %[2]s %[3]s-", namespace, vmi, annotationOptOut)
+		return fmt.Sprintf("  kubectl annotate pod -n %[1]s -l vm.kubevirt.io/name=%[2]s %[3]s%[4]s && kubectl annotate vmi -n %[1]s %[2]s %[3]s%[4]s", namespace, vmi, annotationPreferNo, suffix)
 	}
-	return fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"%s":null}}}}}'`, namespace, vmi, annotationOptOut)
+	return fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"%s":%s}}}}}'`, namespace, vmi, annotationPreferNo, value)
 }
 
 // adviceBounce says how the descheduler is kept from moving a VM again and again.

@@ -30,8 +30,11 @@ const (
 	whatDisruption    = "disruption"
 	whatAnnotation    = "annotation/"
 	whatInProgress    = whatAnnotation + "descheduler.alpha.kubernetes.io/eviction-in-progress"
-	whatPreferNo      = whatAnnotation + "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+	whatPreferNo      = whatAnnotation + annotationPreferNo
 )
+
+// annotationPreferNo on a pod asks the descheduler to leave it alone.
+const annotationPreferNo = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 
 // PodDetail is a virt-launcher pod as far as it matters for evictions.
 type PodDetail struct {

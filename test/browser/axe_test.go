@@ -33,9 +33,8 @@ func TestAccessibility(t *testing.T) {
 	s := storetest.New(t)
 	nothing := httptest.NewServer(api.Server{Readers: api.ForAll(s), Site: &web.Site{Readers: web.ForAll(s)}, Stream: api.StreamForAll(s, nil)}.Handler())
 	t.Cleanup(nothing.Close)
-	darkPhone := phone
-	darkPhone.dark = true
-	for _, l := range []look{desk, darkPhone} {
+	dark := func(l look) look { l.dark = true; return l }
+	for _, l := range storetest.Some([]look{desk, dark(phone), dark(desk), phone}, 2) {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, site, l)

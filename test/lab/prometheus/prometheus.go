@@ -101,7 +101,6 @@ func (p *Prometheus) URL() string { return "http://" + p.address }
 // Alert is an alert whose expression is true.
 type Alert struct {
 	Labels map[string]string `json:"labels"`
-	State  string            `json:"state"` // pending, or firing once it was true for long enough
 }
 
 // Name is the name of the alert's rule.
