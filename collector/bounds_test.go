@@ -232,5 +232,5 @@ func TestAPanicOfTheTrackerStopsNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.Lost.WithLabelValues(metrics.KindUnknown, metrics.LostDecode)), 0)
 	require.Equal(t, 1, strings.Count(r.log.String(), "observation not recorded"), r.log)
-	require.Eventually(t, func() bool { return s.kinds()[trail.KindNodeCordoned] == 1 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.kinds()[trail.KindNodeCordoned] == 1 }, 2*time.Minute, 10*time.Millisecond)
 }

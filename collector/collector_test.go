@@ -221,7 +221,7 @@ func startOn(t *testing.T, serve http.Handler, a *api, s *sink, change func(*Con
 
 func (r *running) eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	require.Eventually(t, holds, 20*time.Second, 5*time.Millisecond, "%s; log:\n%s", what, r.log)
+	require.Eventually(t, holds, 2*time.Minute, 5*time.Millisecond, "%s; log:\n%s", what, r.log)
 }
 
 func vmiJSON(name, version, more string) string {
@@ -310,7 +310,7 @@ func TestAListDoesNotMakeAWatchGood(t *testing.T) {
 		a, log := newAPI(), &lockedBuffer{}
 		a.refused = "pods"
 		r, _ := record(t, a, RecorderConfig{Log: slog.New(slog.NewTextHandler(log, nil))})
-		require.Eventually(t, func() bool { return a.listed() >= 3 }, 20*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return a.listed() >= 3 }, 2*time.Minute, 5*time.Millisecond)
 		require.Contains(t, strings.Join(r.Problems(), "\n"), problem)
 		require.Equal(t, 1, strings.Count(log.String(), problem))
 		require.NotContains(t, log.String(), "msg=recorded resource=pods")

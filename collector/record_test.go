@@ -192,9 +192,9 @@ func TestRecorderWritesNoSecrets(t *testing.T) {
 	require.NoError(t, r.PolicyText([]byte("apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nmetricsProviders: [{prometheus: {authToken: {secretReference: {name: "+secret+"}}}}]\n"+
 		"profiles: [{name: p, pluginConfig: [{name: KubevirtMigrationAware, args: {migrationCooldown: 30s, namespaces: {include: ["+secret+"]}}}]}]\n")))
 	for _, w := range resources {
-		require.Eventually(t, func() bool { return len(tape.of(w.name)) > 1 }, 10*time.Second, 5*time.Millisecond, w.name)
+		require.Eventually(t, func() bool { return len(tape.of(w.name)) > 1 }, 2*time.Minute, 5*time.Millisecond, w.name)
 	}
-	require.Eventually(t, func() bool { return strings.Contains(tape.text(), `"balance"`) }, 10*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(tape.text(), `"balance"`) }, 2*time.Minute, 5*time.Millisecond)
 	require.Empty(t, r.Problems())
 	objects, unreadable := r.Seen()
 	require.Equal(t, 6, objects)
@@ -215,7 +215,7 @@ func TestRecorderTellsBreaks(t *testing.T) {
 	a.set("pods", 403)
 	r, tape := record(t, a, RecorderConfig{})
 	ended := func(lines int) []string {
-		require.Eventually(t, func() bool { return len(tape.of("nodes")) >= lines }, 10*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return len(tape.of("nodes")) >= lines }, 2*time.Minute, 5*time.Millisecond)
 		return tape.of("nodes")
 	}
 	require.Len(t, ended(2), 2)

@@ -64,7 +64,7 @@ func TestRunAsksTheClusterAboutCallers(t *testing.T) {
 	trust := &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	s := runningService{base, &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, stop}
 	bearer := func(token string) []string { return []string{"Authorization", "Bearer " + token} }
-	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 20*time.Second, 20*time.Millisecond, log)
+	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 2*time.Minute, 20*time.Millisecond, log)
 	require.Eventually(t, func() bool { // all was taken in, and derived
 		code, body := s.do(t, http.MethodGet, "/api/v1/evacuations", "", bearer("admin")...)
 		return code == http.StatusOK && strings.Contains(body, "nbr-2")

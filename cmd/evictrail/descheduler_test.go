@@ -174,12 +174,12 @@ func TestRunReadsTheDescheduler(t *testing.T) {
 		return sum
 	}
 	first := startRun(t, args, nil)
-	require.Eventually(t, func() bool { return recorded() == 3 }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return recorded() == 3 }, 2*time.Minute, 50*time.Millisecond)
 	require.Contains(t, first.get(t, "/metrics"), `evictrail_scrapes_total{result="failed"} 0`)
 	require.Equal(t, exitFound, first.stop())
 	count.Store(5)
 	second := startRun(t, args, nil)
-	require.Eventually(t, func() bool { return recorded() == 5 }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return recorded() == 5 }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, second.stop())
 	_, settings := factsOf[trail.ConfigDetail](t, url, trail.KindConfigSeen)
 	require.Len(t, settings, 2, "of KubeVirt and of the descheduler, each once")

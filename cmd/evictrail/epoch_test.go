@@ -201,7 +201,7 @@ func TestRebuiltCluster(t *testing.T) {
 			require.Contains(t, out, "was not there any more when the cluster had been restored from a backup or rebuilt")
 
 			log, stop = startUnready(t, args)
-			require.Eventually(t, func() bool { return serviceOf(log, stop).get(t, "/readyz") == "ok\n" }, 20*time.Second, 20*time.Millisecond, log)
+			require.Eventually(t, func() bool { return serviceOf(log, stop).get(t, "/readyz") == "ok\n" }, 2*time.Minute, 20*time.Millisecond, log)
 			require.Equal(t, exitFound, stop())
 			require.Equal(t, []string{"cluster_rebuilt"}, breaks(t, url), "nothing else broke")
 		})
@@ -244,7 +244,7 @@ func startPatient(t *testing.T, p patience, args []string) (*lockedBuilder, func
 	go func() { ended <- cmd.ExecuteContext(ctx) }()
 	stop := sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() { _ = stop() })
-	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 20*time.Second, 5*time.Millisecond, log)
+	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 2*time.Minute, 5*time.Millisecond, log)
 	return log, stop
 }
 

@@ -136,7 +136,7 @@ func TestRunTakesRequests(t *testing.T) {
 		return len(rows[map[string]any](t, url, "SELECT 1 AS n FROM evictrail_v1.eviction_requests WHERE "+where))
 	}
 	followed := strings.Count(strings.Join(lines[:20], ""), `"subresource":"eviction"`)
-	require.Eventually(t, func() bool { return count("source = 'audit'") == followed }, 20*time.Second, 20*time.Millisecond, "the followed log")
+	require.Eventually(t, func() bool { return count("source = 'audit'") == followed }, 2*time.Minute, 20*time.Millisecond, "the followed log")
 
 	code, body := s.post(t, "/audit", strings.Join(lines, ""))
 	require.Equal(t, http.StatusUnauthorized, code, body)
@@ -146,7 +146,7 @@ func TestRunTakesRequests(t *testing.T) {
 	var report struct{ Taken, Skipped, Refused int }
 	require.NoError(t, json.Unmarshal([]byte(body), &report))
 	require.Equal(t, struct{ Taken, Skipped, Refused int }{54, 4, 1}, report)
-	require.Eventually(t, func() bool { return count("source = 'audit'") == 52 }, 20*time.Second, 20*time.Millisecond, "on disk when the answer came; those of the log are the same")
+	require.Eventually(t, func() bool { return count("source = 'audit'") == 52 }, 2*time.Minute, 20*time.Millisecond, "on disk when the answer came; those of the log are the same")
 
 	review := func(uid, user string) string {
 		return `{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"` + uid + `","operation":"CREATE","name":"virt-launcher-web-1-kqmfn",` +

@@ -55,7 +55,7 @@ func TestConnectionsAreShared(t *testing.T) {
 			<-accepted
 		}
 	}
-	require.Eventually(t, func() bool { return refused.Load() == 10 }, 10*time.Second, time.Millisecond, "one host has its part and no more")
+	require.Eventually(t, func() bool { return refused.Load() == 10 }, 2*time.Minute, time.Millisecond, "one host has its part and no more")
 	for i := 2; fair.openNow() < connectionsMost; i++ {
 		for range min(connectionsOne, connectionsMost-fair.openNow()) {
 			dialFrom(t, fmt.Sprintf("127.0.7.%d", i), address)

@@ -87,7 +87,7 @@ func TestAnEventOfTheYear0StopsNothing(t *testing.T) {
 		kubeconfig, further := poisonedCluster(t, name, events)
 		args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
 		s := startRun(t, args, nil)
-		require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_leader 1\n") }, 20*time.Second, 50*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_leader 1\n") }, 2*time.Minute, 50*time.Millisecond)
 		further()
 		return s, args
 	}
@@ -102,7 +102,7 @@ func TestAnEventOfTheYear0StopsNothing(t *testing.T) {
 		got, slipped := withoutEvents(whats(t, url))
 		return slipped == len(times) && len(got) > 20 && reflect.DeepEqual(whats(t, calm), got)
 	}, 20*time.Second, 50*time.Millisecond)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, "ok\n", s.get(t, "/readyz"))
 	require.Equal(t, exitFound, undisturbed.stop())
 	require.Equal(t, exitFound, s.stop())
@@ -186,7 +186,7 @@ func TestWhatIsRefusedIsSetAsideAndReplayed(t *testing.T) {
 	code, out, stderr = run(t, "spool", "replay", "--spool-dir", dir, "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
 	require.Equal(t, fmt.Sprintf("%d facts stored, 0 refused again\n", len(letters)), out)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_dead_letters 0\n") }, 10*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_dead_letters 0\n") }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, s.stop())
 	code, _, _ = run(t, "spool", "refused", "--spool-dir", dir)
 	require.Equal(t, exitNotFound, code)
@@ -245,7 +245,7 @@ CREATE TRIGGER fails BEFORE INSERT ON evictrail.events FOR EACH ROW WHEN (NEW.id
 			}
 			kubeconfig, _ := clusterAt(t, name, all)
 			s := startAnyhow(t, recorderArgs(kubeconfig, url, "--spool-dir", dir))
-			require.Eventually(t, func() bool { return attempts.MatchString(s.get(t, "/metrics")) }, 60*time.Second, 100*time.Millisecond)
+			require.Eventually(t, func() bool { return attempts.MatchString(s.get(t, "/metrics")) }, 2*time.Minute, 100*time.Millisecond)
 			letters, _, err := spool.DeadLetters(dir, "c1")
 			require.NoError(t, err)
 			require.Empty(t, letters, "while the database takes nothing")

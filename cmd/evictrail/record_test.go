@@ -57,7 +57,7 @@ func rerecord(t *testing.T, name string, options recording.ServerOptions, redact
 		Clock: clock.set, Watched: collector.Watches, Taken: recorder.Taken, Scrape: recorder.ScrapeOnce,
 	}))
 	appendTo(t, audit, auditLog(t, name))
-	require.Eventually(t, func() bool { return int(counted.audit.Load()) == wantedAudit(t, rec) }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return int(counted.audit.Load()) == wantedAudit(t, rec) }, 2*time.Minute, 10*time.Millisecond)
 	stop()
 	require.NoError(t, <-done)
 	require.NoError(t, tape.Close())

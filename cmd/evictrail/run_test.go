@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 	first := startRun(t, args, nil)
 	require.Contains(t, first.get(t, "/metrics"), `evictrail_watch_synced{resource="virtualmachineinstances"} 1`)
 	require.Equal(t, "ok\n", first.get(t, "/livez"))
-	require.Eventually(t, func() bool { return strings.Contains(first.get(t, "/api/v1/names?kind=cluster"), `"c1"`) }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(first.get(t, "/api/v1/names?kind=cluster"), `"c1"`) }, 2*time.Minute, 20*time.Millisecond)
 	require.Contains(t, first.get(t, "/metrics"), `route="/api/v1/names"`)
 	problems, err := promlint.New(strings.NewReader(first.get(t, "/metrics"))).Lint()
 	require.NoError(t, err)
@@ -55,7 +55,7 @@ func TestRun(t *testing.T) {
 	require.Empty(t, before["gaps"])
 
 	second := startRun(t, args, nil)
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, 20*time.Second, 20*time.Millisecond,
+	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, 2*time.Minute, 20*time.Millisecond,
 		"the time between is a gap")
 	require.Equal(t, exitFound, second.stop())
 	after := everything(t, url)
@@ -135,7 +135,7 @@ func startRun(t *testing.T, args []string, trusted *x509.CertPool) runningServic
 		s.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}}}
 	}
 	s.base += address.FindStringSubmatch(log.String())[1]
-	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 20*time.Second, 20*time.Millisecond, log)
+	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 2*time.Minute, 20*time.Millisecond, log)
 	return s
 }
 
@@ -154,7 +154,7 @@ func startUnready(t *testing.T, args []string) (*lockedBuilder, func() int) {
 	go func() { code <- execute(ctx, args, io.Discard, log) }()
 	stop := sync.OnceValue(func() int { cancel(); return <-code })
 	t.Cleanup(func() { _ = stop() })
-	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 20*time.Second, 5*time.Millisecond, log)
+	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 2*time.Minute, 5*time.Millisecond, log)
 	return log, stop
 }
 

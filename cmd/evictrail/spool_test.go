@@ -75,9 +75,9 @@ func TestRunWithoutItsDatabase(t *testing.T) {
 	}
 
 	first := startNoted(t, args)
-	require.Eventually(t, func() bool { return spooled(first) }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return spooled(first) }, 2*time.Minute, 20*time.Millisecond)
 	require.Contains(t, first.get(t, "/readyz"), "create the database first")
-	require.Eventually(t, func() bool { return !strings.Contains(first.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return !strings.Contains(first.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
 	require.Contains(t, first.get(t, "/metrics"), "\nevictrail_spool_writable 1\n")
 	code, _, _ := run(t, append([]string{"doctor"}, args[1:]...)...)
 	require.Equal(t, exitError, code, "the database is away")
@@ -87,14 +87,14 @@ func TestRunWithoutItsDatabase(t *testing.T) {
 	require.Regexp(t, `warn  spool .* [0-9]+ facts wait for the database, the oldest since `, found)
 
 	second := startNoted(t, args)
-	require.Eventually(t, func() bool { return spooled(second) }, 20*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return spooled(second) }, 2*time.Minute, 20*time.Millisecond)
 	require.Equal(t, exitFound, second.stop())
 
 	third := startNoted(t, args)
 	made()
-	require.Eventually(t, func() bool { return third.get(t, "/readyz") == "ok\n" }, 60*time.Second, 50*time.Millisecond)
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 2 }, 20*time.Second, 50*time.Millisecond, "the times between the three")
-	require.Eventually(t, func() bool { return strings.Contains(third.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return third.get(t, "/readyz") == "ok\n" }, 2*time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 2 }, 2*time.Minute, 50*time.Millisecond, "the times between the three")
+	require.Eventually(t, func() bool { return strings.Contains(third.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, third.stop())
 	for _, gap := range everything(t, url)["gaps"] {
 		require.Contains(t, gap, `"not_running"`)
@@ -109,7 +109,7 @@ func TestRunWithoutItsDatabase(t *testing.T) {
 
 	require.Len(t, everything(t, url)["gaps"], 2)
 	fourth := startRun(t, args, nil)
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 3 }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 3 }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, fourth.stop())
 	require.Equal(t, whats(t, undisturbed), whats(t, url))
 }
@@ -129,7 +129,7 @@ func startNoted(t *testing.T, args []string) runningService {
 	t.Helper()
 	log, stop := startUnready(t, args)
 	s := runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
-	require.Eventually(t, func() bool { return s.isReady(t) }, 30*time.Second, 20*time.Millisecond, log)
+	require.Eventually(t, func() bool { return s.isReady(t) }, 2*time.Minute, 20*time.Millisecond, log)
 	return s
 }
 
@@ -148,11 +148,11 @@ func TestRunWithALostSpool(t *testing.T) {
 	allow := forbid(t, url)
 	log, stop := startUnready(t, args)
 	s := runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/readyz"), "spooled and not stored: ") }, 30*time.Second, 20*time.Millisecond, log)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/readyz"), "spooled and not stored: ") }, 2*time.Minute, 20*time.Millisecond, log)
 	allow()
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "cluster is listed anew") }, 60*time.Second, 50*time.Millisecond, log)
-	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, 20*time.Second, 50*time.Millisecond, log)
-	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "cluster is listed anew") }, 2*time.Minute, 50*time.Millisecond, log)
+	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 1 }, 2*time.Minute, 50*time.Millisecond, log)
+	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, stop())
 	require.Equal(t, 1, strings.Count(log.String(), "cluster is listed anew"), log)
 
@@ -202,13 +202,13 @@ func TestRunKilledWithoutItsDatabase(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), self, args...)
 		cmd.Env, cmd.Stderr = append(os.Environ(), asCommand+"=1"), log
 		require.NoError(t, cmd.Start())
-		require.Eventually(t, func() bool { return strings.Count(log.String(), "watch synced") >= 6 }, 30*time.Second, time.Millisecond, log)
+		require.Eventually(t, func() bool { return strings.Count(log.String(), "watch synced") >= 6 }, 2*time.Minute, time.Millisecond, log)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
 	made()
 	s := startRun(t, args, nil)
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_facts 0\n") }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, s.stop())
 	calm := storetest.NewURL(t)
 	require.Equal(t, exitFound, startRun(t, append(append([]string{}, args[:7]...), "--database-url", calm), nil).stop())
@@ -226,7 +226,7 @@ func TestRunWithABrokenSpoolDirectory(t *testing.T) {
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", file}
 	s := startNoted(t, args)
 	require.Contains(t, s.get(t, "/readyz"), "facts go straight to the database")
-	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_writable 0\n") }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.get(t, "/metrics"), "\nevictrail_spool_writable 0\n") }, 2*time.Minute, 50*time.Millisecond)
 	require.Equal(t, exitFound, s.stop())
 	calm := storetest.NewURL(t)
 	require.Equal(t, exitFound, startRun(t, append(append([]string{}, args[:7]...), "--database-url", calm), nil).stop())
@@ -299,7 +299,7 @@ func TestRunThroughAnOutage(t *testing.T) {
 	require.Equal(t, http.StatusOK, code, body)
 	t.Logf("the audit log was taken in within %s", time.Since(began))
 	waits := regexp.MustCompile(`spooled and not stored: [0-9]+ facts, the oldest since `)
-	require.Eventually(t, func() bool { return waits.MatchString(s.get(t, "/readyz")) }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return waits.MatchString(s.get(t, "/readyz")) }, 2*time.Minute, 50*time.Millisecond)
 	require.True(t, s.isReady(t), "audit events are to be sent here all the same")
 
 	calmConfig, calmFurther := clusterAt(t, name, half)

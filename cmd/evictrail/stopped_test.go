@@ -24,7 +24,7 @@ func startProcess(t *testing.T, args []string) (s runningService, process *exec.
 	process = exec.CommandContext(t.Context(), self, args...)
 	process.Env, process.Stderr = append(os.Environ(), asCommand+"=1"), log
 	require.NoError(t, process.Start())
-	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 20*time.Second, 5*time.Millisecond, log)
+	require.Eventually(t, func() bool { return address.MatchString(log.String()) }, 2*time.Minute, 5*time.Millisecond, log)
 	return runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient}, process, log
 }
 
@@ -37,13 +37,13 @@ func TestRunStoppedWithoutItsDatabase(t *testing.T) {
 	url := storetest.NewURL(t)
 	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url", url, "--spool-dir", t.TempDir()}
 	s, process, log := startProcess(t, args)
-	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" && len(whats(t, url)) > 0 }, 20*time.Second, 20*time.Millisecond, log)
+	require.Eventually(t, func() bool { return s.get(t, "/readyz") == "ok\n" && len(whats(t, url)) > 0 }, 2*time.Minute, 20*time.Millisecond, log)
 	before := len(whats(t, url))
 	allow := forbid(t, url)
 	further(all)
 	code, body := s.post(t, "/audit", auditLog(t, name))
 	require.Equal(t, http.StatusOK, code, body)
-	require.Eventually(t, func() bool { return strings.Contains(log.String(), "database does not take facts") }, 20*time.Second, 20*time.Millisecond, log)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "database does not take facts") }, 2*time.Minute, 20*time.Millisecond, log)
 	asked := time.Now()
 	require.NoError(t, process.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, process.Wait(), log)

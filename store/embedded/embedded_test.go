@@ -226,7 +226,7 @@ func TestServerEndsWithItsParent(t *testing.T) {
 	require.NoError(t, parent.Process.Kill())
 	_ = parent.Wait()
 	if predecessorGrace > 0 { // the kernel sends a parent-death signal
-		require.Eventually(t, func() bool { return !runs() }, 10*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return !runs() }, 2*time.Minute, 10*time.Millisecond)
 	}
 	s := startServer(t, options(dir))
 	require.Equal(t, "42", ask(t, s, "SELECT number::text FROM kept"))

@@ -166,7 +166,7 @@ func TestFailingDisk(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	away := make(chan error, 1)
 	go func() { away <- r.Take(ctx, placed(10, 5)) }()
-	require.Eventually(t, func() bool { return r.Condition().Facts == 15 }, 10*time.Second, time.Millisecond, "they wait in memory")
+	require.Eventually(t, func() bool { return r.Condition().Facts == 15 }, 2*time.Minute, time.Millisecond, "they wait in memory")
 	require.ErrorIs(t, r.Condition().Problem, syscall.EIO)
 	r.Sign(start, nil)
 	cancel()
@@ -174,7 +174,7 @@ func TestFailingDisk(t *testing.T) {
 
 	there := make(chan error, 1)
 	go func() { there <- r.Take(t.Context(), placed(10, 5)) }()
-	require.Eventually(t, func() bool { return r.Condition().Facts == 15 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.Condition().Facts == 15 }, 2*time.Minute, time.Millisecond)
 	var got []trail.Fact
 	for len(got) < 15 {
 		facts, _, err := r.Next(t.Context())

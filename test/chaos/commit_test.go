@@ -32,10 +32,10 @@ func TestT19FailingCommits(t *testing.T) {
 		for !c.done() { // each bit when the one before was asked to be committed, so that there are many transactions
 			was := failing.asked()
 			c.tell(10)
-			await(t, time.Minute, "facts are to be committed", func() bool { return failing.asked() > was })
+			await(t, 3*time.Minute, "facts are to be committed", func() bool { return failing.asked() > was })
 		}
-		await(t, time.Minute, "transactions that are done again are counted", func() bool {
-			return int(e.metric("evictrail_store_errors_total", `op="retry",sqlstate_class="40"`)) >= failing.failedBy(serialization, deadlock)
+		await(t, 3*time.Minute, "transactions that are done again are counted", func() bool {
+			return int(e.metric("evictrail_store_errors_total", `op="retry",sqlstate_class="40"`)) >= failing.errorsSent(serialization, deadlock)
 		})
 	})
 	t.Logf("T19: %d transitions, %d commits of facts asked for, of which failed: %v; %s", len(c.truth), failing.asked(), failing.failed, time.Since(began).Round(time.Second))

@@ -94,7 +94,7 @@ func (e *evictrail) metric(name, labels string) float64 {
 func (e *evictrail) metrics(name string, labels ...string) []float64 {
 	e.t.Helper()
 	sums := make([]float64, len(labels))
-	await(e.t, 20*time.Second, "evictrail tells its metrics", func() bool {
+	await(e.t, 3*time.Minute, "evictrail tells its metrics", func() bool {
 		code, text := e.get(e.t.Context(), "/metrics")
 		if code != http.StatusOK {
 			return false

@@ -25,11 +25,12 @@ var codes = map[string]string{serialization: "40001", deadlock: "40P01", standby
 type failingCommits struct {
 	share  float64 // of commits that fail
 	ways   []string
-	most   int // commits that may fail; then all is well
-	failed map[string]int
+	most   int            // commits that may fail; then all is well
+	failed map[string]int // commits that failed, by way
 
 	mu      sync.Mutex
 	chance  *rand.Rand
+	sent    map[string]int   // errors sent to evictrail, by way: an answer that evictrail no longer waits for is not sent
 	storing map[*link]bool   // a transaction that has stored facts
 	chosen  map[*link]string // how the commit that was asked for fails
 	busy    int              // commits of facts that were asked for
@@ -37,7 +38,7 @@ type failingCommits struct {
 
 func newFailingCommits(chance *rand.Rand, share float64, most int, ways ...string) *failingCommits {
 	return &failingCommits{
-		share: share, ways: ways, most: most, chance: chance, failed: map[string]int{}, storing: map[*link]bool{}, chosen: map[*link]string{},
+		share: share, ways: ways, most: most, chance: chance, failed: map[string]int{}, sent: map[string]int{}, storing: map[*link]bool{}, chosen: map[*link]string{},
 	}
 }
 
@@ -48,12 +49,12 @@ func (f *failingCommits) asked() int {
 	return f.busy
 }
 
-// failedBy tells how many commits failed in one of some ways.
-func (f *failingCommits) failedBy(ways ...string) (n int) {
+// errorsSent returns how many commits were answered with the error of one of some ways.
+func (f *failingCommits) errorsSent(ways ...string) (n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, way := range ways {
-		n += f.failed[way]
+		n += f.sent[way]
 	}
 	return n
 }
@@ -118,6 +119,7 @@ func (f *failingCommits) answer(m *message) bool {
 		m.link.cut()
 		return false
 	}
+	f.sent[way]++
 	m.raw = errorOf("ERROR", codes[way], way)
 	return true
 }

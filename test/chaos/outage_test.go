@@ -46,7 +46,7 @@ func TestT1DatabaseAway(t *testing.T) { //nolint:paralleltest // timed decides
 			e.await()
 		}
 	}
-	await(t, time.Minute, "it says that the database is away", func() bool { return e.metric("evictrail_store_up", "") == 0 })
+	await(t, 3*time.Minute, "it says that the database is away", func() bool { return e.metric("evictrail_store_up", "") == 0 })
 	waiting := e.metric("evictrail_spool_bytes", "")
 	away := time.Since(began)
 	p.heal()

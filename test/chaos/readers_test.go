@@ -148,7 +148,7 @@ func TestReadersThatAskTooMuch(t *testing.T) {
 			e.start()
 			e.await()
 			other, prometheus := newReader(t, e, 2), newReader(t, e, 3)
-			await(t, time.Minute, "an answer that is large", func() bool { return other.get(t.Context(), large) == http.StatusOK }) // the machine does much else
+			await(t, 3*time.Minute, "an answer that is large", func() bool { return other.get(t.Context(), large) == http.StatusOK }) // the machine does much else
 			require.Equal(t, http.StatusBadRequest, other.get(t.Context(), tooLarge))
 			ctx, stop := context.WithCancel(t.Context())
 			var readers sync.WaitGroup

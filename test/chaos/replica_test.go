@@ -51,7 +51,7 @@ func TestT6Replicas(t *testing.T) {
 				c.leases.steal()
 			}
 			terms := number(t, database, "SELECT max(term) AS n FROM evictrail.leaders")
-			await(t, time.Minute, "another term begins", func() bool {
+			await(t, 3*time.Minute, "another term begins", func() bool {
 				c.tell(1)
 				return number(t, database, "SELECT max(term) AS n FROM evictrail.leaders") > terms
 			})
@@ -59,7 +59,7 @@ func TestT6Replicas(t *testing.T) {
 				happens(t, c, r)
 				require.NoError(t, was.Resume())
 			}
-			await(t, time.Minute, "one derives", func() bool { return len(leaders(all)) == 1 })
+			await(t, 3*time.Minute, "one derives", func() bool { return len(leaders(all)) == 1 })
 		}
 		took := time.Since(began)
 		c.tell(len(c.truth))
@@ -90,7 +90,7 @@ func happens(t *testing.T, c *cluster, r *rand.Rand) {
 func leading(t *testing.T, all []*evictrail) *evictrail {
 	t.Helper()
 	var one *evictrail
-	await(t, time.Minute, "one derives", func() bool {
+	await(t, 3*time.Minute, "one derives", func() bool {
 		if now := leaders(all); len(now) == 1 {
 			one = now[0]
 		}

@@ -94,7 +94,7 @@ func TestT13SlowStore(t *testing.T) {
 	c.tell(len(c.truth))
 	awaitStored(t, database, len(c.truth))
 	requireTruth(t, database, c.truth)
-	await(t, 2*time.Minute, "nothing stays behind", func() bool {
+	await(t, 3*time.Minute, "nothing stays behind", func() bool {
 		last := e.load()
 		return last.goroutines <= calm.goroutines+10 && last.files <= calm.files+10
 	})

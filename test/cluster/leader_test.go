@@ -148,10 +148,10 @@ func handOver(t *testing.T, both []*replica, do func(leader *replica) (again fun
 	time.Sleep(rand.N(2 * time.Second)) // somewhere between two renewals
 	began := time.Now()
 	again := do(leader)
-	require.Eventually(t, other.leads, time.Minute, 20*time.Millisecond, "the other replica derives")
+	require.Eventually(t, other.leads, 3*time.Minute, 20*time.Millisecond, "the other replica derives")
 	took := time.Since(began)
 	again()
-	require.Eventually(t, func() bool { return leader.process.Running() && !leader.leads() && leader.ready() }, time.Minute, 50*time.Millisecond, "it follows")
+	require.Eventually(t, func() bool { return leader.process.Running() && !leader.leads() && leader.ready() }, 3*time.Minute, 50*time.Millisecond, "it follows")
 	return took
 }
 

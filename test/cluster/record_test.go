@@ -37,7 +37,7 @@ func TestRecord(t *testing.T) {
 		}
 		return len(got.Lines)
 	}
-	require.Eventually(t, func() bool { return lines() > 20 }, time.Minute, 200*time.Millisecond)
+	require.Eventually(t, func() bool { return lines() > 20 }, 3*time.Minute, 200*time.Millisecond)
 	p.play()
 	before, since := -1, time.Now()
 	require.Eventually(t, func() bool {

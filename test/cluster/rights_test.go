@@ -207,7 +207,7 @@ func TestRights(t *testing.T) {
 	s.await()
 	status, text := s.read(token)
 	require.Equal(t, http.StatusOK, status, text)
-	require.Eventually(t, func() bool { return s.calls()[renewal] != 0 }, time.Minute, 500*time.Millisecond, "the lease is renewed")
+	require.Eventually(t, func() bool { return s.calls()[renewal] != 0 }, 3*time.Minute, 500*time.Millisecond, "the lease is renewed")
 	require.NoError(t, p.Stop())
 
 	all := granted(t, shipped(t))

@@ -27,7 +27,7 @@ func startPrometheus(t *testing.T, data, config string) server {
 	background(t, "prometheus", "--config.file="+file, "--storage.tsdb.path="+data, "--web.listen-address="+address, "--log.level=warn",
 		"--storage.tsdb.retention.time=100y", "--query.max-samples=10000000")
 	s := server{"http://" + address}
-	require.Eventually(t, func() bool { return s.ready(t) }, time.Minute, 50*time.Millisecond, "Prometheus gets ready")
+	require.Eventually(t, func() bool { return s.ready(t) }, 3*time.Minute, 50*time.Millisecond, "Prometheus gets ready")
 	return s
 }
 
