@@ -72,12 +72,12 @@ e2e: postgres ## Run evictrail on a real kube-apiserver: every recording as long
 .PHONY: lab
 lab: postgres ## Run KubeVirt's own controllers on simulated nodes with evictrail beside them, and play a scenario (SCENARIO=drain-blocked KUBEVIRT=v1.6.0; docs/lab.md)
 	@hack/ensure-promtool.sh || true # without Prometheus the lab does without alerts
-	cd test && $(GO) run ./lab -kubevirt $(KUBEVIRT) -scenario $(SCENARIO) $(LAB_ARGS)
+	cd test && CGO_ENABLED=0 $(GO) run ./lab -kubevirt $(KUBEVIRT) -scenario $(SCENARIO) $(LAB_ARGS)
 
 .PHONY: lab-test
 lab-test: postgres ## Play all scenarios of the lab, two at a time, and compare evictrail with the components (KUBEVIRT=v1.6.0; SCENARIO=retry: one)
 	@hack/ensure-promtool.sh
-	cd test && $(GO) run ./lab -kubevirt $(KUBEVIRT) -test $(if $(filter command line,$(origin SCENARIO)),$(SCENARIO),all) $(LAB_ARGS)
+	cd test && CGO_ENABLED=0 $(GO) run ./lab -kubevirt $(KUBEVIRT) -test $(if $(filter command line,$(origin SCENARIO)),$(SCENARIO),all) $(LAB_ARGS)
 
 .PHONY: sim
 sim: ## Compare the detector of retry loops with SIM_RUNS simulated histories, from the seed SIM_SEED on
@@ -150,5 +150,5 @@ verify: ## Check that modules, formatting and generated files are up to date
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
 	cd test && $(GO) mod verify && $(GO) mod tidy -diff && $(GO) vet ./...
-	for tools in promtool kube helm lab/descheduler; do (cd test/$$tools && $(GO) mod tidy -diff) || exit; done
+	for tools in promtool kube helm; do (cd test/$$tools && $(GO) mod tidy -diff) || exit; done
 	@GO=$(GO) MAKE=$(MAKE_COMMAND) hack/verify-files.sh

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 	"github.com/evictrail/evictrail/test/ports"
 )
@@ -37,7 +38,7 @@ type evictrail struct {
 // newEvictrail gives the program of this source, which is not started yet.
 func newEvictrail(t *testing.T, c *cluster, database, name string, args ...string) *evictrail {
 	t.Helper()
-	program, err := kubetest.Evictrail()
+	program, err := build.Evictrail()
 	require.NoError(t, err)
 	e := &evictrail{t: t, program: program, name: name, address: ports.Free(t), dir: t.TempDir()}
 	e.args = append([]string{

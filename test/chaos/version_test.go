@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store/storetest"
-	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/build"
 )
 
 // previous is the commit that stands for the version before this one: the first with schema 17, from which on a version works on the schema of the next
@@ -21,7 +21,7 @@ func buildPrevious(t *testing.T) (program string) {
 	t.Helper()
 	dir := t.TempDir()
 	archive := exec.CommandContext(t.Context(), "git", "archive", "--format=tar", "--output", filepath.Join(dir, "source.tar"), previous)
-	archive.Dir = kubetest.Root()
+	archive.Dir = build.Root()
 	out, err := archive.CombinedOutput()
 	require.NoError(t, err, "the version before is built of commit %s, so this test needs a clone of the repository with its history, not an archive of its source or a shallow clone: %s", previous, out)
 	for _, command := range [][]string{{"tar", "-xf", "source.tar"}, {"go", "build", "-o", "evictrail", "./cmd/evictrail"}} {

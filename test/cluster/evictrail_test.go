@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/deploy"
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 	"github.com/evictrail/evictrail/test/ports"
 )
@@ -41,12 +42,12 @@ const (
 // rights renders those that evictrail ships with: its chart's, where it watches the descheduler's policy and asks the cluster who may
 // read.
 var rights = sync.OnceValues(func() (string, error) {
-	helm, err := kubetest.Program("helm")
+	helm, err := build.Helm().Build()
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.Command(helm, "template", "evictrail", kubetest.Root()+"/deploy/chart", "--namespace", namespace,
-		"--values", kubetest.Root()+"/deploy/kustomize/base/values.yaml", "--set", "auth=kubernetes",
+	out, err := exec.Command(helm, "template", "evictrail", build.Root()+"/deploy/chart", "--namespace", namespace,
+		"--values", build.Root()+"/deploy/kustomize/base/values.yaml", "--set", "auth=kubernetes",
 		"--set", "descheduler.configMap.namespace="+policyNamespace, "--set", "descheduler.configMap.name="+policyName,
 		"--show-only", "templates/clusterrole.yaml", "--show-only", "templates/role.yaml").Output()
 	return string(out), err
@@ -159,7 +160,7 @@ func clientTrusting(t *testing.T, ca *kubetest.Authority) *http.Client {
 // start starts evictrail on a database, at the site's address.
 func (s *site) start(url string, args ...string) *kubetest.Process {
 	s.t.Helper()
-	program, err := kubetest.Evictrail()
+	program, err := build.Evictrail()
 	require.NoError(s.t, err)
 	s.runs++
 	return kubetest.StartProcess(s.t, filepath.Join(s.dir, fmt.Sprintf("evictrail-%d.log", s.runs)), program, append([]string{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 	"github.com/evictrail/evictrail/test/ports"
 )
@@ -41,7 +42,7 @@ type replica struct {
 
 func (r *replica) start() {
 	r.s.t.Helper()
-	program, err := kubetest.Evictrail()
+	program, err := build.Evictrail()
 	require.NoError(r.s.t, err)
 	r.runs++
 	r.process = kubetest.StartProcess(r.s.t, filepath.Join(r.s.dir, fmt.Sprintf("%s-%d.log", r.name, r.runs)), program,

@@ -13,6 +13,7 @@ import (
 	"github.com/evictrail/evictrail"
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 )
 
@@ -25,7 +26,7 @@ func TestRecord(t *testing.T) {
 	require.NoError(t, err)
 	s := newSite(t, siteOptions{version: versionOf(t, rec), deaf: true})
 	p := newPlayer(t, s, rec)
-	program, err := kubetest.Evictrail()
+	program, err := build.Evictrail()
 	require.NoError(t, err)
 	dir := filepath.Join(s.dir, name)
 	recorder := kubetest.StartProcess(t, filepath.Join(s.dir, "record.log"), program, "record", dir, "--kubeconfig", s.kubeconfig,
@@ -63,7 +64,7 @@ func TestDoctor(t *testing.T) {
 	s := newSite(t, siteOptions{deaf: true})
 	s.Apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: " + policyName + ", namespace: " + policyNamespace + "}, data: {policy.yaml: \"{apiVersion: descheduler/v1alpha2, kind: DeschedulerPolicy}\"}}")
 	s.Apply("{apiVersion: kubevirt.io/v1, kind: KubeVirt, metadata: {name: kubevirt, namespace: kubevirt}}")
-	program, err := kubetest.Evictrail()
+	program, err := build.Evictrail()
 	require.NoError(t, err)
 	url := storetest.NewURL(t)
 	look := func() (string, error) {

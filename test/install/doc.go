@@ -1,5 +1,5 @@
 // Package install tests what evictrail is installed with: the chart of deploy/chart and the overlays of deploy/kustomize that
-// are held to it. helm and kubectl are the real ones, built into bin/kube from their own sources (test/helm, test/kube).
+// are held to it. helm and kubectl are the real ones, built from their own sources (test/build).
 //
 //   - chart_test.go: what the chart makes of its values; the goldens show it whole.
 //   - values_test.go: what it refuses, and in which words.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 
-	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/build"
 )
 
 // pods are those that a rendering makes, by the kind of what makes them.
@@ -88,7 +88,7 @@ func TestEveryFlagIsKnown(t *testing.T) {
 			if flags >= 0 {
 				command = args[:flags]
 			}
-			help, err := run(t, kubetest.Evictrail, append(slices.Clone(command), "--help")...)
+			help, err := run(t, build.Evictrail, append(slices.Clone(command), "--help")...)
 			require.NoError(t, err, help)
 			for _, arg := range args[len(command):] {
 				name, _, _ := strings.Cut(arg, "=")

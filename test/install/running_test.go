@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 	"github.com/evictrail/evictrail/test/ports"
 )
@@ -39,7 +40,7 @@ type machine struct {
 // command gives the environment and the command line of a pod's container.
 func (m machine) command(t *testing.T, pod corev1.PodTemplateSpec) []string {
 	t.Helper()
-	program, err := kubetest.Evictrail()
+	program, err := build.Evictrail()
 	require.NoError(t, err)
 	container := pod.Spec.Containers[0]
 	for _, mount := range container.VolumeMounts {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/build"
 )
 
 const (
@@ -27,8 +27,8 @@ const (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden.yaml and what is rendered in deploy/kustomize")
 
-func helm() (string, error)    { return kubetest.Program("helm") }
-func kubectl() (string, error) { return kubetest.Program("kubectl") }
+func helm() (string, error)    { return build.Helm().Build() }
+func kubectl() (string, error) { return build.Kubectl().Build() }
 
 // run runs a program and gives what it says, errors last. It knows no cluster but that which its arguments name.
 func run(t *testing.T, program func() (string, error), args ...string) (string, error) {

@@ -16,7 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/lab/scenario"
 )
 
@@ -67,7 +67,7 @@ func (s *stage) fill(ctx context.Context, command, vm string) (string, error) {
 
 // Look implements scenario.Stage. What needs jq is left out where there is none.
 func (s *stage) Look(ctx context.Context, vm string) error {
-	files, err := filepath.Glob(filepath.Join(kubetest.Root(), "docs/runbooks/*.md"))
+	files, err := filepath.Glob(filepath.Join(build.Root(), "docs/runbooks/*.md"))
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (s *stage) Apply(ctx context.Context, user, runbook string) error {
 }
 
 func readRunbook(name string) (string, error) {
-	raw, err := os.ReadFile(filepath.Join(kubetest.Root(), "docs/runbooks", name+".md"))
+	raw, err := os.ReadFile(filepath.Join(build.Root(), "docs/runbooks", name+".md"))
 	return string(raw), err
 }
 

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
 
-	"github.com/evictrail/evictrail/test/lab/build"
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/lab/cluster"
 	"github.com/evictrail/evictrail/test/lab/scenario"
 	"github.com/evictrail/evictrail/test/lab/truth"
@@ -121,8 +121,8 @@ func missingPrograms(o options) (string, error) {
 	if slices.ContainsFunc(scenarios, func(s scenario.Scenario) bool { return s.Descheduler != nil }) {
 		programs = append(programs, build.Descheduler())
 	}
-	if slices.ContainsFunc(scenarios, func(s scenario.Scenario) bool { return s.Advises("virtctl") }) {
-		programs = append(programs, build.Virtctl())
+	for _, s := range scenarios {
+		programs = append(programs, userPrograms(s)...)
 	}
 	return build.Missing(programs...)
 }
@@ -265,7 +265,7 @@ func keepRunning(ctx context.Context, on *stage, out io.Writer) error {
 	if on.alerts != nil {
 		_, _ = fmt.Fprintf(out, "  prometheus  %s\n", on.alerts.URL())
 	}
-	_, _ = fmt.Fprintf(out, "  database    %s\n  cluster     %s --kubeconfig %s\n", on.recorder.DatabaseURL(), filepath.Join(on.programs, "kubectl"), kubeconfig)
+	_, _ = fmt.Fprintf(out, "  database    %s\n  cluster     kubectl --kubeconfig %s\n", on.recorder.DatabaseURL(), kubeconfig)
 	<-ctx.Done()
 	return nil
 }

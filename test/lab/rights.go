@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/build"
 )
 
 // Where evictrail is installed by deploy/kustomize, and the name of its ServiceAccount.
@@ -19,7 +19,7 @@ const (
 
 // loadRights returns the manifests with the rights that evictrail ships with: its ServiceAccount and its roles, as deploy/kustomize installs them.
 func loadRights() ([]string, error) {
-	text, err := os.ReadFile(filepath.Join(kubetest.Root(), "deploy/kustomize/base/evictrail.yaml"))
+	text, err := os.ReadFile(filepath.Join(build.Root(), "deploy/kustomize/base/evictrail.yaml"))
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
-	"github.com/evictrail/evictrail/test/lab/build"
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/lab/cluster"
 	"github.com/evictrail/evictrail/test/lab/nodesim"
 	"github.com/evictrail/evictrail/test/lab/prometheus"
@@ -219,23 +219,31 @@ func (s *stage) start(ctx context.Context, kubeVirt string, of scenario.Scenario
 	return s.Start(ctx, "descheduler")
 }
 
-// linkPrograms makes the folder from which commands take kubectl and virtctl.
+// linkPrograms makes the folder from which commands take what the scenario runs of kubectl and virtctl.
 func (s *stage) linkPrograms(ctx context.Context, of scenario.Scenario) error {
 	if err := os.MkdirAll(s.programs, 0o700); err != nil {
 		return err
 	}
-	kubectl, err := s.Program("kubectl")
-	if err != nil {
-		return err
+	for _, p := range userPrograms(of) {
+		path, err := s.Build(ctx, p)
+		if err != nil {
+			return err
+		}
+		if err := os.Symlink(path, filepath.Join(s.programs, p.Name)); err != nil {
+			return err
+		}
 	}
-	if err := os.Symlink(kubectl, filepath.Join(s.programs, "kubectl")); err != nil || !of.Advises("virtctl") {
-		return err
+	return nil
+}
+
+// userPrograms returns what users run in a scenario.
+func userPrograms(of scenario.Scenario) (programs []build.Program) {
+	for _, p := range []build.Program{build.Kubectl(), build.Virtctl()} {
+		if of.Runs(p.Name) {
+			programs = append(programs, p)
+		}
 	}
-	virtctl, err := s.Build(ctx, build.Virtctl())
-	if err != nil {
-		return err
-	}
-	return os.Symlink(virtctl, filepath.Join(s.programs, "virtctl"))
+	return programs
 }
 
 // startPrometheus starts Prometheus where there is one. A scenario that expects alerts needs it.

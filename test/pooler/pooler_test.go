@@ -13,12 +13,12 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
-	"github.com/evictrail/evictrail/test/cluster/kubetest"
+	"github.com/evictrail/evictrail/test/build"
 )
 
 // evictrail runs the built program and returns what it prints to either output.
 func evictrail(ctx context.Context, database string, args ...string) (string, error) {
-	program, err := kubetest.Evictrail()
+	program, err := build.Evictrail()
 	if err != nil {
 		return "", err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/ports"
 )
 
@@ -26,9 +27,6 @@ type Options struct {
 	AuditWebhook string   // text of the kubeconfig of who is sent audit events; empty: they only go to the log
 	Flags        []string // more flags of the kube-apiserver, which win over ours
 	Kinds        string   // manifest of KubeVirt's kinds; empty: KubeVirtKinds
-
-	// Program returns the path of etcd and of kube-apiserver, by these names; nil: the function Program.
-	Program func(name string) (string, error)
 }
 
 // Cluster is a control plane.
@@ -42,7 +40,6 @@ type Cluster struct {
 	addr   string // of the API server
 	flags  []string
 	kinds  string
-	build  func(name string) (string, error)
 	store  *Process // the etcd that runs now
 	server *Process // the API server that runs now
 }
@@ -54,10 +51,7 @@ const ready = 2 * time.Minute
 func Start(tb TB, o Options) *Cluster {
 	tb.Helper()
 	c := &Cluster{t: tb, dir: tb.TempDir(), etcd: "http://" + ports.Free(tb), peer: "http://" + ports.Free(tb), addr: ports.Free(tb)}
-	c.kinds, c.build = cmp.Or(o.Kinds, KubeVirtKinds()), Program
-	if o.Program != nil {
-		c.build = o.Program
-	}
+	c.kinds = cmp.Or(o.Kinds, KubeVirtKinds())
 	if err := c.prepare(o); err != nil {
 		tb.Fatalf("prepare a control plane: %v", err)
 	}
@@ -112,9 +106,10 @@ func (c *Cluster) prepare(o Options) (err error) {
 	return err
 }
 
-func (c *Cluster) program(name string) string {
+// program builds a program where it is not built yet, and returns its path.
+func (c *Cluster) program(p build.Program) string {
 	c.t.Helper()
-	path, err := c.build(name)
+	path, err := p.Build()
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -123,7 +118,7 @@ func (c *Cluster) program(name string) string {
 
 func (c *Cluster) startEtcd() {
 	c.t.Helper()
-	c.store = StartProcess(c.t, filepath.Join(c.dir, "etcd.log"), c.program("etcd"), "--name=e", "--data-dir="+c.dataDir(),
+	c.store = StartProcess(c.t, filepath.Join(c.dir, "etcd.log"), c.program(build.Etcd()), "--name=e", "--data-dir="+c.dataDir(),
 		"--listen-client-urls="+c.etcd, "--advertise-client-urls="+c.etcd, "--listen-peer-urls="+c.peer, "--initial-advertise-peer-urls="+c.peer,
 		"--initial-cluster=e="+c.peer, "--unsafe-no-fsync", "--log-level=warn")
 	c.await("etcd", c.store, func(ctx context.Context) error { return get(ctx, http.DefaultClient, c.etcd+"/health") })
@@ -132,7 +127,7 @@ func (c *Cluster) startEtcd() {
 // StartServer starts the API server, after KillServer once more, at the same address, and waits until it is ready.
 func (c *Cluster) StartServer() {
 	c.t.Helper()
-	c.server = StartProcess(c.t, filepath.Join(c.dir, "kube-apiserver.log"), c.program("kube-apiserver"), c.flags...)
+	c.server = StartProcess(c.t, filepath.Join(c.dir, "kube-apiserver.log"), c.program(build.APIServer()), c.flags...)
 	client, err := rest.HTTPClientFor(c.Admin())
 	if err != nil {
 		c.t.Fatal(err)

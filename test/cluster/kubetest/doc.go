@@ -3,10 +3,10 @@
 // installed without KubeVirt. There is no node, no scheduler and no controller: a pod is what a test makes of it, and nothing is
 // collected as garbage.
 //
-// Everything listens on 127.0.0.1 alone, on ports that were free. The first use builds the programs into bin/kube, which takes
-// some minutes of two cores and is done once for all packages.
+// Everything listens on 127.0.0.1 alone, on ports that were free. The first use builds the programs (test/build), which takes some
+// minutes of two cores and is done once for all packages.
 //
-//   - cluster.go: starting, killing, and forgetting history; build.go has the programs
+//   - cluster.go: starting, killing, and forgetting history
 //   - user.go: who asks: certificates of any user and group, tokens of ServiceAccounts, kubeconfigs; authority.go signs them
 //   - tb.go: what a control plane needs of who started it: a test, or a program (test/lab)
 //   - process.go: programs in the background; orphan_linux.go has them die with their parent

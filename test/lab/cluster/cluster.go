@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
-	"github.com/evictrail/evictrail/test/lab/build"
 	"github.com/evictrail/evictrail/test/lab/nodesim"
 )
 
@@ -76,9 +76,6 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// Program returns the path of a program that the cluster was built with, such as kubectl.
-func (c *Cluster) Program(name string) (string, error) { return c.programs.Path(name) }
-
 // Build builds a program that the cluster itself does not need, and returns its path.
 func (c *Cluster) Build(ctx context.Context, p build.Program) (string, error) {
 	built, err := build.Build(ctx, c.host.progress, p)
@@ -92,14 +89,14 @@ func Programs(kubeVirt string) ([]build.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(build.Kubernetes(), virt...), nil
+	return append(build.ControlPlane(), virt...), nil
 }
 
 // startCluster starts etcd and kube-apiserver, with the kinds of this version of KubeVirt.
 func (c *Cluster) startCluster(kinds string) error {
 	return c.host.Do(func() error {
 		c.API = kubetest.Start(c.host, kubetest.Options{
-			AuditPolicy: cmp.Or(c.options.AuditPolicy, DefaultAuditPolicy), AuditWebhook: c.options.AuditWebhook, Flags: c.options.APIServer, Kinds: kinds, Program: c.programs.Path,
+			AuditPolicy: cmp.Or(c.options.AuditPolicy, DefaultAuditPolicy), AuditWebhook: c.options.AuditWebhook, Flags: c.options.APIServer, Kinds: kinds,
 		})
 		return nil
 	})

@@ -11,8 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
-	"github.com/evictrail/evictrail/test/lab/build"
 	"github.com/evictrail/evictrail/test/lab/nodesim"
 )
 

@@ -13,6 +13,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 	"github.com/evictrail/evictrail/test/ports"
 )
@@ -37,7 +38,7 @@ func Program() (string, error) {
 	if path, err := exec.LookPath("prometheus"); err == nil {
 		return path, nil
 	}
-	path := filepath.Join(kubetest.Root(), "bin/debian/prometheus")
+	path := filepath.Join(build.Root(), "bin/debian/prometheus")
 	if _, err := os.Stat(path); err != nil {
 		return "", ErrNotFound
 	}
@@ -82,7 +83,7 @@ func writeConfig(dir, caFile string, addresses []string) (string, error) {
 	}
 	text, err := yaml.Marshal(map[string]any{
 		"global":     map[string]any{"scrape_interval": every, "evaluation_interval": every},
-		"rule_files": []string{filepath.Join(kubetest.Root(), "deploy/alerts/rules.yaml")},
+		"rule_files": []string{filepath.Join(build.Root(), "deploy/alerts/rules.yaml")},
 		"scrape_configs": []any{map[string]any{
 			"job_name": "evictrail", "scheme": "https", "honor_labels": true, "tls_config": map[string]any{"ca_file": caFile},
 			"static_configs": []any{map[string]any{"targets": addresses}},

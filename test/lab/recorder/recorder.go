@@ -17,6 +17,7 @@ import (
 
 	"github.com/evictrail/evictrail/deploy"
 	"github.com/evictrail/evictrail/store/embedded"
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 	"github.com/evictrail/evictrail/test/ports"
 )
@@ -70,7 +71,7 @@ func Prepare(tb kubetest.TB, dir string, replicas int) *Recorder {
 
 func (r *Recorder) prepare() (err error) {
 	r.t.Logf("building evictrail")
-	if r.program, err = kubetest.Evictrail(); err != nil {
+	if r.program, err = build.Evictrail(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(r.dir, 0o750); err != nil {

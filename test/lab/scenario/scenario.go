@@ -50,9 +50,9 @@ func (s Scenario) WithoutKills() Scenario {
 	return s
 }
 
-// Advises reports whether a step runs a command that contains a text.
-func (s Scenario) Advises(text string) bool {
-	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Advice != nil && strings.Contains(step.Advice.Contains, text) })
+// Runs reports whether a step runs a program: kubectl or virtctl.
+func (s Scenario) Runs(program string) bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.runs(program) })
 }
 
 // Parallel bounds how many migrations KubeVirt runs at once; zero: KubeVirt's defaults.

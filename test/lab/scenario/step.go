@@ -59,6 +59,14 @@ func (s Step) verbs() (verbs []string) {
 	return verbs
 }
 
+// runs reports whether the step runs a program: kubectl or virtctl.
+func (s Step) runs(program string) bool {
+	if program == "virtctl" {
+		return s.Advice != nil && strings.Contains(s.Advice.Contains, program)
+	}
+	return program == "kubectl" && (len(s.Kubectl) > 0 || s.Advice != nil || s.Look != "" || s.Apply != "")
+}
+
 // check says what is wrong with a step of a scenario.
 func (s Step) check(of Scenario) error {
 	verbs := s.verbs()

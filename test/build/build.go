@@ -8,9 +8,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 )
+
+// Root returns the folder of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "../..")
+}
 
 // Paths are the paths of built programs, by name.
 type Paths map[string]string
@@ -41,11 +48,33 @@ func Build(ctx context.Context, progress io.Writer, programs ...Program) (Paths,
 	return paths, nil
 }
 
-// build builds the program where it is not there. Two processes may want the same: the second waits for the lock, and finds it done.
-func (p Program) build(ctx context.Context, progress io.Writer, path, count string) (err error) {
+// Build builds the program where it is not in the cache, and returns its path.
+func (p Program) Build() (string, error) {
+	paths, err := Build(context.Background(), os.Stderr, p)
+	return paths[p.Name], err
+}
+
+// build builds the program where it is not there.
+func (p Program) build(ctx context.Context, progress io.Writer, path, count string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
+	return locked(path, func() error {
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+		start := time.Now()
+		_, _ = fmt.Fprintf(progress, "building %s of %s (%s)\n", p.Name, filepath.Base(p.Module), count)
+		if err := p.compile(ctx, progress, path+".new"); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(progress, "built %s in %s\n", p.Name, time.Since(start).Round(time.Second))
+		return os.Rename(path+".new", path)
+	})
+}
+
+// locked does something about a file that no other process does meanwhile: who wants the same waits.
+func locked(path string, do func() error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
@@ -57,23 +86,13 @@ func (p Program) build(ctx context.Context, progress io.Writer, path, count stri
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
-	if _, err := os.Stat(path); err == nil {
-		return nil
-	}
-	start := time.Now()
-	_, _ = fmt.Fprintf(progress, "building %s of %s (%s)\n", p.Name, filepath.Base(p.Module), count)
-	cmd := p.command(ctx, path+".new")
-	cmd.Stdout, cmd.Stderr = progress, progress
-	if err := cmd.Run(); err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintf(progress, "built %s in %s\n", p.Name, time.Since(start).Round(time.Second))
-	return os.Rename(path+".new", path)
+	return do()
 }
 
-func (p Program) command(ctx context.Context, out string) *exec.Cmd {
+// compile has the go command build the program.
+func (p Program) compile(ctx context.Context, progress io.Writer, out string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w "+p.Flags, "-o", out, p.Source)
-	cmd.Dir = p.dir()
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir(), progress, progress
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	return cmd
+	return cmd.Run()
 }

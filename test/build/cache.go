@@ -11,14 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-
-	"github.com/evictrail/evictrail/test/cluster/kubetest"
 )
 
 // toolchain returns what `go env` says of everything outside a module that changes a program: version of Go, system, architecture.
 var toolchain = sync.OnceValues(func() (string, error) {
 	cmd := exec.Command("go", "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64")
-	cmd.Dir = filepath.Join(kubetest.Root(), "test")
+	cmd.Dir = filepath.Join(Root(), "test")
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("ask go for its version: %w", err)
@@ -26,7 +24,7 @@ var toolchain = sync.OnceValues(func() (string, error) {
 	return string(out), nil
 })
 
-// path returns where the program lies once it is built: <cache>/evictrail-lab/<module>/<key>/<name>.
+// path returns where the program lies once it is built: <cache>/evictrail-test/<module>/<key>/<name>.
 func (p Program) path() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -36,7 +34,7 @@ func (p Program) path() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(cache, "evictrail-lab", filepath.Base(p.Module), key, p.Name), nil
+	return filepath.Join(cache, "evictrail-test", filepath.Base(p.Module), key, p.Name), nil
 }
 
 // key is a hash of what the program is made of. The module's go.sum stands for all its dependencies.
@@ -58,7 +56,7 @@ func (p Program) key() (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-func (p Program) dir() string { return filepath.Join(kubetest.Root(), filepath.FromSlash(p.Module)) }
+func (p Program) dir() string { return filepath.Join(Root(), filepath.FromSlash(p.Module)) }
 
 // Missing returns the names of the programs that have to be built first. It builds nothing.
 func Missing(programs ...Program) (string, error) {

@@ -1,0 +1,103 @@
+package build
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Program is a main package and the module that pins its version.
+type Program struct {
+	Name   string   // of the executable
+	Module string   // folder of the module, relative to the repository
+	Source string   // an import path, or files relative to Module
+	Flags  string   // of the linker, besides -s -w
+	Extra  []string // files relative to Module that it is made of, besides go.mod and go.sum
+}
+
+// kubeModule is the module of Kubernetes, etcd and the descheduler.
+const kubeModule = "test/kube"
+
+// kubernetesVersion is the version in test/kube/go.mod, as releases are stamped with it: without it an API server calls itself
+// v0.0.0, which is older than anything that helm looks for.
+const kubernetesVersion = "-X k8s.io/component-base/version.gitVersion=v1.37.2 " +
+	"-X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
+
+// ControlPlane returns the programs of a control plane.
+func ControlPlane() []Program {
+	return []Program{Etcd(), kubernetes("kube-apiserver"), kubernetes("kube-controller-manager"), kubernetes("kube-scheduler")}
+}
+
+// Etcd returns etcd.
+func Etcd() Program {
+	return Program{Name: "etcd", Module: kubeModule, Source: "go.etcd.io/etcd/server/v3"}
+}
+
+// APIServer returns kube-apiserver.
+func APIServer() Program { return kubernetes("kube-apiserver") }
+
+// Kubectl returns kubectl.
+func Kubectl() Program { return kubernetes("kubectl") }
+
+func kubernetes(name string) Program {
+	return Program{Name: name, Module: kubeModule, Source: "k8s.io/kubernetes/cmd/" + name, Flags: kubernetesVersion}
+}
+
+// deschedulerFlags have the descheduler call itself by its version, and look for the authority of Prometheus in its working folder:
+// outside of a pod, the path that it has otherwise needs root.
+const deschedulerFlags = "-X sigs.k8s.io/descheduler/pkg/version.version=v0.36.0 " +
+	"-X sigs.k8s.io/descheduler/pkg/descheduler/client.K8sPodCAFilePath=ca.crt"
+
+// Descheduler returns the descheduler. It is built with the client libraries of the Kubernetes beside it, which are one minor
+// version newer than those of its own go.mod: nothing has to be compiled twice.
+func Descheduler() Program {
+	return Program{Name: "descheduler", Module: kubeModule, Source: "sigs.k8s.io/descheduler/cmd/descheduler", Flags: deschedulerFlags}
+}
+
+// Helm returns helm.
+func Helm() Program {
+	return Program{Name: "helm", Module: "test/helm", Source: "helm.sh/helm/v4/cmd/helm"}
+}
+
+// Virtctl returns the virtctl that scenarios use on every version of KubeVirt.
+func Virtctl() Program {
+	return Program{Name: "virtctl", Module: "test/lab/virtctl", Source: "kubevirt.io/kubevirt/cmd/virtctl"}
+}
+
+// kubeVirtModules is the folder of the modules of KubeVirt, each named after its version.
+const kubeVirtModules = "test/lab/kubevirt"
+
+// KubeVirtVersions returns the versions of KubeVirt that there are modules of, oldest first: v1.6.0.
+func KubeVirtVersions() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(Root(), kubeVirtModules))
+	if err != nil {
+		return nil, fmt.Errorf("list versions of KubeVirt: %w", err)
+	}
+	var versions []string
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), "v") {
+			versions = append(versions, e.Name())
+		}
+	}
+	return versions, nil
+}
+
+// KubeVirt returns the programs of a version of KubeVirt: virt-api, virt-controller and kubevirt-manifests, which prints what
+// virt-operator would install.
+func KubeVirt(version string) ([]Program, error) {
+	versions, err := KubeVirtVersions()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(versions, version) {
+		return nil, fmt.Errorf("version %q of KubeVirt: expected one of %s", version, strings.Join(versions, ", "))
+	}
+	module := kubeVirtModules + "/" + version
+	return []Program{
+		{Name: "kubevirt-manifests", Module: module, Source: "../manifests.go", Extra: []string{"../manifests.go"}},
+		{Name: "virt-controller", Module: module, Source: "kubevirt.io/kubevirt/cmd/virt-controller"},
+		{Name: "virt-api", Module: module, Source: "kubevirt.io/kubevirt/cmd/virt-api"},
+	}, nil
+}
