@@ -32,6 +32,7 @@ type options struct {
 	scenario string
 	test     string
 	dir      string
+	record   string
 	list     bool
 	ifBuilt  bool
 	parallel int
@@ -53,8 +54,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
 	flags.StringVar(&o.kubeVirt, "kubevirt", "v1.8.4", "`version` of KubeVirt")
 	flags.StringVar(&o.scenario, "scenario", "dual-retry-loop", "`name` of the scenario to play; everything then runs until it is interrupted")
-	flags.StringVar(&o.test, "test", "", "`names` of scenarios to play one after the other, with commas, or all: each is compared with the components, and ended")
+	flags.StringVar(&o.test, "test", "", "`names` of scenarios to play one after the other, with commas, or all that are not long: each is compared with the components, and ended")
 	flags.StringVar(&o.dir, "dir", "", "empty `folder` for all that is written; by default a new one among the temporary files, which is removed")
+	flags.StringVar(&o.record, "record", "", "`folder` in which each scenario is recorded as well, for evictrail play, with what the components said beside it")
 	flags.BoolVar(&o.list, "list", false, "list the scenarios and the versions of KubeVirt")
 	flags.IntVar(&o.parallel, "parallel", 2, "with -test, `how` many scenarios are played at once: each has a cluster of its own, which takes 1.2 GB")
 	flags.BoolVar(&o.ifBuilt, "if-built", false, "do nothing, and say so, where a program would have to be built first")
@@ -127,19 +129,21 @@ func missingPrograms(o options) (string, error) {
 	return build.Missing(programs...)
 }
 
-// loadScenarios loads scenarios by their names, with commas, or all.
+// loadScenarios loads scenarios by their names, with commas, or all that are not long.
 func loadScenarios(names string) ([]scenario.Scenario, error) {
-	list := strings.Split(names, ",")
-	if names == "all" {
+	list, all := strings.Split(names, ","), names == "all"
+	if all {
 		list = scenario.Names()
 	}
-	scenarios := make([]scenario.Scenario, len(list))
-	for i, name := range list {
+	var scenarios []scenario.Scenario
+	for _, name := range list {
 		s, err := scenario.Load(name)
 		if err != nil {
 			return nil, err
 		}
-		scenarios[i] = s
+		if !all || !s.Long {
+			scenarios = append(scenarios, s)
+		}
 	}
 	return scenarios, nil
 }
@@ -203,52 +207,54 @@ func testScenario(ctx context.Context, o options, s scenario.Scenario, out io.Wr
 		}
 		return o
 	}
-	recorded, err := playScenario(ctx, within(s.Name), s, out, nil)
+	had, err := playScenario(ctx, within(s.Name), s, out, nil)
 	if err != nil || !s.Undisturbed {
 		return err
 	}
 	_, _ = fmt.Fprintln(out, "once more, and nothing is killed")
+	o.record = ""
 	calm, err := playScenario(ctx, within(s.Name+"-undisturbed"), s.WithoutKills(), out, nil)
 	if err != nil {
 		return err
 	}
-	want, had := truth.Outline(calm), truth.Outline(recorded)
+	want, got := truth.Outline(calm), truth.Outline(had)
 	_, _ = fmt.Fprintf(out, "compared %d facts with those of the undisturbed run\n", len(want))
-	if !slices.Equal(want, had) {
-		return fmt.Errorf("recorded undisturbed:\n  %s\nand with kills:\n  %s", strings.Join(want, "\n  "), strings.Join(had, "\n  "))
+	if !slices.Equal(want, got) {
+		return fmt.Errorf("recorded undisturbed:\n  %s\nand with kills:\n  %s", strings.Join(want, "\n  "), strings.Join(got, "\n  "))
 	}
 	return nil
 }
 
 // playScenario starts a lab, plays a scenario, compares, and returns what evictrail recorded. Then, which may be nil, does what is left to be done before all
 // ends.
-func playScenario(ctx context.Context, o options, s scenario.Scenario, out io.Writer, then func(context.Context, *stage, io.Writer) error) (recorded truth.History, err error) {
+func playScenario(ctx context.Context, o options, s scenario.Scenario, out io.Writer, then func(context.Context, *stage, io.Writer) error) (had truth.History, err error) {
 	s = s.For(o.kubeVirt)
 	h, err := cluster.NewHost(ctx, o.dir, out)
 	if err != nil {
-		return recorded, err
+		return had, err
 	}
 	if o.dir == "" {
 		defer func() { _ = os.RemoveAll(h.Dir) }()
 	}
 	defer h.Stop()
 	_, _ = fmt.Fprintf(out, "folder: %s\n", h.Dir)
-	on, err := newStage(ctx, h, o.kubeVirt, s)
+	on, err := newStage(ctx, h, o, s)
 	if err != nil {
-		return recorded, err
+		return had, err
 	}
 	_, _ = fmt.Fprintf(out, "page: %s (the certificate is of the lab's own CA)\n", on.recorder.URL())
 	if err := scenario.Run(ctx, s, on, out); err != nil {
-		return recorded, err
+		return had, err
 	}
 	v, err := verify(ctx, s, on)
 	if err != nil {
-		return recorded, err
+		return had, err
 	}
 	_, _ = fmt.Fprintf(out, "compared %d facts with the components: %d differences\n", v.compared, len(v.differences))
 	if len(v.differences) > 0 {
 		err = errors.New(strings.Join(v.differences, "\n"))
 	}
+	err = errors.Join(err, on.finishRecording(s, o.kubeVirt))
 	if then != nil {
 		err = errors.Join(err, then(ctx, on, out))
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +36,10 @@ type stage struct {
 	witness  *truth.Witness
 	alerts   *prometheus.Prometheus // nil: there is no program for it
 	roles    map[string]string      // ClusterRole of a user, by name
-	programs string                 // folder with kubectl and, where a scenario uses it, virtctl
+	programs string                 // folder with kubectl and virtctl, where the scenario uses them
+
+	recordDir string              // of the recording; empty: there is none
+	recording *recorder.Recording // nil: there is none
 }
 
 // Namespace implements scenario.Stage.
@@ -176,9 +180,12 @@ func (s *stage) Create(ctx context.Context, vm scenario.VM) error {
 }
 
 // newStage starts a cluster for a scenario, and evictrail beside it.
-func newStage(ctx context.Context, h *cluster.Host, kubeVirt string, of scenario.Scenario) (*stage, error) {
+func newStage(ctx context.Context, h *cluster.Host, o options, of scenario.Scenario) (*stage, error) {
 	s := &stage{host: h, roles: of.Users, programs: filepath.Join(h.Dir, "bin")}
-	return s, h.Do(func() error { return s.start(ctx, kubeVirt, of) })
+	if o.record != "" {
+		s.recordDir = filepath.Join(o.record, of.Name+"-"+o.kubeVirt)
+	}
+	return s, h.Do(func() error { return s.start(ctx, o.kubeVirt, of) })
 }
 
 func (s *stage) start(ctx context.Context, kubeVirt string, of scenario.Scenario) (err error) {
@@ -204,7 +211,7 @@ func (s *stage) start(ctx context.Context, kubeVirt string, of scenario.Scenario
 	if err != nil {
 		return err
 	}
-	if err := s.startRecorder(append(flags, of.Flags...)...); err != nil {
+	if err := s.startRecorder(flags, of.Flags); err != nil {
 		return err
 	}
 	if err := s.startPrometheus(of); err != nil {
@@ -283,8 +290,8 @@ func (s *stage) addDescheduler(ctx context.Context, d *scenario.Descheduler) (fl
 	return []string{"--descheduler-metrics-url", metrics, "--descheduler-metrics-insecure", "--descheduler-metrics-interval", "10s", "--descheduler-policy", s.PolicyFile()}, err
 }
 
-// startRecorder starts evictrail with the rights that it ships with.
-func (s *stage) startRecorder(flags ...string) error {
+// startRecorder starts evictrail with the rights that it ships with, and a recording where one is asked for. Flags are of both, runFlags of "evictrail run".
+func (s *stage) startRecorder(flags, runFlags []string) error {
 	manifests, err := loadRights()
 	if err != nil {
 		return err
@@ -294,5 +301,9 @@ func (s *stage) startRecorder(flags ...string) error {
 		s.API.Apply(manifest)
 	}
 	kubeconfig := s.API.Kubeconfig(s.API.ServiceAccount(installed, account), installed)
-	return s.recorder.Start(kubeconfig, flags...)
+	if err := s.recorder.Start(kubeconfig, slices.Concat(flags, runFlags)...); err != nil || s.recordDir == "" {
+		return err
+	}
+	s.recording, err = s.recorder.Record(s.recordDir, kubeconfig, s.AuditFile(), flags...)
+	return err
 }

@@ -18,6 +18,7 @@ import (
 type Scenario struct {
 	Name         string            `json:"-"`
 	About        string            `json:"about"`    // in a sentence or two
+	Long         bool              `json:"long"`     // it takes over ten minutes: it is played where it is named
 	KubeVirt     []string          `json:"kubeVirt"` // versions on which it can be played; empty: all
 	Nodes        []string          `json:"nodes"`
 	VMs          []VM              `json:"vms"`
@@ -112,7 +113,7 @@ type Expect struct {
 // Loop is a loop that must have been found.
 type Loop struct {
 	Kind string `json:"kind"`
-	VM   string `json:"vm"`
+	VM   string `json:"vm"`   // empty: any, or none
 	Node string `json:"node"` // empty: any
 	Open bool   `json:"open"` // whether it is open at the end
 }
@@ -176,7 +177,7 @@ func parseScenario(raw []byte) (s Scenario, err error) {
 		}
 	}
 	for _, loop := range s.Expect.Loops {
-		if !s.has(loop.VM) {
+		if loop.VM != "" && !s.has(loop.VM) {
 			problem("expect: loop of %q: no such vm", loop.VM)
 		}
 	}
