@@ -51,17 +51,20 @@ func multipleLeaders() alert {
 	}
 }
 
-// watchStale counts on bookmarks, which the API server sends about once a minute even where nothing happens. A watch that never
-// began, for want of a right, has no last activity.
+// unheard is after how many seconds a watch hangs. Where nothing happens, and the API server sends no bookmarks, a watch is silent until it is asked
+// for anew: client-go does that after five to ten minutes.
+const unheard = "720"
+
+// watchStale finds a watch that hangs, or is refused. One that never began, for want of a right, has no last activity.
 func watchStale() alert {
 	of := []string{metrics.LabelResource}
 	return alert{
 		name: "EvictrailWatchStale", severity: Warning, of: of, wait: "5m", board: boardCollector,
 		expr: anyOf(
-			age(maxBy(of, metrics.WatchLastActivityTimestamp))+" > 300",
+			age(maxBy(of, metrics.WatchLastActivityTimestamp))+" > "+unheard,
 			maxBy(of, metrics.WatchSynced)+" == 0"),
 		summary: "Watch on " + the(metrics.LabelResource) + " delivers nothing",
-		description: "The watch on " + the(metrics.LabelResource) + " has delivered {{ if $value }}nothing for " + theTime + ", not even a bookmark" +
+		description: "The watch on " + the(metrics.LabelResource) + " has delivered {{ if $value }}nothing for " + theTime + ", and was not asked for anew" +
 			"{{ else }}not even its first list: see /readyz{{ end }}. What evictrail shows may be old, and of a VM " +
 			"that is retried only the five newest migrations can be made up for.",
 	}

@@ -96,6 +96,9 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for {
 		select {
 		case line := <-stream:
+			if line == timeout {
+				return
+			}
 			_, _ = fmt.Fprintln(w, line)
 			_ = http.NewResponseController(w).Flush()
 			if strings.Contains(line, `"ERROR"`) {
@@ -229,6 +232,9 @@ func vmiJSON(name, version, more string) string {
 		name, "uid-"+name, version, more)
 }
 
+// timeout in a stream ends the watch, as the API server does after the time that the client asked for.
+const timeout = "timeout"
+
 func notification(kind, object string) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object)
 }
@@ -282,6 +288,20 @@ func TestCollectorSaysWhatIsMissing(t *testing.T) {
 	a.set(vmis, 0)
 	r.eventually(t, "it goes on by itself", func() bool { return len(r.Unready()) == 0 })
 	require.Contains(t, r.log.String(), "watch works again")
+}
+
+// TestAWatchThatIsAskedForAnewIsNotStale ends a watch on which nothing ever comes, as an API server does every few minutes.
+func TestAWatchThatIsAskedForAnewIsNotStale(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	r := start(t, a, &sink{}, nil)
+	r.eventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
+	heard := func() float64 { return testutil.ToFloat64(r.metrics.WatchLastActivity.WithLabelValues("events")) }
+	r.eventually(t, "the list was heard", func() bool { return heard() > 0 })
+	before := heard()
+	a.streams["events"] <- timeout
+	r.eventually(t, "the next watch was answered", func() bool { return heard() > before })
+	require.InDelta(t, 1, testutil.ToFloat64(r.metrics.WatchRestarts.WithLabelValues("events", metrics.RestartClosed)), 0)
 }
 
 // listed counts the lists of what may not be watched.

@@ -380,6 +380,9 @@ func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 	}
 	f.noteSeen()
 	f.c.mu.Unlock()
+	if isWatch && err == nil {
+		f.c.Metrics.WatchLastActivity.WithLabelValues(f.name).Set(metrics.Unix(f.c.Clock()))
+	}
 	switch {
 	case !changed:
 	case problem != "":
