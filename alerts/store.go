@@ -115,20 +115,16 @@ func historyBroken() alert {
 	}
 }
 
-// freshness burns a budget of one late fact in a thousand: fast, over an hour and five minutes, or slowly, over six hours, thirty minutes and five
-// minutes. The last five minutes end the alert when the database takes facts in time again. Fewer than ten late facts are nothing: of a quiet
-// cluster, one that was late is more than a thousandth.
+// freshness burns a budget of one late fact in a thousand: fast, over an hour and five minutes, or slowly, over six hours and
+// thirty minutes. The short window ends the alert soon after the cause is gone.
 func freshness() alert {
 	const fast, slow = " > (14.4 * 0.001)", " > (6 * 0.001)"
-	late := func(window string) string {
-		return recordCommitLate + window + " * " + sumBy(perCluster, increase(series(metrics.FactsTotal, is(metrics.LabelStage, metrics.StageCommitted)), window)) + " > 10"
-	}
 	return alert{
 		name: freshnessBurn, severity: Warning, of: perCluster, wait: "2m", board: boardCollector,
 		expr: lines(
-			in(RecordCommitLate1h+fast, "and", RecordCommitLate5m+fast, "and", late("1h")),
+			in(RecordCommitLate1h+fast, "and", RecordCommitLate5m+fast),
 			"or",
-			in(RecordCommitLate6h+slow, "and", RecordCommitLate30m+slow, "and", RecordCommitLate5m+slow, "and", late("6h"))),
+			in(RecordCommitLate6h+slow, "and", RecordCommitLate30m+slow)),
 		summary: "History is late: " + theShare + " of events took over 5 s to commit",
 		description: theShare + " of what evictrail saw took longer than five seconds to reach the database; one in a thousand may. Who asks now " +
 			"may get an answer that is out of date.",
