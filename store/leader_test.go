@@ -277,7 +277,7 @@ func TestALeaderThatStandsStillLosesItsLocks(t *testing.T) {
 	<-reached
 	const idle = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`
 	require.Equal(t, 1, count(t, s, idle))
-	require.Eventually(t, func() bool { return count(t, s, idle) == 0 }, 2*time.Minute, 100*time.Millisecond, "its session is ended")
+	require.Eventually(t, func() bool { return count(t, s, idle) == 0 }, 15*time.Second, 100*time.Millisecond, "its session is ended")
 	goOn()
 	require.Error(t, <-stored, "it must not believe that it committed")
 	_, err = leader.Append(t.Context(), facts)
