@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/evictrail/evictrail/test/cluster/kubetest"
 )
@@ -24,19 +23,13 @@ func (r *Recorder) Record(dir, kubeconfig, auditFile string, flags ...string) (*
 	}
 	args := append([]string{"record", dir, "--kubeconfig", kubeconfig, "--audit-file", auditFile, "--log-level", "info"}, flags...)
 	p := kubetest.StartProcess(r.t, filepath.Join(r.dir, "record.log"), r.program, args...)
-	for deadline := time.Now().Add(ready); ; {
-		if trace, err := os.Stat(filepath.Join(dir, "trace.jsonl.gz")); err == nil && trace.Size() > 0 {
-			return &Recording{Dir: dir, process: p}, nil
+	err := r.awaitProcess(p, func() error {
+		if trace, err := os.Stat(filepath.Join(dir, "trace.jsonl.gz")); err != nil || trace.Size() == 0 {
+			return fmt.Errorf("nothing is recorded: %s", p.Output())
 		}
-		if !p.Running() || time.Now().After(deadline) {
-			return nil, fmt.Errorf("nothing is recorded: %s", p.Output())
-		}
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-r.t.Context().Done():
-			return nil, r.t.Context().Err()
-		}
-	}
+		return nil
+	})
+	return &Recording{Dir: dir, process: p}, err
 }
 
 // Stop ends the recording, which is whole then.

@@ -189,13 +189,21 @@ func (r *Recorder) Resume(name string) error {
 	}
 	log := filepath.Join(r.dir, name+".log")
 	one.process = kubetest.StartProcess(r.t, log, r.program, append(slices.Clone(one.args), "--database-url", r.DatabaseURL())...)
-	for deadline := time.Now().Add(ready); ; {
+	return r.awaitProcess(one.process, func() error {
 		answer, err := r.get(r.t.Context(), one, "/readyz")
 		if err == nil && strings.HasPrefix(answer, "ok") {
 			return nil
 		}
-		if !one.process.Running() || time.Now().After(deadline) {
-			return errors.Join(fmt.Errorf("%s is not ready, see %s: %s", name, log, answer), err)
+		return errors.Join(fmt.Errorf("%s is not ready, see %s: %s", name, log, answer), err)
+	})
+}
+
+// awaitProcess waits until nothing is missing any more of what a process is to do. The error says what is missing when it has ended, or when ready is over.
+func (r *Recorder) awaitProcess(p *kubetest.Process, missing func() error) error {
+	for deadline := time.Now().Add(ready); ; {
+		err := missing()
+		if err == nil || !p.Running() || time.Now().After(deadline) {
+			return err
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
