@@ -241,7 +241,7 @@ func (c *Collector) take(ctx context.Context, n notice) {
 	case noticeBookmark:
 	}
 	c.lastAt[n.feed.name] = now
-	c.Metrics.WatchLastActivity.WithLabelValues(n.feed.name).Set(metrics.Unix(now))
+	n.feed.noteActivity(now)
 	c.advance(n)
 	c.tellSelfGap(ctx, now)
 }

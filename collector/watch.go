@@ -295,6 +295,11 @@ func (f *feed) sign() trail.WatchSign {
 	return w
 }
 
+// noteActivity shows in the metrics when the API server last said something about the watch.
+func (f *feed) noteActivity(at time.Time) {
+	f.c.Metrics.WatchLastActivity.WithLabelValues(f.name).Set(metrics.Unix(at))
+}
+
 // noteBroken notes that it is broken, and has the store told up to when it was seen; the lock must be held.
 func (f *feed) noteBroken() {
 	if !f.shaken {
@@ -381,7 +386,7 @@ func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 	f.noteSeen()
 	f.c.mu.Unlock()
 	if isWatch && err == nil {
-		f.c.Metrics.WatchLastActivity.WithLabelValues(f.name).Set(metrics.Unix(f.c.Clock()))
+		f.noteActivity(f.c.Clock())
 	}
 	switch {
 	case !changed:
