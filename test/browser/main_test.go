@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/build"
 )
 
 const root = "../.."
@@ -53,10 +54,7 @@ func start() (stop func(), err error) {
 	if err := os.Chmod(dir, 0o755); err != nil { // as root the database runs as another user
 		return stop, err
 	}
-	program = filepath.Join(dir, "evictrail")
-	build := exec.Command("go", "build", "-o", program, "./cmd/evictrail")
-	build.Dir, build.Stderr = root, os.Stderr
-	if err := build.Run(); err != nil {
+	if program, err = build.Evictrail(); err != nil {
 		return stop, fmt.Errorf("build evictrail: %w", err)
 	}
 	chromium, err := findChromium()

@@ -59,7 +59,7 @@ func (p Program) build(ctx context.Context, progress io.Writer, path, count stri
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	return locked(path, func() error {
+	return withFileLock(path, func() error {
 		if _, err := os.Stat(path); err == nil {
 			return nil
 		}
@@ -73,8 +73,8 @@ func (p Program) build(ctx context.Context, progress io.Writer, path, count stri
 	})
 }
 
-// locked does something about a file that no other process does meanwhile: who wants the same waits.
-func locked(path string, do func() error) (err error) {
+// withFileLock does something about a file that no other process does meanwhile: who wants the same waits.
+func withFileLock(path string, do func() error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func locked(path string, do func() error) (err error) {
 
 // compile has the go command build the program.
 func (p Program) compile(ctx context.Context, progress io.Writer, out string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", "-s -w "+p.Flags, "-o", out, p.Source)
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", p.Tags, "-ldflags", "-s -w "+p.Flags, "-o", out, p.Source)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir(), progress, progress
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	return cmd.Run()

@@ -44,7 +44,7 @@ func (p Program) key() (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	_, _ = fmt.Fprintln(h, tools, p.Source, p.Flags)
+	_, _ = fmt.Fprintln(h, tools, p.Source, p.Flags, p.Tags)
 	for _, name := range append([]string{"go.mod", "go.sum"}, p.Extra...) {
 		text, err := os.ReadFile(filepath.Join(p.dir(), name))
 		if err != nil {

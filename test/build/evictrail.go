@@ -11,5 +11,5 @@ import (
 var Evictrail = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(Root(), "bin/test/evictrail")
 	evictrail := Program{Name: "evictrail", Module: ".", Source: "./cmd/evictrail"}
-	return path, locked(path, func() error { return evictrail.compile(context.Background(), os.Stderr, path) })
+	return path, withFileLock(path, func() error { return evictrail.compile(context.Background(), os.Stderr, path) })
 })

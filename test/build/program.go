@@ -14,6 +14,7 @@ type Program struct {
 	Module string   // folder of the module, relative to the repository
 	Source string   // an import path, or files relative to Module
 	Flags  string   // of the linker, besides -s -w
+	Tags   string   // of the compiler, with commas
 	Extra  []string // files relative to Module that it is made of, besides go.mod and go.sum
 }
 
@@ -27,7 +28,7 @@ const kubernetesVersion = "-X k8s.io/component-base/version.gitVersion=v1.37.2 "
 
 // ControlPlane returns the programs of a control plane.
 func ControlPlane() []Program {
-	return []Program{Etcd(), kubernetes("kube-apiserver"), kubernetes("kube-controller-manager"), kubernetes("kube-scheduler")}
+	return []Program{Etcd(), APIServer(), kubernetesProgram("kube-controller-manager"), kubernetesProgram("kube-scheduler")}
 }
 
 // Etcd returns etcd.
@@ -36,12 +37,12 @@ func Etcd() Program {
 }
 
 // APIServer returns kube-apiserver.
-func APIServer() Program { return kubernetes("kube-apiserver") }
+func APIServer() Program { return kubernetesProgram("kube-apiserver") }
 
 // Kubectl returns kubectl.
-func Kubectl() Program { return kubernetes("kubectl") }
+func Kubectl() Program { return kubernetesProgram("kubectl") }
 
-func kubernetes(name string) Program {
+func kubernetesProgram(name string) Program {
 	return Program{Name: name, Module: kubeModule, Source: "k8s.io/kubernetes/cmd/" + name, Flags: kubernetesVersion}
 }
 
@@ -59,6 +60,16 @@ func Descheduler() Program {
 // Helm returns helm.
 func Helm() Program {
 	return Program{Name: "helm", Module: "test/helm", Source: "helm.sh/helm/v4/cmd/helm"}
+}
+
+// Prometheus returns prometheus, and Promtool promtool of the same version, without the clouds' service discovery and what needs a C compiler.
+func Prometheus() Program { return prometheusProgram("prometheus") }
+
+// Promtool returns promtool.
+func Promtool() Program { return prometheusProgram("promtool") }
+
+func prometheusProgram(name string) Program {
+	return Program{Name: name, Module: "test/promtool", Source: "github.com/prometheus/prometheus/cmd/" + name, Tags: "remove_all_sd,netgo"}
 }
 
 // Virtctl returns the virtctl that scenarios use on every version of KubeVirt.

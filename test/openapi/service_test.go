@@ -20,6 +20,7 @@ import (
 	"github.com/evictrail/evictrail/api"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/build"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -33,11 +34,9 @@ var recordings = []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-
 // played gives the URL of a database with recordings, played by the built binary.
 func played(t *testing.T) string {
 	t.Helper()
-	binary, url := filepath.Join(t.TempDir(), "evictrail"), storetest.NewURL(t)
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/evictrail")
-	build.Dir = root
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	url := storetest.NewURL(t)
+	binary, err := build.Evictrail()
+	require.NoError(t, err)
 	for _, name := range recordings {
 		out, err := exec.CommandContext(t.Context(), binary, "play", filepath.Join(root, "testdata/recordings", name), "--database-url", url).CombinedOutput()
 		require.NoError(t, err, "%s", out)

@@ -18,44 +18,20 @@ import (
 	"github.com/evictrail/evictrail"
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/test/build"
 )
 
 const root = "../.."
 
-// tools is where the programs are that the tests run.
-var tools string
+func TestMain(m *testing.M) { storetest.Main(m) }
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "evictrail-played-")
-	if err != nil {
-		panic(err)
-	}
-	tools = dir
-	storetest.MainWith(m, func() { _ = os.RemoveAll(dir) })
-}
-
-// build builds the programs from source, once: Prometheus and promtool without the clouds' service discovery and what needs a
-// C compiler.
-var build = sync.OnceValue(func() error {
-	for _, b := range []struct{ dir, pkg string }{
-		{root, "./cmd/evictrail"},
-		{root + "/test/promtool", "github.com/prometheus/prometheus/cmd/promtool"},
-		{root + "/test/promtool", "github.com/prometheus/prometheus/cmd/prometheus"},
-	} {
-		cmd := exec.Command("go", "build", "-tags", "remove_all_sd,netgo", "-o", tools+"/", b.pkg)
-		cmd.Dir, cmd.Stderr = b.dir, os.Stderr
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("build %s: %w", b.pkg, err)
-		}
-	}
-	return nil
-})
-
-// program gives the path of a program that the tests run.
+// program returns the path of a program that the tests run: evictrail, prometheus or promtool.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	require.NoError(t, build())
-	return filepath.Join(tools, name)
+	of := map[string]func() (string, error){"evictrail": build.Evictrail, "prometheus": build.Prometheus().Build, "promtool": build.Promtool().Build}
+	path, err := of[name]()
+	require.NoError(t, err, "build %s", name)
+	return path
 }
 
 // run runs a program and gives what it prints.

@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evictrail/evictrail/alerts"
+	"github.com/evictrail/evictrail/test/build"
 )
 
 const (
@@ -32,31 +32,9 @@ func cases(t *testing.T) (every, newer []string) {
 	return every, newer
 }
 
-var toolDir string
-
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "promtool")
-		if err != nil {
-			panic(err)
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		toolDir = dir
-		return m.Run()
-	}())
-}
-
-// build builds promtool from source, once. The tags leave out the clouds' service discovery and what needs a C compiler.
-var build = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(toolDir, "promtool")
-	cmd := exec.Command("go", "build", "-tags", "remove_all_sd,netgo", "-o", path, "github.com/prometheus/prometheus/cmd/promtool")
-	cmd.Dir, cmd.Stderr = "../promtool", os.Stderr
-	return path, cmd.Run()
-})
-
 func newest(t *testing.T) string {
 	t.Helper()
-	path, err := build()
+	path, err := build.Promtool().Build()
 	require.NoError(t, err, "build promtool")
 	return path
 }
