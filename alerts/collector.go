@@ -51,9 +51,9 @@ func multipleLeaders() alert {
 	}
 }
 
-// unheard is after how many seconds a watch hangs. Where nothing happens, and the API server sends no bookmarks, a watch is silent until it is asked
-// for anew: client-go does that after five to ten minutes.
-const unheard = "720"
+// hangsAfter is how many seconds a watch may be silent. Where nothing happens and the API server sends no bookmarks, a watch is silent until client-go
+// renews it, after five to ten minutes.
+const hangsAfter = "720"
 
 // watchStale finds a watch that hangs, or is refused. One that never began, for want of a right, has no last activity.
 func watchStale() alert {
@@ -61,10 +61,10 @@ func watchStale() alert {
 	return alert{
 		name: "EvictrailWatchStale", severity: Warning, of: of, wait: "5m", board: boardCollector,
 		expr: anyOf(
-			age(maxBy(of, metrics.WatchLastActivityTimestamp))+" > "+unheard,
+			age(maxBy(of, metrics.WatchLastActivityTimestamp))+" > "+hangsAfter,
 			maxBy(of, metrics.WatchSynced)+" == 0"),
 		summary: "Watch on " + the(metrics.LabelResource) + " delivers nothing",
-		description: "The watch on " + the(metrics.LabelResource) + " has delivered {{ if $value }}nothing for " + theTime + ", and was not asked for anew" +
+		description: "The watch on " + the(metrics.LabelResource) + " has delivered {{ if $value }}nothing for " + theTime + ", and the API server has not answered a request for it either" +
 			"{{ else }}not even its first list: see /readyz{{ end }}. What evictrail shows may be old, and of a VM " +
 			"that is retried only the five newest migrations can be made up for.",
 	}

@@ -290,8 +290,8 @@ func TestCollectorSaysWhatIsMissing(t *testing.T) {
 	require.Contains(t, r.log.String(), "watch works again")
 }
 
-// TestAWatchThatIsAskedForAnewIsNotStale ends a watch on which nothing ever comes, as an API server does every few minutes.
-func TestAWatchThatIsAskedForAnewIsNotStale(t *testing.T) {
+// TestARenewedWatchIsNotStale ends a watch on which nothing ever comes, as an API server does every few minutes.
+func TestARenewedWatchIsNotStale(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	r := start(t, a, &sink{}, nil)
