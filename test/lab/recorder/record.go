@@ -23,13 +23,15 @@ func (r *Recorder) Record(dir, kubeconfig, auditFile string, flags ...string) (*
 	}
 	args := append([]string{"record", dir, "--kubeconfig", kubeconfig, "--audit-file", auditFile, "--log-level", "info"}, flags...)
 	p := kubetest.StartProcess(r.t, filepath.Join(r.dir, "record.log"), r.program, args...)
-	err := r.awaitProcess(p, func() error {
+	if err := r.awaitProcess(p, func() error {
 		if trace, err := os.Stat(filepath.Join(dir, "trace.jsonl.gz")); err != nil || trace.Size() == 0 {
 			return fmt.Errorf("nothing is recorded: %s", p.Output())
 		}
 		return nil
-	})
-	return &Recording{Dir: dir, process: p}, err
+	}); err != nil {
+		return nil, err
+	}
+	return &Recording{Dir: dir, process: p}, nil
 }
 
 // Stop ends the recording, which is whole then.
