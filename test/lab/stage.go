@@ -256,7 +256,7 @@ func userPrograms(of scenario.Scenario) (programs []build.Program) {
 // startPrometheus starts Prometheus where there is one. A scenario that expects alerts needs it.
 func (s *stage) startPrometheus(of scenario.Scenario) (err error) {
 	s.alerts, err = prometheus.Start(s.host, filepath.Join(s.host.Dir, "prometheus"), s.recorder.CAFile(), s.recorder.Addresses()...)
-	if errors.Is(err, prometheus.ErrNotFound) && len(of.Expect.Alerts) == 0 {
+	if errors.Is(err, prometheus.ErrNotFound) && !of.NeedsPrometheus() {
 		s.host.Logf("Prometheus: LEFT OUT: %v", err)
 		return nil
 	}

@@ -48,7 +48,7 @@ func verifyNow(ctx context.Context, s scenario.Scenario, on *stage) (v verdict, 
 	}
 	report := truth.Compare(seen, recorded)
 	v = verdict{compared: report.Compared, differences: report.Differences, recorded: recorded}
-	for _, check := range []func(context.Context, scenario.Expect, *stage) ([]string, error){verifyLoops, verifyAnswers, verifyGaps, verifyAlerts} {
+	for _, check := range []func(context.Context, scenario.Expect, *stage) ([]string, error){verifyLoops, verifyAnswers, verifyGaps, verifyAlerts, verifyQuiet} {
 		differences, err := check(ctx, s.Expect, on)
 		if err != nil {
 			return v, err
@@ -157,4 +157,16 @@ func verifyAlerts(ctx context.Context, want scenario.Expect, on *stage) (differe
 		}
 	}
 	return differences, nil
+}
+
+// verifyQuiet wants that no alert was ever pending or firing.
+func verifyQuiet(ctx context.Context, want scenario.Expect, on *stage) (differences []string, err error) {
+	if !want.Quiet {
+		return nil, nil
+	}
+	past, err := on.alerts.PastAlerts(ctx)
+	for _, a := range past {
+		differences = append(differences, fmt.Sprintf("alert %s: was %s, %s by %s", a.Name(), a.State(), a.Lasted, a.Labels))
+	}
+	return differences, err
 }

@@ -38,11 +38,14 @@ func (c *Cluster) ServiceAccount(namespace, name string) *rest.Config {
 	return config
 }
 
-// Token returns a new token of an existing ServiceAccount, for these audiences; without any, for the API server itself.
+// tokenLife is how long a token holds, in seconds: longer than the longest test. A kubelet would renew it.
+const tokenLife = 24 * 60 * 60
+
+// Token returns a new token of an existing ServiceAccount, for these audiences; without any, for the API server itself. It holds for a day.
 func (c *Cluster) Token(namespace, name string, audiences ...string) string {
 	c.t.Helper()
 	answer, err := c.Client().CoreV1().ServiceAccounts(namespace).CreateToken(c.t.Context(), name,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: new(int64(tokenLife))}}, metav1.CreateOptions{})
 	if err != nil {
 		c.t.Fatalf("ask for a token of %s/%s: %v", namespace, name, err)
 	}

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"sigs.k8s.io/yaml"
@@ -22,7 +24,7 @@ import (
 var ErrNotFound = errors.New("no program prometheus: run hack/ensure-promtool.sh, or set EVICTRAIL_PROMETHEUS to its path")
 
 // every is the time between two scrapes, and between two evaluations of the rules.
-const every = "5s"
+const every = 5 * time.Second
 
 // ready bounds how long Prometheus may take to start.
 const ready = time.Minute
@@ -82,7 +84,7 @@ func writeConfig(dir, caFile string, addresses []string) (string, error) {
 		return "", err
 	}
 	text, err := yaml.Marshal(map[string]any{
-		"global":     map[string]any{"scrape_interval": every, "evaluation_interval": every},
+		"global":     map[string]any{"scrape_interval": every.String(), "evaluation_interval": every.String()},
 		"rule_files": []string{filepath.Join(build.Root(), "deploy/alerts/rules.yaml")},
 		"scrape_configs": []any{map[string]any{
 			"job_name": "evictrail", "scheme": "https", "honor_labels": true, "tls_config": map[string]any{"ca_file": caFile},
@@ -116,6 +118,40 @@ func (p *Prometheus) Alerts(ctx context.Context) ([]Alert, error) {
 	}
 	err := p.get(ctx, "/api/v1/alerts", &answer)
 	return answer.Data.Alerts, err
+}
+
+// PastAlert is how long an alert was in one state since Prometheus started.
+type PastAlert struct {
+	Alert
+	Lasted time.Duration // at all times together, to the step of evaluations
+}
+
+// State is "pending" or "firing".
+func (a PastAlert) State() string { return a.Labels["alertstate"] }
+
+// PastAlerts returns each alert that was pending or firing since Prometheus started, once for each state. It reads the series ALERTS, which Prometheus writes at
+// each evaluation; an alert of now is among them.
+func (p *Prometheus) PastAlerts(ctx context.Context) ([]PastAlert, error) {
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Metric map[string]string `json:"metric"`
+				Value  [2]any            `json:"value"` // time, count as a string
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if err := p.get(ctx, "/api/v1/query?query="+url.QueryEscape("count_over_time(ALERTS[1d])"), &answer); err != nil {
+		return nil, err
+	}
+	var past []PastAlert
+	for _, r := range answer.Data.Result {
+		count, err := strconv.ParseFloat(fmt.Sprint(r.Value[1]), 64)
+		if err != nil {
+			return nil, fmt.Errorf("count of evaluations of %s: %w", r.Metric, err)
+		}
+		past = append(past, PastAlert{Alert: Alert{Labels: r.Metric}, Lasted: time.Duration(count) * every})
+	}
+	return past, nil
 }
 
 // get reads what a path answers: JSON into the value, which may be nil.

@@ -38,6 +38,9 @@ func (s Scenario) RunsOn(version string) bool {
 	return len(s.KubeVirt) == 0 || slices.Contains(s.KubeVirt, version)
 }
 
+// NeedsPrometheus reports whether the scenario expects something of alerts.
+func (s Scenario) NeedsPrometheus() bool { return len(s.Expect.Alerts) > 0 || s.Expect.Quiet }
+
 // For returns the scenario with the steps of a version of KubeVirt.
 func (s Scenario) For(version string) Scenario {
 	s.Steps = slices.DeleteFunc(slices.Clone(s.Steps), func(step Step) bool { return len(step.KubeVirt) > 0 && !slices.Contains(step.KubeVirt, version) })
@@ -104,6 +107,7 @@ func (v VM) Script() nodesim.Script {
 type Expect struct {
 	Loops  []Loop              `json:"loops"`  // all that there are
 	Alerts []string            `json:"alerts"` // names of alerts whose expression must be true in the Prometheus that scrapes evictrail
+	Quiet  bool                `json:"quiet"`  // whether no alert may have been pending or firing at any time since Prometheus started
 	Why    map[string][]string `json:"why"`    // texts that the answer to why must contain, by VM
 	Not    map[string][]string `json:"not"`    // texts that the answer to why must not contain, by VM
 	WhyNot map[string][]string `json:"whyNot"` // texts that the answer to why-not must contain, by VM
@@ -180,6 +184,9 @@ func parseScenario(raw []byte) (s Scenario, err error) {
 		if loop.VM != "" && !s.has(loop.VM) {
 			problem("expect: loop of %q: no such vm", loop.VM)
 		}
+	}
+	if s.Expect.Quiet && len(s.Expect.Alerts) > 0 {
+		problem("expect: quiet, and alerts %q: one of them", s.Expect.Alerts)
 	}
 	return s, errors.Join(problems...)
 }
