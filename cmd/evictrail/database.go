@@ -133,7 +133,7 @@ func (d *database) begin(ctx context.Context, log *slog.Logger) (bool, error) {
 	}
 	switch {
 	case err == nil:
-		close(d.ready)
+		d.setReady(ctx, log)
 		return true, nil
 	case ctx.Err() == nil && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)):
 		log.Warn("database is away: what is seen waits in the spool until it is there", "err", err)
@@ -152,9 +152,16 @@ func (d *database) arrive(ctx context.Context, log *slog.Logger) error {
 		func(err error) bool { return errors.Is(err, store.ErrUnavailable) })
 	if err == nil {
 		log.Info("database answers, what waits is stored")
-		close(d.ready)
+		d.setReady(ctx, log)
 	}
 	return err
+}
+
+// setReady makes the partitions that facts need from now on, and then closes ready. Gauges are read after that: in the last days of a month a database
+// without the partition of the next one would raise EvictrailPartitionRunway.
+func (d *database) setReady(ctx context.Context, log *slog.Logger) {
+	ensureMonths(ctx, d.Store, log)
+	close(d.ready)
 }
 
 // isReady tells whether the database has answered and its schema fits.
