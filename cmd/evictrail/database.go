@@ -77,7 +77,7 @@ func hasPassword(text string) bool {
 type database struct {
 	*store.Store
 	url    string
-	server *embedded.Server // nil with a database of one's own
+	server *embedded.Keeper // nil with a database of one's own
 	ready  chan struct{}    // closed when it has answered and its schema fits
 }
 
@@ -105,9 +105,9 @@ func (d *databaseFlags) later(ctx context.Context, log *slog.Logger) (db *databa
 	return db, nil
 }
 
-// embed starts an embedded Postgres and opens it.
+// embed starts an embedded Postgres, which is started again where it ends by itself, and opens it.
 func (d *databaseFlags) embed(ctx context.Context, log *slog.Logger) (*database, error) {
-	server, err := embedded.Start(ctx, embedded.Options{Dir: d.dataDir, Logger: log})
+	server, err := embedded.Keep(ctx, embedded.Options{Dir: d.dataDir, Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("start embedded Postgres (or give --database-url): %w", err)
 	}
@@ -181,14 +181,6 @@ func (d *database) close(ctx context.Context) error {
 		return nil
 	}
 	return d.server.Stop(context.WithoutCancel(ctx))
-}
-
-// gone is closed when the embedded server ended by itself; never without one.
-func (d *database) gone() <-chan struct{} {
-	if d.server == nil {
-		return nil
-	}
-	return d.server.Done()
 }
 
 // prepare makes sure that our statements last in the database, brings its schema up to date, and says what it did.

@@ -195,14 +195,6 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, revie
 		}
 		return keepMonths(ctx, db.Store, log)
 	})
-	g.Go(func() error {
-		select {
-		case <-db.gone():
-			return fmt.Errorf("embedded Postgres ended: %w", db.server.Err())
-		case <-ctx.Done():
-			return nil
-		}
-	})
 	return g.Wait()
 }
 
