@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,11 @@ func (q *question) ask(ctx context.Context, of trail.Subject, answer func(reader
 		return err
 	}
 	defer s.Close()
-	return inCluster(answer(s, trail.Question{Cluster: q.cluster, Of: of, At: at}))
+	err = inCluster(answer(s, trail.Question{Cluster: q.cluster, Of: of, At: at}))
+	if errors.Is(err, trail.ErrNotFound) {
+		err = cmp.Or(checkCluster(ctx, s, q.cluster), err)
+	}
+	return err
 }
 
 // inCluster says how a cluster is chosen where that has to be.
