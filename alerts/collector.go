@@ -51,8 +51,8 @@ func multipleLeaders() alert {
 	}
 }
 
-// hangsAfter is how many seconds a watch may be silent. Where nothing happens and the API server sends no bookmarks, a watch is silent until client-go
-// renews it, after five to ten minutes.
+// hangsAfter is how many seconds a watch may be silent. The API server sends a bookmark about once a minute, whatever happens. Where it sends none, a watch
+// on which nothing happens is silent until client-go renews it, after five to ten minutes.
 const hangsAfter = "720"
 
 // watchStale finds a watch that hangs, or is refused. One that never began, for want of a right, has no last activity.
@@ -64,7 +64,7 @@ func watchStale() alert {
 			age(maxBy(of, metrics.WatchLastActivityTimestamp))+" > "+hangsAfter,
 			maxBy(of, metrics.WatchSynced)+" == 0"),
 		summary: "Watch on " + the(metrics.LabelResource) + " delivers nothing",
-		description: "The watch on " + the(metrics.LabelResource) + " has delivered {{ if $value }}nothing for " + theTime + ", and the API server has not answered a request for it either" +
+		description: "The watch on " + the(metrics.LabelResource) + " has delivered {{ if $value }}nothing for " + theTime + ", and the API server shows no sign of life on it either" +
 			"{{ else }}not even its first list: see /readyz{{ end }}. What evictrail shows may be old, and of a VM " +
 			"that is retried only the five newest migrations can be made up for.",
 	}

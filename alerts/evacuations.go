@@ -14,16 +14,20 @@ const (
 // evacuations are about one VM that has to leave its node.
 func evacuations() []alert { return []alert{stuck(), orphaned(), unanswered()} }
 
+// tooLong is for how many seconds an evacuation may be open: 35 minutes. The mark is kept in the database, and its age is the same before and after a restart
+// of evictrail or of Prometheus, where a `for` would begin anew.
+const tooLong = "2100"
+
 // stuck needs failures and time: KubeVirt makes three attempts within two and a half minutes when each fails at once.
 func stuck() alert {
 	return alert{
-		name: evacuationStuck, severity: Warning, of: perVMI, wait: "5m", board: boardVM,
+		name: evacuationStuck, severity: Warning, of: perVMI, keep: "5m", board: boardVM,
 		expr: lines(
 			"("+maxBy(perVMI, metrics.VMIFailedAttempts)+" >= 3)",
 			"and "+on(perVMI),
-			"("+age(maxBy(perVMI, series(metrics.VMIMarkedTimestamp, not(metrics.LabelStrategy, trail.StrategyExternal))))+" > 1800)"),
+			"("+age(maxBy(perVMI, series(metrics.VMIMarkedTimestamp, not(metrics.LabelStrategy, trail.StrategyExternal))))+" > "+tooLong+")"),
 		summary: "Evacuation of " + theVM + " has failed " + theValue + " times",
-		description: "KubeVirt has tried " + theValue + " times to move " + theVM + " off " + theNode + " and failed, over more than 30 minutes. It goes on " +
+		description: "KubeVirt has tried " + theValue + " times to move " + theVM + " off " + theNode + " and failed, over more than 35 minutes. It goes on " +
 			"without limit, at most about five minutes apart, until a migration succeeds or somebody cancels the evacuation.",
 	}
 }
@@ -44,9 +48,9 @@ func orphaned() alert {
 
 func unanswered() alert {
 	return alert{
-		name: "EvictrailExternalEvictionUnanswered", severity: Warning, of: perVMI, wait: "5m", board: boardDrain,
+		name: "EvictrailExternalEvictionUnanswered", severity: Warning, of: perVMI, keep: "5m", board: boardDrain,
 		expr: age(maxBy(perVMI, series(metrics.VMIMarkedTimestamp,
-			is(metrics.LabelStrategy, trail.StrategyExternal)))) + " > 1800",
+			is(metrics.LabelStrategy, trail.StrategyExternal)))) + " > " + tooLong,
 		summary: "No controller answered the eviction of " + theVM,
 		description: theVM + " was asked to leave " + theNode + " " + theTime + " ago. Its eviction strategy is External: KubeVirt refuses the eviction and " +
 			"does nothing else. The controller that owns the VM has to act, and has not.",

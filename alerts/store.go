@@ -115,16 +115,22 @@ func historyBroken() alert {
 	}
 }
 
-// freshness burns a budget of one late fact in a thousand: fast, over an hour and five minutes, or slowly, over six hours and
-// thirty minutes. The short window ends the alert soon after the cause is gone.
+// lateFacts is how many late facts of six hours are too few for an alert: on a quiet cluster, one that was late is more than a thousandth.
+const lateFacts = "10"
+
+// freshness burns a budget of one late fact in a thousand: fast, over an hour, or slowly, over six hours and thirty minutes. Five minutes in time end the
+// alert: then the database has recovered.
 func freshness() alert {
 	const fast, slow = " > (14.4 * 0.001)", " > (6 * 0.001)"
+	stored := sumBy(perCluster, increase(series(metrics.FactsTotal, is(metrics.LabelStage, metrics.StageCommitted)), "6h"))
 	return alert{
 		name: freshnessBurn, severity: Warning, of: perCluster, wait: "2m", board: boardCollector,
 		expr: lines(
-			in(RecordCommitLate1h+fast, "and", RecordCommitLate5m+fast),
-			"or",
-			in(RecordCommitLate6h+slow, "and", RecordCommitLate30m+slow)),
+			anyOf(
+				in(RecordCommitLate1h+fast, "and", RecordCommitLate5m+fast),
+				in(RecordCommitLate6h+slow, "and", RecordCommitLate30m+slow, "and", RecordCommitLate5m+slow)),
+			"and",
+			RecordCommitLate6h+" * "+stored+" > "+lateFacts),
 		summary: "History is late: " + theShare + " of events took over 5 s to commit",
 		description: theShare + " of what evictrail saw took longer than five seconds to reach the database; one in a thousand may. Who asks now " +
 			"may get an answer that is out of date.",

@@ -63,15 +63,17 @@ func nodeOf(r *http.Request) trail.Subject {
 	return trail.Subject{Kind: trail.SubjectNode, Name: mux.Vars(r)["node"]}
 }
 
-// why answers why a VM moved.
-func why(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
-	q, err := question(r, vmOf(r))
-	if err != nil {
-		return reply{}, err
+// why answers why a VM moved, or why VMs left a node.
+func why(of func(*http.Request) trail.Subject) asking {
+	return func(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
+		q, err := question(r, of(r))
+		if err != nil {
+			return reply{}, err
+		}
+		a, err := reader.Why(ctx, q)
+		answer, err := said(a, err)
+		return withRecorder(answer, err, a.Recorder, a.NotObserved)
 	}
-	a, err := reader.Why(ctx, q)
-	answer, err := said(a, err)
-	return withRecorder(answer, err, a.Recorder, a.NotObserved)
 }
 
 // whyNot answers what keeps a VM, or the VMs of a node, from moving.
@@ -114,8 +116,9 @@ func (s *reads) whyRoutes() []route {
 		}
 	}
 	return []route{
-		one(vmPath+whyEnd, "why", "Say why a VM moved, and on what that rests", "Answer", vm, why, exampleAnswer),
+		one(vmPath+whyEnd, "why", "Say why a VM moved, and on what that rests", "Answer", vm, why(vmOf), exampleAnswer),
 		one(vmPath+notEnd, "whyNot", "Say what keeps a VM from moving", "NotAnswer", vm, whyNot(vmOf), exampleNotAnswer),
+		one(nodePath+whyEnd, "whyNode", "Say why VMs left a node, and on what that rests", "Answer", node, why(nodeOf), nil),
 		one(nodePath+notEnd, "whyNotNode", "Say what keeps the VMs of a node from moving", "NotAnswer", node, whyNot(nodeOf), nil),
 	}
 }

@@ -304,6 +304,25 @@ func TestARenewedWatchIsNotStale(t *testing.T) {
 	require.InDelta(t, 1, testutil.ToFloat64(r.metrics.WatchRestarts.WithLabelValues("events", metrics.RestartClosed)), 0)
 }
 
+// TestAWatchWithoutItsBookmarksIsStale renews a watch on which bookmarks came before: an API server that answers and delivers nothing is not well.
+func TestAWatchWithoutItsBookmarksIsStale(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	r := start(t, a, &sink{}, nil)
+	r.eventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
+	a.streams["events"] <- notification("BOOKMARK", `{"kind":"Event","metadata":{"resourceVersion":"101"}}`)
+	require.NoError(t, r.Taken(t.Context(), "events", "101"))
+	heard := func() float64 { return testutil.ToFloat64(r.metrics.WatchLastActivity.WithLabelValues("events")) }
+	before := heard()
+	a.streams["events"] <- timeout
+	r.eventually(t, "the next watch was answered", func() bool {
+		return testutil.ToFloat64(r.metrics.WatchRestarts.WithLabelValues("events", metrics.RestartClosed)) > 0
+	})
+	require.Never(t, func() bool { return heard() > before }, 200*time.Millisecond, 5*time.Millisecond, "a renewed watch is no bookmark")
+	a.streams["events"] <- notification("BOOKMARK", `{"kind":"Event","metadata":{"resourceVersion":"102"}}`)
+	r.eventually(t, "the next bookmark is heard", func() bool { return heard() > before })
+}
+
 // listed counts the lists of what may not be watched.
 func (a *api) listed() int {
 	a.mu.Lock()

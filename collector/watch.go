@@ -261,6 +261,7 @@ type feed struct {
 	cause     string       // under c.mu: of the problem, in a few words
 	garbled   string       // under c.mu: what the server sent cannot be read; empty once something can
 	unseen    time.Time    // under c.mu: since when it is not seen; zero while it is
+	bookmarks bool         // under c.mu: the API server has sent bookmarks, and is to go on
 	started   bool         // it was answered before
 	listed    *listing     // the last attempt at a list; nil once it is whole
 
@@ -343,6 +344,9 @@ func (f *feed) Resync() error { return nil }
 
 // Bookmark hands on that everything up to a resourceVersion was delivered.
 func (f *feed) Bookmark(version string) error {
+	f.c.mu.Lock()
+	f.bookmarks = true
+	f.c.mu.Unlock()
 	f.noteReadable()
 	return f.c.enqueue(f.ctx, notice{feed: f, kind: noticeBookmark, version: version})
 }
@@ -368,7 +372,9 @@ func (f *feed) send(obj any, gone bool) error {
 	return f.c.enqueue(f.ctx, notice{feed: f, kind: noticeSeen, object: o, gone: gone, version: o.ResourceVersion})
 }
 
-// asked notes how a list or watch request went: the problem is logged once, when it appears and when it is over.
+// asked notes how a list or watch request went: the problem is logged once, when it appears and when it is over. A watch that was renewed shows that
+// the API server is there, and is a sign of life where it sends no bookmarks. Where it does, a watch on which none come delivers nothing, however often
+// it is renewed.
 func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return
@@ -384,8 +390,9 @@ func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 		f.noteBroken()
 	}
 	f.noteSeen()
+	bookmarks := f.bookmarks
 	f.c.mu.Unlock()
-	if isWatch && err == nil {
+	if isWatch && err == nil && !bookmarks {
 		f.noteActivity(f.c.Clock())
 	}
 	switch {
@@ -459,7 +466,7 @@ func (r watched) explain(err error) string {
 	if err == nil || expired(err) {
 		return ""
 	}
-	why := brief(err)
+	why := brief(steady(err))
 	switch {
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("no right to watch %s: grant list and watch on %s %s (%v)", r, r, r.where(), why)

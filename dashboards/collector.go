@@ -35,10 +35,11 @@ func pipeline() cog.Builder[dashboard.Panel] {
 	facts := func(stage string) string {
 		return sumBy(rate(metric(metrics.FactsTotal, is(metrics.LabelStage, stage))))
 	}
+	stored := sumBy(rate(metric(metrics.FactsTotal, matches(metrics.LabelStage, metrics.StageCommitted+"|"+metrics.StageDeduplicated))))
 	rates := inSteps(
 		"sum("+rate(metrics.WatchRestartsTotal)+")",
 		facts(metrics.StageObserved),
-		"clamp_min("+facts(metrics.StageObserved)+" - "+facts(metrics.StageCommitted)+" - "+facts(metrics.StageDeduplicated)+", 0)",
+		"clamp_min("+facts(metrics.StageObserved)+" - ("+stored+" or vector(0)), 0)", // of what did not happen yet there are no series
 		facts(metrics.StageCommitted),
 		sumBy(rate(metrics.HTTPRequestDurationSeconds+"_count")),
 	)

@@ -125,7 +125,7 @@ var ownMetrics = []Metric{
 	{Name: StorePoolConnections, Type: Gauge, Labels: []string{LabelState}, Help: "Connections to the database: used, idle, and how many there may be."},
 	{Name: StoreErrorsTotal, Type: Counter, Labels: []string{LabelOp, LabelSQLStateClass}, Help: "Failed calls of the database by operation and by class of SQLSTATE, none where it did not answer. retry is a transaction that was done again, of class 40 after a deadlock."},
 	{Name: StoreWriteDurationSeconds, Type: Histogram, Labels: []string{LabelOp}, Buckets: callBuckets, Help: "Time of one call of the database by operation."},
-	{Name: WatchLastActivityTimestamp, Type: Gauge, Labels: []string{LabelResource}, Help: "When a watch last delivered anything, bookmarks included, or the API server last answered a request for it."},
+	{Name: WatchLastActivityTimestamp, Type: Gauge, Labels: []string{LabelResource}, Help: "When a watch last delivered anything, bookmarks included. Where the API server never sent a bookmark on it, when that last answered a request for it, too."},
 	{Name: WatchRestartsTotal, Type: Counter, Labels: []string{LabelResource, LabelReason}, Help: "How often a watch started again, by cause."},
 	{Name: WatchSynced, Type: Gauge, Labels: []string{LabelResource}, Help: "Whether the first list of a watch was taken."},
 	{Name: WatchRelistRecoveredTotal, Type: Counter, Labels: []string{LabelKind}, Help: "Facts that were not seen when they happened, and were rebuilt from what the objects still say."},

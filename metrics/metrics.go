@@ -152,10 +152,7 @@ func (f factory) histograms(name string) *prometheus.HistogramVec {
 
 func (m *Metrics) startAtZero() {
 	zero(m.Epochs, texts(trail.BreakCauses())...)
-	for _, k := range trail.Kinds() {
-		for _, stage := range []string{StageObserved, StageSpooled, StageCommitted, StageDeduplicated} {
-			m.Facts.WithLabelValues(string(k.Kind), stage)
-		}
+	for _, k := range trail.Kinds() { // an increase of what is lost is an alert; of facts it is none, and they have no series before the first
 		for _, cause := range []string{LostSpoolFull, LostStoreReject, LostShutdownDeadline} {
 			m.Lost.WithLabelValues(string(k.Kind), cause)
 		}

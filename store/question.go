@@ -89,14 +89,18 @@ func (s *Reader) LastSeen(ctx context.Context, cluster string, now time.Time) (t
 	return at, err
 }
 
-// Why answers why a VM moved. Errors are those of Ask.
+// Why answers why a VM moved, or why VMs left a node. Errors are those of Ask.
 func (s *Reader) Why(ctx context.Context, q trail.Question) (trail.Answer, error) {
 	c, err := s.Ask(ctx, q)
 	if err != nil {
 		return trail.Answer{}, err
 	}
-	namespace, vmi := q.Of.VM()
-	a := c.Why(namespace, vmi)
+	var a trail.Answer
+	if q.Of.Kind == trail.SubjectNode {
+		a = c.WhyNode(q.Of.Name)
+	} else {
+		a = c.Why(q.Of.VM())
+	}
 	from := a.AsOf.Add(-lookback)
 	if len(a.Evidence) > 0 {
 		from = a.Evidence[0].At

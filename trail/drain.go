@@ -394,13 +394,20 @@ func strategyText(s string) string {
 	return s
 }
 
-func (d Drain) opening() string {
-	who := actor(d.Requester, d.RequesterClass)
+// who names the one who began the drain, as in the middle of a sentence.
+func (d Drain) who() string {
 	if d.Requester == "" && d.RequesterClass == RequesterUnknown {
-		who = "somebody"
+		return "somebody"
 	}
-	return fmt.Sprintf("%s began to drain %s of %s.", opening(who), d.Node, plural(d.VMIsTotal, "VM"))
+	return actor(d.Requester, d.RequesterClass)
 }
+
+// begun says what the drain is about, without a subject.
+func (d Drain) begun() string {
+	return fmt.Sprintf("began to drain %s of %s.", d.Node, plural(d.VMIsTotal, "VM"))
+}
+
+func (d Drain) opening() string { return opening(d.who()) + " " + d.begun() }
 
 func (d Drain) closing() string {
 	took := span(d.EndedAt.Sub(d.StartedAt))

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// Answer is what evictrail says to a question about one VM: a paragraph, and the lines that it rests on.
+// Answer is what evictrail says to a question about one VM, or one node: a paragraph, and the lines that it rests on.
 type Answer struct {
 	Namespace string    `json:"namespace"`
-	VMI       string    `json:"vmi"`
+	VMI       string    `json:"vmi"`            // empty, as is the namespace, where the question is about a node
+	Node      string    `json:"node,omitempty"` // empty where the question is about a VM
 	Paragraph string    `json:"paragraph"`
 	Advice    string    `json:"advice,omitempty"` // what to do: lines of which the indented ones can be pasted; empty where there is nothing to do
 	AsOf      time.Time `json:"as_of"`            // the moment for which it speaks

@@ -149,7 +149,8 @@ func TestExitStatuses(t *testing.T) {
 		{"nothing to list", []string{"evacuations"}, exitNotFound, "nothing found"},
 		{"nothing to list as JSON", []string{"gaps", "-o", "json"}, exitNotFound, "nothing found"},
 		{"not a VM", []string{"why", "nope"}, exitUsage, "expected NAMESPACE/VM"},
-		{"no VM", []string{"why"}, exitUsage, "accepts 1 arg(s)"},
+		{"no VM", []string{"why"}, exitUsage, "accepts between 1 and 2 arg(s)"},
+		{"node that nobody knows", []string{"why", "node", "nope"}, exitNotFound, "`evictrail timeline` lists the nodes that are known"},
 		{"unknown flag", []string{"evacuations", "--colour"}, exitUsage, "unknown flag"},
 		{"unknown format", []string{"evacuations", "-o", "xml"}, exitUsage, "expected table, json or csv"},
 		{"unknown time", []string{"evacuations", "--since", "yesterday"}, exitUsage, "or an age such as 90m or 7d"},
@@ -177,6 +178,39 @@ func TestExitStatuses(t *testing.T) {
 	require.Contains(t, stderr, "--auth=none")
 }
 
+// TestNothingFound asks for what is not there: a cluster that is not recorded is named with those that are, and that nothing went wrong is no error.
+func TestNothingFound(t *testing.T) {
+	t.Parallel()
+	url := storetest.NewURL(t)
+	code, _, stderr := run(t, "loops", "--cluster", "nope", "--database-url", url)
+	require.Equal(t, exitNotFound, code)
+	require.Equal(t, "evictrail: no cluster named \"nope\"; nothing is recorded yet\n", stderr)
+	play(t, url, "c-node-drain")
+	play(t, url, "a-descheduler-eviction-success")
+	server := serveAPI(t, url)
+	for _, c := range []struct {
+		args        []string
+		code        int
+		out, stderr string
+	}{
+		{[]string{"loops", "--cluster", "nope"}, exitNotFound, "", "evictrail: no cluster named \"nope\"; known clusters: a-descheduler-eviction-success, c-node-drain\n"},
+		{[]string{"gaps", "--cluster", "c-node"}, exitNotFound, "", "evictrail: no cluster named \"c-node\"; known clusters: a-descheduler-eviction-success, c-node-drain\n"},
+		{[]string{"why", "demo/web-3", "--cluster", "nope"}, exitNotFound, "", "evictrail: no cluster named \"nope\"; known clusters: a-descheduler-eviction-success, c-node-drain\n"},
+		{[]string{"why-not", "node", "worker-2", "--cluster", "nope"}, exitNotFound, "", "evictrail: no cluster named \"nope\"; known clusters: a-descheduler-eviction-success, c-node-drain\n"},
+		{[]string{"gaps"}, exitFound, "No gaps recorded.\n", ""},
+		{[]string{"gaps", "-o", "json"}, exitFound, "[]\n", ""},
+		{[]string{"loops", "--cluster", "c-node-drain"}, exitFound, "No loops recorded.\n", ""},
+		{[]string{"evacuations", "--vm", "demo/nope"}, exitNotFound, "", "evictrail: evacuations: nothing found: try without filters, or `evictrail timeline` to see what is there\n"},
+	} {
+		for _, way := range []string{"--database-url=" + url, "--server=" + server} {
+			code, out, stderr := run(t, append(c.args, way)...)
+			require.Equal(t, c.code, code, "%s %s", c.args, stderr)
+			require.Equal(t, c.out, out, c.args)
+			require.Equal(t, c.stderr, stderr, c.args)
+		}
+	}
+}
+
 func TestSchemaCommands(t *testing.T) {
 	t.Parallel()
 	url := storetest.EmptyURL(t)
@@ -197,7 +231,7 @@ func TestSchemaCommands(t *testing.T) {
 	require.Contains(t, out, "evictrail_reader")
 	code, out, _ = run(t, "version")
 	require.Equal(t, exitFound, code)
-	require.Contains(t, out, "evictrail, version")
+	require.Regexp(t, `^evictrail, version \S+ \(branch: \S+, revision: \S+\)\n  build user:       \S+\n  build date:       \S+\n`, out)
 	code, out, _ = run(t, "completion", "bash")
 	require.Equal(t, exitFound, code)
 	require.Contains(t, out, "__start_evictrail")

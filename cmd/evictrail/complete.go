@@ -74,8 +74,8 @@ func completeVM(q *question) completer {
 	}
 }
 
-// completeWhyNot completes NAMESPACE/VM and node NODE.
-func completeWhyNot(q *question) completer {
+// completeVMOrNode completes NAMESPACE/VM and node NODE.
+func completeVMOrNode(q *question) completer {
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) == 1 && args[0] == nodeWord {
 			return names(cmd, &q.from, trail.NameQuery{Kind: trail.NameNode, Cluster: q.cluster, Prefix: typed}, "")

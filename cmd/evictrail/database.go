@@ -77,7 +77,7 @@ func hasPassword(text string) bool {
 type database struct {
 	*store.Store
 	url    string
-	server *embedded.Server // nil with a database of one's own
+	server *embedded.Keeper // nil with a database of one's own
 	ready  chan struct{}    // closed when it has answered and its schema fits
 }
 
@@ -105,9 +105,9 @@ func (d *databaseFlags) later(ctx context.Context, log *slog.Logger) (db *databa
 	return db, nil
 }
 
-// embed starts an embedded Postgres and opens it.
+// embed starts an embedded Postgres, which is started again where it ends by itself, and opens it.
 func (d *databaseFlags) embed(ctx context.Context, log *slog.Logger) (*database, error) {
-	server, err := embedded.Start(ctx, embedded.Options{Dir: d.dataDir, Logger: log})
+	server, err := embedded.Keep(ctx, embedded.Options{Dir: d.dataDir, Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("start embedded Postgres (or give --database-url): %w", err)
 	}
@@ -133,7 +133,7 @@ func (d *database) begin(ctx context.Context, log *slog.Logger) (bool, error) {
 	}
 	switch {
 	case err == nil:
-		close(d.ready)
+		d.setReady(ctx, log)
 		return true, nil
 	case ctx.Err() == nil && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)):
 		log.Warn("database is away: what is seen waits in the spool until it is there", "err", err)
@@ -152,9 +152,16 @@ func (d *database) arrive(ctx context.Context, log *slog.Logger) error {
 		func(err error) bool { return errors.Is(err, store.ErrUnavailable) })
 	if err == nil {
 		log.Info("database answers, what waits is stored")
-		close(d.ready)
+		d.setReady(ctx, log)
 	}
 	return err
+}
+
+// setReady makes the partitions that facts need from now on, and then closes ready. Gauges are read after that: in the last days of a month a database
+// without the partition of the next one would raise EvictrailPartitionRunway.
+func (d *database) setReady(ctx context.Context, log *slog.Logger) {
+	ensureMonths(ctx, d.Store, log)
+	close(d.ready)
 }
 
 // isReady tells whether the database has answered and its schema fits.
@@ -174,14 +181,6 @@ func (d *database) close(ctx context.Context) error {
 		return nil
 	}
 	return d.server.Stop(context.WithoutCancel(ctx))
-}
-
-// gone is closed when the embedded server ended by itself; never without one.
-func (d *database) gone() <-chan struct{} {
-	if d.server == nil {
-		return nil
-	}
-	return d.server.Done()
 }
 
 // prepare makes sure that our statements last in the database, brings its schema up to date, and says what it did.

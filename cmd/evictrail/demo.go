@@ -149,12 +149,8 @@ func (f *demoFlags) show(ctx context.Context, db *database, web *service, recs [
 		return nil
 	}
 	say(out, " Press Ctrl-C to leave.\n")
-	select {
-	case <-db.gone():
-		return fmt.Errorf("embedded Postgres ended: %w", db.server.Err())
-	case <-ctx.Done():
-		return nil
-	}
+	<-ctx.Done()
+	return nil
 }
 
 // firstAnswer answers why for the VM of a recording that was tried most often.

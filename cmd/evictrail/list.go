@@ -22,6 +22,7 @@ type list struct {
 	view    trail.View
 	example string
 	other   *other // another view of the same noun that a flag chooses
+	none    string // says that there are no rows, which is good news; empty: who finds none should look elsewhere
 }
 
 // other is a second view that a list can show instead.
@@ -40,12 +41,12 @@ var (
 	cooldownsList = list{view: trail.ViewDecisions,
 		example: "  evictrail cooldowns --now                 # what holds VMs back now, one row per VM\n  evictrail cooldowns --vm shop/db-1 --since 24h -o json",
 		other:   &other{"now", "what holds VMs back now, one row per VM", trail.ViewHolds}}
-	loopsList = list{view: trail.ViewLoops,
+	loopsList = list{view: trail.ViewLoops, none: "No loops recorded.",
 		example: "  evictrail loops --since 24h\n  evictrail loops -o json | jq -r '.[] | select(.closed_at == null) | .advice'"}
 	drainsList = list{view: trail.ViewDrains,
 		example: "  evictrail drains --since 7d\n  evictrail drains --blockers --node worker-2   # each VM that is left, and why",
 		other:   &other{"blockers", "each VM that drains have left, and why", trail.ViewBlockers}}
-	gapsList = list{view: trail.ViewGaps,
+	gapsList = list{view: trail.ViewGaps, none: "No gaps recorded.",
 		example: "  evictrail gaps --since 24h"}
 	loadsList = list{view: trail.ViewContext,
 		example: "  evictrail loads --vm shop/db-1 --since 24h\n  evictrail loads --node worker-1 -o json | jq '.[] | select(.value > .threshold)'"}
@@ -119,7 +120,7 @@ func newList(l list) *cobra.Command {
 
 The newest rows are shown, oldest first. The columns are those of the view evictrail_v1.` + l.view.Name + `; a table shows the
 most telling ones, -o json and -o csv all. They come from the database, or with --server from an evictrail that serves it: the answer is
-the same. Exit status 3 when there is nothing to show.`,
+the same. ` + l.statusOfNothing(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := q.parse(time.Now()); err != nil {
 				return err
@@ -160,7 +161,7 @@ func (l list) print(ctx context.Context, s reader, q *queryFlags, out, notes io.
 		if err := api.WriteJSON(out, page.Rows); err != nil {
 			return err
 		}
-		return l.found(len(page.Rows))
+		return l.explainNothing(ctx, s, q, len(page.Rows), out)
 	}
 	query := q.query
 	query.First = q.output == "table" // whose rows tell how often they were repeated
@@ -180,7 +181,7 @@ func (l list) print(ctx context.Context, s reader, q *queryFlags, out, notes io.
 	if err != nil {
 		return err
 	}
-	return l.found(len(t.Rows))
+	return l.explainNothing(ctx, s, q, len(t.Rows), out)
 }
 
 // noteRecorders warns of clusters of a list that are not fully recorded, and names the gaps that overlap its period.
@@ -200,11 +201,36 @@ func noteRecorders(ctx context.Context, s reader, q trail.Query, next *trail.Key
 	return nil
 }
 
-func (l list) found(n int) error {
-	if n == 0 {
-		return fmt.Errorf("%s: %w: try without filters, or `evictrail timeline` to see what is there", l.view.Name, trail.ErrNotFound)
+// explainNothing says why a list has no rows, where it has none: that the cluster is not known, that there are none, which may be good news, or that nothing was
+// found, as a trail.ErrNotFound.
+func (l list) explainNothing(ctx context.Context, s reader, q *queryFlags, rows int, out io.Writer) error {
+	if rows > 0 {
+		return nil
 	}
-	return nil
+	if err := checkCluster(ctx, s, q.query.Cluster); err != nil {
+		return err
+	}
+	if l.none != "" {
+		recorded, err := s.Names(ctx, trail.NameQuery{Kind: trail.NameCluster})
+		if err != nil {
+			return err
+		}
+		if len(recorded) > 0 {
+			if q.output == "table" {
+				say(out, "%s\n", l.none)
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: %w: try without filters, or `evictrail timeline` to see what is there", l.view.Name, trail.ErrNotFound)
+}
+
+// statusOfNothing describes the exit status where there are no rows.
+func (l list) statusOfNothing() string {
+	if l.none != "" {
+		return "Exit status 0 also when there are none, 3 when nothing is recorded."
+	}
+	return "Exit status 3 when there is nothing to show."
 }
 
 // writeTable writes the brief columns for people. The cluster is left out where all rows are of one.

@@ -115,13 +115,3 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 	root.SetCompletionCommandGroupID("keep")
 	return root
 }
-
-func newVersion() *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version", GroupID: "keep", Args: asUsage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), version.Print("evictrail"))
-			return err
-		},
-	}
-}

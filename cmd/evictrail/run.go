@@ -195,14 +195,6 @@ func (f *runFlags) record(ctx context.Context, db *database, web *service, revie
 		}
 		return keepMonths(ctx, db.Store, log)
 	})
-	g.Go(func() error {
-		select {
-		case <-db.gone():
-			return fmt.Errorf("embedded Postgres ended: %w", db.server.Err())
-		case <-ctx.Done():
-			return nil
-		}
-	})
 	return g.Wait()
 }
 
@@ -231,18 +223,23 @@ func (f *runFlags) clusterName(ctx context.Context, config *rest.Config, log *sl
 		func(error) bool { return true })
 }
 
-// keepMonths makes the partitions of this and the next month, now and every hour.
+// keepMonths makes the partitions of this and the next month every hour. Those of the start were made before the database was ready.
 func keepMonths(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	hourly := time.NewTicker(time.Hour)
 	defer hourly.Stop()
 	for {
-		if err := s.EnsureMonths(ctx, now()); err != nil && ctx.Err() == nil {
-			log.Warn("partitions not made, trying again in an hour", "err", err)
-		}
 		select {
 		case <-hourly.C:
+			ensureMonths(ctx, s, log)
 		case <-ctx.Done():
 			return nil
 		}
+	}
+}
+
+// ensureMonths makes the partitions of this and the next month. Where that fails facts go to the default partition, until it is tried again.
+func ensureMonths(ctx context.Context, s *store.Store, log *slog.Logger) {
+	if err := s.EnsureMonths(ctx, now()); err != nil && ctx.Err() == nil {
+		log.Warn("partitions not made, trying again in an hour", "err", err)
 	}
 }

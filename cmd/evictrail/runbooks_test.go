@@ -85,6 +85,41 @@ func firstCommand(text string) (string, bool) {
 	return "", false
 }
 
+// listItem is the marker of an item of a list, up to its text.
+var listItem = regexp.MustCompile(`^ *(?:[0-9]+\.|-) +`)
+
+// TestRunbooksShowCommandsAsCode wants each line that is indented to be code where it is rendered: four columns right of the text around it, in an item of a
+// list too, and after an empty line.
+//
+// Source: CommonMark 0.31, 4.4 "Indented code blocks" and 5.2 "List items".
+func TestRunbooksShowCommandsAsCode(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(runbooks + "*.md")
+	require.NoError(t, err)
+	count := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		column, before := 0, "" // where the text of the item begins, and the line before
+		for i, line := range strings.Split(string(text), "\n") {
+			indent := len(line) - len(strings.TrimLeft(line, " "))
+			switch marker := listItem.FindString(line); {
+			case marker != "" && indent < column+4:
+				column = len(marker)
+			case strings.TrimSpace(line) == "":
+			case indent == 0:
+				column = 0
+			case indent >= 4:
+				begins := strings.TrimSpace(before) == "" || strings.HasPrefix(before, strings.Repeat(" ", column+4))
+				require.True(t, begins && indent >= column+4, "%s:%d is rendered as prose: %s", filepath.Base(page), i+1, line)
+				count++
+			}
+			before = line
+		}
+	}
+	require.Greater(t, count, 100)
+}
+
 // ourCommand finds a call of evictrail in a line of code or between backquotes, up to what the shell takes for itself.
 var ourCommand = regexp.MustCompile("(?:^ {4,}(?:.*\\| )?|`)evictrail ([^`|#]+)")
 

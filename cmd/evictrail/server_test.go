@@ -52,6 +52,8 @@ func TestServerAnswersAsTheDatabase(t *testing.T) {
 		{"why", "demo/vm-d/x"},
 		{"why-not", "demo/nbr-1", "--cluster", "k-blocked-slot"},
 		{"why-not", "demo/nbr-1", "--cluster", "k-blocked-slot", "-o", "json"},
+		{"why", "node", "worker-2", "--cluster", "c-node-drain", "--at", "2026-11-21T00:34:05Z"},
+		{"why", "node", "worker-2", "--cluster", "c-node-drain", "-o", "json"},
 		{"why-not", "node", "worker-2", "--cluster", "c-node-drain", "--at", "2026-11-21T00:34:05Z"},
 		{"why-not", "node", "worker-2", "--cluster", "c-node-drain", "--at", "2026-11-21T00:34:05Z", "-o", "json"},
 		{"why-not", "node", "worker-2"}, // several clusters
@@ -213,6 +215,7 @@ func TestCompletion(t *testing.T) {
 		{"nodes", []string{"drains", "--node", "worker-2"}, []string{"worker-2"}},
 		{"VMs of a cluster", []string{"why", "--cluster", "b-dual-retry-loop-v1.8", "demo/vm-a"}, []string{"demo/vm-a"}},
 		{"nothing after a VM", []string{"why", "demo/vm-d", ""}, nil},
+		{"a node of why", []string{"why", "node", "worker-3"}, []string{"worker-3"}},
 		{"a node instead", []string{"why-not", "n"}, []string{"node\ta node, not a VM"}},
 		{"which node", []string{"why-not", "node", "worker-3"}, []string{"worker-3"}},
 		{"nothing after a node", []string{"why-not", "node", "worker-3", ""}, nil},
@@ -230,7 +233,7 @@ func TestCompletion(t *testing.T) {
 	for _, way := range []string{"--database-url=postgres://127.0.0.1:1/x", "--server=http://127.0.0.1:1", "--server=x"} {
 		code, out, _ := run(t, "__complete", "why", way, "")
 		require.Equal(t, exitFound, code)
-		require.Equal(t, ":4\n", out)
+		require.Equal(t, "node\ta node, not a VM\n:4\n", out)
 	}
 }
 
@@ -242,7 +245,7 @@ func TestCompletionEnds(t *testing.T) {
 	t.Cleanup(func() { close(end); silent.Close() })
 	began := time.Now()
 	_, out, _ := run(t, "__complete", "why", "--server="+silent.URL, "")
-	require.Equal(t, ":4\n", out)
+	require.Equal(t, "node\ta node, not a VM\n:4\n", out)
 	require.Less(t, time.Since(began), 10*time.Second)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,11 @@ func (q *question) ask(ctx context.Context, of trail.Subject, answer func(reader
 		return err
 	}
 	defer s.Close()
-	return inCluster(answer(s, trail.Question{Cluster: q.cluster, Of: of, At: at}))
+	err = inCluster(answer(s, trail.Question{Cluster: q.cluster, Of: of, At: at}))
+	if errors.Is(err, trail.ErrNotFound) {
+		err = cmp.Or(checkCluster(ctx, s, q.cluster), err)
+	}
+	return err
 }
 
 // inCluster says how a cluster is chosen where that has to be.
@@ -60,21 +65,23 @@ func inCluster(err error) error {
 func newWhy() *cobra.Command {
 	var q question
 	cmd := &cobra.Command{
-		Use: "why NAMESPACE/VM", Short: "Say why a VM moved, and on what that rests", GroupID: "ask", Args: asUsage(cobra.ExactArgs(1)),
-		ValidArgsFunction: completeVM(&q),
+		Use: "why {NAMESPACE/VM | node NODE}", Short: "Say why a VM moved, or VMs left a node, and on what that rests", GroupID: "ask",
+		Args: asUsage(cobra.RangeArgs(1, 2)), ValidArgsFunction: completeVMOrNode(&q),
 		Long: `Say in one paragraph why a VM moved, is to move, or was shut down instead: who asked, with which words and who asked again, as
 far as the audit log or the observer saw it; what KubeVirt tried, why that failed, what holds the VM now, which loop it is part of, where the guest is; and what to do.
-Below stand the facts that the answer rests on. With --at the answer is the one that the facts up to that moment give. Exit status 3 when the VM is not known.`,
+For a node: who drained it and how far that is or how it ended, how many VMs were to leave it and what became of that, and its loops.
+Below stand the facts that the answer rests on. With --at the answer is the one that the facts up to that moment give. Exit status 3 when the VM or the node is not known.`,
 		Example: `  evictrail why shop/db-1
+  evictrail why node worker-2
   evictrail why shop/db-1 --at 2026-11-21T00:40:00Z
   evictrail why shop/db-1 -o json
   evictrail why shop/db-1 --server https://evictrail.example   # ask an evictrail that serves, instead of its database`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			namespace, vm, err := parseVM(args[0])
+			of, err := parseVMOrNode(args)
 			if err != nil {
 				return err
 			}
-			return q.ask(cmd.Context(), trail.VMISubject(namespace, vm), func(s reader, asked trail.Question) error {
+			return q.ask(cmd.Context(), of, func(s reader, asked trail.Question) error {
 				answer, err := s.Why(cmd.Context(), asked)
 				if err != nil {
 					return err
@@ -94,7 +101,7 @@ func newWhyNot() *cobra.Command {
 	var q question
 	cmd := &cobra.Command{
 		Use: "why-not {NAMESPACE/VM | node NODE}", Short: "Say what keeps a VM, or the VMs of a node, from moving", GroupID: "ask",
-		Args: asUsage(cobra.RangeArgs(1, 2)), ValidArgsFunction: completeWhyNot(&q),
+		Args: asUsage(cobra.RangeArgs(1, 2)), ValidArgsFunction: completeVMOrNode(&q),
 		Long: `Say what keeps a VM where it is: that it cannot be live-migrated, that its migrations fail and when KubeVirt tries again, for what
 a migration waits, the descheduler's cooldown, the slots that others hold, its eviction strategy, a drain that waits for it; or that nothing does.
 For a node: how far its drain is, and the same for each of its VMs. Exit status 3 when the VM or the node is not known.`,
@@ -103,7 +110,7 @@ For a node: how far its drain is, and the same for each of its VMs. Exit status 
   evictrail why-not shop/db-1 --at 2026-11-21T00:40:00Z -o json
   evictrail why-not shop/db-1 --server https://evictrail.example`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, err := parseWhyNot(args)
+			of, err := parseVMOrNode(args)
 			if err != nil {
 				return err
 			}
@@ -123,11 +130,11 @@ For a node: how far its drain is, and the same for each of its VMs. Exit status 
 	return cmd
 }
 
-// nodeWord says that why-not is asked about a node.
+// nodeWord says that a question is about a node.
 const nodeWord = "node"
 
-// parseWhyNot reads about whom why-not is asked.
-func parseWhyNot(args []string) (trail.Subject, error) {
+// parseVMOrNode reads about whom why and why-not are asked.
+func parseVMOrNode(args []string) (trail.Subject, error) {
 	if len(args) == 2 {
 		if args[0] != nodeWord || !isName(args[1]) {
 			return trail.Subject{}, usagef("%q: expected NAMESPACE/VM or node NODE", strings.Join(args, " "))

@@ -212,13 +212,18 @@ func syncDir(path string) error {
 }
 
 // makeSocketDir returns the directory of the server's socket: one that stays the same over restarts where its path is
-// short enough.
-func (d *directory) makeSocketDir() (string, error) {
+// short enough. Elsewhere it is made where the server before had it, or anew where there was none.
+func (d *directory) makeSocketDir(before string) (string, error) {
 	dir := filepath.Join(d.parent, "socket")
 	if len(filepath.Join(dir, ".s.PGSQL."+port)) <= maxSocketPath {
 		return dir, d.account.makeOwned(dir)
 	}
-	dir, err := os.MkdirTemp("", "evictrail-")
+	var err error
+	if dir = before; dir != "" {
+		err = os.Mkdir(dir, 0o700) // one that is there may be another user's
+	} else {
+		dir, err = os.MkdirTemp("", "evictrail-")
+	}
 	if err != nil {
 		return "", fmt.Errorf("make socket directory: %w", err)
 	}

@@ -135,10 +135,10 @@ func TestForeignSocketDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	d := openTemp(t)
 	d.write(t, "socket/.s.PGSQL.5432", "")
-	dir, err := d.makeSocketDir()
+	dir, err := d.makeSocketDir("")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
-	_, err = d.makeSocketDir()
+	_, err = d.makeSocketDir("")
 	require.ErrorContains(t, err, "must be a directory of "+d.account.name+" with mode 0700")
 }
 

@@ -14,10 +14,12 @@
 // the server. A service manager should signal evictrail alone (systemd: KillMode=mixed): a SIGTERM of its own makes the
 // server refuse the connections that a last write may need.
 //
+// A server that ends by itself is started again by a Keeper, at the same URL.
+//
 // PostgreSQL refuses to run as root. For root, the server runs as the user postgres, else nobody, and owns its data
 // and socket directories; we change the owner of nothing that was there before.
 //
-// Read embedded.go first, then datadir.go; binaries.go looks for the server, account.go is the user that it runs as,
+// Read embedded.go first, then keeper.go and datadir.go; binaries.go looks for the server, account.go is the user that it runs as,
 // predecessor.go deals with a server that outlived its evictrail, log.go reads what the server said, and the process
 // files hold what differs between Linux and other Unix systems.
 package embedded

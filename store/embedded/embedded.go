@@ -54,6 +54,8 @@ type Options struct {
 	Logger       *slog.Logger      // nil logs nothing
 	Settings     map[string]string // over our defaults; where it listens cannot be set; fsync=off speeds up initdb, too
 	StartTimeout time.Duration     // from the fork to the first answer, 0 is 30 s; initdb is bounded by the context alone
+
+	socketDir string // that of the server before, whose URL is to stay; empty: any
 }
 
 // Server is a running PostgreSQL server, or one that has ended. It is safe for concurrent use.
@@ -135,7 +137,7 @@ func (s *Server) prepare(ctx context.Context, opts Options) (err error) {
 	if err = s.dir.awaitPredecessor(ctx, opts.Logger, predecessorGrace); err != nil {
 		return err
 	}
-	if s.socketDir, err = s.dir.makeSocketDir(); err != nil {
+	if s.socketDir, err = s.dir.makeSocketDir(opts.socketDir); err != nil {
 		return err
 	}
 	if s.log, s.logStart, err = openLog(s.dir.logPath()); err != nil {

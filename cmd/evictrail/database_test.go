@@ -1,0 +1,27 @@
+package main
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// TestReadyDatabaseHasPartitions holds that gauges, which are read once the database is ready, find the partition of the next month.
+func TestReadyDatabaseHasPartitions(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	f := databaseFlags{url: storetest.EmptyURL(t)}
+	db, err := f.later(t.Context(), log)
+	require.NoError(t, err)
+	defer db.Close()
+	began, err := db.begin(t.Context(), log)
+	require.NoError(t, err)
+	require.True(t, began)
+
+	upkeep, err := db.Upkeep(t.Context())
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, upkeep.PartitionsUntil.Sub(now()).Hours(), 28*24.0, "made until %s", upkeep.PartitionsUntil)
+}
