@@ -19,7 +19,9 @@ func TestVerdict(t *testing.T) {
 	r := func(node string, sample LoadSample, at time.Duration, value float64) Reading {
 		return reading("descheduler:MetricResource", node, sample, at, value)
 	}
-	measured := func(sample LoadSample, at time.Duration, value float64) Reading { return reading("cpu", "n1", sample, at, value) }
+	measured := func(sample LoadSample, at time.Duration, value float64) Reading {
+		return reading("cpu", "n1", sample, at, value)
+	}
 	load := func(moment LoadMoment, after time.Duration, readings ...Reading) *LoadDetail {
 		return &LoadDetail{Moment: moment, After: Span(after), Final: after == 15*time.Minute, Readings: readings}
 	}

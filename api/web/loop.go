@@ -98,7 +98,7 @@ func (v *visit) drawLoop(b *loopBody, of trail.Subject, seen time.Time) error {
 	if err != nil {
 		return err
 	}
-	b.draw(draft{w, c}, of)
+	b.draw(v.draft(w, c), of)
 	b.Chart.Range = v.rangeOf(w)
 	return nil
 }
@@ -184,6 +184,7 @@ func twoLanes(d draft, l trail.Loop) chart {
 		c.Lanes = append(c.Lanes, d.annotationLane(l))
 	}
 	c.Legend = slices.Concat(keysOfAttempts, keysOfHolds, keysOfCauses, keyOfLoops)
+	c.joinMarks(d.closer)
 	return c
 }
 
@@ -218,8 +219,10 @@ func (d draft) annotationLane(l trail.Loop) lane {
 	out := lane{Name: "annotation", Note: "the descheduler counts it"}
 	for _, s := range d.cluster.Annotated(l.Node) {
 		if s.Namespace == l.Namespace && s.VMI == l.VMI {
-			out.add(d.window, shapeBar, "annotated", s.From, s.To, "", "The pod of "+l.Namespace+"/"+l.VMI+" bears eviction-in-progress from "+clock(s.From),
-				d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, ""))
+			out.add(d.window, s.From, s.To, mark{
+				Shape: shapeBar, Class: "annotated", Title: "The pod of " + l.Namespace + "/" + l.VMI + " bears eviction-in-progress from " + clock(s.From),
+				Href: d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, ""), of: "annotations",
+			})
 		}
 	}
 	return out
