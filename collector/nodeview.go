@@ -21,7 +21,6 @@ const (
 	familyUtilisation = "descheduler_lownodeutilization_node_utilization_value"
 	familyThreshold   = "descheduler_lownodeutilization_node_utilization_threshold"
 	thresholdHigh     = "high" // of its label threshold_type
-	metricDescheduler = "descheduler"
 )
 
 // The bounds of what is kept of the descheduler's view.
@@ -58,7 +57,7 @@ func decodeNodes(families map[string]*dto.MetricFamily) map[trail.LoadKey]trail.
 }
 
 func viewKey(l map[string]string) trail.LoadKey {
-	return trail.LoadKey{Node: cmp.Or(l["exported_node"], l["node"]), Metric: metricDescheduler + ":" + l["resource"]}
+	return trail.LoadKey{Node: cmp.Or(l["exported_node"], l["node"]), Metric: trail.MetricDescheduler + ":" + l["resource"]}
 }
 
 // add takes in what was read at a time, and forgets what is too old.

@@ -47,7 +47,7 @@ type LoadQuery struct {
 func DefaultLoadQueries() []LoadQuery {
 	const descheduler = "descheduler_lownodeutilization_node_utilization_"
 	return []LoadQuery{
-		{Name: "descheduler", Values: []string{descheduler + "value"}, Threshold: descheduler + `threshold{threshold_type="high"}`},
+		{Name: trail.MetricDescheduler, Values: []string{descheduler + "value"}, Threshold: descheduler + `threshold{threshold_type="high"}`},
 		{Name: "cpu", Values: []string{
 			"max by (instance) (instance:node_cpu_utilisation:rate1m)",
 			"max by (instance) (instance:node_cpu_utilisation:rate5m)",

@@ -121,6 +121,7 @@ FROM (
     t.attempts,
     t.failed,
     e.next_retry_at AS next_attempt,
+    extract(epoch FROM e.overdue)::float8 AS overdue,
     b.next AS kubevirt_will
   FROM told AS t
   LEFT JOIN evictrail_v1.drain_blockers AS b ON t.is_now AND b.cluster = t.cluster AND b.drain_id = t.drain_id AND b.vmi_uid = t.vmi_uid
@@ -132,7 +133,7 @@ LIMIT 500`
 func blockers() cog.Builder[dashboard.Panel] {
 	return rows("What each VM waits for", "Every VM that is on a node at the end of its drain, or at that of the time range if that is earlier: what blocks it and why, since when, and what KubeVirt will do by itself (known for drains that are under way). Those that need a person stand first.").
 		Unit(units.NoUnit).WithTarget(sql("A", formatTable, blockersSQL)).
-		OverrideByName("waited", column(units.Seconds)).OverrideByName("reason", wrapped(300)).OverrideByName("kubevirt_will", wrapped(240)).
+		OverrideByName("waited", column(units.Seconds)).OverrideByName("overdue", column(units.Seconds)).OverrideByName("reason", wrapped(300)).OverrideByName("kubevirt_will", wrapped(240)).
 		OverrideByName("blocker", painted(blockerPaints()...)).
 		Span(18).Height(11)
 }

@@ -323,6 +323,7 @@ SELECT
   attempts,
   failed_attempts AS failed,
   next_retry_at AS next_attempt,
+  extract(epoch FROM overdue)::float8 AS overdue,
   CASE WHEN in_progress_lost_at <= $__timeTo() THEN 'lost' ELSE coalesce(in_progress, 'never seen') END AS annotation,
   CASE
     WHEN strategy = 'External' THEN 'its owner, by moving it'
@@ -341,7 +342,7 @@ LIMIT 100`
 
 func slotHolders() cog.Builder[dashboard.Panel] {
 	return rows("Evictions that are not over at the end of the time range", "Each takes a slot of the descheduler, of its node and in total, whoever asked for it, until its annotation goes. This node stands first.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, slotHoldersSQL)).OverrideByName("age", column(units.Seconds)).OverrideByName("who_frees_it", wrapped(320)).
+		Unit(units.NoUnit).WithTarget(sql("A", formatTable, slotHoldersSQL)).OverrideByName("age", column(units.Seconds)).OverrideByName("overdue", column(units.Seconds)).OverrideByName("who_frees_it", wrapped(320)).
 		Span(16).Height(8)
 }
 

@@ -69,7 +69,7 @@ WITH drawn AS (
   UNION ALL
   SELECT
     4,
-    CASE layer WHEN 'kubevirt_backoff' THEN 'backoff' WHEN 'node_damping' THEN 'node spared' ELSE 'cooldown' END,
+    CASE layer WHEN 'kubevirt_backoff' THEN 'backoff' ELSE 'cooldown' END,
     decided_at,
     least(until, lead(decided_at) OVER (PARTITION BY layer ORDER BY decided_at)),
     'held for ' || effective
@@ -144,7 +144,6 @@ SELECT
   until,
   extract(epoch FROM remaining)::float8 AS remaining,
   descheduler_cooldown_until,
-  node_damping_until,
   kubevirt_backoff_until
 FROM evictrail_v1.cooldowns_now
 WHERE ` + ofCluster + `

@@ -12,7 +12,7 @@ import (
 // VMs and nodes are looked through, which takes as long as there are many; migrations, of which there are many more, are found
 // by the beginning of their names and by their UIDs. What is named exactly comes first, then what begins so, then the rest.
 const findQuery = `
-SELECT cluster, kind, namespace, name, vmi, uid
+SELECT cluster, kind, namespace, name, vmi, uid, count(*) OVER () AS total
 FROM (
   SELECT cluster, kind, namespace, name, '' AS vmi, '' AS uid,
       CASE WHEN @text IN (name, namespace || '/' || name) THEN 0 WHEN strpos(within, @text) = 1 THEN 1 ELSE 2 END AS rank
@@ -46,7 +46,7 @@ FROM (
       AND (@cluster = '' OR cluster = @cluster)
       AND (@everyone OR namespace = ANY(@seen))
     ORDER BY migration COLLATE "C"
-    LIMIT @limit
+    LIMIT @counted
   )
 ) AS found
 WHERE (@cluster = '' OR cluster = @cluster)
@@ -56,21 +56,24 @@ LIMIT @limit`
 
 // Find searches a cluster, or all of them where none is named, for a text: in the names of VMs (with a slash in it, in namespace/name)
 // and of nodes, at the beginning of the names of migrations, and among the UIDs of migrations and VMIs. It gives what is named
-// exactly first, then what begins so; at most trail.MostFound, none for an empty text.
-func (s *Reader) Find(ctx context.Context, cluster, text string) ([]trail.Found, error) {
+// exactly first, then what begins so; at most trail.MostFound, none for an empty text. total is how many there are; of the migrations that begin so no more than
+// trail.MostCounted count.
+func (s *Reader) Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error) {
 	text = strings.ToLower(strings.TrimSpace(clean(text)))
 	cluster, within := s.scope.Cluster(cluster)
 	if text == "" || !within {
-		return nil, nil
+		return nil, 0, nil
 	}
-	var out []trail.Found
-	err := s.read(ctx, "search", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, findQuery, planned, s.seen(pgx.StrictNamedArgs{"cluster": cluster, "text": text, "limit": trail.MostFound}))
+	err = s.read(ctx, "search", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, findQuery, planned, s.seen(pgx.StrictNamedArgs{"cluster": cluster, "text": text, "limit": trail.MostFound, "counted": trail.MostCounted}))
 		if err != nil {
 			return err
 		}
-		out, err = pgx.CollectRows(rows, pgx.RowToStructByName[trail.Found])
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f trail.Found, err error) {
+			err = row.Scan(&f.Cluster, &f.Kind, &f.Namespace, &f.Name, &f.VMI, &f.UID, &total)
+			return f, err
+		})
 		return err
 	})
-	return out, err
+	return found, total, err
 }

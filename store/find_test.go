@@ -49,19 +49,34 @@ func TestFind(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := s.Find(t.Context(), c.cluster, c.text)
+			got, total, err := s.Find(t.Context(), c.cluster, c.text)
 			require.NoError(t, err)
 			require.Len(t, got, len(c.want))
+			require.Equal(t, len(c.want), total)
 			require.ElementsMatch(t, c.want, got)
 			if len(got) > 0 {
 				require.Equal(t, c.want, got)
 			}
 		})
 	}
-	many, err := s.Find(t.Context(), "", "e")
+	many, _, err := s.Find(t.Context(), "", "e")
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(many), trail.MostFound)
 	require.Len(t, many, 48, "the migrations of two clusters, and no more: VMs and nodes have no such letter")
+}
+
+// TestFindCountsWhatItLeavesOut searches for what is found more often than a search returns: it says how often.
+func TestFindCountsWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	for _, cluster := range []string{"c1", "c2", "c3"} {
+		_, err := s.Append(t.Context(), cluster, incident(cluster, 12))
+		require.NoError(t, err)
+	}
+	found, total, err := s.Find(t.Context(), "", "e")
+	require.NoError(t, err)
+	require.Len(t, found, trail.MostFound)
+	require.Equal(t, 72, total, "the migrations of three clusters")
 }
 
 // TestListsWithoutCluster: a question that names no cluster gives what the questions about each cluster give together.

@@ -13,9 +13,11 @@ type Layer string
 // The layers that hold a VM back.
 const (
 	LayerCooldown Layer = "descheduler_cooldown" // the descheduler, after a migration
-	LayerDamping  Layer = "node_damping"         // the operator's recording rules, after evictions from a node
 	LayerBackoff  Layer = "kubevirt_backoff"     // KubeVirt, after a failed migration
 )
+
+// Layers lists the layers.
+func Layers() []Layer { return []Layer{LayerCooldown, LayerBackoff} }
 
 // Verdict says what a decision means for the VM.
 type Verdict string

@@ -51,6 +51,15 @@ type Evacuation struct {
 	SeenLate          bool           `json:"seen_late"`
 }
 
+// RetryOverdue returns how long ago the next attempt was due at a time; zero where none is due. Column overdue of the view evacuations is the same, as of when the
+// cluster was last seen.
+func (e Evacuation) RetryOverdue(now time.Time) time.Duration {
+	if e.Outcome != "" || e.NextRetryAt.IsZero() {
+		return 0
+	}
+	return max(now.Sub(e.NextRetryAt), 0)
+}
+
 // What opened an evacuation.
 const (
 	MarkedByMark      = "mark"      // status.evacuationNodeName

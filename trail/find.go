@@ -13,8 +13,11 @@ const (
 // FoundKinds lists what can be found.
 func FoundKinds() []FoundKind { return []FoundKind{FoundVM, FoundNode, FoundMigration} }
 
-// MostFound bounds what a search gives.
-const MostFound = 50
+// The bounds of a search.
+const (
+	MostFound   = 50    // of what it returns
+	MostCounted = 1_000 // of the migrations that begin so, of which there may be millions
+)
 
 // Found is something that answers a search.
 type Found struct {

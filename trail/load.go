@@ -69,6 +69,9 @@ type Reading struct {
 	Lack      LoadLack   `json:"lack,omitempty"`      // why there is no value
 }
 
+// MetricDescheduler is the metric of the descheduler's own view of a node; where it has one for each resource, their names begin with it and a colon.
+const MetricDescheduler = "descheduler"
+
 // compares tells whether the reading can be compared with a threshold.
 func (r Reading) compares() bool { return r.Value != nil && r.Threshold != nil }
 

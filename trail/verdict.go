@@ -67,11 +67,29 @@ func (s sample) String() string { return s.Node + " " + s.was() }
 
 // was tells the numbers of a node that was named before.
 func (s sample) was() string {
-	side := "under"
+	return fmt.Sprintf("was at %s at %s, %s its threshold of %s", percent(*s.Value), clock(s.At), s.side(), percent(*s.Threshold))
+}
+
+// side says on which side of its threshold the node was.
+func (s sample) side() string {
 	if s.excess() > 0 {
-		side = "over"
+		return "over"
 	}
-	return fmt.Sprintf("was at %s at %s, %s its threshold of %s", percent(*s.Value), clock(s.At), side, percent(*s.Threshold))
+	return "under"
+}
+
+// byDescheduler reports whether the value is the descheduler's own: what it saw in its last cycle, whoever read it.
+func (s sample) byDescheduler() bool {
+	return s.Metric == MetricDescheduler || strings.HasPrefix(s.Metric, MetricDescheduler+":")
+}
+
+// cite renders the numbers as the ground of a verdict. What the descheduler acted on was read afterwards: the time is then not that of the value.
+func (s sample) cite() string {
+	if s.Sample != SampleNext {
+		return s.String()
+	}
+	return fmt.Sprintf("the descheduler saw %s at %s, %s its threshold of %s, as its metrics showed when they were read next, at %s",
+		s.Node, percent(*s.Value), s.side(), percent(*s.Threshold), clock(s.At))
 }
 
 // percent writes a ratio.
@@ -120,39 +138,60 @@ func (m *migration) judge() {
 	}
 }
 
-// judgeNeed says whether the source was over its threshold when the attempt began, and gives the sample that it rests on; nil where
-// none is known. The descheduler shows what it acts on when its metrics are read the next time, and what it showed before may be old: the attempt was needed if
-// either says so, and needless only where the next one is known and none says so.
+// judgeNeed says whether the source was over its threshold when the attempt began, and returns the sample that this rests on; nil where none is known.
+//
+// A sample from before the act is cited where there is one: of a first attempt one from before the request, then one from before the attempt. What the descheduler
+// acted on is in none of these where its cycle was new: it shows that when its metrics are read the next time, and it is cited as that. What somebody else measured
+// after the attempt had begun is evidence of nothing: the move itself loads its source. The attempt was needless only where the next sample is known, and none says
+// otherwise.
 func (m *migration) judgeNeed() *sample {
-	began := m.samples(m.SourceNode, func(d *LoadDetail) bool { return d.Moment == MomentRequest || d.Moment == MomentAttempt })
-	var near []sample
-	for _, s := range began {
-		if s.Sample == SampleLastOver {
+	var before, acted, measured []sample
+	for _, s := range m.samples(m.SourceNode, func(d *LoadDetail) bool { return d.Moment == MomentRequest || d.Moment == MomentAttempt }) {
+		switch {
+		case s.Sample == SampleLastOver:
 			m.LastOverAt = s.At
-		} else {
-			near = append(near, s)
+		case s.Sample == SampleBefore:
+			before = append(before, s)
+		case s.byDescheduler():
+			acted = append(acted, s)
+		default:
+			measured = append(measured, s)
 		}
 	}
-	start := worst(near)
-	for i := range near {
-		if near[i].excess() > 0 {
-			start = &near[i] // the last one, as what came before may be old
-		}
+	start := cmp.Or(lastOver(before, MomentRequest), lastOver(before, MomentAttempt), lastOver(acted, MomentRequest), lastOver(acted, MomentAttempt))
+	lastOverAt := m.LastOverAt
+	m.LastOverAt = time.Time{}
+	if start != nil {
+		m.Need, m.NeedBecause = Needed, start.cite()
+		return start
 	}
+	start, after := cmp.Or(worst(before), worst(acted)), worst(measured)
 	switch {
+	case start == nil && after == nil:
+		m.Need, m.NeedBecause = NeedUnknown, m.unknownLoad(m.SourceNode)
 	case start == nil:
-		m.Need, m.NeedBecause, m.LastOverAt = NeedUnknown, m.unknownLoad(m.SourceNode), time.Time{}
-	case start.excess() > 0:
-		m.Need, m.NeedBecause, m.LastOverAt = Needed, start.String(), time.Time{}
-	case !slices.ContainsFunc(near, func(s sample) bool { return s.Sample == SampleNext }):
-		m.Need, m.NeedBecause, m.LastOverAt = NeedUnknown, fmt.Sprintf("%s, and what the descheduler acted on was not seen", start), time.Time{}
+		m.Need, m.NeedBecause = NeedUnknown, fmt.Sprintf("of %s nothing is known from before it began", m.SourceNode)
+	case after != nil && after.excess() > 0:
+		m.Need, m.NeedBecause = NeedUnknown, fmt.Sprintf("%s; after it had begun it %s", start.cite(), after.was())
+	case after == nil && len(acted) == 0:
+		m.Need, m.NeedBecause = NeedUnknown, fmt.Sprintf("%s, and what the descheduler acted on was not seen", start.cite())
 	default:
-		m.Need, m.NeedBecause = NotNeeded, start.String()
-		if !m.LastOverAt.IsZero() {
-			m.NeedBecause += fmt.Sprintf("; it was last over it at %s", clock(m.LastOverAt))
+		m.Need, m.NeedBecause, m.LastOverAt = NotNeeded, start.cite(), lastOverAt
+		if !lastOverAt.IsZero() {
+			m.NeedBecause += fmt.Sprintf("; it was last over it at %s", clock(lastOverAt))
 		}
 	}
 	return start
+}
+
+// lastOver returns the latest sample of a moment that is over its threshold, as what came before may be old; nil where none is. all are in the order of their times.
+func lastOver(all []sample, of LoadMoment) *sample {
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].moment == of && all[i].excess() > 0 {
+			return &all[i]
+		}
+	}
+	return nil
 }
 
 // judgeBenefit says what came of a move: of the source it counts how it is when it was last looked at, of the target whether it went over
@@ -195,11 +234,11 @@ func (m *migration) judgeBenefit(start *sample) {
 	case end.At.Sub(m.ended()) < tellsAfter:
 		m.Benefit, m.BenefitBecause = BenefitUnknown, "its nodes were not looked at long enough after it"
 	case m.Need == NotNeeded:
-		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("there was nothing to relieve: %s", start)
+		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("there was nothing to relieve: %s", start.cite())
 	case end.excess() <= 0 || end.excess() <= (1-leastRelief)*start.excess():
-		m.Benefit, m.BenefitBecause = Helped, fmt.Sprintf("%s; %s after the move it %s", start, span(end.At.Sub(m.ended())), end.was())
+		m.Benefit, m.BenefitBecause = Helped, fmt.Sprintf("%s; %s after the move it %s", start.cite(), span(end.At.Sub(m.ended())), end.was())
 	default:
-		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("%s; %s after the move it still %s", start, span(end.At.Sub(m.ended())), end.was())
+		m.Benefit, m.BenefitBecause = NoEffect, fmt.Sprintf("%s; %s after the move it still %s", start.cite(), span(end.At.Sub(m.ended())), end.was())
 	}
 }
 

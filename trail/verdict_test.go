@@ -13,8 +13,14 @@ func TestVerdict(t *testing.T) {
 	half := 0.5
 	begin := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	end := begin.Add(time.Minute)
+	reading := func(metric, node string, sample LoadSample, at time.Duration, value float64) Reading {
+		return Reading{Node: node, Metric: metric, Sample: sample, At: begin.Add(at), Value: &value, Threshold: &half}
+	}
 	r := func(node string, sample LoadSample, at time.Duration, value float64) Reading {
-		return Reading{Node: node, Metric: "cpu", Sample: sample, At: begin.Add(at), Value: &value, Threshold: &half}
+		return reading("descheduler:MetricResource", node, sample, at, value)
+	}
+	measured := func(sample LoadSample, at time.Duration, value float64) Reading {
+		return reading("cpu", "n1", sample, at, value)
 	}
 	load := func(moment LoadMoment, after time.Duration, readings ...Reading) *LoadDetail {
 		return &LoadDetail{Moment: moment, After: Span(after), Final: after == 15*time.Minute, Readings: readings}
@@ -44,14 +50,35 @@ func TestVerdict(t *testing.T) {
 		{name: "no threshold", loads: []*LoadDetail{plain(attempt(0.9))}, need: NeedUnknown, benefit: BenefitUnknown, because: "no load of n1 that can be compared"},
 		{name: "needed", loads: []*LoadDetail{attempt(0.6)}, need: Needed, benefit: BenefitUnknown, because: "n1 was at 60 % at 2026-11-21 11:59:59Z, over its threshold of 50 %"},
 		{name: "at the threshold", loads: []*LoadDetail{attempt(0.5)}, need: NotNeeded, benefit: BenefitUnknown, because: "n1 was at 50 % at 2026-11-21 11:59:59Z, under its threshold of 50 %"},
-		{name: "needed, as is seen next", loads: []*LoadDetail{attempt(0.4), load(MomentRequest, 0, r("n1", SampleNext, time.Minute, 0.6))}, need: Needed, benefit: BenefitUnknown},
+		{name: "needed, as is seen next", loads: []*LoadDetail{attempt(0.4), load(MomentRequest, 0, r("n1", SampleNext, time.Minute, 0.6))}, need: Needed, benefit: BenefitUnknown,
+			because: "the descheduler saw n1 at 60 %, over its threshold of 50 %, as its metrics showed when they were read next, at 2026-11-21 12:01:00Z"},
+		{name: "what was known before the request is cited, not what was seen later", loads: []*LoadDetail{
+			load(MomentRequest, 0, r("n1", SampleBefore, -3*time.Minute, 0.6), r("n1", SampleNext, -100*time.Second, 0.9)),
+			load(MomentAttempt, 0, r("n1", SampleBefore, -time.Second, 0.7), r("n1", SampleNext, 20*time.Second, 0.8)),
+		}, need: Needed, benefit: BenefitUnknown, because: "n1 was at 60 % at 2026-11-21 11:57:00Z, over"},
+		{name: "what was known before the attempt is cited, not what was seen later", loads: []*LoadDetail{
+			load(MomentRequest, 0, r("n1", SampleBefore, -3*time.Minute, 0.4), r("n1", SampleNext, -100*time.Second, 0.9)),
+			load(MomentAttempt, 0, r("n1", SampleBefore, -time.Second, 0.7), r("n1", SampleNext, 20*time.Second, 0.8)),
+		}, need: Needed, benefit: BenefitUnknown, because: "n1 was at 70 % at 2026-11-21 11:59:59Z, over"},
+		{name: "under it before, and just under it next", loads: []*LoadDetail{
+			load(MomentAttempt, 0, r("n1", SampleBefore, -time.Second, 0.3), r("n1", SampleNext, 20*time.Second, 0.45)),
+		}, need: NotNeeded, benefit: BenefitUnknown, because: "n1 was at 30 % at 2026-11-21 11:59:59Z, under"},
+		{name: "measured over it after the attempt began, which loads the source itself", loads: []*LoadDetail{
+			load(MomentAttempt, 0, measured(SampleBefore, -time.Second, 0.4), measured(SampleNext, 20*time.Second, 0.6)),
+		}, need: NeedUnknown, benefit: BenefitUnknown,
+			because: "n1 was at 40 % at 2026-11-21 11:59:59Z, under its threshold of 50 %; after it had begun it was at 60 % at 2026-11-21 12:00:20Z, over"},
+		{name: "measured after the attempt began alone", loads: []*LoadDetail{load(MomentAttempt, 0, measured(SampleNext, 20*time.Second, 0.6))},
+			need: NeedUnknown, benefit: BenefitUnknown, because: "of n1 nothing is known from before it began"},
+		{name: "measured under it before and after", loads: []*LoadDetail{
+			load(MomentAttempt, 0, measured(SampleBefore, -time.Second, 0.4), measured(SampleNext, 20*time.Second, 0.45)),
+		}, need: NotNeeded, benefit: BenefitUnknown, because: "n1 was at 40 % at 2026-11-21 11:59:59Z, under"},
 		{name: "what it acted on was not seen", loads: []*LoadDetail{load(MomentAttempt, 0, r("n1", SampleBefore, -time.Second, 0.4))}, need: NeedUnknown, benefit: BenefitUnknown, because: "what the descheduler acted on was not seen"},
 		{name: "overloaded by others, long after", loads: []*LoadDetail{attempt(0.6), load(MomentAfter, 15*time.Minute, r("n1", SampleBefore, 16*time.Minute, 0.3), r("n2", SampleBefore, 16*time.Minute, 0.8))}, need: Needed, benefit: Helped, final: true},
 		{name: "needed, as was seen before", loads: []*LoadDetail{attempt(0.6), load(MomentRequest, 0, r("n1", SampleNext, time.Minute, 0.4))}, need: Needed, benefit: BenefitUnknown},
 		{name: "balanced since", loads: []*LoadDetail{attempt(0.4), load(MomentAttempt, 0, r("n1", SampleLastOver, -10*time.Minute, 0.7))}, need: NotNeeded, benefit: BenefitUnknown, because: "it was last over it at 2026-11-21 11:50:00Z"},
 		{name: "helped", loads: []*LoadDetail{attempt(0.6), later(0.4, 0.45)}, need: Needed, benefit: Helped, because: "15m0s after the move it was at 40 % at 2026-11-21 12:16:00Z, under its threshold", final: true},
-		{name: "helped a little", loads: []*LoadDetail{attempt(0.8), later(0.65, 0.45)}, need: Needed, benefit: Helped, final: true},
-		{name: "too little", loads: []*LoadDetail{attempt(0.8), later(0.67, 0.45)}, need: Needed, benefit: NoEffect, final: true},
+		{name: "helped a little", loads: []*LoadDetail{attempt(0.8), later(0.73, 0.45)}, need: Needed, benefit: Helped, final: true},
+		{name: "too little", loads: []*LoadDetail{attempt(0.8), later(0.75, 0.45)}, need: Needed, benefit: NoEffect, final: true},
 		{name: "needless", loads: []*LoadDetail{attempt(0.4), later(0.3, 0.45)}, need: NotNeeded, benefit: NoEffect, because: "there was nothing to relieve", final: true},
 		{name: "harmed", loads: []*LoadDetail{attempt(0.6), later(0.3, 0.55)}, need: Needed, benefit: Harmed, because: "n2 was at 20 % at 2026-11-21 11:59:59Z, under its threshold of 50 %; after the guest had come it was at 55 %", final: true},
 		{name: "the target was overloaded before", loads: []*LoadDetail{attempt(0.6), load(MomentEnd, 0, r("n2", SampleBefore, 30*time.Second, 0.6)), later(0.3, 0.65)}, need: Needed, benefit: NoEffect, because: "before the guest came", final: true},

@@ -44,7 +44,7 @@ var (
 	ViewEvacuations = View{
 		Noun: "evacuations", Name: "evacuations", About: "evacuations: who had to leave which node, and how that went",
 		At: "marked_at", Key: "evacuation_id", End: "ended_at", Changed: changedAt, Where: byVM,
-		Brief: []string{"cluster", "namespace", "vmi", "node", "marked_at", "trigger", "requester_class", "confidence", "attempts", "failed_attempts", "last_failure_class", "outcome", "ended_at"},
+		Brief: []string{"cluster", "namespace", "vmi", "node", "marked_at", "trigger", "requester_class", "confidence", "attempts", "failed_attempts", "last_failure_class", "next_retry_at", "overdue", "outcome", "ended_at"},
 	}
 	ViewMigrations = View{
 		Noun: "migrations", Name: "migrations", About: "migrations: why each was made, its phases' times, why it failed",

@@ -1,9 +1,10 @@
 package web
 
 import (
-	"fmt"
+	"cmp"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // chart is lanes over one span of time. Places along it are per cent of its width, so that it fits every screen.
@@ -41,6 +42,7 @@ const (
 	shapeStrip = "strip" // the same, thin, below bars
 	shapeFlag  = "flag"  // happens at X
 	shapeTick  = "tick"  // the same, without a flag
+	shapeMany  = "many"  // several that happen between X and W later, joined
 	shapeBand  = "band"  // lasts, behind everything
 )
 
@@ -49,19 +51,22 @@ type mark struct {
 	Shape string
 	Class string // says which colour it has
 	X, W  string // per cent
-	Label string // drawn on it
+	Label string // drawn on it, where it fits
+	Short string // drawn in its place where that fits alone
 	Title string // said of it
 	Href  string // to what it rests on
 	Quiet bool   // the keyboard passes over it: another mark beside it leads to the same
+
+	from, to time.Time // what of it lies before Now; equal where it happens at a moment
+	of       string    // of what it is a mark, in the plural: "attempts"
+	what     string    // what it is counted as where it is joined with others: "failed"
 }
 
+// tick is a time of the axis; without a text where that would be cut.
 type tick struct{ X, Text string }
 
 // key explains a colour.
 type key struct{ Class, Text string }
-
-// marksKept bounds the marks of one lane: a longer span of time shows the first of them, and says so.
-const marksKept = 300
 
 func percent(p float64) string { return strconv.FormatFloat(p, 'f', 3, 64) + "%" }
 
@@ -81,30 +86,53 @@ func (w window) lasting(shape, class string, from, to time.Time) mark {
 		to = w.Now
 	}
 	x := w.at(from)
-	return mark{Shape: shape, Class: class, X: percent(x), W: percent(max(w.at(to)-x, 0))}
+	width := max(w.at(to)-x, 0)
+	return mark{Shape: shape, Class: class, X: percent(x), W: percent(width), from: from, to: to}
 }
 
 // moment is a mark at one time.
 func (w window) moment(shape, class string, at time.Time) mark {
-	return mark{Shape: shape, Class: class, X: percent(w.at(at))}
+	return mark{Shape: shape, Class: class, X: percent(w.at(at)), from: at, to: at}
 }
 
-// add puts a mark on a lane where any of it is shown; it keeps the title, the label and the address that it is given.
-func (l *lane) add(w window, shape, class string, from, to time.Time, label, title, href string) {
-	point := shape == shapeFlag || shape == shapeTick
+// add puts a mark on a lane where any of it is shown, from one time to another, of which a zero one is not reached yet; flags and ticks are at the first.
+// Where the mark lies is computed; the rest of it is kept.
+func (l *lane) add(w window, from, to time.Time, m mark) {
+	point := m.Shape == shapeFlag || m.Shape == shapeTick
 	if point && (from.Before(w.From) || from.After(w.To)) || !point && !w.shows(from, to) {
 		return
 	}
-	if len(l.Marks) == marksKept {
-		l.Text = fmt.Sprintf("only the first %d marks are drawn: look at less time", marksKept)
+	placed := w.moment(m.Shape, m.Class, from)
+	if !point {
+		placed = w.lasting(m.Shape, m.Class, from, to)
+	}
+	m.X, m.W, m.from, m.to = placed.X, placed.W, placed.from, placed.to
+	m.what = cmp.Or(m.what, m.of)
+	m.fitLabel(w)
+	m.Quiet = m.Shape == shapeStrip || m.Shape == shapeTick && m.Label == ""
+	l.Marks = append(l.Marks, m)
+}
+
+// The widths by which a text is drawn or left out. A text that is cut says something else.
+const (
+	plotWidth  = 1000 // pixels of a lane, on the screen of a desk
+	labelWidth = 6    // pixels of a letter on a mark, about
+	tickWidth  = 1    // per cent of an axis that half a letter takes, on the screen of a phone
+)
+
+// fitLabel leaves out the label of what lasts where the mark is too narrow for it.
+func (m *mark) fitLabel(w window) {
+	if m.Shape != shapeBar && m.Shape != shapeMany {
 		return
 	}
-	m := w.moment(shape, class, from)
-	if !point {
-		m = w.lasting(shape, class, from, to)
+	room := int((w.at(m.to)-w.at(m.from))/100*plotWidth) - 6
+	for _, text := range []string{m.Label, m.Short} {
+		if utf8.RuneCountInString(text)*labelWidth <= room {
+			m.Label = text
+			return
+		}
 	}
-	m.Label, m.Title, m.Href, m.Quiet = label, title, href, shape == shapeStrip || shape == shapeTick && label == ""
-	l.Marks = append(l.Marks, m)
+	m.Label = ""
 }
 
 // steps are the distances that ticks may have.
@@ -136,9 +164,11 @@ func (w window) ticks() []tick {
 	}
 	var out []tick
 	for t := w.From.Truncate(step).Add(step); t.Before(w.To); t = t.Add(step) {
-		if p := w.at(t); p > 3 && p < 97 { // a text at the edge would be cut
-			out = append(out, tick{percent(p), t.UTC().Format(form)})
+		x, text := w.at(t), t.UTC().Format(form)
+		if edge := float64(len(text) * tickWidth); x < edge || x > 100-edge {
+			text = ""
 		}
+		out = append(out, tick{percent(x), text})
 	}
 	return out
 }

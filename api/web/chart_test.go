@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -37,29 +38,40 @@ func TestWindowPlacesMarks(t *testing.T) {
 				to = time.Time{}
 			}
 			var l lane
-			l.add(w, shapeBar, "good", noon.Add(c.from), to, "label", "title", "/facts")
+			l.add(w, noon.Add(c.from), to, mark{Shape: shapeBar, Class: "good", Label: "label", Title: "title", Href: "/facts"})
 			if c.x == "" {
 				require.Empty(t, l.Marks)
 				return
 			}
-			require.Equal(t, []mark{{shapeBar, "good", c.x, c.width, "label", "title", "/facts", false}}, l.Marks)
+			require.Len(t, l.Marks, 1)
+			m := l.Marks[0]
+			require.Equal(t, []string{c.x, c.width, "title", "/facts"}, []string{m.X, m.W, m.Title, m.Href})
+			require.Equal(t, c.width != "0.000%", m.Label == "label", "a label that does not fit is left out")
 		})
 	}
 	var flags lane
 	for _, at := range []time.Duration{-time.Second, 0, time.Hour, time.Hour + time.Second} {
-		flags.add(w, shapeFlag, "drain", noon.Add(at), noon.Add(at), "", "", "")
+		flags.add(w, noon.Add(at), noon.Add(at), mark{Shape: shapeFlag, Class: "drain"})
 	}
 	require.Len(t, flags.Marks, 2, "a moment is drawn where it lies within")
 }
 
-func TestALaneSaysWhatItLeavesOut(t *testing.T) {
+func TestLabelsAreNotCut(t *testing.T) {
 	t.Parallel()
-	var l lane
-	for i := range marksKept + 7 {
-		l.add(hour(), shapeTick, "bad", noon.Add(time.Duration(i)*time.Second), time.Time{}, "", "", "")
+	for _, c := range []struct {
+		name  string
+		lasts time.Duration
+		want  string
+	}{
+		{"all of it fits", 10 * time.Minute, "12 ✗"}, {"the sign fits", time.Minute, "✗"}, {"nothing fits", 10 * time.Second, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var l lane
+			l.add(hour(), noon, noon.Add(c.lasts), mark{Shape: shapeBar, Label: "12 ✗", Short: "✗"})
+			require.Equal(t, c.want, l.Marks[0].Label)
+		})
 	}
-	require.Len(t, l.Marks, marksKept)
-	require.Contains(t, l.Text, "look at less time")
 }
 
 func TestTicksAreFewAndEasy(t *testing.T) {
@@ -72,13 +84,14 @@ func TestTicksAreFewAndEasy(t *testing.T) {
 		{time.Minute, "12:00:15 12:00:30 12:00:45"},
 		{13 * time.Minute, "12:05 12:10"},
 		{time.Hour, "12:15 12:30 12:45"},
-		{26 * time.Hour, "Nov 21 18:00 Nov 22 00:00 Nov 22 06:00 Nov 22 12:00"},
-		{31 * 24 * time.Hour, "Nov 23 Nov 30 Dec 7 Dec 14 Dec 21"},
+		{21 * time.Minute, "12:05 12:10 12:15 -"}, // the last would be cut
+		{26 * time.Hour, "Nov 21 18:00 Nov 22 00:00 Nov 22 06:00 -"},
+		{31 * 24 * time.Hour, "- Nov 30 Dec 7 Dec 14 -"},
 	} {
 		w := window{From: noon, To: noon.Add(c.span)}
 		var texts []string
 		for _, tick := range w.ticks() {
-			texts = append(texts, tick.Text)
+			texts = append(texts, cmp.Or(tick.Text, "-"))
 		}
 		require.Equal(t, c.want, strings.Join(texts, " "), c.span)
 	}

@@ -13,7 +13,10 @@ import (
 type draft struct {
 	window
 	cluster *trail.Cluster
+	closer  func(from, to time.Time) string // address of the same page with another span of time
 }
+
+func (v *visit) draft(w window, c *trail.Cluster) draft { return draft{w, c, v.span} }
 
 // around is how much time before and after a mark the facts that it leads to may lie.
 const around = 5 * time.Second
@@ -87,7 +90,9 @@ func (d draft) placed(l *lane, p trail.Placement) {
 	if !p.ToAt.IsZero() {
 		title += " to " + clock(p.ToAt)
 	}
-	l.add(d.window, shapeBar, "placed", p.FromAt, p.ToAt, "", title, d.facts(p.Namespace, p.VMI, p.FromAt, p.FromAt, &p.ID, ""))
+	l.add(d.window, p.FromAt, p.ToAt, mark{
+		Shape: shapeBar, Class: "placed", Title: title, Href: d.facts(p.Namespace, p.VMI, p.FromAt, p.FromAt, &p.ID, ""), of: "placements",
+	})
 }
 
 // evacuated draws an evacuation as long as it is open.
@@ -105,17 +110,22 @@ func (d draft) evacuated(l *lane, e trail.Evacuation) {
 	if e.MarkedBy != trail.MarkedByMark {
 		id = nil // no fact of its own opened it
 	}
-	l.add(d.window, shapeBar, class, e.MarkedAt, e.EndedAt, "", title, d.facts(e.Namespace, e.VMI, e.MarkedAt, e.EndedAt, id, ""))
+	l.add(d.window, e.MarkedAt, e.EndedAt, mark{
+		Shape: shapeBar, Class: class, Title: title, Href: d.facts(e.Namespace, e.VMI, e.MarkedAt, e.EndedAt, id, ""), of: "evacuations",
+	})
 }
 
 // tried draws a migration from its creation to its end, and its phases below.
 func (d draft) tried(l *lane, m trail.Migration) {
-	class, label := look(m.Outcome)
+	class, sign := look(m.Outcome)
+	label := sign
 	if m.Attempt > 0 {
-		label = fmt.Sprintf("%d %s", m.Attempt, label)
+		label = fmt.Sprintf("%d %s", m.Attempt, sign)
 	}
-	href := d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID)
-	l.add(d.window, shapeBar, class, m.CreatedAt, m.FinishedAt, label, migrationTitle(m), href)
+	l.add(d.window, m.CreatedAt, m.FinishedAt, mark{
+		Shape: shapeBar, Class: class, Label: label, Short: sign, Title: migrationTitle(m), Href: d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID),
+		of: "migrations", what: state(m),
+	})
 	for i, p := range m.Phases {
 		if p.Phase == trail.PhaseSucceeded || p.Phase == trail.PhaseFailed {
 			continue
@@ -124,7 +134,9 @@ func (d draft) tried(l *lane, m trail.Migration) {
 		if i+1 < len(m.Phases) {
 			until = m.Phases[i+1].At
 		}
-		l.add(d.window, shapeStrip, phaseClass(p.Phase), p.At, until, "", p.Phase+" from "+clock(p.At), d.facts(m.Namespace, m.VMI, p.At, p.At, nil, m.UID))
+		l.add(d.window, p.At, until, mark{
+			Shape: shapeStrip, Class: phaseClass(p.Phase), Title: p.Phase + " from " + clock(p.At), Href: d.facts(m.Namespace, m.VMI, p.At, p.At, nil, m.UID), of: "phases",
+		})
 	}
 }
 
@@ -162,9 +174,9 @@ func phaseClass(phase string) string {
 
 // asked draws requests as flags. Those that only repeat another are drawn small.
 func (d draft) asked(l *lane, r trail.EvictionRequest) {
-	shape, class := shapeFlag, requesterClass(r.RequesterClass)
+	shape, class, of := shapeFlag, requesterClass(r.RequesterClass), "requests"
 	if r.RepeatOf != nil {
-		shape = shapeTick
+		shape, of = shapeTick, "repeats of requests"
 	}
 	if r.Answer != trail.AnswerMarked && r.Answer != trail.AnswerAllowed {
 		class += " vain"
@@ -178,7 +190,9 @@ func (d draft) asked(l *lane, r trail.EvictionRequest) {
 	if r.StatedReason != "" {
 		title += fmt.Sprintf(", saying %q", strings.TrimSpace(r.StatedReason))
 	}
-	l.add(d.window, shape, class, r.RequestedAt, r.RequestedAt, "", title, d.facts(r.Namespace, r.VMI, r.RequestedAt, r.AnsweredAt, r.EventID, ""))
+	l.add(d.window, r.RequestedAt, r.RequestedAt, mark{
+		Shape: shape, Class: class, Title: title, Href: d.facts(r.Namespace, r.VMI, r.RequestedAt, r.AnsweredAt, r.EventID, ""), of: of,
+	})
 }
 
 // held draws what held a VM back, until it was over or released.
@@ -193,12 +207,15 @@ func (d draft) held(l *lane, decisions []trail.Decision) {
 				until = later.DecidedAt
 			}
 		}
-		class, name := "cooling", "The descheduler's cooldown"
+		class, name, what := "cooling", "The descheduler's cooldown", "cooldowns"
 		if h.Layer == trail.LayerBackoff {
-			class, name = "backoff", "KubeVirt's backoff"
+			class, name, what = "backoff", "KubeVirt's backoff", "backoffs"
 		}
 		title := fmt.Sprintf("%s of %s holds %s/%s until %s", name, span(time.Duration(h.Effective)), h.Namespace, h.VMI, clock(h.Until))
-		l.add(d.window, shapeBar, class, h.DecidedAt, until, span(time.Duration(h.Effective)), title, d.facts(h.Namespace, h.VMI, h.DecidedAt, h.DecidedAt, h.EventID, ""))
+		l.add(d.window, h.DecidedAt, until, mark{
+			Shape: shapeBar, Class: class, Label: span(time.Duration(h.Effective)), Title: title,
+			Href: d.facts(h.Namespace, h.VMI, h.DecidedAt, h.DecidedAt, h.EventID, ""), of: "waits", what: what,
+		})
 	}
 }
 
@@ -217,7 +234,7 @@ func (d draft) loopLanes(loops []trail.Loop) (lanes []lane, bands []mark) {
 			i = len(lanes)
 			lanes = append(lanes, lane{Name: x.Kind.Name()})
 		}
-		lanes[i].add(d.window, shapeBar, "loop", x.OpenedAt, x.ClosedAt, x.Name(), title, loopHref(d.cluster.Name, x.ID))
+		lanes[i].add(d.window, x.OpenedAt, x.ClosedAt, mark{Shape: shapeBar, Class: "loop", Label: x.Name(), Title: title, Href: loopHref(d.cluster.Name, x.ID), of: "loops"})
 		bands = append(bands, d.lasting(shapeBand, "loop", x.OpenedAt, x.ClosedAt))
 	}
 	return lanes, bands

@@ -98,7 +98,7 @@ func (v *visit) drawLoop(b *loopBody, of trail.Subject, seen time.Time) error {
 	if err != nil {
 		return err
 	}
-	b.draw(draft{w, c}, of)
+	b.draw(v.draft(w, c), of)
 	b.Chart.Range = v.rangeOf(w)
 	return nil
 }
@@ -143,13 +143,16 @@ func (b *loopBody) draw(d draft, of trail.Subject) {
 	switch {
 	case b.Loop.Kind == trail.LoopDualRetry:
 		b.Chart = twoLanes(d, b.Loop)
-		b.Lanes = "Above, what KubeVirt tries again and again for the VM that cannot leave. Below it, whom the descheduler took from the same node meanwhile: each is a move that helped nobody."
+		b.Lanes = "Above, what KubeVirt tries again and again for the VM that cannot leave. Below it, whom the descheduler took from the same node during that time."
+		if !b.Loop.Open() {
+			b.Lanes = "Above, what KubeVirt tried again and again for the VM that could not leave. Below it, whom the descheduler took from the same node during that time."
+		}
 	case of.Kind == trail.SubjectVMI:
 		b.Chart = vmChart(d, d.cluster.VM(namespace, vmi))
 		b.Lanes = "What happened to the VM while the loop was open."
 	default:
 		b.Chart = nodeChart(d, of.Name, d.cluster.Node(of.Name))
-		b.Lanes = "What happened on the node while the loop was open; those that hold the slots are above."
+		b.Lanes = "What happened on the node while the loop was open; VMs whose attempts failed are above."
 	}
 	b.Chart.Title = "The picture of the loop"
 }
@@ -184,17 +187,18 @@ func twoLanes(d draft, l trail.Loop) chart {
 		c.Lanes = append(c.Lanes, d.annotationLane(l))
 	}
 	c.Legend = slices.Concat(keysOfAttempts, keysOfHolds, keysOfCauses, keyOfLoops)
+	c.joinMarks(d.closer)
 	return c
 }
 
 // stuckLanes draws what was tried for the VM that a loop is about, and who asked that it leaves.
 func (d draft) stuckLanes(l trail.Loop) []lane {
 	if l.VMI == "" {
-		return []lane{{Name: "a VM of another namespace", Class: "vm stuck", Note: "cannot leave"}}
+		return []lane{{Name: "a VM of another namespace", Class: "vm stuck", Note: couldNot(l) + " leave"}}
 	}
 	rows := d.cluster.VM(l.Namespace, l.VMI)
 	name, href := l.Namespace+"/"+l.VMI, vmHref(d.cluster.Name, l.Namespace, l.VMI)
-	tried := lane{Name: name, Href: href, Class: "vm stuck", Note: "cannot leave: attempts"}
+	tried := lane{Name: name, Href: href, Class: "vm stuck", Note: couldNot(l) + " leave: attempts"}
 	asked := lane{Name: name, Href: href, Class: "vm stuck", Note: "asked to leave, held back"}
 	for _, m := range rows.Migrations {
 		d.tried(&tried, m)
@@ -206,6 +210,14 @@ func (d draft) stuckLanes(l trail.Loop) []lane {
 	return []lane{tried, asked}
 }
 
+// couldNot says that a VM cannot, or while the loop was open could not.
+func couldNot(l trail.Loop) string {
+	if l.Open() {
+		return "cannot"
+	}
+	return "could not"
+}
+
 // takenFrom tells whether the descheduler had a VM leave a node, from a time on and in the window.
 func (d draft) takenFrom(node string, vm vmOn, from time.Time) bool {
 	return slices.ContainsFunc(vm.rows.Evacuations, func(e trail.Evacuation) bool {
@@ -215,11 +227,13 @@ func (d draft) takenFrom(node string, vm vmOn, from time.Time) bool {
 
 // annotationLane draws when the descheduler could see that the stuck VM is on its way.
 func (d draft) annotationLane(l trail.Loop) lane {
-	out := lane{Name: "annotation", Note: "the descheduler counts it"}
+	out := lane{Name: "annotation", Note: "by which the descheduler counts"}
 	for _, s := range d.cluster.Annotated(l.Node) {
 		if s.Namespace == l.Namespace && s.VMI == l.VMI {
-			out.add(d.window, shapeBar, "annotated", s.From, s.To, "", "The pod of "+l.Namespace+"/"+l.VMI+" bears eviction-in-progress from "+clock(s.From),
-				d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, ""))
+			out.add(d.window, s.From, s.To, mark{
+				Shape: shapeBar, Class: "annotated", Title: "The pod of " + l.Namespace + "/" + l.VMI + " bears eviction-in-progress from " + clock(s.From),
+				Href: d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, ""), of: "annotations",
+			})
 		}
 	}
 	return out

@@ -58,7 +58,7 @@ func nodePage(v *visit) error {
 		}
 	}
 	b.Drains = slices.DeleteFunc(slices.Clone(rows.Drains), func(x trail.Drain) bool { return !w.shows(x.StartedAt, x.EndedAt) })
-	b.Chart = nodeChart(draft{w, c}, node, rows)
+	b.Chart = nodeChart(v.draft(w, c), node, rows)
 	b.Chart.Title = "Who came to " + node + ", who left, and who could not"
 	b.Chart.Range = v.rangeOf(w)
 	b.Lines, b.Cut = linesIn(w, rows.Timeline, func(l trail.Line) string {
@@ -125,6 +125,7 @@ func nodeChart(d draft, node string, rows trail.Derived) chart {
 	if len(c.Bands) > 0 {
 		c.Legend = append(c.Legend, keyOfLoops...)
 	}
+	c.joinMarks(d.closer)
 	return c
 }
 
@@ -145,7 +146,9 @@ func (d draft) drainLane(drains []trail.Drain) lane {
 		for i, from := range slices.Concat([]time.Time{x.StartedAt}, moments[:len(moments)-1]) {
 			if from.Before(moments[i]) {
 				left := d.guests(x.Node, from)
-				l.add(d.window, shapeBar, "drain", from, moments[i], fmt.Sprint(left), fmt.Sprintf("%d left from %s on. %s", left, clock(from), title), href)
+				l.add(d.window, from, moments[i], mark{
+					Shape: shapeBar, Class: "drain", Label: fmt.Sprint(left), Title: fmt.Sprintf("%d left from %s on. %s", left, clock(from), title), Href: href, of: "departures",
+				})
 			}
 		}
 	}
@@ -219,7 +222,7 @@ func (d draft) slotLane(node string) lane {
 				class = "slots full"
 			}
 		}
-		l.add(d.window, shapeBar, class, e.at, until, fmt.Sprint(used), title, e.href)
+		l.add(d.window, e.at, until, mark{Shape: shapeBar, Class: class, Label: fmt.Sprint(used), Title: title, Href: e.href, of: "changes"})
 	}
 	return l
 }
@@ -306,10 +309,11 @@ func (d draft) vmLane(node string, vm vmOn) lane {
 	for _, m := range vm.rows.Migrations {
 		if m.SourceNode == node {
 			class, sign := look(m.Outcome)
-			href := d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID)
-			l.add(d.window, shapeStrip, class, m.CreatedAt, m.FinishedAt, "", migrationTitle(m), href)
+			tried := mark{Shape: shapeStrip, Class: class, Title: migrationTitle(m), Href: d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID), of: "migrations", what: state(m)}
+			l.add(d.window, m.CreatedAt, m.FinishedAt, tried)
 			if !m.FinishedAt.IsZero() {
-				l.add(d.window, shapeTick, class, m.FinishedAt, m.FinishedAt, sign, migrationTitle(m), href)
+				tried.Shape, tried.Label = shapeTick, sign
+				l.add(d.window, m.FinishedAt, m.FinishedAt, tried)
 			}
 		}
 	}

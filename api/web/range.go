@@ -68,9 +68,7 @@ func (v *visit) window(from, to, now time.Time) (window, error) {
 
 // rangeOf gives the ways from one window to others.
 func (v *visit) rangeOf(w window) timeRange {
-	to := func(from, until time.Time) string {
-		return v.with("from", stamp(from), "to", stamp(until))
-	}
+	to := v.span
 	d := w.To.Sub(w.From)
 	r := timeRange{
 		Out: to(w.From.Add(-d/2), w.To.Add(d/2)), Earlier: to(w.From.Add(-d/2), w.To.Add(-d/2)), Later: to(w.From.Add(d/2), w.To.Add(d/2)),
@@ -87,5 +85,8 @@ func (v *visit) rangeOf(w window) timeRange {
 	}
 	return r
 }
+
+// span returns the address of this page with another span of time.
+func (v *visit) span(from, to time.Time) string { return v.with("from", stamp(from), "to", stamp(to)) }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z") }

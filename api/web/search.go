@@ -7,7 +7,11 @@ import (
 )
 
 // searchBody is what was found.
-type searchBody struct{ Found []hit }
+type searchBody struct {
+	Found []hit
+	Total int    // how many there are, of which the first are shown
+	Most  string // "at least" where not all were counted
+}
 
 // hit is something that was found, with the address of its page.
 type hit struct {
@@ -21,9 +25,12 @@ func searchPage(v *visit) error {
 	var b searchBody
 	if v.Query != "" {
 		v.Title = "Search: " + v.Query
-		found, err := v.reader.Find(v.Context(), v.Cluster, v.Query)
+		found, total, err := v.reader.Find(v.Context(), v.Cluster, v.Query)
 		if err != nil {
 			return err
+		}
+		if b.Total = total; total >= trail.MostCounted {
+			b.Most = "at least "
 		}
 		for _, f := range found {
 			b.Found = append(b.Found, hitOf(f))

@@ -30,7 +30,7 @@ type Reader interface {
 	LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error)
 	Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error)
 	Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error)
-	Find(ctx context.Context, cluster, text string) ([]trail.Found, error)
+	Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error)
 	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
 }
 

@@ -56,7 +56,8 @@ func vmPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	b.Chart = vmChart(draft{w, c}, rows)
+	d := v.draft(w, c)
+	b.Chart = vmChart(d, rows)
 	b.Chart.Title = "The life of " + namespace + "/" + name
 	b.Chart.Range = v.rangeOf(w)
 	b.Lines, b.Cut = linesIn(w, rows.Timeline, func(l trail.Line) string {
@@ -64,7 +65,7 @@ func vmPage(v *visit) error {
 		if href != "" {
 			return href
 		}
-		return draft{w, c}.facts(namespace, name, l.At, l.At, id, "")
+		return d.facts(namespace, name, l.At, l.At, id, "")
 	})
 	for _, m := range rows.Migrations {
 		if w.shows(m.CreatedAt, m.FinishedAt) {
@@ -163,6 +164,7 @@ func vmChart(d draft, rows trail.Derived) chart {
 	if len(c.Bands) > 0 {
 		c.Legend = append(c.Legend, keyOfLoops...)
 	}
+	c.joinMarks(d.closer)
 	return c
 }
 

@@ -30,6 +30,8 @@ var words = template.FuncMap{
 
 	"recorderClass": func(s *trail.RecorderStatus) string { return recorderClass(*s) },
 
+	"needText": needText, "benefitText": benefitText,
+
 	"id": func(id *trail.FactID) string { return id.String() },
 }
 
@@ -81,6 +83,34 @@ func paragraphs(advice string) []block {
 		}
 	}
 	return out
+}
+
+// needText answers whether an attempt was needed; a dash where load is not what it was made for.
+func needText(n trail.Need) string {
+	switch n {
+	case trail.Needed:
+		return "yes"
+	case trail.NotNeeded:
+		return "no"
+	case trail.NeedUnknown:
+		return "not known"
+	}
+	return "–"
+}
+
+// benefitText answers whether a move helped; a dash where it did not move the guest, or load is not what it was made for.
+func benefitText(b trail.Benefit) string {
+	switch b {
+	case trail.Helped:
+		return "yes"
+	case trail.NoEffect:
+		return "no"
+	case trail.Harmed:
+		return "no, it did harm"
+	case trail.BenefitUnknown:
+		return "not known"
+	}
+	return "–"
 }
 
 // codeSpans splits a sentence at its backquotes: what stands between two of them is code.

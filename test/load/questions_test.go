@@ -88,7 +88,7 @@ func questions(s *store.Store, of sample) []question {
 		"what begins no name":        func() string { return fmt.Sprintf("nothing-%d", of.dice.IntN(1000)) },
 		"what nearly all names have": func() string { return "vm" },
 	} {
-		all = append(all, question{"find " + name, func(ctx context.Context) error { _, err := s.Find(ctx, "", text()); return err }})
+		all = append(all, question{"find " + name, func(ctx context.Context) error { _, _, err := s.Find(ctx, "", text()); return err }})
 	}
 	slices.SortStableFunc(all[6:], func(a, b question) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
 	for _, v := range trail.Views() {

@@ -48,19 +48,39 @@
     addEventListener("keydown", (event) => { if (event.key === "Escape") clear(); });
   };
 
-  // Advice: a button that copies what can be pasted.
+  // copy puts the text of an element on the clipboard, and reports whether it could. Browsers have navigator.clipboard on https and on this machine alone; elsewhere
+  // the text is selected, too, so that a key can copy it.
+  const copy = async (element) => {
+    try {
+      if (navigator.clipboard) {
+        await navigator.clipboard.writeText(element.textContent);
+        return true;
+      }
+    } catch {
+      // refused: as where there is none
+    }
+    getSelection().selectAllChildren(element);
+    return document.execCommand("copy");
+  };
+
+  // Advice: a button beside what can be pasted that copies it.
+  const copiedFor = 2_000; // milliseconds
   const paste = (pre) => {
+    const box = Object.assign(document.createElement("div"), { className: "copyable" });
     const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
+    let reset = null;
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(pre.querySelector("code").textContent);
-      button.textContent = "Copied";
+      button.textContent = await copy(pre.querySelector("code")) ? "Copied" : "Selected";
+      clearTimeout(reset);
+      reset = setTimeout(() => { button.textContent = "Copy"; }, copiedFor);
     });
-    pre.append(button);
+    pre.replaceWith(box);
+    box.append(pre, button);
   };
 
   const dress = (root) => {
     root.querySelectorAll("figure.chart").forEach(chart);
-    if (navigator.clipboard) root.querySelectorAll(".paste").forEach(paste);
+    root.querySelectorAll(".paste").forEach(paste);
   };
 
   // Live: when something that the page tells of has changed, its content is fetched again and put in place of the old one.
