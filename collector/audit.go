@@ -29,6 +29,7 @@ type slimAudit struct {
 	Verb             string     `json:"verb"`
 	User             auditUser  `json:"user"`
 	ImpersonatedUser *auditUser `json:"impersonatedUser"`
+	SourceIPs        lastIPs    `json:"sourceIPs"`
 	UserAgent        string     `json:"userAgent"`
 	ObjectRef        *struct {
 		Resource    string `json:"resource"`
@@ -86,28 +87,50 @@ func (e *slimAudit) action() (trail.Action, bool) {
 	return "", false
 }
 
-// fromKubeVirt tells whether KubeVirt itself asks: its migrations say what they are for, and whose wish they carry out
-// is another request.
-func (e *slimAudit) fromKubeVirt() bool {
-	name, ok := strings.CutPrefix(e.user(), "system:serviceaccount:")
-	return ok && (strings.HasSuffix(name, ":kubevirt-controller") || strings.HasSuffix(name, ":kubevirt-apiserver") || strings.HasSuffix(name, ":kubevirt-handler"))
-}
+// fromKubeVirt reports whether KubeVirt itself asks: its migrations say what they are for, and whose wish they carry out is another request. An account of
+// that name in another namespace may be anybody's, and somebody who acts as KubeVirt is not KubeVirt.
+func (e *slimAudit) fromKubeVirt() bool { return e.impersonator() == "" && trail.IsKubeVirt(e.user()) }
 
-// mayCordon tells whether a change of a node can be a cordon or a taint by somebody: the node's own kubelet, the
+// heartbeats are the names of the service accounts that change nodes all the time, in whatever namespace they were installed: who may change nodes is nobody
+// who may only edit a namespace.
+//
+// Source: kubevirt pkg/virt-operator/resource/generate/components/serviceaccountnames.go, cluster-kube-descheduler-operator softtainterserviceaccount.yaml.
+var heartbeats = []string{"kubevirt-controller", "kubevirt-apiserver", "kubevirt-handler", "openshift-descheduler-softtainter"}
+
+// mayCordon reports whether a change of a node can be a cordon or a taint by somebody: the node's own kubelet, the
 // controllers of Kubernetes, KubeVirt's heartbeats and the descheduler's soft tainter change nodes all the time, and never
-// for that.
+// for that. Who acts as one of them may.
 func (e *slimAudit) mayCordon() bool {
 	user := e.user()
-	return !strings.HasPrefix(user, "system:node:") && !strings.HasPrefix(user, "system:kube-") && !e.fromKubeVirt() &&
-		user != "system:serviceaccount:kube-system:node-controller" && !strings.Contains(user, "softtainter")
+	if e.impersonator() != "" {
+		return true
+	}
+	account, isAccount := strings.CutPrefix(user, "system:serviceaccount:")
+	_, name, _ := strings.Cut(account, ":")
+	return !strings.HasPrefix(user, "system:node:") && !strings.HasPrefix(user, "system:kube-") &&
+		user != "system:serviceaccount:kube-system:node-controller" && !(isAccount && slices.Contains(heartbeats, name))
 }
 
+// user returns as whom was asked: the impersonated user where there is one.
 func (e *slimAudit) user() string {
 	if e.ImpersonatedUser != nil && e.ImpersonatedUser.Username != "" {
 		return e.ImpersonatedUser.Username
 	}
 	return e.User.Username
 }
+
+// impersonator returns who asked as another user; empty where nobody did.
+func (e *slimAudit) impersonator() string {
+	if e.user() == e.User.Username {
+		return ""
+	}
+	return e.User.Username
+}
+
+// sourceIP joins the addresses from which was asked. All but the last come from headers, which a client can write: it is the one that the API server saw.
+//
+// Source: k8s.io/apiserver pkg/apis/audit/v1, Event.SourceIPs.
+func (e *slimAudit) sourceIP() string { return strings.Join(e.SourceIPs, ", ") }
 
 // birth is before any audit event: the first release of Kubernetes.
 var birth = time.Date(2014, 6, 6, 0, 0, 0, 0, time.UTC)
@@ -136,7 +159,8 @@ func (e *slimAudit) request(action trail.Action) Request {
 	o := trail.RequestObservation{
 		Source: trail.SourceAudit, ID: e.AuditID, Stage: e.Stage, Action: action, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		AskedAt: e.ReceivedAt, Detail: trail.RequestDetail{
-			User: trail.ClipText(e.user(), maxName), Agent: trail.ClipText(e.UserAgent, maxName), AnsweredAt: e.StageAt, DryRun: isDryRun(e.RequestURI),
+			User: trail.ClipText(e.user(), maxName), Impersonator: trail.ClipText(e.impersonator(), maxName), SourceIP: e.sourceIP(),
+			Agent: trail.ClipText(e.UserAgent, maxName), AnsweredAt: e.StageAt, DryRun: isDryRun(e.RequestURI),
 		},
 	}
 	d := &o.Detail

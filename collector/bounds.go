@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 	"sync"
@@ -69,6 +70,32 @@ func (l *firstOf[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 		return nil
 	})
 	return errors.Join(err, bad)
+}
+
+// maxIPs bounds the addresses that are kept of a request.
+const maxIPs = 5
+
+// lastIPs are the last entries of a list of addresses, at most maxIPs: what stands before them a client can write, as long as it likes. What is no address is
+// left out.
+type lastIPs []string
+
+// UnmarshalJSONFrom decodes the last entries.
+func (l *lastIPs) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	*l = nil
+	if d.PeekKind() != '[' {
+		return d.SkipValue()
+	}
+	return decodeItems(d, func(raw []byte) error {
+		var text string
+		if jsonv2.Unmarshal(raw, &text, lenient) != nil {
+			return nil
+		}
+		if ip, err := netip.ParseAddr(text); err == nil {
+			*l = append(*l, ip.WithZone("").String())
+			*l = (*l)[max(0, len(*l)-maxIPs):]
+		}
+		return nil
+	})
 }
 
 // decodeKnown decodes the entries of a map of texts whose keys are known, at most maxItems, and skips the others.

@@ -301,23 +301,17 @@ func TestRedactedUsers(t *testing.T) {
 	r := NewRedactor()
 	for user, want := range map[string]string{
 		"alice@example.com": "P",
-		"system:serviceaccount:openshift-kube-descheduler-operator:openshift-descheduler": "system:serviceaccount:descheduler-P:descheduler-P",
+		"system:serviceaccount:openshift-kube-descheduler-operator:openshift-descheduler": "system:serviceaccount:openshift-kube-descheduler-operator:openshift-descheduler",
+		"system:serviceaccount:team-a:my-descheduler":                                     "system:serviceaccount:P:P",
 		"system:serviceaccount:virt:kubevirt-controller":                                  "system:serviceaccount:P:kubevirt-controller",
 		"system:serviceaccount:team-a:robot":                                              "system:serviceaccount:P:P",
 		"system:serviceaccount:kube-system:node-controller":                               "system:serviceaccount:kube-system:node-controller",
-		"system:serviceaccount:c:capi-manager":                                            "system:serviceaccount:P:capi-P",
+		"system:serviceaccount:capk-system:capk-manager":                                  "system:serviceaccount:capk-system:capk-manager",
 		"system:node:worker-1":                                                            "system:node:P",
 		"system:kube-scheduler":                                                           "system:kube-scheduler",
 		"system:serviceaccounts:team-a":                                                   "system:serviceaccounts:P",
 	} {
 		require.Equal(t, want, regexp.MustCompile(pseudonym).ReplaceAllString(r.user(user), "P"), user)
-	}
-	for _, part := range trail.KnownAccounts() {
-		name := strings.TrimPrefix(part, ":")
-		if strings.HasSuffix(part, "-") || name == part {
-			name += "x"
-		}
-		require.Contains(t, r.user("system:serviceaccount:ns:"+name), part, "what tells the sort of program stays")
 	}
 }
 

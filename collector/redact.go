@@ -23,7 +23,10 @@ import (
 //
 // What stands in a field of names is always replaced. In what people and programs wrote, each word is replaced but for those that
 // are known to be none of yours: of the texts that something is concluded from, and of words.txt. What is not known is hidden.
-type Redactor struct{ key [32]byte }
+type Redactor struct {
+	key       [32]byte
+	SourceIPs bool // leave the addresses of requests as they are, instead of leaving them out
+}
 
 // NewRedactor makes a redactor with a key of its own.
 func NewRedactor() *Redactor {
@@ -74,7 +77,8 @@ var rules = map[string]func(*Redactor, string) string{
 	"kubevirt.io/domain": (*Redactor).Name, "kubevirt.io/created-by": (*Redactor).Name, "kubevirt.io/migrationJobUID": (*Redactor).Name,
 	"kubevirt.io/migrationJobName": (*Redactor).Name, "kubevirt.io/evacuationMigration": (*Redactor).Name,
 	"kubevirt.io/workloadUpdateMigration": (*Redactor).Name, "kubevirt.io/volume-update-migration": (*Redactor).Name,
-	"username": (*Redactor).user, "groups": (*Redactor).user, "userAgent": (*Redactor).words,
+	fieldSourceIPs: asItIs,
+	"username":     (*Redactor).user, "groups": (*Redactor).user, "userAgent": (*Redactor).words,
 	"requestURI": func(_ *Redactor, uri string) string {
 		if isDryRun(uri) {
 			return "/?dryRun=All"
@@ -86,6 +90,9 @@ var rules = map[string]func(*Redactor, string) string{
 	"apiVersion": asItIs, "kind": asItIs, "resourceVersion": asItIs, "observedKubeVirtVersion": asItIs,
 	"featureGates": asItIs, "disabledFeatureGates": asItIs, "workloadUpdateMethods": asItIs,
 }
+
+// fieldSourceIPs is the field of an audit event with the addresses from which was asked.
+const fieldSourceIPs = "sourceIPs"
 
 func asItIs(_ *Redactor, s string) string { return s }
 
@@ -99,6 +106,10 @@ func (r *Redactor) value(field string, v any) any {
 			return r.selector(v)
 		}
 		for key, value := range v {
+			if key == fieldSourceIPs && !r.SourceIPs {
+				delete(v, key)
+				continue
+			}
 			v[key] = r.value(key, value)
 		}
 	case []any:
@@ -164,16 +175,22 @@ func (r *Redactor) Name(s string) string {
 	return r.pseudonym(s)
 }
 
-// user gives the pseudonym of a user or group. Kubernetes' own keep their names, and of service accounts the part stays that tells what
-// sort of program asks.
+// user gives the pseudonym of a user or group. Kubernetes' own keep their names, and so do service accounts under which projects are installed by what they
+// ship: they are nobody's, and tell what sort of program asks. KubeVirt's keep theirs in whatever namespace, which has the pseudonym that its CR's has.
 func (r *Redactor) user(s string) string {
 	if account, is := strings.CutPrefix(s, "system:serviceaccount:"); is {
 		namespace, name, _ := strings.Cut(account, ":")
-		return "system:serviceaccount:" + r.account(namespace) + ":" + r.account(name)
+		switch {
+		case trail.KnownAccount(s) || s == "system:serviceaccount:kube-system:node-controller":
+			return s
+		case !slices.Contains(ownNames, name):
+			name = r.Name(name)
+		}
+		return "system:serviceaccount:" + r.Name(namespace) + ":" + name
 	}
 	for _, prefix := range []string{"system:serviceaccounts:", "system:node:"} {
-		if rest, is := strings.CutPrefix(s, prefix); is {
-			return prefix + r.account(rest)
+		if rest, is := strings.CutPrefix(s, prefix); is && rest != "kube-system" {
+			return prefix + r.Name(rest)
 		}
 	}
 	if strings.HasPrefix(s, "system:") {
@@ -182,24 +199,8 @@ func (r *Redactor) user(s string) string {
 	return r.Name(s)
 }
 
-// ownAccounts are the names of Kubernetes' own service accounts, and parts of others, beside trail.KnownAccounts.
-var ownAccounts = []string{":kube-system", ":node-controller", "softtainter"}
-
-// account gives the pseudonym of a service account's name or namespace.
-func (r *Redactor) account(s string) string {
-	for _, part := range slices.Concat(ownAccounts, trail.KnownAccounts()) {
-		begin, whole := strings.CutPrefix(part, ":")
-		switch {
-		case whole && s == begin:
-			return s
-		case whole && strings.HasSuffix(begin, "-") && strings.HasPrefix(s, begin):
-			return begin + r.pseudonym(s)
-		case !whole && strings.Contains(s, part):
-			return part + "-" + r.pseudonym(s)
-		}
-	}
-	return r.Name(s)
-}
+// ownNames are the names of service accounts that stay in whatever namespace: those that change nodes and never cordon one, and KubeVirt's others.
+var ownNames = append([]string{"kubevirt-operator"}, heartbeats...)
 
 // Text replaces the names in a text.
 func (r *Redactor) Text(s string) string {

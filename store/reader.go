@@ -76,6 +76,7 @@ func (s *Reader) veil(v trail.View, cell func(column string) *string, set func(c
 	switch v.Name {
 	case trail.ViewDrains.Name:
 		set("requester", nil)
+		set("impersonator", nil)
 	case trail.ViewGaps.Name:
 		set("detail", nil)
 	case trail.ViewLoops.Name:

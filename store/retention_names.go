@@ -65,15 +65,18 @@ var named = []struct {
 	{"loops", nil, []string{"summary", "evidence"}},
 	{"timeline", nil, []string{"sentence"}},
 	{"cooldown_decisions", nil, []string{"inputs"}},
-	{"eviction_requests", []string{"requester"}, []string{"user_agent", "stated_reason", "answer_text", "evidence"}},
-	{"evacuations", []string{"requester", "cancelled_by"}, []string{"evidence"}},
-	{"migrations", []string{"requester", "aborted_by"}, []string{"trigger_evidence"}},
-	{"drains", []string{"requester"}, nil},
+	{"eviction_requests", []string{"requester", "impersonator"}, []string{"user_agent", "stated_reason", "answer_text", "evidence"}},
+	{"evacuations", []string{"requester", "impersonator", "cancelled_by", "cancel_impersonator"}, []string{"evidence"}},
+	{"migrations", []string{"requester", "impersonator", "aborted_by", "abort_impersonator"}, []string{"trigger_evidence"}},
+	{"drains", []string{"requester", "impersonator"}, nil},
 }
+
+// addressed are the derived tables that tell from where was asked.
+var addressed = []string{"eviction_requests", "migrations"}
 
 const erased = "(erased)"
 
-// eraseSettled erases the names of people in rows that are settled and were over before a time. Names come from the columns that hold nothing else, which are
+// eraseSettled erases the names of people, and addresses, in rows that are settled and were over before a time. Names come from the columns that hold nothing else, which are
 // erased last: should this be cut off, the next time finds them again.
 func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error) {
 	var settled *time.Time
@@ -96,6 +99,14 @@ func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error)
 		return 0, explain("look for names", err)
 	}
 	total := 0
+	for _, name := range addressed {
+		sql := fmt.Sprintf("UPDATE evictrail.%s AS t SET source_ip = NULL, changed_at = now() WHERE %s AND source_ip IS NOT NULL", name, settledIn(name))
+		tag, err := s.pool.Exec(ctx, sql, planned, args)
+		if err != nil {
+			return total, explain("erase addresses in "+name, err)
+		}
+		total += int(tag.RowsAffected())
+	}
 	for _, name := range names {
 		args["pattern"] = `(?<![[:alnum:]_-])` + regexp.QuoteMeta(name) + `(?![[:alnum:]_-])`
 		for _, of := range named {

@@ -406,7 +406,9 @@ func TestNamesAreErased(t *testing.T) {
 			people := []string{"kubectl", "other"}
 			asked := count(t, s, classes, people)
 			require.Positive(t, asked)
-			require.Positive(t, named(t, s, "alice"))
+			for _, name := range []string{"alice", "carol", "203.0.113.7"} {
+				require.Positive(t, named(t, s, name), name)
+			}
 			at := start.AddDate(0, -9, 0).Add(45 * 24 * time.Hour)
 			if settled {
 				did, err := s.Retain(t.Context(), aWeek, at)
@@ -422,6 +424,8 @@ func TestNamesAreErased(t *testing.T) {
 			}
 			require.Zero(t, named(t, s, "alice"))
 			require.Zero(t, named(t, s, "bob"))
+			require.Zero(t, named(t, s, "carol"), "who acted as them")
+			require.Zero(t, named(t, s, "203.0.113.7"), "from where")
 			require.Positive(t, named(t, s, "descheduler-sa"))
 			require.Equal(t, asked, count(t, s, classes, people))
 			did, err = s.Retain(t.Context(), store.Retention{Requesters: 30 * 24 * time.Hour}, at)

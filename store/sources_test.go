@@ -28,7 +28,7 @@ type told struct {
 }
 
 // tell makes up an incident: VMs that several ask to evict, once and again, also as dry runs; attempts, migrations by
-// users, aborts, cancellations, cordons. Each request is seen by the audit log, the observer, both or neither.
+// users, aborts, cancellations, cordons, some of it as another user. Each request is seen by the audit log, the observer, both or neither.
 func tell(seed uint64) *told {
 	s := &told{r: rand.New(rand.NewPCG(seed, 1)), tracker: trail.NewTracker("c1"), rv: 100, at: start}
 	s.see(trail.KubeVirtObservation{Meta: s.meta("kv", "kubevirt"), Seen: s.now(), Settings: trail.KubeVirtSettings{Version: []string{"v1.6.0", "v1.8.4"}[s.r.IntN(2)]}})
@@ -137,6 +137,9 @@ func (s *told) request(action trail.Action, name, user string, asked time.Time, 
 	o := trail.RequestObservation{
 		Source: trail.SourceAudit, ID: fmt.Sprintf("audit-%d", s.ids), Stage: "ResponseComplete", Action: action, Namespace: "shop", Name: name, AskedAt: asked,
 		Detail: trail.RequestDetail{User: user, Agent: "kubectl/v1", AnsweredAt: asked.Add(80 * time.Millisecond), Code: code, Message: message, DryRun: s.r.IntN(8) == 0},
+	}
+	if o.Detail.SourceIP = "203.0.113.7, 10.0.0.5"; s.ids%3 == 0 {
+		o.Detail.Impersonator = "carol"
 	}
 	o.At = asked.Add(30 * time.Second)
 	if action == trail.ActionEvict && seen&2 != 0 {

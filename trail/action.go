@@ -9,10 +9,10 @@ import "time"
 // actionSlack is how long after an answer its effect may still show, and how far the clocks may be apart.
 const actionSlack = 2 * time.Second
 
-// only gives the detail of the requests if all are of one user, nil otherwise.
+// only gives the detail of the requests if all are of one user, and of one who acts as that user, nil otherwise.
 func only(facts []*RequestDetail) *RequestDetail {
 	for _, d := range facts {
-		if d.User != facts[0].User {
+		if d.User != facts[0].User || d.Impersonator != facts[0].Impersonator {
 			return nil
 		}
 	}

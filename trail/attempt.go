@@ -91,8 +91,8 @@ func (l *life) unmarkedEvacuation(m *migration, migrations []*migration, env *En
 		e.untainted = env.untaintedAfter(e.Node, m.CreatedAt)
 		e.Evidence = "node " + e.Node + " bore the drain taint and the VMI no mark"
 		if who := env.drainTaintedBy(e.Node, m.CreatedAt); who != nil {
-			e.Requester = who.User // no eviction was requested, so that the class stays unknown
-			e.Evidence += "; " + who.actor() + " set the taint"
+			e.Requester, e.Impersonator = who.User, who.Impersonator // no eviction was requested, so that the class stays unknown
+			e.Evidence += "; " + env.actor(who) + " set the taint"
 		}
 	case m.listed || env.blind(m.CreatedAt) || m.spec.Priority == priorityCritical || m.spec.Priority == priorityMaintenance:
 		e.MarkedBy = MarkedByMigration

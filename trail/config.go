@@ -176,6 +176,7 @@ func digest(text string) string { return hashID(text).String()[:13] }
 
 // configAt is the settings history that Env keeps.
 type configAt struct {
-	at     time.Time
-	detail ConfigDetail
+	at        time.Time
+	namespace string // of the object that holds them; empty where there is none
+	detail    ConfigDetail
 }

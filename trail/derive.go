@@ -48,7 +48,7 @@ func derive(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	case SubjectCluster:
 		return deriveCluster(env, now)
 	case SubjectConfig, SubjectNamespace:
-		return Derived{Timeline: factLines(facts)}
+		return Derived{Timeline: factLines(facts, env)}
 	case SubjectUnknown:
 	}
 	return Derived{}
@@ -98,7 +98,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	for _, m := range migrations {
 		d.Migrations = append(d.Migrations, m.Migration)
 	}
-	d.Timeline = vmiLines(facts, d, lives, requests)
+	d.Timeline = vmiLines(facts, d, lives, requests, env)
 	return d
 }
 
@@ -109,7 +109,7 @@ func derivePod(subject Subject, facts []Fact, env *Env) Derived {
 	if env.known[subject] {
 		return d
 	}
-	requests := requestsOf(facts)
+	requests := requestsOf(facts, env)
 	vmi := ""
 	for _, r := range requests {
 		vmi = cmp.Or(vmi, r.VMI) // some answers name it

@@ -24,8 +24,9 @@ type Drain struct {
 	EndedAt        time.Time      `json:"ended_at,omitzero"`
 	Requester      string         `json:"requester,omitempty"` // user name; empty where nobody saw a request
 	RequesterClass RequesterClass `json:"requester_class"`
-	VMIsTotal      int            `json:"vmis_total"` // guests that it had to empty the node of
-	VMIsLeft       int            `json:"vmis_left"`  // now, or at its end
+	Impersonator   string         `json:"impersonator,omitempty"` // user name of who acted as the requester; empty where nobody did
+	VMIsTotal      int            `json:"vmis_total"`             // guests that it had to empty the node of
+	VMIsLeft       int            `json:"vmis_left"`              // now, or at its end
 	Outcome        DrainOutcome   `json:"outcome,omitempty"`
 	LastAskedAt    time.Time      `json:"last_asked_at,omitzero"`
 }
@@ -75,6 +76,7 @@ type drainAct struct {
 	at    time.Time
 	class RequesterClass
 	who   string
+	as    string // who acted as that user; empty where nobody did
 }
 
 // drains finds the drains of the node, and what is left of the last one.
@@ -147,19 +149,19 @@ func (n *node) drainActs(closed []interval) []drainAct {
 	for _, r := range n.Requests {
 		_, is := closedAt(closed, r.RequestedAt)
 		if r.byOthers() && (is || r.RequesterClass.drains()) {
-			out = append(out, drainAct{r.ID, r.RequestedAt, r.RequesterClass, r.Requester})
+			out = append(out, drainAct{r.ID, r.RequestedAt, r.RequesterClass, r.Requester, r.Impersonator})
 		}
 	}
 	for _, e := range n.Evacuations {
 		if e.Trigger == TriggerDrain || e.Trigger == TriggerDrainTaint {
-			out = append(out, drainAct{e.ID, e.MarkedAt, e.RequesterClass, e.Requester})
+			out = append(out, drainAct{e.ID, e.MarkedAt, e.RequesterClass, e.Requester, e.Impersonator})
 		}
 	}
 	for _, f := range n.facts {
 		if f.Kind == KindNodeTainted && n.env.isDrainTaint(f) { // it asks KubeVirt to move all that can
 			a := drainAct{id: f.ID, at: f.OccurredAt, class: RequesterUnknown}
 			if who := n.own.nodeChangedBy(f); who != nil {
-				a.who = who.User
+				a.who, a.as = who.User, who.Impersonator
 			}
 			out = append(out, a)
 		}
@@ -172,9 +174,11 @@ func (n *node) drainActs(closed []interval) []drainAct {
 // drains tells the programs that evict in order to empty a node, and nothing else.
 func (c RequesterClass) drains() bool {
 	switch c {
-	case RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI, RequesterNodeMaintenance, RequesterKured:
+	case RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI, RequesterNodeMaintenance, RequesterKured,
+		RequesterHarvester:
 		return true
-	case RequesterDescheduler, RequesterKubectl, RequesterKubeVirt, RequesterOther, RequesterUnknown, AnyRequester:
+	case RequesterDescheduler, RequesterKubectl, RequesterKubeVirt, RequesterForklift, RequesterConsole, RequesterArgoCD, RequesterFlux,
+		RequesterServiceAccount, RequesterOther, RequesterUnknown, AnyRequester:
 	}
 	return false
 }
@@ -182,7 +186,7 @@ func (c RequesterClass) drains() bool {
 // drain makes the session that begins with the first of some acts.
 func (n *node) drain(acts []drainAct, closed []interval) Drain {
 	a := acts[0]
-	d := Drain{ID: a.id, Node: n.name, StartedAt: a.at, Requester: a.who, RequesterClass: a.class, LastAskedAt: a.at}
+	d := Drain{ID: a.id, Node: n.name, StartedAt: a.at, Requester: a.who, RequesterClass: a.class, Impersonator: a.as, LastAskedAt: a.at}
 	c, is := closedAt(closed, a.at)
 	if is && !c.from.IsZero() && a.at.Sub(c.from) <= cordonBefore && c.from.Before(a.at) {
 		d.StartedAt = c.from
@@ -399,7 +403,7 @@ func (d Drain) who() string {
 	if d.Requester == "" && d.RequesterClass == RequesterUnknown {
 		return "somebody"
 	}
-	return actor(d.Requester, d.RequesterClass)
+	return actor(d.Requester, d.Impersonator, d.RequesterClass)
 }
 
 // begun says what the drain is about, without a subject.

@@ -61,6 +61,13 @@ func NewEnv(facts []Fact) *Env {
 	return e
 }
 
+// of makes an Env of some facts, with the rules in force by which requests are classed.
+func (e *Env) of(facts []Fact) *Env {
+	own := NewEnv(facts)
+	own.thresholds, own.kubevirt = e.thresholds, e.kubevirt
+	return own
+}
+
 // Judge sets the thresholds of loops; without it they are those of DefaultThresholds.
 func (e *Env) Judge(t Thresholds) { e.thresholds = t }
 
@@ -71,9 +78,9 @@ func (e *Env) addConfig(f Fact) {
 		e.starts = append(e.starts, f)
 	case !ok:
 	case d.KubeVirt != nil:
-		e.kubevirt = append(e.kubevirt, configAt{f.OccurredAt, *d})
+		e.kubevirt = append(e.kubevirt, configAt{f.OccurredAt, f.Namespace, *d})
 	default:
-		e.policies = append(e.policies, configAt{f.OccurredAt, *d})
+		e.policies = append(e.policies, configAt{f.OccurredAt, f.Namespace, *d})
 	}
 }
 
@@ -83,9 +90,18 @@ var markSources = []Subject{{SubjectSource, "virtualmachineinstances"}, {Subject
 // requests gives the requests about a pod, in the order of their times.
 func (e *Env) requests(pod Subject) []Fact { return e.asked[pod] }
 
-// actions gives the requests about migrations in a namespace, in the order of their times.
+// actions gives the requests about migrations in a namespace, in the order of their times, without those of KubeVirt's own: whose wish it carries out is another
+// request.
 func (e *Env) actions(namespace string) []Fact {
-	return e.asked[Subject{SubjectNamespace, namespace}]
+	asked := e.asked[Subject{SubjectNamespace, namespace}]
+	byKubeVirt := func(f Fact) bool {
+		d, ok := f.Detail.(*RequestDetail)
+		return ok && e.classOf(d) == RequesterKubeVirt
+	}
+	if slices.ContainsFunc(asked, byKubeVirt) {
+		return slices.DeleteFunc(slices.Clone(asked), byKubeVirt)
+	}
+	return asked
 }
 
 // EnvSubjects names the subjects whose facts make the Env of a VMI: the nodes that its facts name, its pods, the
@@ -204,7 +220,7 @@ func (e *Env) cordonedBy(node string, at time.Time) string {
 		}
 		text = ""
 		if who := e.nodeChangedBy(f); who != nil {
-			text = " by " + who.actor()
+			text = " by " + e.actor(who)
 		}
 	}
 	return text

@@ -21,34 +21,36 @@ const (
 
 // Evacuation is the episode from a mark to its end; it owns the attempts that KubeVirt made for it.
 type Evacuation struct {
-	ID                FactID         `json:"evacuation_id"` // of the fact that opened it
-	Namespace         string         `json:"namespace"`
-	VMI               string         `json:"vmi"`
-	VMIUID            string         `json:"vmi_uid"`
-	Node              string         `json:"node"` // that the guest is to leave
-	Strategy          string         `json:"strategy,omitempty"`
-	MarkedAt          time.Time      `json:"marked_at"`
-	MarkedBy          string         `json:"marked_by"` // MarkedByMark, MarkedByTaint or MarkedByMigration
-	Trigger           Trigger        `json:"trigger"`
-	Requester         string         `json:"requester,omitempty"` // user name; empty where nobody saw the request
-	RequesterClass    RequesterClass `json:"requester_class"`
-	Confidence        Confidence     `json:"confidence"`
-	Evidence          string         `json:"evidence"`
-	EndedAt           time.Time      `json:"ended_at,omitzero"`
-	Outcome           Outcome        `json:"outcome,omitempty"`
-	CancelledBy       string         `json:"cancelled_by,omitempty"` // user name; empty where it was not cancelled or nobody saw by whom
-	Attempts          int            `json:"attempts"`
-	FailedAttempts    int            `json:"failed_attempts"`          // aborted ones are not counted
-	FirstFailedAt     time.Time      `json:"first_failed_at,omitzero"` // when the first of them failed; zero where none has
-	LastFailureClass  FailureClass   `json:"last_failure_class,omitempty"`
-	LastFailureReason FailureReason  `json:"last_failure_reason,omitempty"`
-	NextRetryAt       time.Time      `json:"next_retry_at,omitzero"`       // before which KubeVirt makes no next attempt; zero unless one waits for that
-	FulfilledBy       string         `json:"fulfilled_by,omitempty"`       // UID of the migration that moved the guest, whoever started it
-	InProgress        string         `json:"in_progress,omitempty"`        // value of the pod's annotation eviction-in-progress; empty where none was seen
-	InProgressLostAt  time.Time      `json:"in_progress_lost_at,omitzero"` // when it was last taken off while the evacuation was open; zero while it is there
-	Objective         Span           `json:"objective_seconds,omitempty"`  // within which it was to be done; zero where its requester has none
-	ObjectiveMet      *bool          `json:"objective_met,omitempty"`      // whether it was; nil where that is not decided, or was not put to the test
-	SeenLate          bool           `json:"seen_late"`
+	ID                 FactID         `json:"evacuation_id"` // of the fact that opened it
+	Namespace          string         `json:"namespace"`
+	VMI                string         `json:"vmi"`
+	VMIUID             string         `json:"vmi_uid"`
+	Node               string         `json:"node"` // that the guest is to leave
+	Strategy           string         `json:"strategy,omitempty"`
+	MarkedAt           time.Time      `json:"marked_at"`
+	MarkedBy           string         `json:"marked_by"` // MarkedByMark, MarkedByTaint or MarkedByMigration
+	Trigger            Trigger        `json:"trigger"`
+	Requester          string         `json:"requester,omitempty"` // user name; empty where nobody saw the request
+	RequesterClass     RequesterClass `json:"requester_class"`
+	Impersonator       string         `json:"impersonator,omitempty"` // user name of who acted as the requester; empty where nobody did
+	Confidence         Confidence     `json:"confidence"`
+	Evidence           string         `json:"evidence"`
+	EndedAt            time.Time      `json:"ended_at,omitzero"`
+	Outcome            Outcome        `json:"outcome,omitempty"`
+	CancelledBy        string         `json:"cancelled_by,omitempty"`        // user name; empty where it was not cancelled or nobody saw by whom
+	CancelImpersonator string         `json:"cancel_impersonator,omitempty"` // user name of who acted as CancelledBy; empty where nobody did
+	Attempts           int            `json:"attempts"`
+	FailedAttempts     int            `json:"failed_attempts"`          // aborted ones are not counted
+	FirstFailedAt      time.Time      `json:"first_failed_at,omitzero"` // when the first of them failed; zero where none has
+	LastFailureClass   FailureClass   `json:"last_failure_class,omitempty"`
+	LastFailureReason  FailureReason  `json:"last_failure_reason,omitempty"`
+	NextRetryAt        time.Time      `json:"next_retry_at,omitzero"`       // before which KubeVirt makes no next attempt; zero unless one waits for that
+	FulfilledBy        string         `json:"fulfilled_by,omitempty"`       // UID of the migration that moved the guest, whoever started it
+	InProgress         string         `json:"in_progress,omitempty"`        // value of the pod's annotation eviction-in-progress; empty where none was seen
+	InProgressLostAt   time.Time      `json:"in_progress_lost_at,omitzero"` // when it was last taken off while the evacuation was open; zero while it is there
+	Objective          Span           `json:"objective_seconds,omitempty"`  // within which it was to be done; zero where its requester has none
+	ObjectiveMet       *bool          `json:"objective_met,omitempty"`      // whether it was; nil where that is not decided, or was not put to the test
+	SeenLate           bool           `json:"seen_late"`
 }
 
 // RetryOverdue returns how long ago the next attempt was due at a time; zero where none is due. Column overdue of the view evacuations is the same, as of when the

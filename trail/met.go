@@ -11,7 +11,7 @@ import (
 func tellRequests(pods map[string]*launcher, lives []*life, env *Env) []*request {
 	var requests []*request
 	for _, p := range pods {
-		requests = append(requests, requestsOf(env.requests(p.subject()))...)
+		requests = append(requests, requestsOf(env.requests(p.subject()), env)...)
 	}
 	for _, r := range requests {
 		r.pod = pods[r.Pod]
@@ -89,10 +89,10 @@ func (r *request) leftMark(e *evacuation, l *life, before time.Time) (time.Durat
 }
 
 // askedBy says who asked for an evacuation. That the mark came with the annotation of the descheduler proves that the
-// Eviction carried it, whatever else is known of its sender.
+// Eviction carried it; that tells who asked only where the sender is not known, as every client can write it.
 func (e *evacuation) askedBy(r *request, env *Env) {
 	marked := e.RequesterClass == RequesterDescheduler && e.Confidence == ConfidenceAsserted
-	if marked {
+	if marked && r.Requester == "" {
 		r.RequesterClass = RequesterDescheduler
 	}
 	e.request, r.evacuation = r, e
@@ -109,7 +109,7 @@ func (e *evacuation) askedBy(r *request, env *Env) {
 	if r.RequesterClass == RequesterUnknown && e.RequesterClass != RequesterUnknown {
 		return
 	}
-	e.Requester, e.RequesterClass, e.Confidence = r.Requester, r.RequesterClass, r.Confidence
+	e.Requester, e.RequesterClass, e.Impersonator, e.Confidence = r.Requester, r.RequesterClass, r.Impersonator, r.Confidence
 	e.Trigger = triggerOf(r.RequesterClass, env.cordoned(e.Node, e.MarkedAt))
 	e.Evidence = r.Evidence
 }
@@ -179,7 +179,7 @@ func requestOfMark(e *evacuation, l *life, pods map[string]*launcher) *request {
 // got the same answer for the same pod again within a while. It also picks those that matter to the node. Requests come in the
 // order of their times.
 func fold(requests []*request) {
-	heads, told := map[[3]string]*request{}, map[[3]string]time.Time{}
+	heads, told := map[[4]string]*request{}, map[[4]string]time.Time{}
 	for _, r := range requests {
 		key := r.foldedBy()
 		head := heads[key]
@@ -197,7 +197,7 @@ func fold(requests []*request) {
 }
 
 // foldedBy names what the repetitions of a request have in common: who asks, and for what.
-func (r *request) foldedBy() [3]string {
+func (r *request) foldedBy() [4]string {
 	what := string(r.Answer) + " " + string(r.Effect)
 	switch {
 	case r.DryRun:
@@ -205,5 +205,5 @@ func (r *request) foldedBy() [3]string {
 	case r.evacuation != nil:
 		what = r.evacuation.ID.String()
 	}
-	return [3]string{r.Pod, cmp.Or(r.Requester, string(r.RequesterClass)), what}
+	return [4]string{r.Pod, cmp.Or(r.Requester, string(r.RequesterClass)), r.Impersonator, what}
 }

@@ -102,7 +102,7 @@ func (n *node) ofVMI(uid string) *Rows {
 // deriveNode derives what belongs to a node: its loops, its drains, and what the descheduler's counters say about it.
 func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	n := node{
-		Rows: env.rows[subject], name: subject.Name, facts: facts, env: env, own: NewEnv(facts), thresholds: env.thresholds, now: now,
+		Rows: env.rows[subject], name: subject.Name, facts: facts, env: env, own: env.of(facts), thresholds: env.thresholds, now: now,
 		attempts: map[FactID][]*Migration{},
 	}
 	for _, m := range n.Migrations {

@@ -28,7 +28,7 @@ func TestObjectivesAreStatedByClass(t *testing.T) {
 		says   string
 	}{
 		{[]string{"maintenance=15m"}, "maintenance=15m: expected CLASS=DURATION with one of descheduler, kubectl, cluster_autoscaler, karpenter, machine_config, cluster_api, " +
-			"node_maintenance, kured, kubevirt, other, unknown, any, or none"},
+			"node_maintenance, kured, kubevirt, forklift, harvester, console, argo_cd, flux, service_account, other, unknown, any, or none"},
 		{[]string{"15m"}, "15m: expected CLASS=DURATION"},
 		{[]string{"kured"}, "kured: expected a positive duration, such as kured=15m"},
 		{[]string{"kured=15"}, "expected a positive duration"},

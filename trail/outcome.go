@@ -18,6 +18,9 @@ type Migration struct {
 	TriggerConfidence Confidence     `json:"trigger_confidence"`
 	TriggerEvidence   string         `json:"trigger_evidence"`
 	Requester         string         `json:"requester,omitempty"` // user name of who asked for it; empty where nobody saw
+	RequesterClass    RequesterClass `json:"requester_class"`
+	Impersonator      string         `json:"impersonator,omitempty"` // user name of who acted as the requester; empty where nobody did
+	SourceIP          string         `json:"source_ip,omitempty"`    // of the request, as RequestDetail has it
 	EvacuationID      *FactID        `json:"evacuation_id,omitempty"`
 	Attempt           int            `json:"attempt,omitempty"` // from 1 within its evacuation; 0 outside of any
 	Priority          string         `json:"priority,omitempty"`
@@ -39,7 +42,8 @@ type Migration struct {
 	FailureReason     FailureReason  `json:"failure_reason,omitempty"`
 	FailureText       string         `json:"failure_text,omitempty"` // migrationState.failureReason as it came
 	FailureEvidence   string         `json:"failure_evidence,omitempty"`
-	AbortedBy         string         `json:"aborted_by,omitempty"` // user name of who deleted it; empty where it was not aborted or nobody saw
+	AbortedBy         string         `json:"aborted_by,omitempty"`         // user name of who deleted it; empty where it was not aborted or nobody saw
+	AbortImpersonator string         `json:"abort_impersonator,omitempty"` // user name of who acted as AbortedBy; empty where nobody did
 	Mode              string         `json:"mode,omitempty"`
 	Policy            string         `json:"policy,omitempty"`
 	SeenLate          bool           `json:"seen_late"`            // its creation or its end came from a list

@@ -48,8 +48,10 @@ const (
 type RequestDetail struct {
 	Source        RequestSource `json:"source"`
 	Action        Action        `json:"action"`
-	Name          string        `json:"name,omitempty"` // of the object
-	User          string        `json:"user,omitempty"` // the impersonated one where there is one
+	Name          string        `json:"name,omitempty"`         // of the object
+	User          string        `json:"user,omitempty"`         // the impersonated one where there is one
+	Impersonator  string        `json:"impersonator,omitempty"` // who acted as User: the one that the API server authenticated; the audit log alone tells
+	SourceIP      string        `json:"source_ip,omitempty"`    // of several, separated by commas, only the last is one that the API server saw itself
 	Agent         string        `json:"user_agent,omitempty"`
 	AnsweredAt    time.Time     `json:"answered_at,omitzero"`
 	Code          int           `json:"code,omitempty"`   // HTTP; zero where the answer was not seen

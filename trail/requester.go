@@ -1,7 +1,7 @@
 package trail
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 )
 
@@ -15,20 +15,72 @@ const (
 	RequesterClusterAutoscaler RequesterClass = "cluster_autoscaler"
 	RequesterKarpenter         RequesterClass = "karpenter"
 	RequesterMachineConfig     RequesterClass = "machine_config"
-	RequesterClusterAPI        RequesterClass = "cluster_api"
+	RequesterClusterAPI        RequesterClass = "cluster_api" // with its provider for KubeVirt
 	RequesterNodeMaintenance   RequesterClass = "node_maintenance"
 	RequesterKured             RequesterClass = "kured"
 	RequesterKubeVirt          RequesterClass = "kubevirt"
-	RequesterOther             RequesterClass = "other"
+	RequesterForklift          RequesterClass = "forklift"
+	RequesterHarvester         RequesterClass = "harvester"
+	RequesterConsole           RequesterClass = "console" // a web console, or a person with a browser
+	RequesterArgoCD            RequesterClass = "argo_cd"
+	RequesterFlux              RequesterClass = "flux"
+	RequesterServiceAccount    RequesterClass = "service_account" // one that is not known: a controller, or a program of anybody's
+	RequesterOther             RequesterClass = "other"           // a user
 	RequesterUnknown           RequesterClass = "unknown"
 )
 
+// classLabels are the classes, in their order, and what people call them.
+var classLabels = []struct {
+	class RequesterClass
+	label string
+}{
+	{RequesterDescheduler, "descheduler"},
+	{RequesterKubectl, "kubectl"},
+	{RequesterClusterAutoscaler, "cluster autoscaler"},
+	{RequesterKarpenter, "Karpenter"},
+	{RequesterMachineConfig, "machine config operator"},
+	{RequesterClusterAPI, "Cluster API"},
+	{RequesterNodeMaintenance, "node maintenance operator"},
+	{RequesterKured, "kured"},
+	{RequesterKubeVirt, "KubeVirt"},
+	{RequesterForklift, "Forklift"},
+	{RequesterHarvester, "Harvester"},
+	{RequesterConsole, "web console"},
+	{RequesterArgoCD, "Argo CD"},
+	{RequesterFlux, "Flux"},
+	{RequesterServiceAccount, "unknown service account"},
+	{RequesterOther, "user"},
+	{RequesterUnknown, "unknown"},
+}
+
 // Requesters lists the classes of requesters.
 func Requesters() []RequesterClass {
-	return []RequesterClass{
-		RequesterDescheduler, RequesterKubectl, RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI,
-		RequesterNodeMaintenance, RequesterKured, RequesterKubeVirt, RequesterOther, RequesterUnknown,
+	out := make([]RequesterClass, len(classLabels))
+	for i, c := range classLabels {
+		out[i] = c.class
 	}
+	return out
+}
+
+// Label returns what people call the class.
+func (c RequesterClass) Label() string {
+	for _, l := range classLabels {
+		if l.class == c {
+			return l.label
+		}
+	}
+	return string(c)
+}
+
+// controller reports whether requests of the class are made by programs of their own accord, with nobody at a keyboard.
+func (c RequesterClass) controller() bool {
+	switch c {
+	case RequesterDescheduler, RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI, RequesterNodeMaintenance,
+		RequesterKured, RequesterKubeVirt, RequesterForklift, RequesterHarvester, RequesterArgoCD, RequesterFlux, RequesterServiceAccount:
+		return true
+	case RequesterKubectl, RequesterConsole, RequesterOther, RequesterUnknown, AnyRequester:
+	}
+	return false
 }
 
 // descheduler is what the descheduler writes into the annotation requested-by of its evictions, since v0.34.
@@ -36,30 +88,12 @@ func Requesters() []RequesterClass {
 // Source: descheduler pkg/descheduler/evictions/evictions.go.
 const descheduler = "sigs.k8s.io/descheduler"
 
-// accountClasses tells the class of a service account by a part of its name or of its namespace. Names depend on the
-// installation; these are the ones that the projects ship. The first that matches counts.
-var accountClasses = []struct {
-	part  string
-	class RequesterClass
-}{
-	{"descheduler", RequesterDescheduler},
-	{"cluster-autoscaler", RequesterClusterAutoscaler},
-	{"karpenter", RequesterKarpenter},
-	{"machine-config", RequesterMachineConfig},
-	{"node-maintenance", RequesterNodeMaintenance},
-	{"kured", RequesterKured},
-	{":capi-", RequesterClusterAPI},
-}
-
-// kubeVirtAccounts are the service accounts of KubeVirt's components, in whatever namespace it was installed.
+// kubeVirtNames are the names of the service accounts of KubeVirt's components, in the namespace of its CR.
 //
 // Source: kubevirt pkg/virt-operator/resource/generate/components/serviceaccountnames.go.
-var kubeVirtAccounts = []string{
-	":kubevirt-controller", ":kubevirt-apiserver", ":kubevirt-handler", ":kubevirt-operator",
-}
+var kubeVirtNames = []string{"kubevirt-controller", "kubevirt-apiserver", "kubevirt-handler", "kubevirt-operator"}
 
-// agentClasses tells the class of a user agent by how it begins or ends. Clients choose their user agent: it counts
-// after the name of a service account, which they cannot choose.
+// agentClasses are the classes of user agents, by how they begin or end.
 var agentClasses = []struct {
 	prefix, suffix string
 	class          RequesterClass
@@ -76,65 +110,97 @@ var agentClasses = []struct {
 	{"virt-api/", "", RequesterKubeVirt},
 	{"kubectl", "", RequesterKubectl},
 	{"oc/", "", RequesterKubectl},
+	{"Mozilla/", "", RequesterConsole}, // a console hands on the user agent of the browser
 }
 
-const serviceAccount = "system:serviceaccount:"
-
-// KnownAccounts lists the parts of names of service accounts that tell what sort of program asks. A part that begins with a colon is the
-// beginning of a name, or all of it.
-func KnownAccounts() []string {
-	parts := slices.Clone(kubeVirtAccounts)
-	for _, c := range accountClasses {
-		parts = append(parts, c.part)
-	}
-	return parts
-}
-
-// requesterClass tells what sort of program asked: by the annotation of the Eviction, then by the name of its service
-// account, then by its user agent.
-func (d *RequestDetail) requesterClass() RequesterClass {
-	if strings.EqualFold(d.RequestedBy, descheduler) {
-		return RequesterDescheduler
-	}
-	if account, ok := strings.CutPrefix(d.User, serviceAccount); ok {
-		for _, suffix := range kubeVirtAccounts {
-			if strings.HasSuffix(account, suffix) {
-				return RequesterKubeVirt
-			}
-		}
-		for _, c := range accountClasses {
-			if strings.Contains(account, c.part) {
-				return c.class
-			}
-		}
-	}
-	if strings.Contains(d.Agent, "cluster.x-k8s.io") {
+func agentClass(agent string) RequesterClass {
+	if strings.Contains(agent, "cluster.x-k8s.io") {
 		return RequesterClusterAPI
 	}
 	for _, c := range agentClasses {
-		if strings.HasPrefix(d.Agent, c.prefix) && strings.HasSuffix(d.Agent, c.suffix) {
+		if strings.HasPrefix(agent, c.prefix) && strings.HasSuffix(agent, c.suffix) {
 			return c.class
 		}
-	}
-	if d.User == "" {
-		return RequesterUnknown
 	}
 	return RequesterOther
 }
 
-// actor names who asked as people say it.
-func (d *RequestDetail) actor() string { return actor(d.User, d.requesterClass()) }
-
-// actor gives the user, and the class where it says more. The descheduler goes by that name as long as it has a service
-// account: a person who writes its annotation is named.
-func actor(user string, class RequesterClass) string {
+// classOf returns what sort of program sent a request: by the account that the API server knows, which nobody can choose. Of an impersonation that is the account
+// behind it. What clients write themselves, their user agent and the annotation requested-by, tells users apart who have no account of a program's. It makes
+// nobody who is named the descheduler, or KubeVirt: who evicts one VM of theirs can write it, too.
+func (e *Env) classOf(d *RequestDetail) RequesterClass {
+	sender := cmp.Or(d.Impersonator, d.User)
+	if class, known := e.accountClass(sender); known {
+		return class
+	}
+	agent := agentClass(d.Agent)
 	switch {
-	case class == RequesterDescheduler && (user == "" || strings.HasPrefix(user, serviceAccount)):
+	case sender == "" && strings.EqualFold(d.RequestedBy, descheduler):
+		return RequesterDescheduler
+	case sender == "" && agent == RequesterOther:
+		return RequesterUnknown
+	case sender == "" || agent == RequesterKubectl:
+		return agent
+	case strings.HasPrefix(d.User, serviceAccount):
+		return RequesterServiceAccount
+	case agent == RequesterDescheduler || agent == RequesterKubeVirt:
+		return RequesterOther
+	}
+	return agent // of a user, who may be behind the account of a proxy
+}
+
+// accountClass returns the class of a user whose account is known: stated, or KubeVirt's, or of a project as it is shipped.
+func (e *Env) accountClass(user string) (RequesterClass, bool) {
+	if class, stated := e.thresholds.Accounts.classOf(user); stated {
+		return class, true
+	}
+	if e.ofKubeVirt(user) {
+		return RequesterKubeVirt, true
+	}
+	return knownAccounts.classOf(user)
+}
+
+// ofKubeVirt reports whether a user is an account of KubeVirt's in the namespace of its CR.
+func (e *Env) ofKubeVirt(user string) bool {
+	for _, seen := range e.kubevirt {
+		for _, name := range kubeVirtNames {
+			if seen.namespace != "" && user == serviceAccount+seen.namespace+":"+name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// saysItIs names, as evidence, whom the sender of a request says to be where its account is not known as that; else empty.
+func (d *RequestDetail) saysItIs(class RequesterClass) string {
+	if class == RequesterDescheduler || !strings.EqualFold(d.RequestedBy, descheduler) {
+		return ""
+	}
+	return "; says that it is the descheduler, whose account it does not have"
+}
+
+// actor names who sent a request as people say it.
+func (e *Env) actor(d *RequestDetail) string { return actor(d.User, d.Impersonator, e.classOf(d)) }
+
+// actor returns the user, with the class where it says more and who acted as that user. The descheduler goes by that name as long as it has a service
+// account: a person who writes its annotation is named.
+func actor(user, impersonator string, class RequesterClass) string {
+	switch {
+	case class == RequesterDescheduler && impersonator == "" && (user == "" || strings.HasPrefix(user, serviceAccount)):
 		return "the descheduler"
 	case user == "":
 		return "an unknown requester"
-	case class == RequesterOther || class == RequesterUnknown:
+	}
+	var more []string
+	if class != RequesterOther && class != RequesterUnknown {
+		more = append(more, class.Label())
+	}
+	if impersonator != "" {
+		more = append(more, "impersonated by "+impersonator)
+	}
+	if len(more) == 0 {
 		return user
 	}
-	return user + " (" + string(class) + ")"
+	return user + " (" + strings.Join(more, "; ") + ")"
 }

@@ -253,7 +253,7 @@ func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
 			}
 		}
 	case OutcomeCancelled:
-		text = append(text, fmt.Sprintf("The evacuation was cancelled at %s%s; the guest stayed.", clock(e.EndedAt), by(e.CancelledBy)))
+		text = append(text, fmt.Sprintf("The evacuation was cancelled at %s%s; the guest stayed.", clock(e.EndedAt), by(e.CancelledBy, e.CancelImpersonator)))
 	case OutcomeVMIGone:
 		text = append(text, fmt.Sprintf("The VMI ended at %s, before it was moved.", clock(e.EndedAt)))
 	default:
@@ -407,7 +407,7 @@ func (m Migration) story(now time.Time) []string {
 	case OutcomeSucceeded:
 		return append(text, fmt.Sprintf("It succeeded at %s%s.", clock(m.FinishedAt), route(&m)))
 	case OutcomeFailed, OutcomeAborted:
-		return append(text, fmt.Sprintf("It %s at %s%s%s: %s.", ended(m.Outcome), clock(m.FinishedAt), by(m.AbortedBy), route(&m), m.whyFailed()))
+		return append(text, fmt.Sprintf("It %s at %s%s%s: %s.", ended(m.Outcome), clock(m.FinishedAt), by(m.AbortedBy, m.AbortImpersonator), route(&m), m.whyFailed()))
 	case OutcomeMigrated, OutcomeCancelled, OutcomeVMIGone:
 	}
 	if !m.FinishedAt.IsZero() {
@@ -431,7 +431,7 @@ func whereNow(placements []Placement, now time.Time) string {
 func (e Evacuation) asker() string {
 	switch {
 	case e.RequesterClass == RequesterDescheduler || e.Requester != "":
-		return actor(e.Requester, e.RequesterClass)
+		return actor(e.Requester, e.Impersonator, e.RequesterClass)
 	case e.Trigger == TriggerDrain:
 		return "whoever drains the node"
 	case e.Trigger == TriggerDrainTaint:
@@ -453,14 +453,23 @@ func (m Migration) by() string {
 	if m.EvacuationID != nil {
 		return ""
 	}
-	return by(m.Requester)
+	return m.byWhom()
 }
 
-func by(user string) string {
+// byWhom names who asked for the migration, after the word by, with what sort of program that is where it is none that a person uses; empty where nobody saw.
+func (m Migration) byWhom() string {
+	if m.Requester == "" || !m.RequesterClass.controller() {
+		return by(m.Requester, m.Impersonator)
+	}
+	return " by " + actor(m.Requester, m.Impersonator, m.RequesterClass)
+}
+
+// by names a user, and who acted as that user, after the word by; empty where nobody is known.
+func by(user, impersonator string) string {
 	if user == "" {
 		return ""
 	}
-	return " by " + user
+	return " by " + actor(user, impersonator, RequesterOther)
 }
 
 func (m Migration) cause() string {

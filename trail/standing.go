@@ -148,14 +148,14 @@ func (s *standing) unmarked(p *Placement) []Obstacle {
 		out = append(out, o)
 	}
 	if m := s.waitingOne(); m != nil {
-		add(ObstacleWaiting, string(m.WaitReason), time.Time{}, "%s%s waits since %s: %s", m.label(), by(m.Requester), clock(m.CreatedAt), waitText(m))
+		add(ObstacleWaiting, string(m.WaitReason), time.Time{}, "%s%s waits since %s: %s", m.label(), m.byWhom(), clock(m.CreatedAt), waitText(m))
 	}
 	if p.NotMigratable != "" {
 		add(ObstacleNotMigratable, "", time.Time{}, "it cannot be live-migrated: %s%s", p.NotMigratable, s.refusal(p))
 	}
 	if m := s.givenUp(); m != nil {
-		add(ObstacleGivenUp, string(m.FailureClass), time.Time{}, "%s%s %s at %s (%s), and nobody tries again: it was made by hand, KubeVirt repeats only its own",
-			m.label(), by(m.Requester), ended(m.Outcome), clock(m.FinishedAt), m.whyFailed())
+		add(ObstacleGivenUp, string(m.FailureClass), time.Time{}, "%s%s %s at %s (%s), and nobody tries again: it was made by %s, KubeVirt repeats only its own",
+			m.label(), m.byWhom(), ended(m.Outcome), clock(m.FinishedAt), m.whyFailed(), m.maker())
 	}
 	if !p.evictable() {
 		add(ObstacleStrategy, "", time.Time{}, "its eviction strategy %s does not ask to be moved: an eviction shuts it down", strategyText(p.Strategy))
@@ -192,11 +192,19 @@ func (s *standing) refusal(p *Placement) string {
 	return text + ": refused each time, as its strategy is " + strategyText(p.Strategy)
 }
 
-// givenUp gives the last migration if somebody made it by hand and it did not succeed.
+// maker says who made a migration that KubeVirt did not make.
+func (m *Migration) maker() string {
+	if m.RequesterClass.controller() {
+		return "a controller"
+	}
+	return "hand"
+}
+
+// givenUp gives the last migration if somebody made it by hand, or a controller did, and it did not succeed.
 func (s *standing) givenUp() *Migration {
 	if n := len(s.d.Migrations); n > 0 {
 		m := &s.d.Migrations[n-1]
-		byHand := m.Trigger == TriggerUser || m.Trigger == TriggerNamedNode
+		byHand := m.Trigger == TriggerUser || m.Trigger == TriggerController || m.Trigger == TriggerNamedNode
 		if m.EvacuationID == nil && byHand && (m.Outcome == OutcomeFailed || m.Outcome == OutcomeAborted) {
 			return m
 		}

@@ -32,7 +32,7 @@ func TestStories(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(s.file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			facts := s.facts()
-			got := map[string]string{"facts": factTexts(facts), "rows": rowTexts(facts, s.now)}
+			got := map[string]string{"facts": factTexts(facts), "rows": s.rowTexts(facts)}
 			if *update {
 				s.rewrite(t, got)
 				return
@@ -49,11 +49,11 @@ func TestStoriesInAnyOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, s := range stories(t) {
 		facts := s.facts()
-		want := rowTexts(facts, s.now)
+		want := s.rowTexts(facts)
 		for range 20 {
 			shuffled := append(slices.Clone(facts), facts[:len(facts)/2]...)
 			r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-			require.Equal(t, want, rowTexts(shuffled, s.now), s.file)
+			require.Equal(t, want, s.rowTexts(shuffled), s.file)
 		}
 	}
 }
@@ -147,6 +147,7 @@ type story struct {
 	archive      *txtar.Archive
 	observations []Observation
 	now          time.Time // what the file "now" says, else the time of the last observation
+	accounts     Accounts  // of the file "requesters"
 	want         map[string]string
 }
 
@@ -160,6 +161,10 @@ func readStory(t *testing.T, file string) *story {
 		case "observations":
 		case "now":
 			s.now = momentOf(t, strings.TrimSpace(string(f.Data)))
+			continue
+		case "requesters":
+			s.accounts, err = ParseAccounts(string(f.Data))
+			require.NoError(t, err, file)
 			continue
 		default:
 			s.want[f.Name] = string(f.Data)
@@ -191,7 +196,9 @@ func (s *story) facts() []Fact {
 
 func (s *story) rewrite(t *testing.T, got map[string]string) {
 	t.Helper()
-	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool { return f.Name != "observations" && f.Name != "now" })
+	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool {
+		return !slices.Contains([]string{"observations", "now", "requesters"}, f.Name)
+	})
 	for _, name := range []string{"facts", "rows"} {
 		kept = append(kept, txtar.File{Name: name, Data: []byte(got[name])})
 	}
@@ -264,6 +271,7 @@ type told struct {
 	Request *struct {
 		Source                                         RequestSource
 		ID, Action, Name, User, Agent, Asked, Answered string
+		Impersonator, From                             string
 		Code                                           int
 		Message, By, Reason, Review                    string
 		DryRun                                         bool
@@ -353,7 +361,7 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		o := RequestObservation{
 			Seen: seen, Source: cmp.Or(q.Source, SourceAudit), ID: q.ID, Action: Action(cmp.Or(q.Action, string(ActionEvict))), Namespace: "shop", Name: q.Name,
 			AskedAt: momentOf(t, q.Asked), Detail: RequestDetail{
-				User: q.User, Agent: q.Agent, AnsweredAt: momentOf(t, q.Answered), Code: q.Code, Message: q.Message, RequestedBy: q.By,
+				User: q.User, Impersonator: q.Impersonator, SourceIP: q.From, Agent: q.Agent, AnsweredAt: momentOf(t, q.Answered), Code: q.Code, Message: q.Message, RequestedBy: q.By,
 				StatedReason: q.Reason, Review: q.Review, DryRun: q.DryRun,
 			},
 		}
@@ -467,8 +475,14 @@ func factText(f Fact) string {
 	return fmt.Sprintf("%s %s/%s %s %s=%q %s%s", short(f.OccurredAt), f.Kind, f.Reason, f.Subject, f.What, f.Value, f.Clock, late)
 }
 
-func rowTexts(facts []Fact, now time.Time) string {
-	all := DeriveAll(facts, DefaultThresholds(), now).Rows
+func (s *story) rowTexts(facts []Fact) string {
+	thresholds := DefaultThresholds()
+	thresholds.Accounts = s.accounts
+	return rowTexts(facts, thresholds, s.now)
+}
+
+func rowTexts(facts []Fact, thresholds Thresholds, now time.Time) string {
+	all := DeriveAll(facts, thresholds, now).Rows
 	subjects := slices.SortedFunc(maps.Keys(all), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) })
 	var b strings.Builder
 	for _, s := range subjects {
@@ -496,7 +510,7 @@ func writeRows(b *strings.Builder, d Derived) {
 			wait = strings.TrimRight(fmt.Sprintf(", waits: %s %s", m.WaitReason, m.WaitDetail), " ")
 		}
 		fmt.Fprintf(b, "migration %s of %s/%s: %s (%s), attempt %d, %s -> %s, %s to %s %s %s, %s/%s%s\n", m.Name, m.VMI, dash(m.VMIUID), m.Trigger, m.TriggerConfidence, m.Attempt,
-			dash(m.SourceNode), dash(m.TargetNode), short(m.CreatedAt), short(m.FinishedAt), dash(m.Phase), dash(string(m.Outcome)), dash(string(m.FailureClass)), dash(string(m.FailureReason)), wait)
+			dash(m.SourceNode), dash(m.TargetNode), short(m.CreatedAt), short(m.FinishedAt), dash(m.Phase), dash(string(m.Outcome)), dash(string(m.FailureClass)), dash(string(m.FailureReason)), wait+madeBy(m))
 	}
 	for _, p := range d.Placements {
 		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy))
@@ -526,9 +540,28 @@ func writeRows(b *strings.Builder, d Derived) {
 	}
 }
 
+// madeBy tells who made a migration that belongs to no evacuation.
+func madeBy(m Migration) string {
+	if m.Requester == "" || m.EvacuationID != nil {
+		return ""
+	}
+	return fmt.Sprintf(", by %s, %s%s", m.Requester, m.RequesterClass, sender(m.Impersonator, m.SourceIP))
+}
+
+func sender(impersonator, from string) string {
+	text := ""
+	if impersonator != "" {
+		text += ", impersonated by " + impersonator
+	}
+	if from != "" {
+		text += ", from " + from
+	}
+	return text
+}
+
 // requestTail tells what only some requests have.
 func requestTail(r EvictionRequest) string {
-	text := ""
+	text := sender(r.Impersonator, r.SourceIP)
 	if r.RepeatOf != nil {
 		text += ", a repeat"
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Thresholds are what a cluster is judged by: when repetition is a loop, and how long an evacuation may take. Durations are stored in nanoseconds.
+// Thresholds are what a cluster is judged by: when repetition is a loop, how long an evacuation may take, and who asks. Durations are stored in nanoseconds.
 type Thresholds struct {
 	FailureRecent time.Duration `json:"failure_recent"` // dual_retry: how old the latest failure may be when the descheduler acts
 	Quiet         time.Duration `json:"quiet"`          // dual_retry: without an act of the descheduler on the node it is over
@@ -22,7 +22,8 @@ type Thresholds struct {
 	DrainWaits    time.Duration `json:"drain_waits"`    // priority_inversion: how long a drain waits for a migration that has not begun
 	Unanswered    time.Duration `json:"unanswered"`     // unanswered_external: age of the mark
 
-	Objectives Objectives `json:"objectives"` // of evacuations; Set and String leave them out
+	Objectives Objectives `json:"objectives"`         // of evacuations; Set and String leave them out
+	Accounts   Accounts   `json:"accounts,omitempty"` // of what class requesters are, beside the known ones; Set and String leave them out
 }
 
 // Equal tells whether the same is judged by both.

@@ -25,8 +25,8 @@ type Line struct {
 // vmiLines tells the facts of a VM and the requests about its pods as sentences, in the order of their times. Facts
 // that say nothing to a person who reads a story (a repeated Event, a phase on the way) have no line; they are in the
 // stream of events.
-func vmiLines(facts []Fact, d Derived, lives []*life, requests []*request) []Line {
-	s := speaker{migrations: map[string]*Migration{}, evacuations: map[FactID]*Evacuation{}, ends: map[FactID]*evacuation{}, lives: lives}
+func vmiLines(facts []Fact, d Derived, lives []*life, requests []*request, env *Env) []Line {
+	s := speaker{migrations: map[string]*Migration{}, evacuations: map[FactID]*Evacuation{}, ends: map[FactID]*evacuation{}, lives: lives, env: env}
 	for _, l := range lives {
 		for _, e := range l.evacuations {
 			s.ends[e.endedBy] = e
@@ -93,7 +93,7 @@ func drainLines(drains []Drain) []Line {
 }
 
 // factLines tells the facts of a subject that nothing is derived of.
-func factLines(facts []Fact) []Line { return byTime((&speaker{env: NewEnv(facts)}).lines(facts)) }
+func factLines(facts []Fact, env *Env) []Line { return byTime((&speaker{env: env}).lines(facts)) }
 
 func byTime(lines []Line) []Line {
 	slices.SortStableFunc(lines, func(a, b Line) int { return a.At.Compare(b.At) })
@@ -147,7 +147,7 @@ type speaker struct {
 	evacuations map[FactID]*Evacuation
 	ends        map[FactID]*evacuation // by the fact that showed the end
 	lives       []*life
-	env         *Env // of a node's own facts; nil elsewhere
+	env         *Env // of a node, made of its own facts
 }
 
 func (s *speaker) lines(facts []Fact) []Line {
@@ -224,7 +224,7 @@ func (s *speaker) sentence(f Fact) string {
 	case KindConfigSeen:
 		return configSentence(f)
 	case KindActionRequested:
-		return actionSentence(f)
+		return s.refused(f)
 	case KindBlocksObserved:
 		return blocksSentence(f)
 	case KindDeschedulerStarted:
@@ -260,7 +260,7 @@ func (s *speaker) migration(f Fact) string {
 	case f.Kind == KindMigrationSeen:
 		return fmt.Sprintf("%s was created%s (%s).", upperFirst(m.label()), m.by(), m.cause())
 	case f.Kind == KindMigrationDeletionAsked && m.Outcome == OutcomeAborted:
-		return fmt.Sprintf("%s deleted %s before it was over.", cmp.Or(m.AbortedBy, "Somebody"), m.label())
+		return fmt.Sprintf("%s deleted %s before it was over.", m.whoAborted(), m.label())
 	case f.Kind == KindMigrationCondition && f.Value != "":
 		d, _ := f.Detail.(*ConditionDetail)
 		if d == nil || d.Type == ConditionAbortRequested {
@@ -268,7 +268,7 @@ func (s *speaker) migration(f Fact) string {
 		}
 		return fmt.Sprintf("%s reports %s.", upperFirst(m.label()), strings.TrimSpace(d.Type+" "+d.Message))
 	case f.Kind == KindMigrationGone && f.Late && m.Phase != PhaseFailed && m.AbortedBy != "":
-		return fmt.Sprintf("%s deleted %s before it was over, at %s.", m.AbortedBy, m.label(), clock(m.FinishedAt))
+		return fmt.Sprintf("%s deleted %s before it was over, at %s.", m.whoAborted(), m.label(), clock(m.FinishedAt))
 	case f.Kind == KindMigrationGone && m.FailureReason == CauseEndNotSeen:
 		return fmt.Sprintf("%s is gone; how it ended was not seen.", upperFirst(m.label()))
 	case f.Value == PhaseRunning:
@@ -283,11 +283,8 @@ func (s *speaker) migration(f Fact) string {
 
 // by names who changed a node, as far as it is known.
 func (s *speaker) by(change Fact) string {
-	if s.env == nil {
-		return ""
-	}
 	if who := s.env.nodeChangedBy(change); who != nil {
-		return " by " + who.actor()
+		return " by " + s.env.actor(who)
 	}
 	return ""
 }
@@ -295,21 +292,29 @@ func (s *speaker) by(change Fact) string {
 func (s *speaker) cancelled(f Fact) string {
 	who := ""
 	if e := s.ends[f.ID]; e != nil {
-		who = e.CancelledBy
+		who = by(e.CancelledBy, e.CancelImpersonator)
 	}
-	return fmt.Sprintf("The evacuation from %s was cancelled%s: the mark is gone and the guest is still there.", f.Node, by(who))
+	return fmt.Sprintf("The evacuation from %s was cancelled%s: the mark is gone and the guest is still there.", f.Node, who)
 }
 
-// actionSentence tells what was asked and refused; what was granted shows on the object, with who asked.
-func actionSentence(f Fact) string {
+// whoAborted names who deleted the migration, at the beginning of a sentence.
+func (m *Migration) whoAborted() string {
+	if m.AbortedBy == "" {
+		return "Somebody"
+	}
+	return actor(m.AbortedBy, m.AbortImpersonator, RequesterOther)
+}
+
+// refused tells what was asked and refused; what was granted shows on the object, with who asked.
+func (s *speaker) refused(f Fact) string {
 	d, ok := f.Detail.(*RequestDetail)
 	switch {
 	case !ok || d.accepted() || d.DryRun || f.Kind != KindActionRequested:
 		return ""
 	case f.Reason == ReasonMigrationCreated || f.Reason == ReasonMigrateCalled:
-		return fmt.Sprintf("%s asked for a migration%s and was refused%s: %s", d.actor(), named(d.Name), codeText(d.Code), d.Message)
+		return fmt.Sprintf("%s asked for a migration%s and was refused%s: %s", s.env.actor(d), named(d.Name), codeText(d.Code), d.Message)
 	case f.Reason == ReasonCancelCalled:
-		return fmt.Sprintf("%s asked to cancel the evacuation and was refused%s: %s", d.actor(), codeText(d.Code), d.Message)
+		return fmt.Sprintf("%s asked to cancel the evacuation and was refused%s: %s", s.env.actor(d), codeText(d.Code), d.Message)
 	}
 	return ""
 }

@@ -22,6 +22,8 @@ type EvictionRequest struct {
 	AnsweredAt     time.Time      `json:"answered_at,omitzero"`
 	Requester      string         `json:"requester,omitempty"` // user name; empty where nobody saw it
 	RequesterClass RequesterClass `json:"requester_class"`
+	Impersonator   string         `json:"impersonator,omitempty"` // user name of who acted as the requester; empty where nobody did, or the audit log did not see it
+	SourceIP       string         `json:"source_ip,omitempty"`    // as RequestDetail has it
 	UserAgent      string         `json:"user_agent,omitempty"`
 	StatedReason   string         `json:"stated_reason,omitempty"` // verbatim, from the Eviction's annotation
 	Source         string         `json:"source"`                  // admission, audit, admission+audit or mark
@@ -70,7 +72,7 @@ type request struct {
 
 // requestsOf tells each request once, in the order of their times: what the audit log and the observer say of the
 // same one is joined by the UID of the review, which the observer leaves in the audit event, else by pod, user and time.
-func requestsOf(facts []Fact) []*request {
+func requestsOf(facts []Fact, env *Env) []*request {
 	audits, reviews := map[string]*Fact{}, map[string]*Fact{}
 	for i := range facts {
 		f := &facts[i]
@@ -90,10 +92,10 @@ func requestsOf(facts []Fact) []*request {
 		if r != nil {
 			delete(reviews, r.Object.UID)
 		}
-		out = append(out, newRequest(a, r))
+		out = append(out, newRequest(a, r, env))
 	}
 	for _, r := range reviews {
-		out = append(out, newRequest(nil, r))
+		out = append(out, newRequest(nil, r, env))
 	}
 	slices.SortFunc(out, func(a, b *request) int {
 		return cmp.Or(a.RequestedAt.Compare(b.RequestedAt), slices.Compare(a.ID[:], b.ID[:]))
@@ -176,13 +178,13 @@ func confidenceIn(audit *Fact) Confidence {
 
 // newRequest tells a request from what the audit log and the observer saw of it. The audit event knows the answer and
 // the API server's time; either may know the stated reason.
-func newRequest(audit, review *Fact) *request {
+func newRequest(audit, review *Fact, env *Env) *request {
 	r := &request{audit: audit, review: review}
 	first := cmp.Or(audit, review)
 	d := first.Detail.(*RequestDetail)
 	r.EvictionRequest = EvictionRequest{
 		ID: cmp.Or(review, audit).ID, Namespace: first.Namespace, VMI: d.vmi(), Pod: d.Name, RequestedAt: first.OccurredAt,
-		AnsweredAt: d.AnsweredAt, Requester: d.User, RequesterClass: d.requesterClass(), UserAgent: d.Agent, StatedReason: d.StatedReason,
+		AnsweredAt: d.AnsweredAt, Requester: d.User, RequesterClass: env.classOf(d), Impersonator: d.Impersonator, SourceIP: d.SourceIP, UserAgent: d.Agent, StatedReason: d.StatedReason,
 		Source: string(d.Source), Confidence: confidenceIn(audit), DryRun: d.DryRun, Answer: d.answer(), AnswerCode: d.Code,
 		AnswerText: d.Message, Evidence: first.Evidence, EventID: new(cmp.Or(review, audit).ID), SeenLate: first.Late,
 	}
@@ -191,11 +193,10 @@ func newRequest(audit, review *Fact) *request {
 		r.Source = string(SourceAdmission) + "+" + string(SourceAudit)
 		r.StatedReason = cmp.Or(seen.StatedReason, r.StatedReason) // an admission policy trims what the audit event has
 		r.DryRun = r.DryRun || seen.DryRun
-		if c := seen.requesterClass(); c == RequesterDescheduler {
-			r.RequesterClass = c
-		}
 		r.Evidence = review.Evidence + "; " + audit.Evidence
 		r.SeenLate = false // the observer saw it at once
+		d = &RequestDetail{RequestedBy: cmp.Or(seen.RequestedBy, d.RequestedBy)}
 	}
+	r.Evidence += d.saysItIs(r.RequesterClass)
 	return r
 }

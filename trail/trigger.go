@@ -16,6 +16,7 @@ const (
 	TriggerStorage        Trigger = "storage"
 	TriggerNamedNode      Trigger = "named_node"
 	TriggerUser           Trigger = "user"
+	TriggerController     Trigger = "controller" // a service account, of a program that is no part of KubeVirt
 	TriggerDecentralized  Trigger = "decentralized"
 	TriggerUnknown        Trigger = "unknown"
 )
@@ -24,7 +25,7 @@ const (
 func Triggers() []Trigger {
 	return []Trigger{
 		TriggerDescheduler, TriggerDrain, TriggerDrainTaint, TriggerEviction, TriggerWorkloadUpdate, TriggerHotplug, TriggerStorage,
-		TriggerNamedNode, TriggerUser, TriggerDecentralized, TriggerUnknown,
+		TriggerNamedNode, TriggerUser, TriggerController, TriggerDecentralized, TriggerUnknown,
 	}
 }
 
@@ -74,7 +75,7 @@ func attribute(lives []*life, migrations []*migration, facts []Fact, env *Env) {
 	for _, l := range lives {
 		for _, e := range l.evacuations {
 			if who := e.cancelledBy(facts); who != nil {
-				e.CancelledBy = who.User
+				e.CancelledBy, e.CancelImpersonator = who.User, who.Impersonator
 				if e.endLate && who.AnsweredAt.Before(e.EndedAt) {
 					e.EndedAt = who.AnsweredAt
 				}
@@ -83,13 +84,20 @@ func attribute(lives []*life, migrations []*migration, facts []Fact, env *Env) {
 	}
 	for _, m := range migrations {
 		a := attributeMigration(m, lifeOf(lives, m.VMIUID))
-		if m.evacuation != nil {
-			m.Requester = m.evacuation.Requester
+		m.RequesterClass = RequesterUnknown
+		if e := m.evacuation; e != nil {
+			m.Requester, m.RequesterClass, m.Impersonator = e.Requester, e.RequesterClass, e.Impersonator
+			if e.request != nil {
+				m.SourceIP = e.request.SourceIP
+			}
 			m.SeenLate = m.SeenLate || m.evacuation.request != nil && m.evacuation.request.SeenLate
 		} else if who := m.createdBy(facts, env); who != nil {
-			m.Requester = who.User
+			m.Requester, m.RequesterClass, m.Impersonator, m.SourceIP = who.User, env.classOf(who), who.Impersonator, who.SourceIP
 			if a.trigger == TriggerUser {
 				a.confidence, a.evidence = ConfidenceObserved, "audit: "+string(who.Action)
+				if m.RequesterClass.controller() {
+					a.trigger = TriggerController
+				}
 			}
 		}
 		m.Trigger, m.TriggerConfidence, m.TriggerEvidence = a.trigger, a.confidence, a.evidence
@@ -107,7 +115,7 @@ func (m *migration) abortion(env *Env) {
 	if who == nil {
 		return
 	}
-	m.AbortedBy = who.User
+	m.AbortedBy, m.AbortImpersonator = who.User, who.Impersonator
 	if vanished {
 		m.Outcome, m.FinishedAt = OutcomeAborted, who.AnsweredAt
 	}

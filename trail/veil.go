@@ -125,7 +125,7 @@ func (s Scope) Drains(drains []Drain) []Drain {
 	}
 	drains = slices.Clone(drains)
 	for i := range drains {
-		drains[i].Requester = ""
+		drains[i].Requester, drains[i].Impersonator = "", ""
 	}
 	return drains
 }

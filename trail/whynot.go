@@ -151,5 +151,5 @@ func on(node string) string {
 // Standing says how far a drain is, as a sentence without its stop.
 func (d Drain) Standing(now time.Time) string {
 	return fmt.Sprintf("it is being drained since %s (%s ago) by %s, %d of %s left", clock(d.StartedAt), span(now.Sub(d.StartedAt)),
-		actor(d.Requester, d.RequesterClass), d.VMIsLeft, plural(d.VMIsTotal, "VM"))
+		actor(d.Requester, d.Impersonator, d.RequesterClass), d.VMIsLeft, plural(d.VMIsTotal, "VM"))
 }

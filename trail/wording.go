@@ -7,7 +7,7 @@ import (
 )
 
 // who names the requester as people say it.
-func (r *EvictionRequest) who() string { return actor(r.Requester, r.RequesterClass) }
+func (r *EvictionRequest) who() string { return actor(r.Requester, r.Impersonator, r.RequesterClass) }
 
 // saying quotes the stated reason, where one was stated, and names the source that alone reported the request, where it is not the audit log.
 func (r *EvictionRequest) saying() string {

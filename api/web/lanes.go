@@ -48,7 +48,7 @@ func causeClass(t trail.Trigger) string {
 		return "user"
 	case trail.TriggerWorkloadUpdate, trail.TriggerHotplug, trail.TriggerStorage:
 		return "kubevirt"
-	case trail.TriggerEviction, trail.TriggerDecentralized:
+	case trail.TriggerEviction, trail.TriggerDecentralized, trail.TriggerController:
 		return "other"
 	case trail.TriggerUnknown:
 	}
@@ -65,7 +65,8 @@ func requesterClass(c trail.RequesterClass) string {
 	case trail.RequesterKubeVirt:
 		return "kubevirt"
 	case trail.RequesterKubectl, trail.RequesterClusterAutoscaler, trail.RequesterKarpenter, trail.RequesterMachineConfig,
-		trail.RequesterClusterAPI, trail.RequesterNodeMaintenance, trail.RequesterKured, trail.RequesterOther, trail.AnyRequester:
+		trail.RequesterClusterAPI, trail.RequesterNodeMaintenance, trail.RequesterKured, trail.RequesterForklift, trail.RequesterHarvester,
+		trail.RequesterConsole, trail.RequesterArgoCD, trail.RequesterFlux, trail.RequesterServiceAccount, trail.RequesterOther, trail.AnyRequester:
 		return "drain"
 	}
 	return "drain"

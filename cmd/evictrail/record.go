@@ -24,6 +24,7 @@ type recordFlags struct {
 	descheduler deschedulerFlags
 	auditFile   string
 	redact      bool
+	sourceIPs   bool
 	lasts       time.Duration // 0: until it is stopped
 }
 
@@ -38,7 +39,7 @@ played whatever ends it.
 Of each object only the fields are written that evictrail reads: no environment, no volumes, no cloud-init, no labels or annotations but those of
 KubeVirt and the descheduler that it goes by; of Kubernetes Events those about VMs; of the audit log what is about evictions and migrations. Names are
 written: of VMs, namespaces, nodes and users. With --redact they are replaced by pseudonyms, the same name by the same, so that the story stays the
-same; the key of the pseudonyms is not kept. Times stay as they are. docs/record.md tells more. Look into the files before you share them.`,
+same, and the addresses from which users asked are left out; the key of the pseudonyms is not kept. Times stay as they are. docs/record.md tells more. Look into the files before you share them.`,
 		Example: `  evictrail record rec --for 1h
   evictrail record rec --redact --audit-file /var/log/kubernetes/audit/audit.log   # on a control-plane node: who asked, too
   evictrail record rec --descheduler-configmap openshift-kube-descheduler-operator/descheduler
@@ -57,6 +58,7 @@ same; the key of the pseudonyms is not kept. Times stay as they are. docs/record
 	f.descheduler.addSources(cmd)
 	cmd.Flags().StringVar(&f.auditFile, "audit-file", "", "follow the audit log of a kube-apiserver at this `path`, through its rotation, from now on")
 	cmd.Flags().BoolVar(&f.redact, "redact", false, "replace names by pseudonyms")
+	cmd.Flags().BoolVar(&f.sourceIPs, "keep-source-ips", false, "with --redact, leave the addresses from which users asked as they are, instead of leaving them out")
 	cmd.Flags().DurationVar(&f.lasts, "for", 0, "how `long` to record; 0: until it is stopped")
 	return cmd
 }
@@ -69,6 +71,9 @@ func (f *recordFlags) run(cmd *cobra.Command, dir string) error {
 	if f.lasts < 0 {
 		return usagef("for %s: must not be negative", f.lasts)
 	}
+	if f.sourceIPs && !f.redact {
+		return usagef("keep-source-ips says what --redact leaves: without it nothing is left out")
+	}
 	if err := f.descheduler.check(cmd); err != nil {
 		return err
 	}
@@ -78,6 +83,7 @@ func (f *recordFlags) run(cmd *cobra.Command, dir string) error {
 	}
 	if f.redact {
 		config.Redactor = collector.NewRedactor()
+		config.Redactor.SourceIPs = f.sourceIPs
 	}
 	policy, err := f.policy()
 	if err != nil {
