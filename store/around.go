@@ -267,7 +267,7 @@ func (d *derivation) reachAround(ctx context.Context, changed since) (from since
 // them.
 func (d *derivation) envAround(ctx context.Context, from since) (*trail.Env, error) {
 	wanted := map[trail.Subject]bool{}
-	for _, s := range ruleSubjects {
+	for _, s := range trail.RuleSubjects() {
 		wanted[s] = true
 	}
 	facts, err := d.surrounding(ctx, wanted, d.earliest(from))

@@ -49,6 +49,7 @@ type Evacuation struct {
 	Objective         Span           `json:"objective_seconds,omitempty"`  // within which it was to be done; zero where its requester has none
 	ObjectiveMet      *bool          `json:"objective_met,omitempty"`      // whether it was; nil where that is not decided, or was not put to the test
 	SeenLate          bool           `json:"seen_late"`
+	Policy            string         `json:"policy,omitempty"` // SettingsInForce.Policy when it began
 }
 
 // What opened an evacuation.
