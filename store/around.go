@@ -110,6 +110,9 @@ func (d *derivation) env(ctx context.Context, subjects []trail.Subject) (*trail.
 		case trail.SubjectPod:
 			namespace, pod, _ := strings.Cut(s.Name, "/")
 			asked.add(namespace, pod, time.Time{})
+			for _, rules := range trail.RuleSubjects() { // that its requests name
+				wanted[rules] = true
+			}
 		default:
 		}
 	}

@@ -192,6 +192,25 @@ func (e *Env) followSettings() []inForce {
 	return out
 }
 
+// SettingsSince returns from when on a fact of settings changes which are in force, among the facts of its subject that are known; zero: from ever
+// on, as the first of KubeVirt and of the descheduler do.
+func SettingsSince(f Fact, known []Fact) time.Time {
+	d, ok := f.Detail.(*ConfigDetail)
+	switch {
+	case !ok:
+		return f.OccurredAt
+	case d.MigrationPolicy != nil:
+		return earliest(f.OccurredAt, d.MigrationPolicy.CreatedAt)
+	}
+	for i := range known {
+		other, ok := known[i].Detail.(*ConfigDetail)
+		if ok && known[i].OccurredAt.Before(f.OccurredAt) && (other.KubeVirt != nil || other.Descheduler != nil) {
+			return f.OccurredAt
+		}
+	}
+	return time.Time{}
+}
+
 // inForceAt returns the settings in force at a time.
 func (e *Env) inForceAt(at time.Time) *inForce {
 	i, found := slices.BinarySearchFunc(e.inForce, at, func(s inForce, at time.Time) int { return s.from.Compare(at) })
@@ -240,14 +259,27 @@ func (e *Env) semantics(s *inForce, until time.Time) string {
 // semanticsAt says which rules follow from the settings in force at a time.
 func (e *Env) semanticsAt(at time.Time) string { return e.semantics(e.inForceAt(at), at) }
 
-// SettingsAt returns those of some settings, the oldest first, that were in force at a time.
-func SettingsAt(history []SettingsInForce, at time.Time) (in SettingsInForce, known bool) {
+// SettingsQuery asks for settings.
+type SettingsQuery struct {
+	Cluster     string    // empty: of all clusters
+	Fingerprint string    // those that match it, whenever they were in force; empty: those in force at a time
+	At          time.Time // without a fingerprint; zero: now
+}
+
+// Select returns those that are asked for of the settings of a cluster, the oldest first.
+func (q SettingsQuery) Select(history []SettingsInForce) []SettingsInForce {
+	var out []SettingsInForce
 	for _, s := range history {
-		if !s.From.After(at) {
-			in, known = s, true
+		switch {
+		case q.Fingerprint != "":
+			if s.Matches(q.Fingerprint) {
+				out = append(out, s)
+			}
+		case q.At.IsZero() || !s.From.After(q.At):
+			out = []SettingsInForce{s} // the last of them is in force
 		}
 	}
-	return in, known
+	return out
 }
 
 // policiesOf says which MigrationPolicies KubeVirt applied to migrations; empty where it applied none, or does not say.

@@ -68,9 +68,11 @@ func TestFingerprintOfSettings(t *testing.T) {
 	require.True(t, history[0].Matches(history[0].Policy))
 	require.True(t, history[0].Matches(fingerprintOf(DeschedulerSettings{Model: "4.21"})))
 	require.False(t, history[0].Matches(""))
-	in, known := SettingsAt(history, day.Add(3*time.Minute))
-	require.True(t, known)
-	require.Equal(t, history[1], in)
+	require.Equal(t, history[1:], SettingsQuery{}.Select(history))
+	require.Equal(t, history[1:], SettingsQuery{At: day.Add(3 * time.Minute)}.Select(history))
+	require.Equal(t, history[:1], SettingsQuery{At: day}.Select(history))
+	require.Equal(t, history[:1], SettingsQuery{Fingerprint: history[0].Policy}.Select(history))
+	require.Empty(t, SettingsQuery{Fingerprint: "nope"}.Select(history))
 }
 
 // TestMigrationPolicyInAnswers asks why a VM moved whose migrations a MigrationPolicy was applied to: the answer names it.
