@@ -57,6 +57,10 @@ func (f *fakeReader) Names(ctx context.Context, q trail.NameQuery) ([]string, er
 	return f.names(ctx, q)
 }
 
+func (f *fakeReader) Settings(context.Context, trail.SettingsQuery) ([]trail.SettingsInForce, error) {
+	return nil, nil
+}
+
 func (f *fakeReader) Recorders(context.Context, string, time.Time, time.Time) ([]trail.RecorderStatus, error) {
 	return f.recorders, nil
 }

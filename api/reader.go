@@ -24,5 +24,7 @@ type Reader interface {
 	// Recorders returns the state of the recorder of each cluster, or of the named one. With a non-zero from, each has the gaps that overlap
 	// the period from..to; a zero to is no bound.
 	Recorders(ctx context.Context, cluster string, from, to time.Time) ([]trail.RecorderStatus, error)
+	// Settings returns the settings that are asked for, by cluster and from the oldest to the newest; none to who may not see all of a cluster.
+	Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error)
 	Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 }

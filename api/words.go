@@ -120,7 +120,8 @@ func schemas(columns []trail.Column) fields {
 	for _, v := range trail.Views() {
 		all = append(all, field{rowName(v), described(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
 	}
-	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Problem", problemSchema()})
+	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()},
+		field{"Problem", problemSchema()})
 }
 
 // rowName names the schema of a view's rows.
@@ -142,13 +143,13 @@ func answerSchema() schema {
 		{"sentence", described(text(), "The line.")},
 		{"seen_late", schema{Type: types{"boolean"}, Description: "It was read from a list, not seen when it happened."}},
 	})
-	return described(record([]string{"namespace", "vmi", "paragraph", "as_of", "evidence"}, append(fields{
+	return described(record([]string{"namespace", "vmi", "paragraph", "as_of", "evidence", "semantics"}, append(fields{
 		{"namespace", text()}, {"vmi", text()},
 		{"paragraph", described(text(), "The answer.")},
 		{"advice", described(text(), "What to do: indented lines can be pasted. Missing where there is nothing to do.")},
 		{"as_of", moment("The moment for which it speaks.")},
 		{"evidence", described(orNull(listOf(line)), "What it rests on, in the order of time.")},
-	}, recordingFields("The gaps that overlap the period of the answer, newest first, at most ten.")...)), "Why a VM moved.")
+	}, append(restsFields(), recordingFields("The gaps that overlap the period of the answer, newest first, at most ten.")...)...)), "Why a VM moved.")
 }
 
 func notAnswerSchema() schema {
@@ -159,14 +160,15 @@ func notAnswerSchema() schema {
 		{"until", moment("When it is over by itself. Missing where it is not, or nobody knows.")},
 		{"reason", described(text(), "Finer: a wait_reason or a failure class.")},
 	})
-	return described(record([]string{"node", "paragraph", "as_of", "obstacles"}, append(fields{
+	return described(record([]string{"node", "paragraph", "as_of", "obstacles", "semantics"}, append(fields{
 		{"node", described(text(), "The node, or that of the VM.")},
 		{"namespace", described(text(), "Missing where the question is about a node.")}, {"vmi", text()},
 		{"paragraph", described(text(), "The answer.")},
 		{"advice", described(text(), "What to do. Missing where there is nothing to do.")},
 		{"as_of", moment("The moment for which it speaks.")},
 		{"obstacles", described(orNull(listOf(obstacle)), "What is in the way, the most telling first.")},
-	}, recordingFields("The gaps that overlap the hour before as_of, newest first, at most ten.")...)), "What keeps a VM, or the VMs of a node, from moving.")
+	}, append(restsFields(), recordingFields("The gaps that overlap the time from since to as_of, at least the hour before as_of; newest first, at most ten.")...)...)),
+		"What keeps a VM, or the VMs of a node, from moving.")
 }
 
 func problemSchema() schema {

@@ -94,13 +94,14 @@ type Collector struct {
 	paced   atomic.Int32  // how many are held back
 	out     *writer
 
-	rejected map[string]bool      // the owner's: objects whose rejection was logged
-	problem  string               // the owner's: the last problem of the descheduler's policy, which was logged
-	lastAt   map[string]time.Time // the owner's: last notice of each resource
-	complete bool                 // the owner's: every first list was taken
-	started  time.Time            // when this was made
-	gaps     openGaps             // the owner's
-	wasAway  bool                 // time has passed since somebody watched: a gap, told once complete
+	rejected  map[string]bool      // the owner's: objects whose rejection was logged
+	problem   string               // the owner's: the last problem of the descheduler's policy, which was logged
+	lastAt    map[string]time.Time // the owner's: last notice of each resource
+	complete  bool                 // the owner's: every first list was taken
+	started   time.Time            // when this was made
+	gaps      openGaps             // the owner's
+	semantics semantics            // the owner's
+	wasAway   bool                 // time has passed since somebody watched: a gap, told once complete
 
 	refusedLogged atomic.Bool // that audit events were refused
 
@@ -239,10 +240,23 @@ func (c *Collector) take(ctx context.Context, n notice) {
 	case noticeList:
 		c.list(ctx, n, now)
 	case noticeBookmark:
+	case noticeAbsent:
+		c.absent(ctx, n.feed.name, now)
+		return
 	}
 	c.lastAt[n.feed.name] = now
 	n.feed.noteActivity(now)
 	c.advance(n)
+	c.tellSelfGap(ctx, now)
+}
+
+// absent takes that the API server does not know a resource that need not be there: that nothing of it is there is seen as well as a list would show
+// it, and when it comes that is no break.
+func (c *Collector) absent(ctx context.Context, source string, now time.Time) {
+	delete(c.lastAt, source)
+	c.closeUnseen(ctx, source, now)
+	c.still(source, now)
+	c.Metrics.NoWatch(source)
 	c.tellSelfGap(ctx, now)
 }
 
@@ -309,6 +323,7 @@ func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.S
 }
 
 func (c *Collector) observe(ctx context.Context, o trail.Observation) {
+	c.logSemantics(o)
 	switch o := o.(type) {
 	case trail.PolicyObservation:
 		c.judgePolicy(o.Problem)
@@ -445,13 +460,15 @@ func (c *Collector) advance(n notice) {
 	c.moved = make(chan struct{})
 }
 
-// Watches returns what is known of each watch.
+// Watches returns what is known of each watch, but of resources that are absent and need not be there.
 func (c *Collector) Watches() []trail.WatchSign {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := make([]trail.WatchSign, len(c.feeds))
-	for i, f := range c.feeds {
-		out[i] = f.sign()
+	out := make([]trail.WatchSign, 0, len(c.feeds))
+	for _, f := range c.feeds {
+		if !f.absent {
+			out = append(out, f.sign())
+		}
 	}
 	return out
 }

@@ -187,3 +187,22 @@ func TestCollectorSaysWhichRightThePolicyNeeds(t *testing.T) {
 		return strings.Contains(strings.Join(r.Unready(), "\n"), "no right to watch configmaps d/policy: grant list and watch on configmaps d/policy in namespace d")
 	})
 }
+
+// TestSemanticsAreLogged starts a collector, upgrades KubeVirt and has the descheduler's policy change: which rules are followed is logged at the
+// start, and again when others are.
+func TestSemanticsAreLogged(t *testing.T) {
+	t.Parallel()
+	a := newAPI()
+	kubevirt := func(rv, version string) string {
+		return `{"metadata":{"namespace":"kubevirt","name":"kubevirt","uid":"kv","resourceVersion":"` + rv + `"},"status":{"observedKubeVirtVersion":"` + version + `"}}`
+	}
+	a.set("kubevirts", 0, kubevirt("7", "v1.6.0"))
+	r := start(t, a, &sink{}, nil)
+	r.eventually(t, "it is logged", func() bool {
+		return strings.Contains(r.log.String(), "KubeVirt v1.6.0: eviction-in-progress is taken off")
+	})
+	a.streams["kubevirts"] <- `{"type":"MODIFIED","object":` + kubevirt("101", "v1.6.0") + `}`
+	a.streams["kubevirts"] <- `{"type":"MODIFIED","object":` + kubevirt("102", "v1.8.4") + `}`
+	r.eventually(t, "the upgrade is logged", func() bool { return strings.Contains(r.log.String(), "KubeVirt v1.8.4: eviction-in-progress stays") })
+	require.Equal(t, 2, strings.Count(r.log.String(), "rules in use"), r.log)
+}

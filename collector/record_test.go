@@ -176,6 +176,7 @@ func TestRecorderWritesNoSecrets(t *testing.T) {
 	a.set("kubevirts", 0, object("kubevirt", `"spec":{"configuration":{"evictionStrategy":"LiveMigrate","webhookConfiguration":{"x":"`+secret+`"}},"customizeComponents":{"patches":["`+secret+`"]}},
 		"status":{"observedKubeVirtVersion":"v1.8.4","conditions":[{"message":"`+secret+`"}]}`))
 	a.set("virtualmachineinstancemigrations", 0, object("m1", `"spec":{"vmiName":"db"},"status":{"phase":"Running","migrationState":{"targetNodeAddress":"`+secret+`","targetCPUSet":["`+secret+`"]}}`))
+	a.set("migrationpolicies", 0, object("slow-guests", `"spec":{"selectors":{"virtualMachineInstanceSelector":{"speed":"slow"}},"allowPostCopy":true,"other":"`+secret+`"},"status":{"x":"`+secret+`"}`))
 	a.set("events", 0,
 		object("e1", `"involvedObject":{"kind":"Secret","name":"tls","namespace":"shop"},"reason":"Issued","message":"`+secret+`"`),
 		object("e2", `"involvedObject":{"kind":"Pod","name":"web-1","namespace":"shop"},"reason":"BackOff","message":"`+secret+`"`),
@@ -197,7 +198,7 @@ func TestRecorderWritesNoSecrets(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(tape.text(), `"balance"`) }, 2*time.Minute, 5*time.Millisecond)
 	require.Empty(t, r.Problems())
 	objects, unreadable := r.Seen()
-	require.Equal(t, 6, objects)
+	require.Equal(t, 7, objects)
 	require.Zero(t, unreadable)
 	require.NotContains(t, tape.text(), secret)
 	require.Contains(t, tape.text(), "migrationCooldown: 30s")

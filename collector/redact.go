@@ -88,7 +88,7 @@ var rules = map[string]func(*Redactor, string) string{
 	"key": (*Redactor).words, "nodeDrainTaintKey": (*Redactor).words, // of taints
 	"value":      (*Redactor).Name,
 	"apiVersion": asItIs, "kind": asItIs, "resourceVersion": asItIs, "observedKubeVirtVersion": asItIs,
-	"featureGates": asItIs, "disabledFeatureGates": asItIs, "workloadUpdateMethods": asItIs,
+	"featureGates": asItIs, "disabledFeatureGates": asItIs, "workloadUpdateMethods": asItIs, "bandwidthPerMigration": asItIs,
 }
 
 // fieldSourceIPs is the field of an audit event with the addresses from which was asked.
@@ -102,7 +102,7 @@ func (r *Redactor) Value(v any) any { return r.value("", v) }
 func (r *Redactor) value(field string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		if field == "addedNodeSelector" {
+		if slices.Contains(selectors, field) {
 			return r.selector(v)
 		}
 		for key, value := range v {
@@ -124,6 +124,9 @@ func (r *Redactor) value(field string, v any) any {
 	}
 	return v
 }
+
+// selectors are the fields of labels, whose names are replaced as well as their values.
+var selectors = []string{"addedNodeSelector", "namespaceSelector", "virtualMachineInstanceSelector"}
 
 func (r *Redactor) selector(labels map[string]any) any {
 	out := map[string]any{}

@@ -79,6 +79,10 @@ func (f *tapeFeed) asked(ctx context.Context, isWatch bool, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return
 	}
+	if f.isAbsent(err) && !f.listed {
+		f.r.absent(f.String(), f.name)
+		return
+	}
 	if f.listed && !f.ofPolicy() {
 		if f.watching {
 			f.r.Tape.WatchEnded(f.name, f.refused.Load())

@@ -74,7 +74,7 @@ func (c *Collector) neverSynced() []trail.WatchSign {
 	defer c.mu.Unlock()
 	var out []trail.WatchSign
 	for _, f := range c.feeds {
-		if !f.synced {
+		if !f.synced && !f.absent {
 			out = append(out, f.sign())
 		}
 	}
@@ -83,6 +83,7 @@ func (c *Collector) neverSynced() []trail.WatchSign {
 
 // isComplete reports whether every source is seen that is not known to be unseen.
 func (c *Collector) isComplete() bool {
-	unseen := slices.DeleteFunc(c.Watches(), func(w trail.WatchSign) bool { return w.Synced })
-	return len(unseen) < len(c.feeds) && !slices.ContainsFunc(unseen, func(w trail.WatchSign) bool { return c.gaps.toldAt[w.Source].IsZero() })
+	all := c.Watches()
+	unseen := slices.DeleteFunc(slices.Clone(all), func(w trail.WatchSign) bool { return w.Synced })
+	return len(unseen) < len(all) && !slices.ContainsFunc(unseen, func(w trail.WatchSign) bool { return c.gaps.toldAt[w.Source].IsZero() })
 }

@@ -30,8 +30,9 @@ type watched struct {
 	group    string // empty for the core group
 	version  string
 	kind     trail.ObjectKind
-	selector string      // label selector
-	slim     func() slim // makes what an object is decoded into
+	selector string        // label selector
+	slim     func() slim   // makes what an object is decoded into
+	optional time.Duration // how long is waited before it is asked for again where the API server does not know it, which is then no gap; zero: it must be there
 
 	namespace, object string // the one object that is watched; empty: all
 }
@@ -44,6 +45,10 @@ var resources = []watched{
 	{name: "virtualmachineinstancemigrations", group: "kubevirt.io", version: "v1", kind: trail.ObjectMigration, slim: func() slim { return &slimMigration{} }},
 	{name: "pods", version: "v1", kind: trail.ObjectPod, selector: "kubevirt.io=virt-launcher", slim: func() slim { return &slimPod{} }},
 	{name: "events", version: "v1", kind: trail.ObjectKubeEvent, slim: func() slim { return &slimKubeEvent{} }},
+	{
+		name: "migrationpolicies", group: "migrations.kubevirt.io", version: "v1alpha1", kind: trail.ObjectMigrationPolicy,
+		slim: func() slim { return &slimMigrationPolicy{} }, optional: absentRetry,
+	},
 }
 
 // watchedWith gives the resources to watch, with the ConfigMap of the descheduler's policy where there is one.
@@ -169,6 +174,7 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 			if options.Continue == "" {
 				if err := to.verify(ctx, false, r.presence(client)); err != nil {
 					to.asked(ctx, false, err)
+					r.pause(ctx, err)
 					return nil, err
 				}
 			}
@@ -178,6 +184,7 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 			body, err := request(options).Stream(ctx)
 			to.asked(ctx, false, err)
 			if err != nil {
+				r.pause(ctx, err)
 				return nil, err
 			}
 			defer func() { _ = body.Close() }()
@@ -228,6 +235,20 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 	}
 }
 
+// isAbsent reports whether an error says that the API server does not know the resource, and it need not.
+func (r watched) isAbsent(err error) bool { return r.optional > 0 && apierrors.IsNotFound(err) }
+
+// pause waits before a resource is asked for again that is absent. What a Reflector waits by itself is for failures.
+func (r watched) pause(ctx context.Context, err error) {
+	if !r.isAbsent(err) {
+		return
+	}
+	select {
+	case <-time.After(r.optional):
+	case <-ctx.Done():
+	}
+}
+
 // hindrance is why a resource cannot be watched, as the requests for it tell.
 type hindrance struct {
 	problem string // empty while it can
@@ -262,6 +283,7 @@ type feed struct {
 	garbled   string       // under c.mu: what the server sent cannot be read; empty once something can
 	unseen    time.Time    // under c.mu: since when it is not seen; zero while it is
 	bookmarks bool         // under c.mu: the API server has sent bookmarks, and is to go on
+	absent    bool         // under c.mu: the API server does not know the resource, which need not be there: there is nothing to see
 	started   bool         // it was answered before
 	listed    *listing     // the last attempt at a list; nil once it is whole
 
@@ -275,7 +297,7 @@ func (f *feed) isBroken() bool { return f.problem != "" || f.expired || f.garble
 // noteSeen notes since when it is not seen, or that it is; the lock must be held.
 func (f *feed) noteSeen() {
 	switch seen := f.synced && !f.isBroken(); {
-	case seen:
+	case seen, f.absent:
 		f.unseen = time.Time{}
 	case f.unseen.IsZero():
 		f.unseen = f.c.Clock()
@@ -328,6 +350,7 @@ const (
 	noticeListed
 	noticeList
 	noticeBookmark
+	noticeAbsent
 )
 
 // Add hands on an object that was created.
@@ -379,9 +402,14 @@ func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return
 	}
+	if f.isAbsent(err) {
+		f.noteAbsent(ctx)
+		return
+	}
 	f.count(err)
 	problem := f.explain(err)
 	f.c.mu.Lock()
+	f.absent = false
 	changed := f.note(isWatch, problem)
 	if changed {
 		f.cause = causeOf(err)
@@ -402,6 +430,19 @@ func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 	default:
 		f.c.Log.Info("watch works again", "resource", f.String())
 	}
+}
+
+// noteAbsent notes that the API server does not know the resource, which need not be there; that is logged once.
+func (f *feed) noteAbsent(ctx context.Context) {
+	f.c.mu.Lock()
+	logged := f.absent
+	f.hindrance, f.absent, f.synced, f.shaken, f.expired, f.garbled = hindrance{}, true, false, false, false, ""
+	f.noteSeen()
+	f.c.mu.Unlock()
+	if !logged {
+		f.c.Log.Info("not installed, looking for it now and then", "resource", f.String())
+	}
+	_ = f.c.enqueue(ctx, notice{feed: f, kind: noticeAbsent}) // its error is that of a run that is over
 }
 
 func (f *feed) count(err error) {

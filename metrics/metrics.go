@@ -224,6 +224,12 @@ func (m *Metrics) Watch(resource, kind string) {
 	m.unrecoverable.WithLabelValues(kind)
 }
 
+// NoWatch takes back what Watch says of a resource that the cluster does not have: that nothing is heard of it is no fault.
+func (m *Metrics) NoWatch(resource string) {
+	m.WatchSynced.DeleteLabelValues(resource)
+	m.WatchLastActivity.DeleteLabelValues(resource)
+}
+
 // CountsBlocks says whether a descheduler counts its blocks itself and these counts are read: then those that are derived are
 // not counted beside them.
 func (m *Metrics) CountsBlocks(yes bool) { m.countsBlocks.Store(yes) }

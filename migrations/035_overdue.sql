@@ -8,6 +8,9 @@ SELECT
     make_interval(secs => objective_seconds) AS objective,
     objective_met,
     first_failed_at,
+    impersonator,
+    cancel_impersonator,
+    policy,
     (
       SELECT c.alive_at - e.next_retry_at
       FROM evictrail.clusters AS c
@@ -172,5 +175,8 @@ SELECT
     in_progress, in_progress_lost_at, changed_at,
     make_interval(secs => objective_seconds) AS objective,
     objective_met,
-    first_failed_at
+    first_failed_at,
+    impersonator,
+    cancel_impersonator,
+    policy
 FROM evictrail.evacuations;

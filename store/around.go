@@ -110,6 +110,9 @@ func (d *derivation) env(ctx context.Context, subjects []trail.Subject) (*trail.
 		case trail.SubjectPod:
 			namespace, pod, _ := strings.Cut(s.Name, "/")
 			asked.add(namespace, pod, time.Time{})
+			for _, rules := range trail.RuleSubjects() { // that its requests name
+				wanted[rules] = true
+			}
 		default:
 		}
 	}
@@ -267,7 +270,7 @@ func (d *derivation) reachAround(ctx context.Context, changed since) (from since
 // them.
 func (d *derivation) envAround(ctx context.Context, from since) (*trail.Env, error) {
 	wanted := map[trail.Subject]bool{}
-	for _, s := range ruleSubjects {
+	for _, s := range trail.RuleSubjects() {
 		wanted[s] = true
 	}
 	facts, err := d.surrounding(ctx, wanted, d.earliest(from))

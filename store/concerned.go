@@ -86,6 +86,34 @@ func (d *derivation) concernedByRules(ctx context.Context, added []trail.Fact, o
 	return sameSince(nodes, of.since), err
 }
 
+const requestsSinceQuery = `
+SELECT DISTINCT subject
+FROM evictrail.eviction_requests
+WHERE cluster = @cluster
+  AND requested_at >= @since
+ORDER BY subject`
+
+// concernedBySettings finds what has requests since settings changed: they name those in force.
+func (d *derivation) concernedBySettings(ctx context.Context, added []trail.Fact) (since, error) {
+	var first *time.Time
+	for _, f := range added {
+		if f.Kind == trail.KindConfigSeen {
+			if at := trail.SettingsSince(f, d.facts[f.Subject]); first == nil || at.Before(*first) {
+				first = &at
+			}
+		}
+	}
+	if first == nil {
+		return nil, nil
+	}
+	rows, err := d.tx.Query(ctx, requestsSinceQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "since": *first})
+	if err != nil {
+		return nil, explain("find requests concerned", err)
+	}
+	subjects, err := collectSubjects(rows)
+	return sameSince(subjects, *first), err
+}
+
 // A request about a pod concerns the VM whose launcher it is; one about a migration the VM of that migration, by its
 // name or, where the API server had yet to generate it, by the time of its creation.
 const (
@@ -209,6 +237,9 @@ func (d *derivation) surroundings(added []trail.Fact) (of bearing) {
 			}
 		case trail.SubjectConfig:
 			of.everywhere = true
+			if f.Kind == trail.KindConfigSeen {
+				bounds = append(bounds, trail.SettingsSince(f, d.facts[f.Subject]))
+			}
 		case trail.SubjectSource:
 			of.everywhere = true
 			bounds = append(bounds, f.OccurredAt.Add(-time.Second))

@@ -100,6 +100,7 @@ func (d *derivation) deriveFirst(ctx context.Context, added []trail.Fact) (since
 		func() (since, error) { return d.concerned(ctx, around) },
 		func() (since, error) { return d.concernedByRequests(ctx, added) },
 		func() (since, error) { return d.concernedByRules(ctx, added, around) },
+		func() (since, error) { return d.concernedBySettings(ctx, added) },
 	} {
 		concerned, err := find()
 		if err != nil {

@@ -101,15 +101,16 @@ func (s *Reader) Why(ctx context.Context, q trail.Question) (trail.Answer, error
 	} else {
 		a = c.Why(q.Of.VM())
 	}
-	from := a.AsOf.Add(-lookback)
-	if len(a.Evidence) > 0 {
-		from = a.Evidence[0].At
+	from := a.Since
+	if from.IsZero() {
+		from = a.AsOf.Add(-lookback)
 	}
 	a.Recorder, a.NotObserved, err = s.recordingOf(ctx, c.Name, q.At.IsZero(), from, a.AsOf)
 	return a, err
 }
 
-// lookback is the period before the moment of an answer in which gaps are named, where no evidence is older.
+// lookback is the period before the moment of an answer in which gaps are named, where what it tells began when nobody knows, or keeps a VM from
+// moving since less.
 const lookback = time.Hour
 
 // WhyNot answers what keeps a VM, or the VMs of a node, from moving. Errors are those of Ask.
@@ -124,6 +125,6 @@ func (s *Reader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer,
 	} else {
 		a = c.WhyNot(q.Of.VM())
 	}
-	a.Recorder, a.NotObserved, err = s.recordingOf(ctx, c.Name, q.At.IsZero(), a.AsOf.Add(-lookback), a.AsOf)
+	a.Recorder, a.NotObserved, err = s.recordingOf(ctx, c.Name, q.At.IsZero(), earlier(a.Since, a.AsOf.Add(-lookback)), a.AsOf)
 	return a, err
 }

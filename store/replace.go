@@ -50,12 +50,12 @@ const lineOver = `CASE WHEN @.at >= @settled::timestamptz OR @.kind <> 'eviction
 var derivedTables = []table{
 	{
 		name: "eviction_requests", key: "request_id", row: requestRow{}, of: "vmi pod", renamed: true,
-		node: "CASE WHEN t.salient THEN t.node END", immaterial: "repeats last_repeat_at",
+		node: "CASE WHEN t.salient THEN t.node END", immaterial: "repeats last_repeat_at policy",
 		begun: "requested_at", over: "greatest(@.requested_at, @.answered_at, @.last_repeat_at)", place: "t.node",
 	},
 	{
 		name: "evacuations", key: "evacuation_id", row: evacuationRow{}, of: "vmi", renamed: true,
-		node:  "t.node",
+		node: "t.node", immaterial: "policy",
 		ended: "t.outcome", judged: "t.objective_met IS NOT NULL", begun: "marked_at", over: overAt("marked_at", "ended_at"), place: "t.node",
 	},
 	{

@@ -104,11 +104,6 @@ WHERE d.cluster = @cluster
   AND d.ended_at IS NULL`
 )
 
-// ruleSubjects have the rules in force: KubeVirt's settings, and the policy of the descheduler with its processes.
-var ruleSubjects = []trail.Subject{
-	{Kind: trail.SubjectConfig, Name: string(trail.ObjectKubeVirt)}, {Kind: trail.SubjectConfig, Name: string(trail.ObjectPolicy)},
-}
-
 // State reads how it stands with a cluster at a time not long before now: what is open now counts as open then.
 func (s *Store) State(ctx context.Context, cluster string, now time.Time) (trail.State, error) {
 	var rules []trail.Fact
@@ -119,7 +114,7 @@ func (s *Store) State(ctx context.Context, cluster string, now time.Time) (trail
 	args := pgx.StrictNamedArgs{"cluster": cluster}
 	timed := pgx.StrictNamedArgs{"cluster": cluster, "now": now}
 	var batch pgx.Batch
-	batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(ruleSubjects)}).Query(func(rows pgx.Rows) (err error) {
+	batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(trail.RuleSubjects())}).Query(func(rows pgx.Rows) (err error) {
 		rules, err = collectFacts(rows, cluster)
 		return err
 	})

@@ -155,7 +155,7 @@ func TestRederiveGivesTheSameRows(t *testing.T) {
 	for _, cluster := range []string{"c1", "c2"} {
 		n, err := s.Rederive(t.Context(), cluster)
 		require.NoError(t, err)
-		require.Equal(t, 12, n, "five VMs, and what was looked at around them: their two nodes, two rules, two sources; and the cluster as a whole")
+		require.Equal(t, 13, n, "five VMs, and what was looked at around them: their two nodes, three rules, two sources; and the cluster as a whole")
 	}
 	require.Equal(t, want, dump(t, s))
 }

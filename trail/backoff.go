@@ -38,7 +38,7 @@ func (m *migration) backsOff() bool { return m.spec.Evacuation || m.spec.Workloa
 func decideBackoffs(l *life, mine []*migration, env *Env, now *moment) []Decision {
 	var out []Decision
 	for i, m := range mine {
-		if m.Outcome != OutcomeFailed || !m.backsOff() || m.spec.WorkloadUpdate && !m.spec.Evacuation && !env.delaysUpdates(m.FinishedAt) {
+		if m.Outcome != OutcomeFailed || !m.backsOff() || m.spec.WorkloadUpdate && !m.spec.Evacuation && !env.settings(m.FinishedAt).delaysUpdates() {
 			continue
 		}
 		wait, failed, survivors := backoffAfter(m, mine)
@@ -84,9 +84,9 @@ func failedInARow(migrations []*migration) int {
 	return n
 }
 
-// delaysUpdates tells whether KubeVirt waits after a failed workload update, too: since v1.4.
-func (e *Env) delaysUpdates(at time.Time) bool {
-	major, minor, known := majorMinor(e.settings(at).Version)
+// delaysUpdates reports whether KubeVirt of this version waits after a failed workload update, too: since v1.4.
+func (s KubeVirtSettings) delaysUpdates() bool {
+	major, minor, known := majorMinor(s.Version)
 	return !known || major > 1 || minor >= 4
 }
 

@@ -122,12 +122,13 @@ func (c *CooldownSettings) UnmarshalJSON(raw []byte) error {
 // whatSettings is the aspect under which the rules in force are recorded.
 const whatSettings = "settings"
 
-// ConfigDetail is the rules in force: those of KubeVirt, or else of the descheduler.
+// ConfigDetail is the rules in force: those of KubeVirt, of a MigrationPolicy, or else of the descheduler.
 type ConfigDetail struct {
-	KubeVirt    *KubeVirtSettings    `json:"kubevirt,omitempty"`
-	Policy      string               `json:"descheduler_policy,omitempty"`  // as it was read; empty where the settings were stated by hand
-	Descheduler *DeschedulerSettings `json:"descheduler,omitempty"`         // nil where the policy could not be read
-	Problem     string               `json:"descheduler_problem,omitempty"` // why it could not be read
+	MigrationPolicy *MigrationPolicySettings `json:"migration_policy,omitempty"`
+	KubeVirt        *KubeVirtSettings        `json:"kubevirt,omitempty"`
+	Policy          string                   `json:"descheduler_policy,omitempty"`  // as it was read; empty where the settings were stated by hand
+	Descheduler     *DeschedulerSettings     `json:"descheduler,omitempty"`         // nil where the policy could not be read
+	Problem         string                   `json:"descheduler_problem,omitempty"` // why it could not be read
 }
 
 func (*ConfigDetail) detail() {}

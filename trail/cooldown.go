@@ -90,15 +90,19 @@ func (e *Env) CooldownPolicy(at time.Time) CooldownPolicy {
 	if s == nil || s.Cooldown == nil {
 		return CooldownPolicy{Model: CooldownNone}
 	}
-	p := CooldownPolicy{Model: CooldownLive, Base: s.Cooldown.Base, Max: s.Cooldown.Max, Window: s.Cooldown.Window}
 	_, process := e.descheduler(at)
+	return CooldownPolicy{Model: cooldownModel(s, process), Base: s.Cooldown.Base, Max: s.Cooldown.Max, Window: s.Cooldown.Window}
+}
+
+// cooldownModel returns the behaviour of the plugin: as it was stated, else by the process that was seen. Either may be nil.
+func cooldownModel(s *DeschedulerSettings, process *DeschedulerDetail) string {
 	switch {
-	case s.Model == CooldownNone || s.Model == "" && process != nil && !process.Plugin:
-		p.Model = CooldownNone
-	case s.Model == CooldownReseeded || s.Model == "" && process != nil && process.reseeds():
-		p.Model = CooldownReseeded
+	case s == nil || s.Cooldown == nil, s.Model == CooldownNone, s.Model == "" && process != nil && !process.Plugin:
+		return CooldownNone
+	case s.Model == CooldownReseeded, s.Model == "" && process != nil && process.reseeds():
+		return CooldownReseeded
 	}
-	return p
+	return CooldownLive
 }
 
 // reseeds tells the release that makes its profiles, and so the memory of the plugin, anew in each cycle (reference:

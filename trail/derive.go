@@ -78,6 +78,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 		summarize(l, migrations, facts)
 		for _, e := range l.evacuations {
 			e.judge(env.thresholds.Objectives, now)
+			e.Policy = env.policyName(e.MarkedAt)
 		}
 	}
 	inOrder(d.Decisions)
@@ -87,6 +88,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 		m.judge()
 	}
 	for _, r := range requests {
+		r.Policy = env.policyName(r.RequestedAt)
 		d.Requests = append(d.Requests, r.EvictionRequest)
 	}
 	for _, l := range lives {
@@ -115,7 +117,7 @@ func derivePod(subject Subject, facts []Fact, env *Env) Derived {
 		vmi = cmp.Or(vmi, r.VMI) // some answers name it
 	}
 	for _, r := range requests {
-		r.VMI, r.Effect = vmi, r.effect()
+		r.VMI, r.Effect, r.Policy = vmi, r.effect(), env.policyName(r.RequestedAt)
 	}
 	fold(requests)
 	for _, r := range requests {

@@ -16,9 +16,12 @@ type Env struct {
 	asked    map[Subject][]Fact // requests, by pod and by namespace
 	known    map[Subject]bool   // pods whose VMI is known
 	kubevirt []configAt
-	policies []configAt
+	policies []configAt       // of the descheduler
 	starts   []Fact           // of the descheduler's processes
 	rows     map[Subject]Rows // of the VMs that touch a node
+
+	migrationPolicies []policyAt
+	inForce           []inForce // what these settings come to, the oldest first: at least one, the first from ever on
 
 	thresholds Thresholds
 	settled    Settled
@@ -58,6 +61,7 @@ func NewEnv(facts []Fact) *Env {
 		}
 	}
 	e.gaps = deriveGaps(gaps)
+	e.inForce = e.followSettings()
 	return e
 }
 
@@ -76,11 +80,21 @@ func (e *Env) addConfig(f Fact) {
 	switch {
 	case f.Kind == KindDeschedulerStarted:
 		e.starts = append(e.starts, f)
+	case f.Object.Kind == ObjectMigrationPolicy:
+		e.addMigrationPolicy(f)
 	case !ok:
 	case d.KubeVirt != nil:
 		e.kubevirt = append(e.kubevirt, configAt{f.OccurredAt, f.Namespace, *d})
 	default:
 		e.policies = append(e.policies, configAt{f.OccurredAt, f.Namespace, *d})
+	}
+}
+
+// RuleSubjects names the subjects whose facts are the rules in force: KubeVirt's settings, MigrationPolicies, and the policy of the descheduler
+// with its processes.
+func RuleSubjects() []Subject {
+	return []Subject{
+		{SubjectConfig, string(ObjectKubeVirt)}, {SubjectConfig, string(ObjectMigrationPolicy)}, {SubjectConfig, string(ObjectPolicy)},
 	}
 }
 
@@ -107,11 +121,8 @@ func (e *Env) actions(namespace string) []Fact {
 // EnvSubjects names the subjects whose facts make the Env of a VMI: the nodes that its facts name, its pods, the
 // namespace of its migrations, the rules, and the sources of marks. The names are unique and sorted.
 func EnvSubjects(of ...[]Fact) []Subject {
-	seen := map[Subject]bool{
-		{SubjectConfig, string(ObjectKubeVirt)}: true,
-		{SubjectConfig, string(ObjectPolicy)}:   true,
-	}
-	for _, s := range markSources {
+	seen := map[Subject]bool{}
+	for _, s := range slices.Concat(RuleSubjects(), markSources) {
 		seen[s] = true
 	}
 	for _, facts := range of {

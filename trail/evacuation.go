@@ -51,6 +51,7 @@ type Evacuation struct {
 	Objective          Span           `json:"objective_seconds,omitempty"`  // within which it was to be done; zero where its requester has none
 	ObjectiveMet       *bool          `json:"objective_met,omitempty"`      // whether it was; nil where that is not decided, or was not put to the test
 	SeenLate           bool           `json:"seen_late"`
+	Policy             string         `json:"policy,omitempty"` // SettingsInForce.Policy when it began
 }
 
 // RetryOverdue returns how long ago the next attempt was due at a time; zero where none is due. Column overdue of the view evacuations is the same, as of when the

@@ -61,17 +61,18 @@ type ObjectKind string
 
 // The kinds of objects observed.
 const (
-	ObjectVMI         ObjectKind = "VirtualMachineInstance"
-	ObjectMigration   ObjectKind = "VirtualMachineInstanceMigration"
-	ObjectPod         ObjectKind = "Pod"
-	ObjectNode        ObjectKind = "Node"
-	ObjectKubeVirt    ObjectKind = "KubeVirt"
-	ObjectKubeEvent   ObjectKind = "Event"
-	ObjectPolicy      ObjectKind = "DeschedulerPolicy"
-	ObjectSource      ObjectKind = "Source"      // one of our own sources: a watch, or evictrail itself
-	ObjectRequest     ObjectKind = "Request"     // a call of the API server
-	ObjectDescheduler ObjectKind = "Descheduler" // a descheduler whose metrics are scraped
-	ObjectNodeLoad    ObjectKind = "NodeLoad"    // the load of the nodes of a migration, by whose UID it goes
+	ObjectVMI             ObjectKind = "VirtualMachineInstance"
+	ObjectMigration       ObjectKind = "VirtualMachineInstanceMigration"
+	ObjectPod             ObjectKind = "Pod"
+	ObjectNode            ObjectKind = "Node"
+	ObjectKubeVirt        ObjectKind = "KubeVirt"
+	ObjectKubeEvent       ObjectKind = "Event"
+	ObjectPolicy          ObjectKind = "DeschedulerPolicy"
+	ObjectMigrationPolicy ObjectKind = "MigrationPolicy"
+	ObjectSource          ObjectKind = "Source"      // one of our own sources: a watch, or evictrail itself
+	ObjectRequest         ObjectKind = "Request"     // a call of the API server
+	ObjectDescheduler     ObjectKind = "Descheduler" // a descheduler whose metrics are scraped
+	ObjectNodeLoad        ObjectKind = "NodeLoad"    // the load of the nodes of a migration, by whose UID it goes
 )
 
 // Object is the object on which a fact showed.

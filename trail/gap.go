@@ -194,7 +194,8 @@ func seenAgain(facts []Fact, g *Gap) time.Time {
 // sourceOf names the source that sees each kind of object, as its gaps do: the resource of a watch.
 var sourceOf = map[ObjectKind]string{
 	ObjectVMI: "virtualmachineinstances", ObjectMigration: "virtualmachineinstancemigrations", ObjectPod: "pods", ObjectNode: "nodes",
-	ObjectKubeVirt: "kubevirts", ObjectKubeEvent: "events", ObjectPolicy: "configmaps", ObjectDescheduler: "descheduler",
+	ObjectKubeVirt: "kubevirts", ObjectKubeEvent: "events", ObjectPolicy: "configmaps", ObjectMigrationPolicy: "migrationpolicies",
+	ObjectDescheduler: "descheduler",
 }
 
 // Source names the source that saw the fact, as its gaps do.

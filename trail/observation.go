@@ -3,7 +3,7 @@ package trail
 import "time"
 
 // Observation is one thing that a collector saw: an object (VMIObservation, PodObservation, MigrationObservation,
-// NodeObservation, KubeVirtObservation, PolicyObservation, KubeEventObservation), a call of the API server
+// NodeObservation, KubeVirtObservation, MigrationPolicyObservation, PolicyObservation, KubeEventObservation), a call of the API server
 // (RequestObservation), the metrics of the descheduler (ScrapeObservation), how loaded the nodes of a migration were
 // (LoadObservation), the end of a list (ListObservation) or a hole in what it can see (GapObservation).
 type Observation interface{ seen() Seen }

@@ -16,6 +16,7 @@ type Answer struct {
 	Advice    string    `json:"advice,omitempty"` // what to do: lines of which the indented ones can be pasted; empty where there is nothing to do
 	AsOf      time.Time `json:"as_of"`            // the moment for which it speaks
 	Evidence  []Line    `json:"evidence"`
+	Rests
 
 	Recorder    *RecorderNote `json:"recorder,omitempty"`     // state of the recorder now; nil where the question is about the past
 	NotObserved []Gap         `json:"not_observed,omitempty"` // gaps that overlap the period of the answer, the newest first
@@ -45,9 +46,15 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 		a.Advice = e.advice(c.env.settings(now))
 	}
 	a.Paragraph = fmt.Sprintf("%s/%s: %s", namespace, vmi, strings.Join(nonEmpty(text), " "))
+	told := from
+	if p := placementNow(d); last.story == nil && p != nil { // that nothing moved it is told of all the time for which it is there
+		told = p.FromAt
+	}
+	a.Rests = c.rests(told)
 	for _, l := range d.Timeline {
 		if !l.At.Before(from.Truncate(time.Second)) {
 			a.Evidence = append(a.Evidence, l)
+			a.Since = earliest(a.Since, l.At)
 		}
 	}
 	return a
@@ -244,6 +251,7 @@ func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
 	text := append(e.asked(d.Requests, seen), e.askedAgain(d.Requests)...)
 	mine := d.attemptsOf(e.ID)
 	text = append(text, e.attemptsSoFar(mine)...)
+	text = append(text, policiesOf(mine))
 	switch e.Outcome {
 	case OutcomeMigrated:
 		text = append(text, fmt.Sprintf("It was done at %s, after %s%s.", clock(e.EndedAt), span(e.EndedAt.Sub(e.MarkedAt)), e.fulfilment(mine)))
@@ -402,7 +410,7 @@ func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []stri
 
 // story tells a migration that belongs to no evacuation.
 func (m Migration) story(now time.Time) []string {
-	text := []string{fmt.Sprintf("At %s migration %s was created%s (%s).", clock(m.CreatedAt), m.Name, m.by(), m.cause())}
+	text := []string{fmt.Sprintf("At %s migration %s was created%s (%s).", clock(m.CreatedAt), m.Name, m.by(), m.cause()), policiesOf([]Migration{m})}
 	switch m.Outcome {
 	case OutcomeSucceeded:
 		return append(text, fmt.Sprintf("It succeeded at %s%s.", clock(m.FinishedAt), route(&m)))

@@ -67,6 +67,33 @@ func (s *standing) obstacles() []Obstacle {
 	return out
 }
 
+// since returns when the first of what obstacles tells of began; zero where that is nothing but how the VM is.
+func (s *standing) since() time.Time {
+	var since time.Time
+	if e := openEvacuation(s.d); e != nil {
+		since = e.MarkedAt
+		if r := e.request(s.d.Requests); r != nil {
+			since = earliest(since, r.RequestedAt)
+		}
+	}
+	for _, m := range []*Migration{s.underWay(), s.waitingOne(), s.givenUp()} {
+		if m != nil {
+			since = earliest(since, m.CreatedAt)
+		}
+	}
+	if p := placementNow(s.d); p != nil && p.NotMigratable != "" {
+		if r := s.refused(p); r != nil {
+			since = earliest(since, r.RequestedAt)
+		}
+	}
+	for _, layer := range []Layer{LayerCooldown, LayerBackoff} {
+		if held := heldAt(s.d.Decisions, layer, s.Now); held != nil {
+			since = earliest(since, held.DecidedAt)
+		}
+	}
+	return since
+}
+
 func (s *standing) obstacle(kind ObstacleKind, text string) Obstacle {
 	return Obstacle{Kind: kind, Namespace: s.namespace, VMI: s.vmi, Text: strings.TrimSuffix(text, ".")}
 }
@@ -173,8 +200,8 @@ func (s *standing) unmarked(p *Placement) []Obstacle {
 	return out
 }
 
-// refusal tells what came of the requests to evict a VM that cannot be migrated.
-func (s *standing) refusal(p *Placement) string {
+// refused returns the last request to evict a VM that was refused because it cannot be migrated, and that repeats no other; nil where there is none.
+func (s *standing) refused(p *Placement) *EvictionRequest {
 	var head *EvictionRequest
 	for i := range s.d.Requests {
 		r := &s.d.Requests[i]
@@ -182,6 +209,12 @@ func (s *standing) refusal(p *Placement) string {
 			head = r
 		}
 	}
+	return head
+}
+
+// refusal tells what came of the requests to evict a VM that cannot be migrated.
+func (s *standing) refusal(p *Placement) string {
+	head := s.refused(p)
 	if head == nil {
 		return ""
 	}

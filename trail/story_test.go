@@ -33,12 +33,16 @@ func TestStories(t *testing.T) {
 			t.Parallel()
 			facts := s.facts()
 			got := map[string]string{"facts": factTexts(facts), "rows": s.rowTexts(facts)}
+			if _, told := s.want["settings"]; told {
+				got["settings"] = settingsText(facts, s.now)
+			}
 			if *update {
 				s.rewrite(t, got)
 				return
 			}
 			require.Equal(t, s.want["facts"], got["facts"], "facts")
 			require.Equal(t, s.want["rows"], got["rows"], "rows")
+			require.Equal(t, s.want["settings"], got["settings"], "settings")
 		})
 	}
 }
@@ -199,8 +203,10 @@ func (s *story) rewrite(t *testing.T, got map[string]string) {
 	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool {
 		return !slices.Contains([]string{"observations", "now", "requesters"}, f.Name)
 	})
-	for _, name := range []string{"facts", "rows"} {
-		kept = append(kept, txtar.File{Name: name, Data: []byte(got[name])})
+	for _, name := range []string{"facts", "rows", "settings"} {
+		if text, told := got[name]; told {
+			kept = append(kept, txtar.File{Name: name, Data: []byte(text)})
+		}
 	}
 	s.archive.Files = kept
 	require.NoError(t, os.WriteFile(s.file, txtar.Format(s.archive), 0o644))
@@ -246,6 +252,13 @@ type told struct {
 		RV                int
 		Version, TaintKey string
 		Cluster, Outbound *int64 // the limits of migrations at once
+	}
+	MigrationPolicy *struct {
+		UID, Name, Created string
+		RV                 int
+		VMIs               map[string]string
+		PostCopy           *bool
+		Bandwidth          string
 	}
 	Policy      string
 	Descheduler *struct { // settings of its policy, as they are stored
@@ -339,6 +352,13 @@ func parseObservation(t *testing.T, file, line string) Observation {
 				Version: l.KubeVirt.Version, DrainTaintKey: l.KubeVirt.TaintKey, ParallelPerCluster: l.KubeVirt.Cluster,
 				ParallelOutboundPerNode: l.KubeVirt.Outbound,
 			},
+		}
+	case l.MigrationPolicy != nil:
+		p := l.MigrationPolicy
+		m := meta(p.UID, p.Name, p.RV, p.Created)
+		m.Namespace = ""
+		return MigrationPolicyObservation{
+			Seen: seen, Meta: m, Settings: MigrationPolicySettings{VMIs: p.VMIs, AllowPostCopy: p.PostCopy, Bandwidth: p.Bandwidth},
 		}
 	case l.Descheduler != nil:
 		return PolicyObservation{Seen: seen, Meta: meta("policy", "policy", l.Descheduler.RV, ""), Settings: &l.Descheduler.Settings}
@@ -487,6 +507,29 @@ func rowTexts(facts []Fact, thresholds Thresholds, now time.Time) string {
 	var b strings.Builder
 	for _, s := range subjects {
 		writeRows(&b, all[s])
+	}
+	return b.String()
+}
+
+// settingsText tells which settings were in force when, and by which name requests and evacuations know them.
+func settingsText(facts []Fact, now time.Time) string {
+	var b strings.Builder
+	for _, s := range NewEnv(facts).Settings("test") {
+		fmt.Fprintf(&b, "%s to %s: %s\n", short(s.From), short(s.Until), s.Policy)
+		for _, p := range s.MigrationPolicies {
+			fmt.Fprintf(&b, "  %s\n", p.Name)
+		}
+		fmt.Fprintf(&b, "  %s\n", s.Semantics)
+	}
+	all := DeriveAll(facts, DefaultThresholds(), now).Rows
+	for _, subject := range slices.SortedFunc(maps.Keys(all), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) }) {
+		d := all[subject]
+		for _, r := range d.Requests {
+			fmt.Fprintf(&b, "request at %s: %s\n", short(r.RequestedAt), r.Policy)
+		}
+		for _, e := range d.Evacuations {
+			fmt.Fprintf(&b, "evacuation at %s: %s\n", short(e.MarkedAt), e.Policy)
+		}
 	}
 	return b.String()
 }

@@ -222,7 +222,7 @@ func (s *speaker) sentence(f Fact) string {
 	case KindKubernetesEvent:
 		return eventSentence(f)
 	case KindConfigSeen:
-		return configSentence(f)
+		return s.configSentence(f)
 	case KindActionRequested:
 		return s.refused(f)
 	case KindBlocksObserved:
@@ -422,13 +422,17 @@ func eventSentence(f Fact) string {
 	return fmt.Sprintf("KubeVirt reports %s: %s", d.Reason, d.Message)
 }
 
-func configSentence(f Fact) string {
+func (s *speaker) configSentence(f Fact) string {
 	d, ok := f.Detail.(*ConfigDetail)
 	switch {
+	case f.Reason == ReasonMigrationPolicyDeleted:
+		return fmt.Sprintf("The MigrationPolicy %s was deleted.", s.env.migrationPolicyName(f))
 	case !ok:
 		return ""
 	case d.KubeVirt != nil:
 		return fmt.Sprintf("The settings of KubeVirt %s were seen.", d.KubeVirt.Version)
+	case d.MigrationPolicy != nil:
+		return fmt.Sprintf("The MigrationPolicy %s was seen.", d.MigrationPolicy.Name)
 	case d.Problem != "":
 		return fmt.Sprintf("The policy of the descheduler was seen; its settings cannot be read: %s.", d.Problem)
 	}

@@ -41,6 +41,7 @@ type EvictionRequest struct {
 	Evidence       string         `json:"evidence"`
 	EventID        *FactID        `json:"event_id,omitempty"` // of the fact that tells of it: what was seen first of the observer, the audit log and the mark
 	SeenLate       bool           `json:"seen_late"`          // it was told more than 10 min after its answer
+	Policy         string         `json:"policy,omitempty"`   // SettingsInForce.Policy when it was requested
 }
 
 // Effect says what a request changed.

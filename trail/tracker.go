@@ -94,7 +94,7 @@ func (o *object) identify(f Fact) {
 		if d, ok := f.Detail.(*PodDetail); ok {
 			o.name = d.Pod
 		}
-	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
+	case ObjectKubeVirt, ObjectMigrationPolicy, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
 	}
 }
 
@@ -112,7 +112,7 @@ func (f Fact) State() Fact {
 		if d, ok := f.Detail.(*PodDetail); ok {
 			s.Kind, s.Detail = f.Kind, &PodDetail{Pod: d.Pod}
 		}
-	case ObjectVMI, ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
+	case ObjectVMI, ObjectKubeVirt, ObjectMigrationPolicy, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
 	}
 	return s
 }
@@ -145,7 +145,7 @@ func (t *Tracker) State() iter.Seq[Fact] {
 					f.Node = o.name
 				case ObjectPod:
 					f.Kind, f.Detail = KindLauncherPod, &PodDetail{Pod: o.name}
-				case ObjectVMI, ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
+				case ObjectVMI, ObjectKubeVirt, ObjectMigrationPolicy, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
 				}
 				if !yield(f) {
 					return
@@ -184,6 +184,8 @@ func (t *Tracker) observe(o Observation) []Fact {
 		return t.observeKubeVirt(o)
 	case PolicyObservation:
 		return t.observePolicy(o)
+	case MigrationPolicyObservation:
+		return t.observeMigrationPolicy(o)
 	case KubeEventObservation:
 		return t.observeKubeEvent(o)
 	case ListObservation:
@@ -233,6 +235,8 @@ func (t *Tracker) gone(key objectKey, seen Seen, rv string) []Fact {
 		r.podGone()
 	case ObjectNode:
 		r.nodeGone()
+	case ObjectMigrationPolicy:
+		r.migrationPolicyGone()
 	case ObjectKubeVirt, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
 	}
 	return r.facts
@@ -315,7 +319,7 @@ func (r *recorder) event(kind Kind, reason Reason, what, value string) *Fact {
 
 // isRestored reports whether a restore of etcd brings such an object back to an earlier state that is recorded by its steps.
 func (k ObjectKind) isRestored() bool {
-	return k == ObjectVMI || k == ObjectMigration || k == ObjectPod || k == ObjectNode
+	return k == ObjectVMI || k == ObjectMigration || k == ObjectPod || k == ObjectNode || k == ObjectMigrationPolicy
 }
 
 // goneReason is why an object exists no more.

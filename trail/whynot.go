@@ -63,9 +63,10 @@ type NotAnswer struct {
 	Advice    string     `json:"advice,omitempty"`
 	AsOf      time.Time  `json:"as_of"` // the moment for which it speaks
 	Obstacles []Obstacle `json:"obstacles"`
+	Rests
 
 	Recorder    *RecorderNote `json:"recorder,omitempty"`     // state of the recorder now; nil where the question is about the past
-	NotObserved []Gap         `json:"not_observed,omitempty"` // gaps that overlap the hour before AsOf, the newest first
+	NotObserved []Gap         `json:"not_observed,omitempty"` // gaps that overlap the time since Since, at least the hour before AsOf, the newest first
 }
 
 // WhyNot answers what keeps a VM from moving: each thing that is in its way, the most telling first.
@@ -80,6 +81,7 @@ func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 	text = append(append(text, s.drains()...), loops...)
 	a.Paragraph = fmt.Sprintf("%s/%s%s: %s", namespace, vmi, on(a.Node), strings.Join(text, " "))
 	a.Advice = cmp.Or(advice, s.advice(a.Obstacles))
+	a.Rests = c.rests(earliest(s.since(), earliest(c.loopsSince(c.LoopsOf(namespace, vmi)), c.drainsSince(a.Node))))
 	return a
 }
 
@@ -96,7 +98,9 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	count := map[ObstacleKind]int{}
 	var order []ObstacleKind
 	vms := c.on(name)
+	since := earliest(c.loopsSince(c.Node(name).Loops), c.drainsSince(name))
 	for _, vm := range vms {
+		since = earliest(since, vm.since())
 		o := vm.obstacles()[0]
 		if count[o.Kind] == 0 {
 			order = append(order, o.Kind)
@@ -131,7 +135,30 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 		}
 	}
 	a.Paragraph = name + ": " + strings.Join(text, " ")
+	a.Rests = c.rests(since)
 	return a
+}
+
+// loopsSince returns when the first of those loops opened that are open; zero where none is.
+func (c *Cluster) loopsSince(loops []Loop) time.Time {
+	var since time.Time
+	for _, l := range loops {
+		if l.Open() {
+			since = earliest(since, l.OpenedAt)
+		}
+	}
+	return since
+}
+
+// drainsSince returns when the first drain of a node began that is not over; zero where there is none.
+func (c *Cluster) drainsSince(node string) time.Time {
+	var since time.Time
+	for _, d := range c.Node(node).Drains {
+		if d.Outcome == "" {
+			since = earliest(since, d.StartedAt)
+		}
+	}
+	return since
 }
 
 func isOrAre(n int) string {

@@ -51,3 +51,14 @@ func (c *Client) Recorders(ctx context.Context, cluster string, from, to time.Ti
 	err = c.decode(body, &all)
 	return all, err
 }
+
+// Settings implements api.Reader.
+func (c *Client) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error) {
+	var all []trail.SettingsInForce
+	body, _, err := c.get(ctx, api.SettingsURL(q), "application/json")
+	if err != nil {
+		return nil, err
+	}
+	err = c.decode(body, &all)
+	return all, err
+}

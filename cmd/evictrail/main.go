@@ -106,7 +106,7 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 		&cobra.Group{ID: "keep", Title: "Upkeep:"},
 	)
 	root.AddCommand(newRun(), newRecord(), newDemo(), newPlay(), newAudit())
-	root.AddCommand(newWhy(), newWhyNot(), newWhatIf())
+	root.AddCommand(newWhy(), newWhyNot(), newWhatIf(), newSettings())
 	for _, l := range []list{requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, timelineList} {
 		root.AddCommand(newList(l))
 	}

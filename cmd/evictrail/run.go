@@ -47,8 +47,8 @@ func newRunWith(p patience) *cobra.Command {
 		Long: `Watch the cluster of your kubeconfig, or the one it runs in, and record what happens to its VMs until it is stopped.
 Without --database-url it starts a Postgres of its own and prints how to reach it.
 
-It needs list and watch on kubevirts, virtualmachineinstances and virtualmachineinstancemigrations (kubevirt.io), on
-nodes, pods and events, and get on the namespace kube-system; it writes nothing to the cluster.
+It needs list and watch on kubevirts, virtualmachineinstances and virtualmachineinstancemigrations (kubevirt.io), on migrationpolicies
+(migrations.kubevirt.io), on nodes, pods and events, and get on the namespace kube-system; it writes nothing to the cluster.
 
 With --auth=kubernetes who reads sends a token of the cluster, or signs in with one on the web page. It then asks the cluster whose that is and
 what they may see: who may get virtualmachineinstances everywhere sees everything of this cluster, others the VMs of the namespaces in which they

@@ -174,20 +174,23 @@ func writeAnswer(out io.Writer, a trail.Answer) error {
 			_, err = fmt.Fprintf(out, "  %s  %s  [%s]\n", l.At.UTC().Format("2006-01-02 15:04:05"), tableCell(&l.Sentence), l.EventID)
 		}
 	}
+	if err == nil {
+		_, err = io.WriteString(out, restsText(a.Rests))
+	}
 	return err
 }
 
 func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
 	_, err := fmt.Fprintf(out, "%s%s\n%s%s", asOf(a.AsOf), wrap(a.Paragraph), recordingText(a.Recorder, a.NotObserved), adviceText(a.Advice))
-	if a.VMI != "" || err != nil {
-		return err
-	}
 	for _, o := range a.Obstacles {
-		if _, err = fmt.Fprintf(out, "\n%s\n", wrap(fmt.Sprintf("%s/%s: %s.", o.Namespace, o.VMI, o.Text))); err != nil {
-			return err
+		if a.VMI == "" && err == nil { // of a VM the paragraph has them
+			_, err = fmt.Fprintf(out, "\n%s\n", wrap(fmt.Sprintf("%s/%s: %s.", o.Namespace, o.VMI, o.Text)))
 		}
 	}
-	return nil
+	if err == nil {
+		_, err = io.WriteString(out, restsText(a.Rests))
+	}
+	return err
 }
 
 // restsText says what an answer must not be taken for: where the cluster is not recorded as it should be, and what could not be observed.

@@ -44,6 +44,7 @@ var apis = map[string]struct{ group, kind string }{
 	"virtualmachines":                  {"/apis/kubevirt.io/v1/", "VirtualMachine"},
 	"virtualmachineinstances":          {"/apis/kubevirt.io/v1/", "VirtualMachineInstance"},
 	"virtualmachineinstancemigrations": {"/apis/kubevirt.io/v1/", "VirtualMachineInstanceMigration"},
+	"migrationpolicies":                {"/apis/migrations.kubevirt.io/v1alpha1/", "MigrationPolicy"},
 	"poddisruptionbudgets":             {"/apis/policy/v1/", "PodDisruptionBudget"},
 }
 

@@ -49,6 +49,7 @@ func TestRights(t *testing.T) {
 	watched := []string{
 		"cluster: events: list,watch",
 		"cluster: kubevirts.kubevirt.io: list,watch",
+		"cluster: migrationpolicies.migrations.kubevirt.io: list,watch",
 		"cluster: nodes: list,watch",
 		"cluster: pods: list,watch",
 		"cluster: virtualmachineinstancemigrations.kubevirt.io: list,watch",

@@ -1,0 +1,76 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+const settingsPath = "/api/v1/settings"
+
+// settingsParams are the parameters of a trail.SettingsQuery.
+func settingsParams() []param[trail.SettingsQuery] {
+	return []param[trail.SettingsQuery]{
+		{name: "cluster", about: "Only of this cluster.", schema: text(), example: "prod",
+			read: readText("cluster", func(q *trail.SettingsQuery) *string { return &q.Cluster }), write: func(q trail.SettingsQuery) string { return q.Cluster }},
+		{name: "fingerprint", about: "Those with this fingerprint or part of one, as in the column policy, whenever they were in force.", schema: text(), example: "1a2b3c",
+			read:  readText("fingerprint", func(q *trail.SettingsQuery) *string { return &q.Fingerprint }),
+			write: func(q trail.SettingsQuery) string { return q.Fingerprint }},
+		{name: "at", about: "Without a fingerprint: those in force then: " + timeAbout + ". By default those in force now.", schema: text(), example: "24h",
+			read: readTime("at", func(q *trail.SettingsQuery) *time.Time { return &q.At }), write: func(q trail.SettingsQuery) string { return writeTime(q.At) }},
+	}
+}
+
+// SettingsURL returns the path, relative to that of evictrail, and the query string of a question about settings.
+func SettingsURL(q trail.SettingsQuery) *url.URL {
+	return &url.URL{Path: settingsPath, RawQuery: writeParams(settingsParams(), q).Encode()}
+}
+
+// listSettings answers with settings that are or were in force.
+func listSettings(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
+	var q trail.SettingsQuery
+	if err := readParams(settingsParams(), r.URL.RawQuery, time.Now().UTC(), &q); err != nil {
+		return reply{}, err
+	}
+	all, err := reader.Settings(ctx, q)
+	if all == nil {
+		all = []trail.SettingsInForce{} // an empty array, not null
+	}
+	return said(all, err)
+}
+
+func settingsSchema() schema {
+	object := func(about string) schema { return schema{Type: types{"object"}, Description: about} }
+	return described(record([]string{"cluster", "policy", "semantics"}, fields{
+		{"cluster", text()},
+		{"policy", described(text(), "The fingerprint, as requests and evacuations name it.")},
+		{"from", moment("When they came into force. Missing for the first that were seen.")},
+		{"until", moment("When others came into force. Missing while they are.")},
+		{"kubevirt", object("The settings of the KubeVirt CR that decide evacuations. Missing where it was not seen.")},
+		{"descheduler", object("The settings of the descheduler that decide evictions of VMs. Missing where its policy was not seen.")},
+		{"migration_policies", described(listOf(object("A MigrationPolicy.")), "In the order of their names. Missing where there is none.")},
+		{"semantics", described(text(), "Which rules of KubeVirt and of the descheduler follow from their versions.")},
+	}), "Settings that were in force in a time.")
+}
+
+func (s *reads) settingsRoute() route {
+	return route{
+		method: http.MethodGet, path: settingsPath, tag: tagWhy, id: "listSettings", short: "Show the settings in force",
+		about:  "What is behind the fingerprints in the column policy of eviction requests and evacuations. Only who sees all of a cluster sees its settings.",
+		params: describe(settingsParams()), problems: readProblems,
+		answers: []answer{{http.StatusOK, "The settings, by cluster, the oldest first.", readHeaders, jsonContent(listOf(ref("Settings")), nil)}, unchanged(readHeaders)},
+		handler: s.handler(listSettings),
+	}
+}
+
+// restsFields returns the fields of a trail.Rests.
+func restsFields() fields {
+	return fields{
+		{"since", moment("When the first thing that it tells of began. Missing where it tells of as_of alone.")},
+		{"policy", described(text(), "Fingerprint of the settings in force when that began; see /api/v1/settings. Missing where none were seen.")},
+		{"semantics", described(text(), "Which rules of KubeVirt and of the descheduler the answer follows, by the versions that were seen.")},
+	}
+}

@@ -1,0 +1,45 @@
+package collector
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// absentRetry is how long is waited before a resource is asked for again that need not be there: its CRD may come with an update of KubeVirt.
+const absentRetry = 5 * time.Minute
+
+// slimMigrationPolicy is what is read of a MigrationPolicy.
+//
+// Source: kubevirt staging/src/kubevirt.io/api/migrations/v1alpha1/types.go.
+type slimMigrationPolicy struct {
+	slimHead
+	Spec struct {
+		Selectors struct {
+			NamespaceSelector              map[string]string `json:"namespaceSelector"`
+			VirtualMachineInstanceSelector map[string]string `json:"virtualMachineInstanceSelector"`
+		} `json:"selectors"`
+		AllowAutoConverge       *bool              `json:"allowAutoConverge"`
+		BandwidthPerMigration   *resource.Quantity `json:"bandwidthPerMigration"`
+		CompletionTimeoutPerGiB *int64             `json:"completionTimeoutPerGiB"`
+		AllowPostCopy           *bool              `json:"allowPostCopy"`
+		AllowWorkloadDisruption *bool              `json:"allowWorkloadDisruption"`
+	} `json:"spec"`
+}
+
+func (v *slimMigrationPolicy) decode(m trail.Meta) (Observation, error) {
+	o := trail.MigrationPolicyObservation{Meta: m, Settings: trail.MigrationPolicySettings{
+		Namespaces:              v.Spec.Selectors.NamespaceSelector,
+		VMIs:                    v.Spec.Selectors.VirtualMachineInstanceSelector,
+		AllowAutoConverge:       v.Spec.AllowAutoConverge,
+		AllowPostCopy:           v.Spec.AllowPostCopy,
+		AllowWorkloadDisruption: v.Spec.AllowWorkloadDisruption,
+		CompletionTimeoutPerGiB: v.Spec.CompletionTimeoutPerGiB,
+	}}
+	if b := v.Spec.BandwidthPerMigration; b != nil {
+		o.Settings.Bandwidth = b.String()
+	}
+	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+}

@@ -1,0 +1,64 @@
+package trail
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestSemantics says which rules hold for which versions, as what is derived follows them.
+func TestSemantics(t *testing.T) {
+	t.Parallel()
+	cooldown := &DeschedulerSettings{Cooldown: &CooldownSettings{Base: time.Minute}}
+	for _, c := range []struct {
+		name        string
+		kubevirt    *KubeVirtSettings
+		descheduler *DeschedulerSettings
+		process     *DeschedulerDetail
+		want        string
+	}{
+		{"nothing was seen", nil, nil, nil, "KubeVirt: version not seen. Descheduler: none seen; no cooldowns."},
+		{"a version of no known form", &KubeVirtSettings{Version: "devel"}, &DeschedulerSettings{}, nil,
+			`KubeVirt, version "devel": of no known form; its rules are taken to be those of the newest release. Descheduler: no cooldowns.`},
+		{"an old KubeVirt", &KubeVirtSettings{Version: "v1.3.0"}, cooldown, &DeschedulerDetail{Version: "4.21", Plugin: true},
+			"KubeVirt v1.3.0: eviction-in-progress is taken off when an attempt fails; no annotation names the descheduler; no backoff after failed workload updates. " +
+				"Descheduler 4.21: cooldowns as of release 4.21: of migrations only those count that KubeVirt still keeps."},
+		{"v1.6.1", &KubeVirtSettings{Version: "v1.6.1"}, cooldown, &DeschedulerDetail{Version: "4.22", Plugin: true},
+			"KubeVirt v1.6.1: eviction-in-progress stays until the evacuation ends; no annotation names the descheduler; backoff after failed workload updates, too. " +
+				"Descheduler 4.22: cooldowns as of release 4.22 or newer: migrations are remembered as long as its process runs."},
+		{"v1.9.0, and no plugin", &KubeVirtSettings{Version: "v1.9.0"}, cooldown, &DeschedulerDetail{Version: "4.22"},
+			"KubeVirt v1.9.0: eviction-in-progress stays until the evacuation ends; eviction-source names the descheduler; backoff after failed workload updates, too; " +
+				"stuck, slow and aborted migrations fail with one text. Descheduler 4.22: no cooldowns."},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, c.want, DescribeSemantics(c.kubevirt, c.descheduler, c.process))
+		})
+	}
+}
+
+// TestAnswersSayWhatTheyRestOn asks of a VM whose KubeVirt was upgraded after it was marked: the answer speaks of the rules and the settings of
+// then, and of when its story began; where nothing is told of the past, of now.
+func TestAnswersSayWhatTheyRestOn(t *testing.T) {
+	t.Parallel()
+	h := newHistory()
+	h.kubevirt(0, KubeVirtSettings{Version: "v1.6.0"})
+	h.vm(time.Second, "db", nil)
+	h.vm(time.Second, "web", nil)
+	h.mark(10*time.Minute, "db", "descheduler")
+	h.kubevirt(20*time.Minute, KubeVirtSettings{Version: "v1.8.4"})
+	c := h.at(30 * time.Minute)
+
+	for _, rests := range []Rests{c.Why("shop", "db").Rests, c.WhyNot("shop", "db").Rests, c.WhyNotNode("n1").Rests} {
+		require.Equal(t, day.Add(10*time.Minute), rests.Since)
+		require.Equal(t, c.VM("shop", "db").Evacuations[0].Policy, rests.Policy)
+		require.Contains(t, rests.Semantics, "KubeVirt v1.6.0: ")
+	}
+	quiet := c.Why("shop", "web").Rests
+	require.Equal(t, c.VM("shop", "web").Placements[0].FromAt, quiet.Since, "that nothing moved it is told of all the time for which it is there")
+	now := c.WhyNot("shop", "web").Rests
+	require.Zero(t, now.Since)
+	require.Contains(t, now.Semantics, "KubeVirt v1.8.4: ")
+	require.NotEqual(t, quiet.Policy, now.Policy)
+}
