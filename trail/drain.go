@@ -27,7 +27,7 @@ type Drain struct {
 	VMIsTotal      int            `json:"vmis_total"` // guests that it had to empty the node of
 	VMIsLeft       int            `json:"vmis_left"`  // now, or at its end
 	Outcome        DrainOutcome   `json:"outcome,omitempty"`
-	LastAskedAt    time.Time      `json:"last_asked_at,omitzero"`
+	LastAskedAt    time.Time      `json:"last_asked_at,omitzero"` // repetitions by the minute
 }
 
 // Blocker says why a VM is still on a node that is being drained.
@@ -60,6 +60,7 @@ type DrainBlocker struct {
 	Reason       string    `json:"reason"`
 	Next         string    `json:"next"` // what KubeVirt will do by itself
 	WaitingSince time.Time `json:"waiting_since"`
+	LastAskedAt  time.Time `json:"last_asked_at,omitzero"` // when the drain last asked for it, repetitions by the minute; zero where it never did
 }
 
 // cordonBefore is how long before the first request a cordon still counts as its beginning: kubectl drain cordons 30 ms
@@ -71,10 +72,11 @@ const drainQuiet = time.Hour
 
 // drainAct is something that says that a node is being drained.
 type drainAct struct {
-	id    FactID
-	at    time.Time
-	class RequesterClass
-	who   string
+	id     FactID
+	at     time.Time
+	vmiUID string // of the VM that it asks to move; empty where it is about the node
+	class  RequesterClass
+	who    string
 }
 
 // drains finds the drains of the node, and what is left of the last one.
@@ -83,7 +85,7 @@ func (n *node) drains() ([]Drain, []DrainBlocker) {
 	closed := n.closed()
 	acts := n.drainActs(closed)
 	for i, a := range acts {
-		if k := len(drains); k > 0 && (drains[k-1].Outcome == "" || a.at.Before(drains[k-1].EndedAt)) {
+		if k := len(drains); k > 0 && drains[k-1].has(a) {
 			drains[k-1].LastAskedAt = a.at
 			continue
 		}
@@ -95,7 +97,12 @@ func (n *node) drains() ([]Drain, []DrainBlocker) {
 	if len(drains) == 0 {
 		return nil, nil
 	}
-	return drains, n.left(&drains[len(drains)-1])
+	return drains, n.left(&drains[len(drains)-1], acts)
+}
+
+// has reports whether an act that is not before a drain belongs to it.
+func (d *Drain) has(a drainAct) bool {
+	return !a.at.Before(d.StartedAt) && (d.Outcome == "" || a.at.Before(d.EndedAt))
 }
 
 // closed gives the times in which the node took no pods, by a cordon or the drain taint. One whose beginning was not seen
@@ -147,12 +154,12 @@ func (n *node) drainActs(closed []interval) []drainAct {
 	for _, r := range n.Requests {
 		_, is := closedAt(closed, r.RequestedAt)
 		if r.byOthers() && (is || r.RequesterClass.drains()) {
-			out = append(out, drainAct{r.ID, r.RequestedAt, r.RequesterClass, r.Requester})
+			out = append(out, drainAct{r.ID, r.RequestedAt, r.VMIUID, r.RequesterClass, r.Requester})
 		}
 	}
 	for _, e := range n.Evacuations {
 		if e.Trigger == TriggerDrain || e.Trigger == TriggerDrainTaint {
-			out = append(out, drainAct{e.ID, e.MarkedAt, e.RequesterClass, e.Requester})
+			out = append(out, drainAct{e.ID, e.MarkedAt, e.VMIUID, e.RequesterClass, e.Requester})
 		}
 	}
 	for _, f := range n.facts {
@@ -259,8 +266,8 @@ func (n *node) goneAfter(at time.Time) time.Time {
 	return time.Time{}
 }
 
-// left says of each VM that a drain has left, or left behind, why. Of a drain that emptied its node none are.
-func (n *node) left(d *Drain) []DrainBlocker {
+// left says of each VM that a drain has left, or left behind, why, and when one of its acts last asked for it. Of a drain that emptied its node none are.
+func (n *node) left(d *Drain, acts []drainAct) []DrainBlocker {
 	if d.Outcome == DrainEmptied {
 		return nil
 	}
@@ -270,6 +277,11 @@ func (n *node) left(d *Drain) []DrainBlocker {
 		b := DrainBlocker{
 			DrainID: d.ID, Node: n.name, Namespace: p.Namespace, VMI: p.VMI, VMIUID: p.VMIUID,
 			WaitingSince: later(d.StartedAt, p.FromAt),
+		}
+		for _, a := range acts {
+			if a.vmiUID == p.VMIUID && d.has(a) {
+				b.LastAskedAt = a.at
+			}
 		}
 		n.blocks(&b, p, at)
 		out = append(out, b)

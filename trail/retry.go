@@ -82,7 +82,7 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 	}
 	l.Path = n.pathOf(e, d)
 	var proof []Exhibit
-	var others []string
+	var others, shut []string
 	again := 0
 	for _, a := range d.acts {
 		proof = append(proof, Exhibit{a.EventID, a.RequestedAt, a.vm(), fmt.Sprintf("%s asked to evict it: %s", a.who(), a.outcome())})
@@ -91,6 +91,9 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 			again++
 		case !slices.Contains(others, a.vm()):
 			others = append(others, a.vm())
+		}
+		if a.Effect == EffectShutdown {
+			shut = append(shut, a.vm())
 		}
 	}
 	failed, latest := 0, failures[0]
@@ -102,7 +105,7 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 	}
 	l.prove(proof)
 	l.Counts = map[string]int{"failed_attempts": failed, "descheduler_acts": len(d.acts), "other_vms": len(others), "same_vm_requests": again}
-	l.Summary = dualSummary(e, failed, again, others, latest)
+	l.Summary = dualSummary(e, failed, again, others, shut, latest)
 	for _, m := range n.attempts[e.ID] {
 		if text := m.needless(); text != "" && m.UID == e.FulfilledBy && l.ClosedBy == LoopMigrated {
 			l.Summary += " " + text
@@ -310,12 +313,16 @@ func (n *node) backoffBefore(m *Migration) time.Time {
 	return until
 }
 
-func dualSummary(e *Evacuation, failed, again int, others []string, last *Migration) string {
+func dualSummary(e *Evacuation, failed, again int, others, shut []string, last *Migration) string {
 	text := fmt.Sprintf("Two controllers work against each other on %s: KubeVirt failed %s to move %s (lastly: %s) and tries on, while the descheduler",
 		e.Node, times(failed), e.vm(), last.whyShort())
 	var did []string
 	if len(others) > 0 {
-		did = append(did, fmt.Sprintf("evicts %s of the node: %s", counted(len(others), "other VM"), strings.Join(others, ", ")))
+		text := fmt.Sprintf("evicts %s of the node: %s", counted(len(others), "other VM"), strings.Join(others, ", "))
+		if len(shut) > 0 {
+			text += fmt.Sprintf(" (shut down, not moved: %s)", strings.Join(shut, ", "))
+		}
+		did = append(did, text)
 	}
 	if again > 0 {
 		did = append(did, "asked for the same VM again, "+times(again))

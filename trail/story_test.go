@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected parts of testdata/*.txtar")
 
-// TestStories runs the stories of testdata: observations as JSON lines in, facts and rows as one-line texts out. Each
-// names in its comment the trap or rule that it holds.
+// TestStories runs the stories of testdata: observations as JSON lines in, facts and rows as one-line texts out, and, where
+// a story has a file "why", the paragraph about each VM. Each names in its comment the trap or rule that it holds.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	for _, s := range stories(t) {
@@ -33,12 +33,16 @@ func TestStories(t *testing.T) {
 			t.Parallel()
 			facts := s.facts()
 			got := map[string]string{"facts": factTexts(facts), "rows": rowTexts(facts, s.now)}
+			if _, asked := s.want["why"]; asked {
+				got["why"] = whyTexts(facts, s.now)
+			}
 			if *update {
 				s.rewrite(t, got)
 				return
 			}
 			require.Equal(t, s.want["facts"], got["facts"], "facts")
 			require.Equal(t, s.want["rows"], got["rows"], "rows")
+			require.Equal(t, s.want["why"], got["why"], "why")
 		})
 	}
 }
@@ -192,8 +196,10 @@ func (s *story) facts() []Fact {
 func (s *story) rewrite(t *testing.T, got map[string]string) {
 	t.Helper()
 	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool { return f.Name != "observations" && f.Name != "now" })
-	for _, name := range []string{"facts", "rows"} {
-		kept = append(kept, txtar.File{Name: name, Data: []byte(got[name])})
+	for _, name := range []string{"facts", "rows", "why"} {
+		if text, has := got[name]; has {
+			kept = append(kept, txtar.File{Name: name, Data: []byte(text)})
+		}
 	}
 	s.archive.Files = kept
 	require.NoError(t, os.WriteFile(s.file, txtar.Format(s.archive), 0o644))
@@ -208,11 +214,11 @@ type told struct {
 	Listed bool
 	Gone   bool
 	VMI    *struct {
-		UID, Name, Node, Phase, Strategy, Mark, Source, Created string
-		RV                                                      int
-		Times                                                   map[string]string
-		Conditions                                              map[string]string
-		State                                                   *toldState
+		UID, Name, Node, Phase, Strategy, Mark, Source, Created, Deleted string
+		RV                                                               int
+		Times                                                            map[string]string
+		Conditions                                                       map[string]string
+		State                                                            *toldState
 	}
 	Migration *struct {
 		UID, Name, VMI, Phase, Evacuation, Priority, Created, Deleted, SendTo, Receive string
@@ -289,10 +295,12 @@ func parseObservation(t *testing.T, file, line string) Observation {
 	switch {
 	case l.VMI != nil:
 		v := l.VMI
-		return VMIObservation{
+		o := VMIObservation{
 			Seen: seen, Meta: meta(v.UID, v.Name, v.RV, cmp.Or(v.Created, "00:00")), Node: v.Node, Phase: cmp.Or(v.Phase, "Running"), Strategy: v.Strategy,
 			Mark: v.Mark, EvictionSource: v.Source, PhaseTimes: toldTimes(t, v.Times), Conditions: toldConditions(t, v.Conditions), State: v.State.state(t),
 		}
+		o.DeletionAt = momentOf(t, v.Deleted)
+		return o
 	case l.Migration != nil:
 		m := l.Migration
 		o := MigrationObservation{
@@ -477,6 +485,20 @@ func rowTexts(facts []Fact, now time.Time) string {
 	return b.String()
 }
 
+// whyTexts writes the paragraph about each VM, a line each.
+func whyTexts(facts []Fact, now time.Time) string {
+	c := DeriveAll(facts, DefaultThresholds(), now)
+	var lines []string
+	for s := range c.Rows {
+		if s.Kind == SubjectVMI {
+			namespace, name, _ := strings.Cut(s.Name, "/")
+			lines = append(lines, c.Why(namespace, name).Paragraph+"\n")
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
 func writeRows(b *strings.Builder, d Derived) {
 	for _, r := range d.Requests {
 		fmt.Fprintf(b, "request for %s on %s/%s: %s to %s by %s, %s (%s, %s), %s, effect %s, repeats %d%s\n", dash(r.Pod), dash(r.VMI), dash(r.Node), short(r.RequestedAt),
@@ -513,10 +535,11 @@ func writeRows(b *strings.Builder, d Derived) {
 		fmt.Fprintf(b, "loop %s %s of %s on %s: %s to %s %s, %s\n  %s\n", l.Kind, dash(string(l.Path)), dash(l.VMI), dash(l.Node), short(l.OpenedAt), short(l.ClosedAt), dash(string(l.ClosedBy)), strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(l.Counts), "map["), "]"), l.Summary)
 	}
 	for _, x := range d.Drains {
-		fmt.Fprintf(b, "drain of %s by %s: %s to %s %s, %d of %d VMs left\n", x.Node, x.RequesterClass, short(x.StartedAt), short(x.EndedAt), dash(string(x.Outcome)), x.VMIsLeft, x.VMIsTotal)
+		fmt.Fprintf(b, "drain of %s by %s: %s to %s %s, %d of %d VMs left, last asked for at %s\n", x.Node, x.RequesterClass, short(x.StartedAt), short(x.EndedAt),
+			dash(string(x.Outcome)), x.VMIsLeft, x.VMIsTotal, short(x.LastAskedAt))
 	}
 	for _, x := range d.Blockers {
-		fmt.Fprintf(b, "left on %s: %s since %s: %s, %s; KubeVirt will: %s\n", x.Node, x.VMI, short(x.WaitingSince), x.Blocker, x.Reason, x.Next)
+		fmt.Fprintf(b, "left on %s: %s since %s, last asked for at %s: %s, %s; KubeVirt will: %s\n", x.Node, x.VMI, short(x.WaitingSince), short(x.LastAskedAt), x.Blocker, x.Reason, x.Next)
 	}
 	for _, g := range d.Gaps {
 		fmt.Fprintf(b, "gap of %s: %s to %s %s\n", g.Source, short(g.OpenedAt), short(g.ClosedAt), g.Cause)
