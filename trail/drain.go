@@ -298,7 +298,7 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "do nothing: its owner has to move it"
 	case e != nil:
 		b.WaitingSince = later(b.WaitingSince, e.MarkedAt)
-		n.blocksMarked(b, e, p)
+		n.blocksMarked(b, e, p, at)
 	case r != nil && r.Answer == AnswerPDB:
 		b.Blocker, b.Reason, b.Next = BlockerPDB, "a PodDisruptionBudget forbids it: "+r.AnswerText, "do nothing: the API server refuses the eviction"
 	case p.NotMigratable != "" && p.Strategy != "" && p.Strategy != strategyNone || r != nil && r.Answer == AnswerNotMigratable:
@@ -317,7 +317,7 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 }
 
 // blocksMarked says how it stands with a guest that is to be moved.
-func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement) {
+func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement, at time.Time) {
 	attempts := n.attempts[e.ID]
 	var last *Migration
 	if len(attempts) > 0 {
@@ -330,7 +330,7 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement) {
 	case e.FailedAttempts > 0:
 		b.Blocker = BlockerFailing
 		b.Reason = fmt.Sprintf("%s failed, lastly: %s, %s", counted(e.FailedAttempts, "attempt"), e.LastFailureClass, e.LastFailureReason)
-		b.Next = nextAttempt(e)
+		b.Next = n.nextAttempt(e, at)
 	case waits:
 		b.Blocker, b.Reason, b.Next = BlockerQueued, "its migration waits: "+waitText(last), "start "+last.label()
 	case p.NotMigratable != "":
@@ -354,10 +354,13 @@ func (b *DrainBlocker) notMigratable(p *Placement) {
 	}
 }
 
-// nextAttempt says when KubeVirt tries again.
-func nextAttempt(e *Evacuation) string {
-	if e.NextRetryAt.IsZero() {
+// nextAttempt says when KubeVirt tries again, as of a time, and where that was to be before.
+func (n *node) nextAttempt(e *Evacuation, at time.Time) string {
+	switch {
+	case e.NextRetryAt.IsZero():
 		return "try again"
+	case n.within(interval{from: e.NextRetryAt}, at):
+		return "try again: the next attempt was due at " + clock(e.NextRetryAt)
 	}
 	return "try again, not before " + clock(e.NextRetryAt)
 }

@@ -244,6 +244,8 @@ func (e Evacuation) stillOpen(mine []Migration, deleted, now time.Time) []string
 		text = append(text, fmt.Sprintf("Attempt %d (%s) is in phase %s since %s%s.", last.Attempt, last.Name, phase, clock(last.phaseSince()), last.waiting()))
 	case now.Before(e.NextRetryAt):
 		text = append(text, fmt.Sprintf("KubeVirt will try again, not before %s.", clock(e.NextRetryAt)))
+	case !e.NextRetryAt.IsZero():
+		text = append(text, upperFirst(e.overdueAttempt(now))+".")
 	default:
 		text = append(text, "KubeVirt will try again.")
 	}
@@ -256,6 +258,11 @@ func (m Migration) waiting() string {
 		return ""
 	}
 	return " and waits (" + waitText(&m) + ")"
+}
+
+// overdueAttempt says when KubeVirt's wait after a failure was over although it has made no attempt since.
+func (e Evacuation) overdueAttempt(now time.Time) string {
+	return fmt.Sprintf("the next attempt was due at %s, %s ago", clock(e.NextRetryAt), span(now.Sub(e.NextRetryAt)))
 }
 
 // asker names who asked as far as it is known.

@@ -178,8 +178,8 @@ func (c *Cluster) takenInstead(namespace, vmi string, since time.Time) []string 
 				if l.VMI != "" {
 					about = l.Namespace + "/" + l.VMI
 				}
-				text = append(text, fmt.Sprintf("The descheduler took it from %s while KubeVirt kept failing to move %s: part of a %s since %s.",
-					l.Node, about, l.Name(), clock(l.OpenedAt)))
+				text = append(text, fmt.Sprintf("The descheduler took it from %s while KubeVirt kept failing to move %s: part of %s since %s.",
+					l.Node, about, l.indefinite(), clock(l.OpenedAt)))
 				break
 			}
 		}
@@ -226,12 +226,12 @@ func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []stri
 		case !l.Open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
 			continue
 		case l.Open():
-			text = append(text, fmt.Sprintf("This is a %s since %s: %s", l.Name(), clock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("This is %s since %s: %s", l.indefinite(), clock(l.OpenedAt), l.Summary))
 			if advice == "" {
 				advice = l.Advice
 			}
 		default:
-			text = append(text, fmt.Sprintf("From %s to %s that was a %s: %s", clock(l.OpenedAt), clock(l.ClosedAt), l.Name(), l.Summary))
+			text = append(text, fmt.Sprintf("From %s to %s that was %s: %s", clock(l.OpenedAt), clock(l.ClosedAt), l.indefinite(), l.Summary))
 		}
 	}
 	return text, advice
