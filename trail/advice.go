@@ -33,6 +33,29 @@ func adviceStuck(e *Evacuation, s KubeVirtSettings) string {
 	}), "\n")
 }
 
+// adviceOver says what is left to do about a loop that is over: nothing, but for what keeps the next one away. It has no commands.
+func adviceOver(l Loop) string {
+	text := "This is over: nothing is left to do about it now."
+	switch {
+	case l.Path == PathAnnotationLost:
+		text += "\n" + preventLost
+	case l.Path == PathFreeSlot:
+		text += "\nOne slot per node (maxNoOfPodsToEvictPerNode: 1) keeps the descheduler from evicting others while one VM is stuck."
+	case l.Path == PathGateOff:
+		text += "\n" + preventGateOff
+	case l.Kind == LoopPingPong || l.Kind == LoopChurn:
+		text += "\n" + preventBounce + "."
+	}
+	return text
+}
+
+// What keeps a loop from coming about once more.
+const (
+	preventLost    = "To close this way for good upgrade KubeVirt to v1.7 or later (v1.6.1 has the fix, too): there the annotation stays until the VM has moved."
+	preventGateOff = "The descheduler takes accepted evictions for failed ones: enable its feature gate EvictionsInBackground (--feature-gates=EvictionsInBackground=true)."
+	preventBounce  = "No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown"
+)
+
 // cureText says where to look for the cause of a class of failures.
 func cureText(c FailureClass) string {
 	switch c {
@@ -54,13 +77,13 @@ func adviceDual(e *Evacuation, path LoopPath, s KubeVirtSettings) string {
 	text := adviceStuck(e, s)
 	switch path {
 	case PathAnnotationLost:
-		text += "\nTo close this way for good upgrade KubeVirt to v1.7 or later (v1.6.1 has the fix, too): there the annotation stays until the VM has moved."
+		text += "\n" + preventLost
 	case PathFreeSlot:
 		text += "\nUntil then stop the descheduler from evicting others (operator: spec.mode Predictive), or give nodes one slot (maxNoOfPodsToEvictPerNode: 1)."
 	case PathRequestForgotten:
 		text += "\nThe descheduler forgets requests after 10 to 20 minutes. To keep it off this VM:\n" + adviceOptOut(e.Namespace, e.VMI, s)
 	case PathGateOff:
-		text += "\nThe descheduler takes accepted evictions for failed ones: enable its feature gate EvictionsInBackground (--feature-gates=EvictionsInBackground=true)."
+		text += "\n" + preventGateOff
 	case PathUnclassified:
 	}
 	return text
@@ -91,7 +114,7 @@ func adviceAnnotation(namespace, vmi string, s KubeVirtSettings, suffix, value s
 // adviceBounce says how the descheduler is kept from moving a VM again and again.
 func adviceBounce(namespace, vmi string, s KubeVirtSettings) string {
 	return strings.Join([]string{
-		"No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown. To leave it where it is:",
+		preventBounce + ". To leave it where it is:",
 		adviceOptOut(namespace, vmi, s),
 	}, "\n")
 }

@@ -100,10 +100,15 @@ func (l *life) triesAgain(m *migration) bool {
 	return over.IsZero() || over.After(m.FinishedAt)
 }
 
-// over gives the time from which on KubeVirt makes no more attempts of this sort; zero while it does.
+// over gives the time from which on KubeVirt makes no more attempts of this sort; zero while it does. A VMI that is being deleted it
+// leaves alone.
 func (l *life) over(m *migration) time.Time {
+	over := l.endedAt
 	if m.evacuation != nil {
-		return m.evacuation.EndedAt
+		over = m.evacuation.EndedAt
 	}
-	return l.endedAt
+	if !l.deletedAt.IsZero() && (over.IsZero() || l.deletedAt.Before(over)) {
+		return l.deletedAt
+	}
+	return over
 }

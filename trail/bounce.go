@@ -38,7 +38,7 @@ func bouncing(l *life, migrations []*migration, env *Env, now *moment) []Loop {
 		env.settled.number(l, LoopChurn, churn(l, moves, env.thresholds, now))...,
 	)
 	for i := range loops {
-		loops[i].Advice = adviceBounce(l.namespace, l.vmi, env.settings(loops[i].OpenedAt))
+		loops[i].Advice = loops[i].tense(adviceBounce(l.namespace, l.vmi, env.settings(loops[i].OpenedAt)), adviceOver(loops[i]))
 	}
 	return loops
 }

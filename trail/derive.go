@@ -134,6 +134,7 @@ type life struct {
 	vmi         string
 	createdAt   time.Time // zero where unknown
 	endedAt     time.Time // zero while it lives
+	deletedAt   time.Time // from when on the VMI was being deleted, or was gone; zero while it is there
 	endSeen     time.Time // our time of the end
 	epoch       Epoch     // the last in which it was seen to be somewhere
 	endLate     bool      // it was missing from a list, so that the end is older than its sight
@@ -172,6 +173,10 @@ func livesOf(facts []Fact, pods map[string]*launcher) []*life {
 		}
 		if f.Kind == KindVMIEnded && (l.endedAt.IsZero() || f.OccurredAt.Before(l.endedAt)) {
 			l.endedAt, l.endSeen, l.endLate = f.OccurredAt, f.ObservedAt, f.Late && f.Clock == ClockObserver
+		}
+		gone := f.Kind == KindVMIEnded && f.What == WhatGone
+		if (f.Kind == KindVMIDeletionAsked || gone) && (l.deletedAt.IsZero() || f.OccurredAt.Before(l.deletedAt)) {
+			l.deletedAt = f.OccurredAt
 		}
 	}
 	for _, l := range lives {

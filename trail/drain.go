@@ -28,7 +28,7 @@ type Drain struct {
 	VMIsTotal      int            `json:"vmis_total"`             // guests that it had to empty the node of
 	VMIsLeft       int            `json:"vmis_left"`              // now, or at its end
 	Outcome        DrainOutcome   `json:"outcome,omitempty"`
-	LastAskedAt    time.Time      `json:"last_asked_at,omitzero"`
+	LastAskedAt    time.Time      `json:"last_asked_at,omitzero"` // repetitions by the minute
 }
 
 // Blocker says why a VM is still on a node that is being drained.
@@ -61,6 +61,7 @@ type DrainBlocker struct {
 	Reason       string    `json:"reason"`
 	Next         string    `json:"next"` // what KubeVirt will do by itself
 	WaitingSince time.Time `json:"waiting_since"`
+	LastAskedAt  time.Time `json:"last_asked_at,omitzero"` // when the drain last asked for it, repetitions by the minute; zero where it never did
 }
 
 // cordonBefore is how long before the first request a cordon still counts as its beginning: kubectl drain cordons 30 ms
@@ -72,11 +73,12 @@ const drainQuiet = time.Hour
 
 // drainAct is something that says that a node is being drained.
 type drainAct struct {
-	id    FactID
-	at    time.Time
-	class RequesterClass
-	who   string
-	as    string // who acted as that user; empty where nobody did
+	id     FactID
+	at     time.Time
+	vmiUID string // of the VM that it asks to move; empty where it is about the node
+	class  RequesterClass
+	who    string
+	as     string // who acted as that user; empty where nobody did
 }
 
 // drains finds the drains of the node, and what is left of the last one.
@@ -85,7 +87,7 @@ func (n *node) drains() ([]Drain, []DrainBlocker) {
 	closed := n.closed()
 	acts := n.drainActs(closed)
 	for i, a := range acts {
-		if k := len(drains); k > 0 && (drains[k-1].Outcome == "" || a.at.Before(drains[k-1].EndedAt)) {
+		if k := len(drains); k > 0 && drains[k-1].has(a) {
 			drains[k-1].LastAskedAt = a.at
 			continue
 		}
@@ -97,7 +99,12 @@ func (n *node) drains() ([]Drain, []DrainBlocker) {
 	if len(drains) == 0 {
 		return nil, nil
 	}
-	return drains, n.left(&drains[len(drains)-1])
+	return drains, n.left(&drains[len(drains)-1], acts)
+}
+
+// has reports whether an act that is not before a drain belongs to it.
+func (d *Drain) has(a drainAct) bool {
+	return !a.at.Before(d.StartedAt) && (d.Outcome == "" || a.at.Before(d.EndedAt))
 }
 
 // closed gives the times in which the node took no pods, by a cordon or the drain taint. One whose beginning was not seen
@@ -149,12 +156,12 @@ func (n *node) drainActs(closed []interval) []drainAct {
 	for _, r := range n.Requests {
 		_, is := closedAt(closed, r.RequestedAt)
 		if r.byOthers() && (is || r.RequesterClass.drains()) {
-			out = append(out, drainAct{r.ID, r.RequestedAt, r.RequesterClass, r.Requester, r.Impersonator})
+			out = append(out, drainAct{r.ID, r.RequestedAt, r.VMIUID, r.RequesterClass, r.Requester, r.Impersonator})
 		}
 	}
 	for _, e := range n.Evacuations {
 		if e.Trigger == TriggerDrain || e.Trigger == TriggerDrainTaint {
-			out = append(out, drainAct{e.ID, e.MarkedAt, e.RequesterClass, e.Requester, e.Impersonator})
+			out = append(out, drainAct{e.ID, e.MarkedAt, e.VMIUID, e.RequesterClass, e.Requester, e.Impersonator})
 		}
 	}
 	for _, f := range n.facts {
@@ -263,8 +270,8 @@ func (n *node) goneAfter(at time.Time) time.Time {
 	return time.Time{}
 }
 
-// left says of each VM that a drain has left, or left behind, why. Of a drain that emptied its node none are.
-func (n *node) left(d *Drain) []DrainBlocker {
+// left says of each VM that a drain has left, or left behind, why, and when one of its acts last asked for it. Of a drain that emptied its node none are.
+func (n *node) left(d *Drain, acts []drainAct) []DrainBlocker {
 	if d.Outcome == DrainEmptied {
 		return nil
 	}
@@ -274,6 +281,11 @@ func (n *node) left(d *Drain) []DrainBlocker {
 		b := DrainBlocker{
 			DrainID: d.ID, Node: n.name, Namespace: p.Namespace, VMI: p.VMI, VMIUID: p.VMIUID,
 			WaitingSince: later(d.StartedAt, p.FromAt),
+		}
+		for _, a := range acts {
+			if a.vmiUID == p.VMIUID && d.has(a) {
+				b.LastAskedAt = a.at
+			}
 		}
 		n.blocks(&b, p, at)
 		out = append(out, b)
@@ -290,7 +302,7 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "do nothing: its owner has to move it"
 	case e != nil:
 		b.WaitingSince = later(b.WaitingSince, e.MarkedAt)
-		n.blocksMarked(b, e, p)
+		n.blocksMarked(b, e, p, at)
 	case r != nil && r.Answer == AnswerPDB:
 		b.Blocker, b.Reason, b.Next = BlockerPDB, "a PodDisruptionBudget forbids it: "+r.AnswerText, "do nothing: the API server refuses the eviction"
 	case p.NotMigratable != "" && p.Strategy != "" && p.Strategy != strategyNone || r != nil && r.Answer == AnswerNotMigratable:
@@ -309,7 +321,7 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 }
 
 // blocksMarked says how it stands with a guest that is to be moved.
-func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement) {
+func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement, at time.Time) {
 	attempts := n.attempts[e.ID]
 	var last *Migration
 	if len(attempts) > 0 {
@@ -322,7 +334,7 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement) {
 	case e.FailedAttempts > 0:
 		b.Blocker = BlockerFailing
 		b.Reason = fmt.Sprintf("%s failed, lastly: %s, %s", counted(e.FailedAttempts, "attempt"), e.LastFailureClass, e.LastFailureReason)
-		b.Next = nextAttempt(e)
+		b.Next = n.nextAttempt(e, at)
 	case waits:
 		b.Blocker, b.Reason, b.Next = BlockerQueued, "its migration waits: "+waitText(last), "start "+last.label()
 	case p.NotMigratable != "":
@@ -346,10 +358,13 @@ func (b *DrainBlocker) notMigratable(p *Placement) {
 	}
 }
 
-// nextAttempt says when KubeVirt tries again.
-func nextAttempt(e *Evacuation) string {
-	if e.NextRetryAt.IsZero() {
+// nextAttempt says when KubeVirt tries again, as of a time, and where that was to be before.
+func (n *node) nextAttempt(e *Evacuation, at time.Time) string {
+	switch {
+	case e.NextRetryAt.IsZero():
 		return "try again"
+	case n.within(interval{from: e.NextRetryAt}, at):
+		return "try again: the next attempt was due at " + clock(e.NextRetryAt)
 	}
 	return "try again, not before " + clock(e.NextRetryAt)
 }

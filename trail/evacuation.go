@@ -235,7 +235,7 @@ func summarize(l *life, migrations []*migration, facts []Fact) {
 				e.NextRetryAt = time.Time{}
 			}
 		}
-		if e.Outcome != "" {
+		if e.Outcome != "" || !l.deletedAt.IsZero() {
 			e.NextRetryAt = time.Time{}
 		}
 		e.annotated(l, facts)

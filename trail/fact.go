@@ -196,7 +196,7 @@ func newDetail(kind Kind) Detail {
 		return &EndDetail{}
 	case KindMigrationCondition, KindVMICondition:
 		return &ConditionDetail{}
-	case KindVMIPlaced, KindVMIEnded:
+	case KindVMIPlaced, KindVMIDeletionAsked, KindVMIEnded:
 		return &VMIDetail{}
 	case KindLauncherPod:
 		return &PodDetail{}

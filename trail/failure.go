@@ -16,7 +16,7 @@ const (
 	FailureControlPlane FailureClass = "control_plane" // the target died or was refused before data moved
 	FailureDataPlane    FailureClass = "data_plane"    // the transfer failed
 	FailurePostCopy     FailureClass = "post_copy"     // the transfer failed after the guest had left: it is lost
-	FailureAborted      FailureClass = "aborted"       // somebody deleted the migration before it was final
+	FailureAborted      FailureClass = "aborted"       // somebody deleted the migration, or its VMI, before it was final
 	FailureGuestLost    FailureClass = "guest_lost"    // the guest was lost at hand-over
 	FailureUnknown      FailureClass = "unknown"
 )
@@ -267,13 +267,16 @@ func (m *migration) failure(onVMI []KubeEventDetail, l *life) failure {
 	return m.failureByPhase()
 }
 
-// abort says who ended the migration by deleting it.
+// abort says what ended the migration: the deletion of its VMI, or somebody who deleted the migration itself.
 func (m *migration) abort(l *life) failure {
 	evidence := "abortRequested"
 	if m.deletion != nil {
 		evidence = "deletionTimestamp before the end, in phase " + cmp.Or(m.deletion.Phase, "unset")
 	}
-	if l != nil && !l.endedAt.IsZero() && !l.endedAt.After(m.FinishedAt) {
+	switch {
+	case m.endedWithVMI(l):
+		return failure{FailureAborted, CauseVMIGone, "the VMI was deleted at " + clock(l.deletedAt)}
+	case l != nil && !l.endedAt.IsZero() && !l.endedAt.After(m.FinishedAt):
 		return failure{FailureAborted, CauseVMIGone, evidence + "; the VMI had ended"}
 	}
 	return failure{FailureAborted, CauseUserAbort, evidence}

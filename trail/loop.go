@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -139,13 +140,30 @@ func (l Loop) Name() string {
 	return fmt.Sprintf("%s (%s)", loopNames[l.Kind], l.Path)
 }
 
+// indefinite returns the loop's name with its article: an endless retry.
+func (l Loop) indefinite() string {
+	article := "a "
+	if strings.ContainsRune("aeiou", rune(l.Name()[0])) {
+		article = "an "
+	}
+	return article + l.Name()
+}
+
+// tense picks the words for a loop that is open, or those for one that is over.
+func (l Loop) tense(open, over string) string {
+	if l.Open() {
+		return open
+	}
+	return over
+}
+
 // opening tells that the loop begins; how it went on, its summary tells.
 func (l Loop) opening() string {
 	about := ""
 	if l.VMI != "" {
 		about = " around " + l.Namespace + "/" + l.VMI
 	}
-	return fmt.Sprintf("From here on this is a %s%s%s.", l.Name(), about, on(l.Node))
+	return fmt.Sprintf("From here on this is %s%s%s.", l.indefinite(), about, on(l.Node))
 }
 
 func (l Loop) closing() string {

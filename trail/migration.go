@@ -229,7 +229,7 @@ func phaseReason(phase string) Reason {
 // deletionAsked records who-knows-who's wish to delete the VMIM, with the phase in which it met it: the deletion of
 // a final VMIM is KubeVirt's clean-up, any other is an abort. It is recorded before the phases of the same sight.
 func (r *recorder) deletionAsked(o MigrationObservation) {
-	if o.DeletionAt.IsZero() || !r.once("deletion", "true") {
+	if o.DeletionAt.IsZero() || !r.once(whatDeletion, "true") {
 		return
 	}
 	_, succeeded := r.object.get(phaseWhat[PhaseSucceeded])
@@ -238,7 +238,7 @@ func (r *recorder) deletionAsked(o MigrationObservation) {
 	if !final {
 		final = o.finalBefore(o.DeletionAt)
 	}
-	r.event(KindMigrationDeletionAsked, ReasonDeletionAsked, "deletion", "true").from("metadata.deletionTimestamp").
+	r.event(KindMigrationDeletionAsked, ReasonDeletionAsked, whatDeletion, "true").from("metadata.deletionTimestamp").
 		at(timeOf{o.DeletionAt, ClockAPIServer}).with(&EndDetail{Phase: o.Phase, Final: final})
 }
 

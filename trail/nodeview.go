@@ -69,7 +69,7 @@ type node struct {
 	own        *Env // of the node\'s own facts
 	thresholds Thresholds
 	now        *moment
-	acts       []*EvictionRequest      // of the descheduler, that KubeVirt accepted or had accepted before
+	acts       []*EvictionRequest      // of the descheduler, by which guests leave the node or are to leave it
 	attempts   map[FactID][]*Migration // of each evacuation, in their order
 	vmis       map[string]*Rows        // evacuations and requests of each VMI, once somebody asks
 }
@@ -111,7 +111,7 @@ func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 		}
 	}
 	for _, r := range n.Requests {
-		if r.byDescheduler() {
+		if n.isAct(r) {
 			n.acts = append(n.acts, r)
 		}
 	}
@@ -142,6 +142,23 @@ func deriveCluster(env *Env, now *moment) Derived {
 func (r *EvictionRequest) byDescheduler() bool {
 	accepted := r.Answer == AnswerMarked || r.Answer == AnswerAlreadyMarked || r.Answer == AnswerUnknown && r.EvacuationID != nil
 	return r.RequesterClass == RequesterDescheduler && !r.DryRun && accepted
+}
+
+// isAct reports whether a request of the descheduler took a guest from the node, or was to take it: KubeVirt accepted it, had accepted one
+// before, or let it pass, so that the guest was shut down. A request about the target pod of a migration is none: the guest ran elsewhere,
+// and was to leave that node. KubeVirt answers it as already marked all the same, since it looks for a mark before it looks for the guest.
+//
+// Source: kubevirt pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go.
+func (n *node) isAct(r *EvictionRequest) bool {
+	switch {
+	case r.RequesterClass == RequesterDescheduler && r.Effect == EffectShutdown:
+		return true
+	case !r.byDescheduler():
+		return false
+	case r.EvacuationID == nil: // its mark was not seen
+		return r.Answer == AnswerMarked
+	}
+	return slices.ContainsFunc(n.Evacuations, func(e *Evacuation) bool { return e.ID == *r.EvacuationID })
 }
 
 // byOthers tells the requests of anybody but the descheduler.

@@ -73,6 +73,7 @@ type migration struct {
 	deletion   *EndDetail
 	gone       *EndDetail
 	goneAt     time.Time
+	goneLate   bool      // a list showed that it was gone: how it ended may not have been seen
 	deletedAt  time.Time // when its deletion was asked for
 	retryAt    time.Time // the end of the backoff that its failure began; zero where it began none
 	conditions []Fact    // in the order of their times
@@ -138,7 +139,7 @@ func (m *migration) add(f Fact) {
 		m.addResult(f, d)
 	case *EndDetail:
 		if f.Kind == KindMigrationGone {
-			m.gone, m.goneAt = d, f.OccurredAt
+			m.gone, m.goneAt, m.goneLate = d, f.OccurredAt, f.Late
 		} else {
 			m.deletion, m.deletedAt = d, f.OccurredAt
 		}
@@ -244,12 +245,16 @@ func (m *migration) complete(lives []*life) {
 	if n := len(m.Phases); n > 0 {
 		m.PhaseSince = m.Phases[n-1].At
 	}
-	m.Outcome = m.outcome()
-	if m.FinishedAt.IsZero() && m.gone != nil {
+	m.Outcome = m.outcome(l)
+	switch {
+	case !m.FinishedAt.IsZero():
+	case m.gone != nil:
 		m.FinishedAt = m.goneAt
 		if end := m.result.EndedAt; !end.IsZero() && end.Before(m.goneAt) { // the VMI kept what the migration took with it
 			m.FinishedAt = end
 		}
+	case m.Outcome != "":
+		m.FinishedAt = later(m.deletedAt, l.endedAt)
 	}
 	if m.EndSeenAt.IsZero() {
 		m.EndSeenAt = m.FinishedAt
@@ -272,25 +277,32 @@ func lastPhase(phases []PhaseTime) string {
 	return phases[len(phases)-1].Phase
 }
 
-// outcome tells how the migration ended. The VMIM's phase wins over the VMI's state (KubeVirt before v1.9 may leave
-// that half open). One that vanished unseen is judged by what the VMI says of it; where nothing does, the outcome
-// stays empty and the failure reason says that the end was not seen.
-func (m *migration) outcome() Outcome {
+// outcome tells how the migration of a VMI ended; the VMI is nil where it is not known. The VMIM's phase wins over the VMI's state
+// (KubeVirt before v1.9 may leave that half open). One that vanished unseen is judged by what the VMI says of it; where nothing does,
+// the outcome stays empty and the failure reason says that the end was not seen.
+func (m *migration) outcome(l *life) Outcome {
+	stopped := m.abortedByUser() || m.endedWithVMI(l)
 	switch {
-	case m.failedSeen && m.abortedByUser():
+	case m.failedSeen && stopped:
 		return OutcomeAborted
 	case m.failedSeen:
 		return OutcomeFailed
 	case !m.FinishedAt.IsZero():
 		return OutcomeSucceeded
+	case m.gone == nil && stopped && m.leftBehind(l):
+		return OutcomeAborted
 	case m.gone == nil:
 		return ""
 	case m.abortedByUser():
+		return OutcomeAborted
+	case m.result.Failed && stopped:
 		return OutcomeAborted
 	case m.result.Failed:
 		return OutcomeFailed
 	case !m.result.EndedAt.IsZero():
 		return OutcomeSucceeded
+	case stopped && !m.goneLate:
+		return OutcomeAborted
 	}
 	return ""
 }
@@ -299,4 +311,34 @@ func (m *migration) outcome() Outcome {
 // texts and abortStatus since v1.9, but none of these three signs (reference: kubevirt-signals §6.2).
 func (m *migration) abortedByUser() bool {
 	return m.result.AbortRequested || m.aborting || m.deletion != nil && !m.deletion.Final
+}
+
+// endedWithVMI reports whether the VMI was being deleted, or was gone, when the migration ended or its own deletion was asked for. That
+// is no failure: KubeVirt takes down all pods of such a VMI, and says of its migration that the target pod was shut down or removed, that
+// the VMI was shut down, or whatever the cut transfer says. It deletes the migrations of a VMI that is gone.
+//
+// Source: kubevirt pkg/virt-controller/watch/vmi/lifecycle.go, sync; watch/migration/migration.go, execute and updateStatus.
+func (m *migration) endedWithVMI(l *life) bool {
+	if l == nil || l.deletedAt.IsZero() {
+		return false
+	}
+	end := m.FinishedAt
+	switch {
+	case m.deletion != nil && !m.deletion.Final:
+		end = m.deletedAt
+	case end.IsZero():
+		end = m.goneAt
+	}
+	return !end.IsZero() && !l.deletedAt.After(end)
+}
+
+// goneWithVMI reports whether the migration ended because its VMI was deleted.
+func (m *Migration) goneWithVMI() bool {
+	return m.Outcome == OutcomeAborted && m.FailureReason == CauseVMIGone
+}
+
+// leftBehind reports whether the VMI is gone and the deletion of the migration was asked for: KubeVirt does nothing more with it, also
+// where a finalizer keeps the object.
+func (m *migration) leftBehind(l *life) bool {
+	return l != nil && !l.endedAt.IsZero() && m.deletion != nil && !m.deletion.Final
 }

@@ -17,6 +17,7 @@ const (
 	KindMigrationCondition     Kind = "migration_condition"
 	KindMigrationCompleted     Kind = "migration_completed"
 	KindVMIPlaced              Kind = "vmi_placed"
+	KindVMIDeletionAsked       Kind = "vmi_deletion_asked"
 	KindVMIEnded               Kind = "vmi_ended"
 	KindVMICondition           Kind = "vmi_condition"
 	KindLauncherPod            Kind = "launcher_pod"
@@ -178,6 +179,9 @@ func Kinds() []KindInfo {
 			{ReasonMigrated, "A migration brought it there."},
 			{ReasonMoved, "It is on another node than before; the VMI does not say by which migration."},
 			{ReasonFound, "It was there when it was first seen."},
+		}},
+		{KindVMIDeletionAsked, "Somebody deleted the VMI while its guest ran.", []Sentence{
+			{ReasonDeletionAsked, "A deletionTimestamp appeared: from then on KubeVirt moves the guest no more."},
 		}},
 		{KindVMIEnded, "The VMI ended.", append([]Sentence{
 			{ReasonGuestStopped, "The guest was shut down."},

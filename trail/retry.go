@@ -82,7 +82,7 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 	}
 	l.Path = n.pathOf(e, d)
 	var proof []Exhibit
-	var others []string
+	var others, shut []string
 	again := 0
 	for _, a := range d.acts {
 		proof = append(proof, Exhibit{a.EventID, a.RequestedAt, a.vm(), fmt.Sprintf("%s asked to evict it: %s", a.who(), a.outcome())})
@@ -91,6 +91,9 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 			again++
 		case !slices.Contains(others, a.vm()):
 			others = append(others, a.vm())
+		}
+		if a.Effect == EffectShutdown {
+			shut = append(shut, a.vm())
 		}
 	}
 	failed, latest := 0, failures[0]
@@ -102,13 +105,13 @@ func (n *node) dualLoop(e *Evacuation, d dual, failures []*Migration, ordinal in
 	}
 	l.prove(proof)
 	l.Counts = map[string]int{"failed_attempts": failed, "descheduler_acts": len(d.acts), "other_vms": len(others), "same_vm_requests": again}
-	l.Summary = dualSummary(e, failed, again, others, latest)
+	l.Summary = dualSummary(l, e, failed, again, others, shut, latest)
 	for _, m := range n.attempts[e.ID] {
 		if text := m.needless(); text != "" && m.UID == e.FulfilledBy && l.ClosedBy == LoopMigrated {
 			l.Summary += " " + text
 		}
 	}
-	l.Advice = adviceDual(e, l.Path, n.env.settings(l.OpenedAt))
+	l.Advice = l.tense(adviceDual(e, l.Path, n.env.settings(l.OpenedAt)), adviceOver(l))
 	return l
 }
 
@@ -215,8 +218,8 @@ func (n *node) endlessRetry(e *Evacuation, duals []Loop) []Loop {
 		}
 		l.Counts["failed_attempts"] = len(proof)
 		l.prove(proof)
-		l.Summary = endlessSummary(e, len(proof), failures[len(proof)-1])
-		l.Advice = adviceStuck(e, n.env.settings(begin))
+		l.Summary = endlessSummary(l, e, len(proof), failures[len(proof)-1])
+		l.Advice = l.tense(adviceStuck(e, n.env.settings(begin)), adviceOver(l))
 		loops = append(loops, l)
 	}
 	for i := range duals {
@@ -243,8 +246,10 @@ func (n *node) unanswered(e *Evacuation) []Loop {
 	l := e.loop(LoopUnansweredExternal, 0, begin)
 	l.endWith(e)
 	l.prove([]Exhibit{{new(e.ID), e.MarkedAt, e.vm(), "marked to leave " + e.Node + "; its strategy is External"}})
-	l.Summary = fmt.Sprintf("Nobody moves %s: it is to leave %s since %s, and its eviction strategy External leaves that to its owner.", e.vm(), e.Node, clock(e.MarkedAt))
-	l.Advice = adviceExternal(e, n.env.settings(begin))
+	l.Summary = fmt.Sprintf(l.tense(
+		"Nobody moves %s: it is to leave %s since %s, and its eviction strategy External leaves that to its owner.",
+		"Nobody moved %s: it was to leave %s since %s, and its eviction strategy External left that to its owner."), e.vm(), e.Node, clock(e.MarkedAt))
+	l.Advice = l.tense(adviceExternal(e, n.env.settings(begin)), adviceOver(l))
 	return []Loop{l}
 }
 
@@ -273,8 +278,11 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 		if !begun.IsZero() { // while it waits, only time would change it
 			l.Counts["waits_seconds"] = int(begun.Sub(asked).Seconds())
 		}
-		l.Summary = fmt.Sprintf("The drain of %s waits for %s: the descheduler had asked for it first, so its migration has the priority %s and all others go before it.", n.name, e.vm(), low.Priority)
-		l.Advice = adviceInversion(e, low, n.env.settings(asked))
+		l.Summary = fmt.Sprintf(l.tense(
+			"The drain of %s waits for %s: the descheduler had asked for it first, so its migration has the priority %s and all others go before it.",
+			"The drain of %s waited for %s: the descheduler had asked for it first, so its migration had the priority %s and all others went before it."),
+			n.name, e.vm(), low.Priority)
+		l.Advice = l.tense(adviceInversion(e, low, n.env.settings(asked)), adviceOver(l))
 		return []Loop{l}
 	}
 	return nil
@@ -310,12 +318,16 @@ func (n *node) backoffBefore(m *Migration) time.Time {
 	return until
 }
 
-func dualSummary(e *Evacuation, failed, again int, others []string, last *Migration) string {
-	text := fmt.Sprintf("Two controllers work against each other on %s: KubeVirt failed %s to move %s (lastly: %s) and tries on, while the descheduler",
-		e.Node, times(failed), e.vm(), last.whyShort())
+func dualSummary(l Loop, e *Evacuation, failed, again int, others, shut []string, last *Migration) string {
+	text := fmt.Sprintf("Two controllers %s against each other on %s: KubeVirt failed %s to move %s (lastly: %s) and %s, while the descheduler",
+		l.tense("work", "worked"), e.Node, times(failed), e.vm(), last.whyShort(), l.tense("tries on", "kept trying"))
 	var did []string
 	if len(others) > 0 {
-		did = append(did, fmt.Sprintf("evicts %s of the node: %s", counted(len(others), "other VM"), strings.Join(others, ", ")))
+		text := fmt.Sprintf("%s %s of the node: %s", l.tense("evicts", "evicted"), counted(len(others), "other VM"), strings.Join(others, ", "))
+		if len(shut) > 0 {
+			text += fmt.Sprintf(" (shut down, not moved: %s)", strings.Join(shut, ", "))
+		}
+		did = append(did, text)
 	}
 	if again > 0 {
 		did = append(did, "asked for the same VM again, "+times(again))
@@ -323,9 +335,9 @@ func dualSummary(e *Evacuation, failed, again int, others []string, last *Migrat
 	return text + " " + strings.Join(did, " and ") + "."
 }
 
-func endlessSummary(e *Evacuation, failed int, last *Migration) string {
-	return fmt.Sprintf("KubeVirt failed %s to move %s away from %s since %s (lastly: %s) and tries on without end.",
-		times(failed), e.vm(), e.Node, clock(e.MarkedAt), last.whyShort())
+func endlessSummary(l Loop, e *Evacuation, failed int, last *Migration) string {
+	return fmt.Sprintf("KubeVirt failed %s to move %s away from %s since %s (lastly: %s) and %s.",
+		times(failed), e.vm(), e.Node, clock(e.MarkedAt), last.whyShort(), l.tense("tries on without end", "kept trying"))
 }
 
 func times(n int) string {

@@ -42,7 +42,7 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 	loops, advice := c.tellLoops(namespace, vmi, from)
 	text = append(text, loops...)
 	a.Advice = advice
-	if e := openEvacuation(d); e != nil && advice == "" {
+	if e := openEvacuation(d); e != nil && advice == "" && d.deletionOf(e.VMIUID).IsZero() {
 		a.Advice = e.advice(c.env.settings(now))
 	}
 	a.Paragraph = fmt.Sprintf("%s/%s: %s", namespace, vmi, strings.Join(nonEmpty(text), " "))
@@ -85,15 +85,23 @@ type episode struct {
 	story func(now time.Time) []string
 }
 
+// latestEvacuation tells the last evacuation, with the migrations that were made for another reason while it was open, or that
+// fulfilled it: they are part of its story, not later ones.
 func latestEvacuation(d Derived, seen Coverage) episode {
-	var last episode
-	for _, e := range d.Evacuations {
-		if last.story != nil && !e.MarkedAt.After(last.at) {
-			continue
-		}
-		last = episode{e.MarkedAt, e.MarkedAt, func(now time.Time) []string { return e.story(d, seen, now) }}
-		if r := e.request(d.Requests); r != nil {
-			last.from = r.RequestedAt
+	if len(d.Evacuations) == 0 {
+		return episode{}
+	}
+	e := slices.MaxFunc(d.Evacuations, func(a, b Evacuation) int { return a.MarkedAt.Compare(b.MarkedAt) })
+	last := episode{e.MarkedAt, e.MarkedAt, func(now time.Time) []string { return e.story(d, seen, now) }}
+	if r := e.request(d.Requests); r != nil {
+		last.from = r.RequestedAt
+	}
+	for _, m := range d.Migrations {
+		if m.VMIUID == e.VMIUID && (e.during(m.CreatedAt) || m.UID == e.FulfilledBy) {
+			last.at = later(last.at, m.CreatedAt)
+			if m.CreatedAt.Before(last.from) {
+				last.from = m.CreatedAt
+			}
 		}
 	}
 	return last
@@ -178,184 +186,13 @@ func (c *Cluster) takenInstead(namespace, vmi string, since time.Time) []string 
 				if l.VMI != "" {
 					about = l.Namespace + "/" + l.VMI
 				}
-				text = append(text, fmt.Sprintf("The descheduler took it from %s while KubeVirt kept failing to move %s: part of a %s since %s.",
-					l.Node, about, l.Name(), clock(l.OpenedAt)))
+				text = append(text, fmt.Sprintf("The descheduler took it from %s while KubeVirt kept failing to move %s: part of %s since %s.",
+					l.Node, about, l.indefinite(), clock(l.OpenedAt)))
 				break
 			}
 		}
 	}
 	return text
-}
-
-// request finds the request that began the evacuation, nil where nobody saw it.
-func (e Evacuation) request(requests []EvictionRequest) *EvictionRequest {
-	for i := range requests {
-		r := &requests[i]
-		if r.Effect == EffectEvacuation && r.EvacuationID != nil && *r.EvacuationID == e.ID && r.Source != string(SourceMark) {
-			return r
-		}
-	}
-	return nil
-}
-
-// asked tells who asked for the evacuation, with which words, and when KubeVirt acted on it.
-func (e Evacuation) asked(requests []EvictionRequest, seen Coverage) []string {
-	r := e.request(requests)
-	if r == nil {
-		text := fmt.Sprintf("At %s KubeVirt accepted to move it away from %s, asked by %s (%s: %s).",
-			clock(e.MarkedAt), e.Node, e.asker(), e.Confidence, e.Evidence)
-		return []string{text, e.unnamed(seen)}
-	}
-	late := ""
-	if r.SeenLate {
-		late = "; told later, by an audit log"
-	}
-	return []string{fmt.Sprintf("At %s %s asked to evict it from %s%s; KubeVirt accepted at %s (%s: %s%s).",
-		clock(r.RequestedAt), r.who(), e.Node, r.saying(), clock(e.MarkedAt), r.Confidence, r.Evidence, late)}
-}
-
-// unnamed says why nobody can be named, and what would name them.
-func (e Evacuation) unnamed(seen Coverage) string {
-	switch {
-	case e.MarkedBy == MarkedByTaint:
-		return ""
-	case seen.Audit || seen.Observer:
-		return "Requester unknown: the audit log and the observer tell of no such request at that time."
-	}
-	return "Requester unknown: no audit and no observer here. To know the next: send audit events (`evictrail run --audit-file`, " +
-		"`evictrail audit import`, docs/audit.md), or let the observer see requests (`evictrail generate manifests observer`)."
-}
-
-// askedAgain tells every later request that met the evacuation, those of one requester together.
-func (e Evacuation) askedAgain(requests []EvictionRequest) []string {
-	var text []string
-	for _, r := range requests {
-		if r.EvacuationID == nil || *r.EvacuationID != e.ID || r.RepeatOf != nil {
-			continue
-		}
-		switch first := r.Effect == EffectEvacuation; {
-		case first && r.Repeats > 0:
-			text = append(text, fmt.Sprintf("%s asked again%s; that changed nothing.", opening(r.who()), r.repeated()))
-		case !first && r.Repeats > 0:
-			text = append(text, fmt.Sprintf("%s asked too, %s from %s to %s%s; that changed nothing.",
-				opening(r.who()), plural(r.Repeats+1, "time"), clock(r.RequestedAt), clock(r.LastRepeatAt), r.saying()))
-		case !first:
-			text = append(text, fmt.Sprintf("%s asked too at %s%s; that changed nothing.", opening(r.who()), clock(r.RequestedAt), r.saying()))
-		}
-	}
-	return text
-}
-
-// story tells an evacuation from its request on.
-func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
-	text := append(e.asked(d.Requests, seen), e.askedAgain(d.Requests)...)
-	mine := d.attemptsOf(e.ID)
-	text = append(text, e.attemptsSoFar(mine)...)
-	text = append(text, policiesOf(mine))
-	switch e.Outcome {
-	case OutcomeMigrated:
-		text = append(text, fmt.Sprintf("It was done at %s, after %s%s.", clock(e.EndedAt), span(e.EndedAt.Sub(e.MarkedAt)), e.fulfilment(mine)))
-		for i := range mine {
-			if verdict := mine[i].tell(); mine[i].UID == e.FulfilledBy && verdict != "" {
-				text = append(text, verdict)
-			}
-		}
-	case OutcomeCancelled:
-		text = append(text, fmt.Sprintf("The evacuation was cancelled at %s%s; the guest stayed.", clock(e.EndedAt), by(e.CancelledBy, e.CancelImpersonator)))
-	case OutcomeVMIGone:
-		text = append(text, fmt.Sprintf("The VMI ended at %s, before it was moved.", clock(e.EndedAt)))
-	default:
-		text = append(text, e.stillOpen(mine, now)...)
-	}
-	return append(text, e.overdue())
-}
-
-// attemptsOf gives the migrations that belong to an evacuation, in the order of their creation.
-func (d *Derived) attemptsOf(evacuation FactID) []Migration {
-	var mine []Migration
-	for _, m := range d.Migrations {
-		if m.EvacuationID != nil && *m.EvacuationID == evacuation {
-			mine = append(mine, m)
-		}
-	}
-	return mine
-}
-
-// attemptsSoFar tells how often KubeVirt tried and why it failed, each cause once with its count.
-func (e Evacuation) attemptsSoFar(mine []Migration) []string {
-	causes := causesOf(mine)
-	if causes == "" {
-		return nil
-	}
-	return []string{fmt.Sprintf("KubeVirt made %s; %d failed%s.", plural(e.Attempts, "attempt"), e.FailedAttempts, causes)}
-}
-
-// causesOf tells why migrations failed or were aborted, each cause once with its count; empty where none did.
-func causesOf(mine []Migration) string {
-	var order []string
-	count := map[string]int{}
-	for _, m := range mine {
-		if m.Outcome != OutcomeFailed && m.Outcome != OutcomeAborted {
-			continue
-		}
-		cause := fmt.Sprintf("%s, %s", m.FailureClass, m.FailureReason)
-		if count[cause] == 0 {
-			order = append(order, cause)
-		}
-		count[cause]++
-	}
-	if len(order) == 0 {
-		return ""
-	}
-	for i, cause := range order {
-		order[i] = fmt.Sprintf("%d × %s", count[cause], cause)
-	}
-	return " (" + strings.Join(order, "; ") + ")"
-}
-
-func (e Evacuation) fulfilment(mine []Migration) string {
-	if e.FulfilledBy == "" {
-		return ""
-	}
-	for _, m := range mine {
-		if m.UID == e.FulfilledBy {
-			return fmt.Sprintf(", by attempt %d (%s) to %s", m.Attempt, m.Name, m.TargetNode)
-		}
-	}
-	return ", by a migration that was made for another cause"
-}
-
-// stillOpen tells what an open evacuation waits for and what to do.
-func (e Evacuation) stillOpen(mine []Migration, now time.Time) []string {
-	text := []string{fmt.Sprintf("It is still to move, %s after the request.", span(now.Sub(e.MarkedAt)))}
-	if e.Strategy == StrategyExternal {
-		return append(text, "Its strategy is External, so KubeVirt makes no migration: the controller that owns the VM has to act.")
-	}
-	if len(mine) == 0 {
-		return append(text, "KubeVirt has made no migration for it so far.")
-	}
-	last := mine[len(mine)-1]
-	switch {
-	case last.FinishedAt.IsZero():
-		phase := last.Phase
-		if phase == "" {
-			phase = "created"
-		}
-		text = append(text, fmt.Sprintf("Attempt %d (%s) is in phase %s since %s%s.", last.Attempt, last.Name, phase, clock(last.phaseSince()), last.waiting()))
-	case now.Before(e.NextRetryAt):
-		text = append(text, fmt.Sprintf("KubeVirt will try again, not before %s.", clock(e.NextRetryAt)))
-	default:
-		text = append(text, "KubeVirt will try again.")
-	}
-	return text
-}
-
-// waiting says for what a migration waits that has no target pod yet, empty where it does not.
-func (m Migration) waiting() string {
-	if m.WaitReason == "" || !m.SchedulingAt.IsZero() {
-		return ""
-	}
-	return " and waits (" + waitText(&m) + ")"
 }
 
 // advice says how an evacuation that does not come to an end is stopped; empty while it may well end by itself.
@@ -397,12 +234,12 @@ func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []stri
 		case !l.Open() && (l.ClosedAt.Before(since) || l.ClosedBy == LoopBecameDualRetry):
 			continue
 		case l.Open():
-			text = append(text, fmt.Sprintf("This is a %s since %s: %s", l.Name(), clock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("This is %s since %s: %s", l.indefinite(), clock(l.OpenedAt), l.Summary))
 			if advice == "" {
 				advice = l.Advice
 			}
 		default:
-			text = append(text, fmt.Sprintf("From %s to %s that was a %s: %s", clock(l.OpenedAt), clock(l.ClosedAt), l.Name(), l.Summary))
+			text = append(text, fmt.Sprintf("From %s to %s that was %s: %s", clock(l.OpenedAt), clock(l.ClosedAt), l.indefinite(), l.Summary))
 		}
 	}
 	return text, advice
@@ -415,6 +252,9 @@ func (m Migration) story(now time.Time) []string {
 	case OutcomeSucceeded:
 		return append(text, fmt.Sprintf("It succeeded at %s%s.", clock(m.FinishedAt), route(&m)))
 	case OutcomeFailed, OutcomeAborted:
+		if m.goneWithVMI() {
+			return append(text, fmt.Sprintf("It ended at %s because the VMI was deleted.", clock(m.FinishedAt)))
+		}
 		return append(text, fmt.Sprintf("It %s at %s%s%s: %s.", ended(m.Outcome), clock(m.FinishedAt), by(m.AbortedBy, m.AbortImpersonator), route(&m), m.whyFailed()))
 	case OutcomeMigrated, OutcomeCancelled, OutcomeVMIGone:
 	}
@@ -433,19 +273,6 @@ func whereNow(placements []Placement, now time.Time) string {
 		return fmt.Sprintf("The guest last ran on %s, until %s.", p.Node, clock(p.ToAt))
 	}
 	return fmt.Sprintf("The guest runs on %s, for %s now.", p.Node, span(now.Sub(p.FromAt)))
-}
-
-// asker names who asked as far as it is known.
-func (e Evacuation) asker() string {
-	switch {
-	case e.RequesterClass == RequesterDescheduler || e.Requester != "":
-		return actor(e.Requester, e.Impersonator, e.RequesterClass)
-	case e.Trigger == TriggerDrain:
-		return "whoever drains the node"
-	case e.Trigger == TriggerDrainTaint:
-		return "whoever set the drain taint"
-	}
-	return "an unknown requester"
 }
 
 // label names a migration in a sentence.

@@ -68,7 +68,7 @@ func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env
 	slices.SortStableFunc(edges, func(a, b edge) int { return a.at.Compare(b.at) })
 	var loops []Loop
 	var held []*Evacuation
-	open, limit := false, 0
+	open, limit, holders := false, 0, "" // the VMs that held all slots when the last loop opened
 	for _, x := range edges {
 		by := LoopQuiet
 		switch {
@@ -83,13 +83,16 @@ func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env
 		switch full := limit > 0 && len(held) >= limit; {
 		case full && !open:
 			l := pinnedLoop(held, limit, node, x.at, env)
+			holders = namesOf(held)
+			l.Summary = pinnedSummary(l, holders)
 			if x.limit != nil { // the same evacuations may have held all slots before
 				l.ID = hashID(l.ID.String(), x.at.Format(time.RFC3339Nano))
 			}
 			loops, open = append(loops, l), true
 		case !full && open:
-			loops[len(loops)-1].close(x.at, by)
-			open = false
+			l := &loops[len(loops)-1]
+			l.close(x.at, by)
+			l.Summary, l.Advice, open = pinnedSummary(*l, holders), adviceOver(*l), false
 		}
 	}
 	return loops
@@ -106,25 +109,37 @@ func (e *Evacuation) HoldsSlot() bool {
 const InProgressPerAttempt = "kubevirt"
 
 func pinnedLoop(held []*Evacuation, limit int, node string, at time.Time, env *Env) Loop {
-	var names []string
 	var proof []Exhibit
 	for _, e := range held {
-		names = append(names, e.vm())
 		proof = append(proof, Exhibit{new(e.ID), e.MarkedAt, e.vm(), "marked to leave " + e.Node + ", and not moved since"})
-	}
-	where, whose := "of "+node, "from "+node
-	if node == "" {
-		where, whose = "of the cluster", "from any node"
 	}
 	l := Loop{
 		ID: hashID("loop", string(LoopBudgetPinned), node, held[len(held)-1].ID.String()), Kind: LoopBudgetPinned, Node: node, OpenedAt: at,
-		Counts: map[string]int{"slots": limit, "held": len(held)},
-		Summary: fmt.Sprintf("Evacuations that do not end hold %s %s (%s): the descheduler evicts nothing %s until one ends.",
-			allSlots(limit), where, strings.Join(names, ", "), whose),
-		Advice: adviceStuck(held[0], env.settings(at)),
+		Counts: map[string]int{"slots": limit, "held": len(held)}, Advice: adviceStuck(held[0], env.settings(at)),
 	}
 	l.prove(proof)
 	return l
+}
+
+// pinnedSummary says which VMs hold all slots, or held them.
+func pinnedSummary(l Loop, holders string) string {
+	where, whose := "of "+l.Node, "from "+l.Node
+	if l.Node == "" {
+		where, whose = "of the cluster", "from any node"
+	}
+	return fmt.Sprintf(l.tense(
+		"Evacuations that do not end hold %s %s (%s): the descheduler evicts nothing %s until one ends.",
+		"Evacuations that did not end held %s %s (%s): the descheduler evicted nothing %s until one ended."),
+		allSlots(l.Counts["slots"]), where, holders, whose)
+}
+
+// namesOf lists the VMs of evacuations.
+func namesOf(evacuations []*Evacuation) string {
+	names := make([]string, len(evacuations))
+	for i, e := range evacuations {
+		names[i] = e.vm()
+	}
+	return strings.Join(names, ", ")
 }
 
 func allSlots(n int) string {

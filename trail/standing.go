@@ -143,6 +143,8 @@ func (s *standing) marked(e *Evacuation, p *Placement) []Obstacle {
 		o := s.obstacle(ObstacleBackoff, text)
 		o.Until, o.Reason = e.NextRetryAt, string(WaitBackoff)
 		out = append(out, o)
+	case m == nil && !e.NextRetryAt.IsZero():
+		out = append(out, s.obstacle(ObstacleWaiting, lead(out, asked)+e.overdueAttempt(s.Now)))
 	case m != nil:
 		o := s.obstacle(ObstacleWaiting, fmt.Sprintf("%s%s waits since %s: %s", lead(out, asked), m.label(), clock(m.CreatedAt), waitText(m)))
 		o.Reason = string(m.WaitReason)

@@ -24,8 +24,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected parts of testdata/*.txtar")
 
-// TestStories runs the stories of testdata: observations as JSON lines in, facts and rows as one-line texts out. Each
-// names in its comment the trap or rule that it holds.
+// TestStories runs the stories of testdata: observations as JSON lines in, facts and rows as one-line texts out, and, where
+// a story has a file "why", the paragraph about each VM. Each names in its comment the trap or rule that it holds.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	for _, s := range stories(t) {
@@ -36,6 +36,9 @@ func TestStories(t *testing.T) {
 			if _, told := s.want["settings"]; told {
 				got["settings"] = settingsText(facts, s.now)
 			}
+			if _, asked := s.want["why"]; asked {
+				got["why"] = whyTexts(facts, s.now)
+			}
 			if *update {
 				s.rewrite(t, got)
 				return
@@ -43,6 +46,7 @@ func TestStories(t *testing.T) {
 			require.Equal(t, s.want["facts"], got["facts"], "facts")
 			require.Equal(t, s.want["rows"], got["rows"], "rows")
 			require.Equal(t, s.want["settings"], got["settings"], "settings")
+			require.Equal(t, s.want["why"], got["why"], "why")
 		})
 	}
 }
@@ -203,7 +207,7 @@ func (s *story) rewrite(t *testing.T, got map[string]string) {
 	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool {
 		return !slices.Contains([]string{"observations", "now", "requesters"}, f.Name)
 	})
-	for _, name := range []string{"facts", "rows", "settings"} {
+	for _, name := range []string{"facts", "rows", "settings", "why"} {
 		if text, told := got[name]; told {
 			kept = append(kept, txtar.File{Name: name, Data: []byte(text)})
 		}
@@ -221,11 +225,11 @@ type told struct {
 	Listed bool
 	Gone   bool
 	VMI    *struct {
-		UID, Name, Node, Phase, Strategy, Mark, Source, Created string
-		RV                                                      int
-		Times                                                   map[string]string
-		Conditions                                              map[string]string
-		State                                                   *toldState
+		UID, Name, Node, Phase, Strategy, Mark, Source, Created, Deleted string
+		RV                                                               int
+		Times                                                            map[string]string
+		Conditions                                                       map[string]string
+		State                                                            *toldState
 	}
 	Migration *struct {
 		UID, Name, VMI, Phase, Evacuation, Priority, Created, Deleted, SendTo, Receive string
@@ -310,10 +314,12 @@ func parseObservation(t *testing.T, file, line string) Observation {
 	switch {
 	case l.VMI != nil:
 		v := l.VMI
-		return VMIObservation{
+		o := VMIObservation{
 			Seen: seen, Meta: meta(v.UID, v.Name, v.RV, cmp.Or(v.Created, "00:00")), Node: v.Node, Phase: cmp.Or(v.Phase, "Running"), Strategy: v.Strategy,
 			Mark: v.Mark, EvictionSource: v.Source, PhaseTimes: toldTimes(t, v.Times), Conditions: toldConditions(t, v.Conditions), State: v.State.state(t),
 		}
+		o.DeletionAt = momentOf(t, v.Deleted)
+		return o
 	case l.Migration != nil:
 		m := l.Migration
 		o := MigrationObservation{
@@ -534,6 +540,20 @@ func settingsText(facts []Fact, now time.Time) string {
 	return b.String()
 }
 
+// whyTexts writes the paragraph about each VM, a line each.
+func whyTexts(facts []Fact, now time.Time) string {
+	c := DeriveAll(facts, DefaultThresholds(), now)
+	var lines []string
+	for s := range c.Rows {
+		if s.Kind == SubjectVMI {
+			namespace, name, _ := strings.Cut(s.Name, "/")
+			lines = append(lines, c.Why(namespace, name).Paragraph+"\n")
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
 func writeRows(b *strings.Builder, d Derived) {
 	for _, r := range d.Requests {
 		fmt.Fprintf(b, "request for %s on %s/%s: %s to %s by %s, %s (%s, %s), %s, effect %s, repeats %d%s\n", dash(r.Pod), dash(r.VMI), dash(r.Node), short(r.RequestedAt),
@@ -570,10 +590,11 @@ func writeRows(b *strings.Builder, d Derived) {
 		fmt.Fprintf(b, "loop %s %s of %s on %s: %s to %s %s, %s\n  %s\n", l.Kind, dash(string(l.Path)), dash(l.VMI), dash(l.Node), short(l.OpenedAt), short(l.ClosedAt), dash(string(l.ClosedBy)), strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(l.Counts), "map["), "]"), l.Summary)
 	}
 	for _, x := range d.Drains {
-		fmt.Fprintf(b, "drain of %s by %s: %s to %s %s, %d of %d VMs left\n", x.Node, x.RequesterClass, short(x.StartedAt), short(x.EndedAt), dash(string(x.Outcome)), x.VMIsLeft, x.VMIsTotal)
+		fmt.Fprintf(b, "drain of %s by %s: %s to %s %s, %d of %d VMs left, last asked for at %s\n", x.Node, x.RequesterClass, short(x.StartedAt), short(x.EndedAt),
+			dash(string(x.Outcome)), x.VMIsLeft, x.VMIsTotal, short(x.LastAskedAt))
 	}
 	for _, x := range d.Blockers {
-		fmt.Fprintf(b, "left on %s: %s since %s: %s, %s; KubeVirt will: %s\n", x.Node, x.VMI, short(x.WaitingSince), x.Blocker, x.Reason, x.Next)
+		fmt.Fprintf(b, "left on %s: %s since %s, last asked for at %s: %s, %s; KubeVirt will: %s\n", x.Node, x.VMI, short(x.WaitingSince), short(x.LastAskedAt), x.Blocker, x.Reason, x.Next)
 	}
 	for _, g := range d.Gaps {
 		fmt.Fprintf(b, "gap of %s: %s to %s %s\n", g.Source, short(g.OpenedAt), short(g.ClosedAt), g.Cause)

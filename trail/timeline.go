@@ -194,13 +194,15 @@ func (s *speaker) sentence(f Fact) string {
 		return s.marked(f)
 	case KindEvacuationUnmarked:
 		if f.Reason == ReasonMigrated {
-			return fmt.Sprintf("The evacuation from %s is over: the guest has left the node.", f.Node)
+			return s.fulfilled(f)
 		}
 		return s.cancelled(f)
 	case KindMigrationSeen, KindMigrationPhase, KindMigrationDeletionAsked, KindMigrationGone, KindMigrationCondition:
 		return s.migration(f)
 	case KindVMIPlaced:
 		return placedSentence(f)
+	case KindVMIDeletionAsked:
+		return "The VMI is being deleted."
 	case KindVMIEnded:
 		return s.ended(f)
 	case KindVMICondition:
@@ -236,6 +238,17 @@ func (s *speaker) sentence(f Fact) string {
 	return ""
 }
 
+// fulfilled tells that the guest has left, and by which migration where that was no attempt of the evacuation.
+func (s *speaker) fulfilled(f Fact) string {
+	text := fmt.Sprintf("The evacuation from %s is over: the guest has left the node", f.Node)
+	if e := s.ends[f.ID]; e != nil {
+		if m := s.migrations[e.FulfilledBy]; m != nil && !m.isAttemptOf(e.ID) {
+			text += ", by " + m.origin()
+		}
+	}
+	return text + "."
+}
+
 func (s *speaker) marked(f Fact) string {
 	e := s.evacuations[f.ID]
 	if e == nil {
@@ -259,6 +272,10 @@ func (s *speaker) migration(f Fact) string {
 	switch {
 	case f.Kind == KindMigrationSeen:
 		return fmt.Sprintf("%s was created%s (%s).", upperFirst(m.label()), m.by(), m.cause())
+	case f.Kind == KindMigrationDeletionAsked && m.goneWithVMI():
+		return fmt.Sprintf("%s deleted %s, whose VMI had been deleted.", cmp.Or(m.AbortedBy, "Somebody"), m.label())
+	case m.goneWithVMI() && (f.Value == PhaseFailed || f.Kind == KindMigrationGone && m.Phase != PhaseFailed):
+		return fmt.Sprintf("%s ended because the VMI was deleted.", upperFirst(m.label()))
 	case f.Kind == KindMigrationDeletionAsked && m.Outcome == OutcomeAborted:
 		return fmt.Sprintf("%s deleted %s before it was over.", m.whoAborted(), m.label())
 	case f.Kind == KindMigrationCondition && f.Value != "":

@@ -105,7 +105,7 @@ func (s Scope) Loop(l Loop) (Loop, bool) {
 	if !about {
 		l.Namespace, l.VMI, l.VMIUID = "", "", ""
 	}
-	if !mine {
+	if !mine && l.Open() {
 		l.Advice = "What holds this up is a VM of another namespace: ask those who run the cluster, who see which."
 	}
 	l.Summary = s.veil(l.Summary)

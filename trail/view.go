@@ -79,7 +79,7 @@ var (
 	ViewBlockers = View{
 		Noun: "drains/blockers", Name: "drain_blockers", About: "each VM that drains have left, and why",
 		At: "waiting_since", Key: "vmi_uid", Changed: changedAt, Where: byVM,
-		Brief: []string{"cluster", "node", "namespace", "vmi", "blocker", "reason", "next", "waiting_since"},
+		Brief: []string{"cluster", "node", "namespace", "vmi", "blocker", "reason", "next", "waiting_since", "last_asked_at"},
 	}
 	ViewGaps = View{
 		Noun: "gaps", Name: "gaps", About: "gaps: when a source could not be seen",

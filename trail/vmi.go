@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -25,7 +26,8 @@ const (
 	whatMark      = "mark"
 	whatSource    = "annotation/kubevirt.io/eviction-source"
 	whatEnded     = "ended"
-	WhatGone      = "gone" // every kind of object: it exists no more
+	whatDeletion  = "deletion" // of a VMI or a VMIM: it was asked for
+	WhatGone      = "gone"     // every kind of object: it exists no more
 	whatCompleted = "completed"
 	whatResult    = "result"
 	whatCondition = "condition/"
@@ -106,7 +108,9 @@ func (t *Tracker) observeVMI(o VMIObservation) []Fact {
 		return nil
 	}
 	r.object.vmi, r.object.vmiUID = o.Name, o.UID
-	if _, ended := r.object.get(whatEnded); r.crossed && ended && o.Phase != "Succeeded" && o.Phase != "Failed" {
+	_, ended := r.object.get(whatEnded)
+	_, deleted := r.object.get(whatDeletion)
+	if r.crossed && (ended && o.Phase != "Succeeded" && o.Phase != "Failed" || deleted && o.DeletionAt.IsZero()) {
 		r.forget()
 	}
 	at, _ := r.object.get(whatNode)
@@ -114,6 +118,7 @@ func (t *Tracker) observeVMI(o VMIObservation) []Fact {
 	r.vmiPlaced(o)
 	r.vmiMark(o, at != "" && at != o.Node)
 	r.vmiConditions(o)
+	r.vmiDeletionAsked(o)
 	r.vmiEnded(o)
 	if o.Gone {
 		r.vmiGone()
@@ -237,6 +242,29 @@ func (r *recorder) vmiResult(o VMIObservation) {
 	f := r.event(KindMigrationCompleted, reason, whatCompleted, o.State.UID+"@"+formatTime(o.State.EndedAt)).
 		from("status.migrationState.endTimestamp").at(timeOf{o.State.EndedAt, ClockSourceNode}).with(resultDetail(o.State))
 	f.MigrationUID = o.State.UID
+}
+
+// vmiDeletionAsked records that the VMI was deleted while its guest ran. KubeVirt then takes its pods down, those of migrations, too,
+// so that a migration under way ends, and its evacuation controller makes no other. The deletion of a VMI whose guest has ended is
+// KubeVirt's clean-up.
+//
+// Source: kubevirt pkg/virt-controller/watch/vmi/lifecycle.go, sync; watch/drain/evacuation/evacuation.go.
+func (r *recorder) vmiDeletionAsked(o VMIObservation) {
+	_, ended := r.object.get(whatEnded)
+	if o.DeletionAt.IsZero() || ended || o.endedBy(o.DeletionAt) || !r.once(whatDeletion, "true") {
+		return
+	}
+	f := r.event(KindVMIDeletionAsked, ReasonDeletionAsked, whatDeletion, "true").from("metadata.deletionTimestamp").
+		at(timeOf{o.DeletionAt, ClockAPIServer}).with(&VMIDetail{CreatedAt: o.CreatedAt, Phase: o.Phase})
+	f.Node = o.Node
+}
+
+// endedBy reports whether the guest had ended at a time, by the object's own list of transitions: a guest that is asked to go takes a
+// moment, so that an end in the same second came first.
+func (o VMIObservation) endedBy(t time.Time) bool {
+	return slices.ContainsFunc(o.PhaseTimes, func(p PhaseTime) bool {
+		return (p.Phase == "Succeeded" || p.Phase == "Failed") && !p.At.After(t)
+	})
 }
 
 func (r *recorder) vmiEnded(o VMIObservation) {

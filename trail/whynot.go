@@ -130,7 +130,7 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	}
 	for _, l := range c.Node(name).Loops {
 		if l.Open() {
-			text = append(text, fmt.Sprintf("There is a %s since %s: %s", l.Name(), clock(l.OpenedAt), l.Summary))
+			text = append(text, fmt.Sprintf("There is %s since %s: %s", l.indefinite(), clock(l.OpenedAt), l.Summary))
 			a.Advice = cmp.Or(a.Advice, l.Advice)
 		}
 	}
