@@ -341,8 +341,11 @@ func (e Evacuation) stillOpen(mine []Migration, now time.Time) []string {
 	return text
 }
 
-// waiting says for what a migration waits that has no target pod yet, empty where it does not.
+// waiting says for what a migration waits that has no target pod yet or is stalled, empty where it does not.
 func (m Migration) waiting() string {
+	if m.stalled() {
+		return ", and stalled: its target pod is there, and " + m.WaitDetail
+	}
 	if m.WaitReason == "" || !m.SchedulingAt.IsZero() {
 		return ""
 	}
@@ -412,7 +415,7 @@ func (m Migration) story(now time.Time) []string {
 	if !m.FinishedAt.IsZero() {
 		return append(text, "It is gone; how it ended was not seen.")
 	}
-	return append(text, fmt.Sprintf("It is in phase %s, %s after its creation.", m.Phase, span(now.Sub(m.CreatedAt))))
+	return append(text, fmt.Sprintf("It is in phase %s%s, %s after its creation.", m.Phase, m.waiting(), span(now.Sub(m.CreatedAt))))
 }
 
 func whereNow(placements []Placement, now time.Time) string {
