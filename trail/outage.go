@@ -68,6 +68,12 @@ func outageCause(f *Fact) (cause OutageCause, says bool) {
 	}
 }
 
+// OfOutage reports whether a fact says that its node is not ready, or that it is no more.
+func (f *Fact) OfOutage() bool {
+	_, says := outageCause(f)
+	return says || f.Kind == KindNodeGone
+}
+
 // outagesOf finds the outages of a node in its facts, which come in the order of their times. One lasts while the node is not ready or, where its condition
 // was not seen, bears a taint that says so.
 func outagesOf(facts []Fact) []Outage {

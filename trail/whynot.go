@@ -37,7 +37,7 @@ type Obstacle struct {
 	VMI       string       `json:"vmi"`
 	Text      string       `json:"text"`             // a sentence without a stop
 	Until     time.Time    `json:"until,omitzero"`   // when it is over by itself; zero where it is not, or nobody knows
-	Reason    string       `json:"reason,omitempty"` // finer: a wait_reason, a failure class
+	Reason    string       `json:"reason,omitempty"` // finer: a wait_reason, a failure class, the cause of an outage
 }
 
 // obstacleNames say of some VMs what is in their way.
