@@ -20,8 +20,8 @@ CREATE INDEX outages_by_change ON evictrail.outages (changed_at);
 COMMENT ON INDEX evictrail.outages_by_change IS 'What came or changed since a time: view node_outages.';
 CREATE INDEX outages_open ON evictrail.outages (cluster) WHERE ended_at IS NULL;
 COMMENT ON INDEX evictrail.outages_open IS 'Which nodes are not ready: what keeps a VM from moving.';
-CREATE INDEX migrations_by_target_waiting ON evictrail.migrations (cluster, target_node, created_at) WHERE target_node IS NOT NULL;
-COMMENT ON INDEX evictrail.migrations_by_target_waiting IS 'Whose target pods are on a node that becomes ready or not.';
+CREATE INDEX migrations_to_node ON evictrail.migrations (cluster, target_node, created_at) WHERE target_node IS NOT NULL;
+COMMENT ON INDEX evictrail.migrations_to_node IS 'Whose target pods are on a node that becomes ready or not.';
 
 CREATE VIEW evictrail_v1.node_outages AS
 SELECT cluster, node, outage_id, began_at, ended_at, ended_by, cause, message, changed_at
@@ -81,5 +81,5 @@ SELECT
     changed_at
 FROM evictrail.placements;
 DROP VIEW evictrail_v1.node_outages;
-DROP INDEX evictrail.migrations_by_target_waiting;
+DROP INDEX evictrail.migrations_to_node;
 DROP TABLE evictrail.outages;

@@ -69,7 +69,7 @@ type NotAnswer struct {
 	Advice    string     `json:"advice,omitempty"`
 	AsOf      time.Time  `json:"as_of"` // the moment for which it speaks
 	Obstacles []Obstacle `json:"obstacles"`
-	Outage    *Outage    `json:"outage,omitempty"` // of the node, which goes on; nil where it is ready, or nothing is known of it
+	Outage    Outage     `json:"outage,omitzero"` // of the node, which goes on; zero where it is ready, or nothing is known of it
 
 	Recorder    *RecorderNote `json:"recorder,omitempty"`     // state of the recorder now; nil where the question is about the past
 	NotObserved []Gap         `json:"not_observed,omitempty"` // gaps that overlap the hour before AsOf, the newest first
@@ -86,8 +86,8 @@ func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 	loops, advice := c.tellLoops(namespace, vmi, c.Now)
 	text = append(append(text, s.drains()...), loops...)
 	a.Paragraph = fmt.Sprintf("%s/%s%s: %s", namespace, vmi, on(a.Node), strings.Join(text, " "))
-	if a.Outage = c.outage(a.Node); a.Outage != nil {
-		advice = adviceOutage(a.Node)
+	if o := c.outage(a.Node); o != nil {
+		a.Outage, advice = *o, adviceOutage(a.Node)
 	}
 	a.Advice = cmp.Or(advice, s.advice(a.Obstacles))
 	return a
@@ -99,9 +99,9 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	a := NotAnswer{Node: name, AsOf: c.Now}
 	var text []string
 	vms := c.on(name)
-	if a.Outage = c.outage(name); a.Outage != nil {
-		a.Advice = adviceOutage(name)
-		text = append(text, "it "+a.Outage.state(c.Now)+terminating(vms))
+	if o := c.outage(name); o != nil {
+		a.Outage, a.Advice = *o, adviceOutage(name)
+		text = append(text, "it "+o.state(c.Now)+terminating(vms))
 	}
 	for _, d := range c.Node(name).Drains {
 		if d.Outcome == "" {
