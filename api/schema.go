@@ -117,6 +117,8 @@ var closedSets = map[string]schema{
 	"loops.path":                        oneOf(trail.PathAnnotationLost, trail.PathFreeSlot, trail.PathRequestForgotten, trail.PathGateOff, trail.PathUnclassified),
 	"drains.outcome":                    oneOf(trail.DrainEmptied, trail.DrainAbandoned, trail.DrainNodeGone),
 	"drain_blockers.blocker":            oneOf(trail.Blockers()...),
+	"node_outages.cause":                oneOf(trail.OutageSilent, trail.OutageReported),
+	"node_outages.ended_by":             oneOf(trail.OutageRecovered, trail.OutageNodeGone),
 	"loops.evidence":                    listOf(schema{Type: types{"object"}}),
 }
 

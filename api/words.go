@@ -158,7 +158,14 @@ func notAnswerSchema() schema {
 		{"namespace", text()}, {"vmi", text()},
 		{"text", described(text(), "A sentence without a stop.")},
 		{"until", moment("When it is over by itself. Missing where it is not, or nobody knows.")},
-		{"reason", described(text(), "Finer: a wait_reason or a failure class.")},
+		{"reason", described(text(), "Finer: a wait_reason, a failure class or the cause of an outage.")},
+	})
+	outage := record([]string{"outage_id", "node", "began_at", "cause"}, fields{
+		{"outage_id", described(text(), "Its identity.")}, {"node", text()},
+		{"began_at", moment("Since when the node is not ready.")},
+		{"ended_at", moment("When it was ready again. Missing while it is not.")}, {"ended_by", described(text(), "How it ended.")},
+		{"cause", described(oneOf(trail.OutageSilent, trail.OutageReported), "Whether its kubelet does not answer, or reports that it is not ready.")},
+		{"message", described(text(), "What Kubernetes says of it.")},
 	})
 	return described(record([]string{"node", "paragraph", "as_of", "obstacles", "semantics"}, append(fields{
 		{"node", described(text(), "The node, or that of the VM.")},
@@ -167,6 +174,7 @@ func notAnswerSchema() schema {
 		{"advice", described(text(), "What to do. Missing where there is nothing to do.")},
 		{"as_of", moment("The moment for which it speaks.")},
 		{"obstacles", described(orNull(listOf(obstacle)), "What is in the way, the most telling first.")},
+		{"outage", described(outage, "The outage of the node, which goes on. Missing where the node is ready, or nothing is known of it.")},
 	}, append(restsFields(), recordingFields("The gaps that overlap the time from since to as_of, at least the hour before as_of; newest first, at most ten.")...)...)),
 		"What keeps a VM, or the VMs of a node, from moving.")
 }

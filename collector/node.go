@@ -1,6 +1,10 @@
 package collector
 
-import "github.com/evictrail/evictrail/trail"
+import (
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
 
 // slimNode is what is read of a Node.
 type slimNode struct {
@@ -9,19 +13,28 @@ type slimNode struct {
 		Unschedulable bool        `json:"unschedulable"`
 		Taints        []slimTaint `json:"taints"`
 	} `json:"spec"`
+	Status struct {
+		Conditions []condition `json:"conditions"`
+	} `json:"status"`
 }
 
 type slimTaint struct {
-	Key    string `json:"key"`
-	Value  string `json:"value"`
-	Effect string `json:"effect"`
+	Key    string    `json:"key"`
+	Value  string    `json:"value"`
+	Effect string    `json:"effect"`
+	Added  time.Time `json:"timeAdded"`
 }
 
 func (v *slimNode) decode(m trail.Meta) (Observation, error) {
 	taints := make([]trail.Taint, 0, len(v.Spec.Taints))
 	for _, t := range v.Spec.Taints {
-		taints = append(taints, trail.Taint(t))
+		taints = append(taints, trail.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect, AddedAt: t.Added.UTC()})
 	}
 	o := trail.NodeObservation{Meta: m, Unschedulable: v.Spec.Unschedulable, Taints: taints}
+	for _, c := range v.Status.Conditions {
+		if c.Type == "Ready" {
+			o.Ready = new(c.decode())
+		}
+	}
 	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
 }

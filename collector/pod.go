@@ -1,6 +1,10 @@
 package collector
 
-import "github.com/evictrail/evictrail/trail"
+import (
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
 
 // slimPod is what is read of a virt-launcher pod.
 type slimPod struct {
@@ -21,6 +25,7 @@ type slimPod struct {
 			Name string `json:"name"`
 			UID  string `json:"uid"`
 		} `json:"ownerReferences"`
+		DeletionGracePeriodSeconds int64 `json:"deletionGracePeriodSeconds"`
 	} `json:"metadata"`
 	Spec struct {
 		NodeName string `json:"nodeName"`
@@ -48,6 +53,7 @@ func (v *slimPod) decode(m trail.Meta) (Observation, error) {
 		EvictionInProgress: text(a.EvictionInProgress),
 		HasInProgress:      a.EvictionInProgress != nil,
 		PreferNoEviction:   a.PreferNoEviction != nil,
+		DeletionGrace:      time.Duration(v.Metadata.DeletionGracePeriodSeconds) * time.Second,
 	}
 	for _, owner := range v.Metadata.OwnerReferences {
 		if owner.Kind == string(trail.ObjectVMI) {

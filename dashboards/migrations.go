@@ -69,7 +69,7 @@ func durationHeat() cog.Builder[dashboard.Panel] {
 }
 
 func pendingByBlocker() cog.Builder[dashboard.Panel] {
-	return bars("Migrations that wait, by what they wait for", "Migrations without a target pod, by what holds them: a limit, a backoff, a quota, a backup, pods that end.").
+	return bars("Migrations that wait, by what they wait for", "Migrations without a target pod, by what holds them: a limit, a backoff, a quota, a backup, pods that end; and those whose target pod is on a node that is not ready.").
 		WithTarget(series("A", maxBy(metrics.MigrationsPending, metrics.LabelBlocker), "{{"+metrics.LabelBlocker+"}}")).
 		Span(8).Height(8)
 }

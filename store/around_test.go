@@ -147,7 +147,7 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 					}
 				}
 			}
-			for _, table := range []string{"loops", "drains", "drain_blockers", "cooldown_decisions", "consequences"} {
+			for _, table := range []string{"loops", "drains", "drain_blockers", "cooldown_decisions", "consequences", "outages"} {
 				t.Log(table, count(t, s, "SELECT count(*) FROM evictrail."+table+" WHERE subject LIKE 'node:%'"))
 			}
 		})

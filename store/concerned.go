@@ -12,7 +12,7 @@ import (
 )
 
 // A fact about a node can change what marks since the fact before it mean, one about the rules or a gap those of all
-// nodes; one about the descheduler also what the ends of migrations mean to it.
+// nodes; one about the descheduler also what the ends of migrations mean to it. That a node is ready or not concerns the migrations to it, too.
 const concernedQuery = `
 SELECT DISTINCT subject
 FROM evictrail.events
@@ -20,11 +20,18 @@ WHERE cluster = @cluster
   AND kind IN ('evacuation_marked', 'migration_seen', 'migration_completed')
   AND (node = ANY(@nodes) OR @everywhere)
   AND occurred_at >= @since
+UNION
+SELECT subject
+FROM evictrail.migrations
+WHERE cluster = @cluster
+  AND target_node = ANY(@readiness)
+  AND (finished_at IS NULL OR finished_at >= @since)
 ORDER BY subject`
 
 // bearing is what new facts may put in another light: what went on on these nodes or everywhere, since a time.
 type bearing struct {
 	nodes      []string
+	readiness  []string // those of them that became ready, or are no more
 	everywhere bool
 	since      time.Time // zero: ever since
 }
@@ -35,7 +42,7 @@ func (d *derivation) concerned(ctx context.Context, of bearing) (since, error) {
 		return nil, nil
 	}
 	rows, err := d.tx.Query(ctx, concernedQuery, pgx.StrictNamedArgs{
-		"cluster": d.cluster, "nodes": of.nodes, "everywhere": of.everywhere, "since": of.since,
+		"cluster": d.cluster, "nodes": of.nodes, "readiness": of.readiness, "everywhere": of.everywhere, "since": of.since,
 	})
 	if err != nil {
 		return nil, explain("find VMs concerned", err)
@@ -234,6 +241,9 @@ func (d *derivation) surroundings(added []trail.Fact) (of bearing) {
 			if !seen[f.Subject.Name] {
 				seen[f.Subject.Name] = true
 				of.nodes = append(of.nodes, f.Subject.Name)
+			}
+			if f.OfOutage() && !slices.Contains(of.readiness, f.Subject.Name) {
+				of.readiness = append(of.readiness, f.Subject.Name)
 			}
 		case trail.SubjectConfig:
 			of.everywhere = true

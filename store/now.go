@@ -57,6 +57,7 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	}
 	if !q.told {
 		q.openEvacuations(&batch, rows, names(own))
+		q.openOutages(&batch, rows, names(own))
 	}
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
@@ -160,6 +161,7 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	q.decisionsNear(&batch, rows, *vms, since)
 	if !q.told {
 		q.openEvacuations(&batch, rows, names(all))
+		q.openOutages(&batch, rows, names(all))
 	}
 	q.annotations(&batch, &facts, all, lately.began) // those that were set before, and still were
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {

@@ -31,6 +31,8 @@ FROM (
   UNION ALL
   SELECT subject, node, namespace, decided_at, greatest(decided_at, until) FROM evictrail.cooldown_decisions WHERE cluster = @cluster AND decided_at < @back
   UNION ALL
+  SELECT subject, node, NULL, began_at, ended_at FROM evictrail.outages WHERE cluster = @cluster AND began_at < @back
+  UNION ALL
   SELECT subject, NULL, NULL, opened_at, closed_at FROM evictrail.gaps WHERE cluster = @cluster AND opened_at < @back
 ) AS r
 WHERE over IS NULL

@@ -38,7 +38,7 @@ func (s *Reader) seen(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
 	return args
 }
 
-// Of rows that have no namespace, or more than one, these are seen: loops that are about a VM that is, or name one; drains of a node
+// Of rows that have no namespace, or more than one, these are seen: loops that are about a VM that is, or name one; drains and outages of a node
 // that had one meanwhile; nodes that ever had one.
 const (
 	loopSeen  = `(namespace = ANY(@seen) OR EXISTS (SELECT FROM jsonb_path_query(evidence, '$[*].vmi') AS x WHERE split_part(x #>> '{}', '/', 1) = ANY(@seen)))`
@@ -49,6 +49,14 @@ const (
       AND p.namespace = ANY(@seen)
       AND p.from_at <= coalesce(drains.ended_at, 'infinity')
       AND (p.to_at IS NULL OR p.to_at >= drains.started_at)
+  )`
+	outageSeen = `EXISTS (
+    SELECT FROM evictrail.placements AS p
+    WHERE p.cluster = node_outages.cluster
+      AND p.node = node_outages.node
+      AND p.namespace = ANY(@seen)
+      AND p.from_at <= coalesce(node_outages.ended_at, 'infinity')
+      AND (p.to_at IS NULL OR p.to_at >= node_outages.began_at)
   )`
 	nodesSeen = `SELECT p.node FROM evictrail.placements AS p WHERE p.cluster = @cluster AND p.namespace = ANY(@seen)`
 )
@@ -62,6 +70,8 @@ func seenRows(v trail.View) string {
 		return "namespace = ANY(@seen)"
 	case v.Name == trail.ViewDrains.Name:
 		return drainSeen
+	case v.Name == trail.ViewOutages.Name:
+		return outageSeen
 	case v.Name == trail.ViewGaps.Name:
 		return "@seen::text[] IS NOT NULL" // all of them
 	}

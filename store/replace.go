@@ -65,7 +65,7 @@ var derivedTables = []table{
 	},
 	{
 		name: "placements", key: "placement_id", row: placementRow{}, of: "vmi",
-		node: "t.node", immaterial: "to_at left_by ended_by",
+		node: "t.node", immaterial: "to_at left_by ended_by terminating_since",
 		begun: "from_at", over: overAt("from_at", "to_at"), place: "t.node",
 	},
 	{
@@ -88,6 +88,10 @@ var derivedTables = []table{
 	{
 		name: "consequences", key: "consequence_id", row: consequenceRow{}, of: "node",
 		begun: "at", over: "@.at", place: "t.node",
+	},
+	{
+		name: "outages", key: "outage_id", row: outageRow{}, of: "node",
+		begun: "began_at", over: overAt("began_at", "ended_at"), place: "t.node",
 	},
 	{
 		name: "gaps", key: "gap_id", row: gapRow{}, of: "source",
@@ -143,6 +147,7 @@ func (t *tables) add(s trail.Subject, d trail.Derived) {
 	put(t, "drains", d.Drains, func(r trail.Drain) any { return drainRow{o, r} })
 	put(t, "drain_blockers", d.Blockers, func(r trail.DrainBlocker) any { return blockerRow{o, r} })
 	put(t, "consequences", d.Consequences, func(r trail.Consequence) any { return consequenceRow{o, r} })
+	put(t, "outages", d.Outages, func(r trail.Outage) any { return outageRow{o, r} })
 	put(t, "gaps", d.Gaps, func(r trail.Gap) any { return gapRow{o, r} })
 	put(t, "timeline", timelineRows(o, d.Timeline), func(r timelineRow) any { return r })
 	t.of = append(t.of, o.Subject)

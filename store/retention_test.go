@@ -54,7 +54,7 @@ func acrossMarch(seed uint64, share float64) ([]trail.Fact, time.Time) {
 
 // derivedTables are those that nothing may change in when facts are dropped.
 var derivedTables = []string{
-	"eviction_requests", "evacuations", "migrations", "placements", "cooldown_decisions", "loops", "drains", "drain_blockers", "consequences", "gaps", "timeline",
+	"eviction_requests", "evacuations", "migrations", "placements", "cooldown_decisions", "loops", "drains", "drain_blockers", "consequences", "outages", "gaps", "timeline",
 }
 
 // tables reads all derived rows, but for when they changed.

@@ -116,6 +116,7 @@ func (q *inquiry) settle(ctx context.Context, rows map[trail.Subject]trail.Deriv
 	batch.Queue(settledRows["cooldown_decisions"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
 	batch.Queue(settledRows["loops"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	batch.Queue(settledRows["drains"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
+	batch.Queue(settledRows["outages"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Outage { return &d.Outages }))
 	batch.Queue(settledRows["gaps"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Gap { return &d.Gaps }))
 	batch.Queue(settledRows["timeline"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 	goesOn := map[string]bool{}

@@ -17,6 +17,7 @@ type Derived struct {
 	Drains       []Drain
 	Blockers     []DrainBlocker
 	Consequences []Consequence
+	Outages      []Outage
 	Gaps         []Gap
 	Timeline     []Line
 	NextAt       time.Time // when time alone will change these rows: then the subject is to be derived again. Zero: never
@@ -70,6 +71,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	attribute(lives, migrations, facts, env)
 	classify(lives, migrations, facts)
 	endPlacements(lives, pods, requests)
+	markTerminating(lives, pods)
 	var d Derived
 	for _, l := range lives {
 		own := l.own(migrations)
@@ -84,6 +86,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	inOrder(d.Decisions)
 	byOpening(d.Loops)
 	explainWaits(lives, migrations, pods, now)
+	explainStalls(migrations, env, now)
 	for _, m := range migrations {
 		m.judge()
 	}

@@ -43,11 +43,12 @@ const (
 	BlockerExternal      Blocker = "external"
 	BlockerOptedOut      Blocker = "opted_out"
 	BlockerPDB           Blocker = "pdb"
+	BlockerNodeNotReady  Blocker = "node_not_ready"
 )
 
 // Blockers lists the causes for which a VM is left.
 func Blockers() []Blocker {
-	return []Blocker{BlockerNotMigratable, BlockerFailing, BlockerQueued, BlockerMigrating, BlockerExternal, BlockerOptedOut, BlockerPDB}
+	return []Blocker{BlockerNotMigratable, BlockerFailing, BlockerQueued, BlockerMigrating, BlockerExternal, BlockerOptedOut, BlockerPDB, BlockerNodeNotReady}
 }
 
 // DrainBlocker is one VM that is left of a drain.
@@ -297,7 +298,11 @@ func (n *node) left(d *Drain, acts []drainAct) []DrainBlocker {
 func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 	e := n.evacuationAt(p, at)
 	r := n.lastRequest(p, b.WaitingSince, at)
+	down := outageAt(n.outages, at)
 	switch {
+	case down != nil:
+		b.WaitingSince = later(b.WaitingSince, down.BeganAt)
+		b.Blocker, b.Reason, b.Next = BlockerNodeNotReady, down.since(), "move nothing from it before it is ready"
 	case p.Strategy == StrategyExternal:
 		b.Blocker, b.Reason, b.Next = BlockerExternal, "its eviction strategy is External", "do nothing: its owner has to move it"
 	case e != nil:
@@ -329,6 +334,8 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement, at tim
 	}
 	waits := last != nil && last.FinishedAt.IsZero() && last.SchedulingAt.IsZero()
 	switch {
+	case last != nil && last.stalled():
+		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is stalled: its target pod is there, and %s", last.label(), last.WaitDetail), "wait for that node"
 	case last != nil && last.FinishedAt.IsZero() && !waits:
 		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is under way since %s", last.label(), clock(last.SchedulingAt)), "finish this attempt"
 	case e.FailedAttempts > 0:

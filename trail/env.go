@@ -131,7 +131,7 @@ func EnvSubjects(of ...[]Fact) []Subject {
 			if f.Subject.Kind != SubjectVMI {
 				continue
 			}
-			if namesEvacuatedNode(f) {
+			if dependsOnNode(f) {
 				seen[Subject{SubjectNode, f.Node}] = true
 			}
 			if d, ok := f.Detail.(*PodDetail); ok {
@@ -150,9 +150,10 @@ func EnvSubjects(of ...[]Fact) []Subject {
 	return out
 }
 
-// namesEvacuatedNode tells the facts of a VMI whose meaning depends on the state of the node that they name.
-func namesEvacuatedNode(f *Fact) bool {
-	return f.Node != "" && (f.Kind == KindEvacuationMarked || f.Kind == KindMigrationSeen)
+// dependsOnNode reports whether the meaning of a fact of a VMI depends on the state of the node that it names: that a guest is to leave, or that the
+// target pod of a migration is on.
+func dependsOnNode(f *Fact) bool {
+	return f.Node != "" && (f.Kind == KindEvacuationMarked || f.Kind == KindMigrationSeen || f.Kind == KindLauncherPod && f.MigrationUID != "")
 }
 
 // namesAction tells the facts of a VMI behind which somebody's own request may stand: a migration that no controller

@@ -253,8 +253,11 @@ func (e Evacuation) stillOpen(mine []Migration, deleted, now time.Time) []string
 	return text
 }
 
-// waiting says for what a migration waits that has no target pod yet, empty where it does not.
+// waiting says for what a migration waits that has no target pod yet or is stalled, empty where it does not.
 func (m Migration) waiting() string {
+	if m.stalled() {
+		return ", and stalled: its target pod is there, and " + m.WaitDetail
+	}
 	if m.WaitReason == "" || !m.SchedulingAt.IsZero() {
 		return ""
 	}

@@ -11,6 +11,7 @@ type launcher struct {
 	node         string
 	migrationUID string    // of the migration that it was made for; empty for the pod that a VM starts with
 	createdAt    time.Time // as far as it is known
+	terminating  time.Time // its deletion was asked for while it ran; zero where it was not
 	endedAt      time.Time // its phase became final, or it was gone; zero while it lives
 	disruption   *Fact     // what Kubernetes took it away for; nil where nothing did
 }
@@ -55,6 +56,8 @@ func (p *launcher) add(f *Fact, d *PodDetail) {
 		}
 	case ReasonDisrupted:
 		p.disruption = f
+	case ReasonPodTerminating:
+		p.terminating = f.OccurredAt
 	default:
 	}
 }
@@ -67,6 +70,20 @@ func (p *launcher) ranGuest(l *life, at time.Time) bool {
 	ended := !p.endedAt.IsZero() && p.endedAt.Before(at)
 	over := !l.endedAt.IsZero() && l.endedAt.Before(at)
 	return !ended && !over && p.vmiUID == l.uid && p.node != "" && l.nodeAt(at) == p.node
+}
+
+// markTerminating says of the stays that go on since when their pods are being deleted.
+func markTerminating(lives []*life, pods map[string]*launcher) {
+	for _, l := range lives {
+		for i := range l.placements {
+			stay := &l.placements[i]
+			for _, p := range pods {
+				if stay.ToAt.IsZero() && p.vmiUID == l.uid && p.node == stay.Node && p.endedAt.IsZero() && !p.terminating.IsZero() {
+					stay.TerminatingSince = earliest(stay.TerminatingSince, p.terminating)
+				}
+			}
+		}
+	}
 }
 
 // lastPodEnd gives the time at which the last pod of a VMI had ended; zero where one lives, or none is known.

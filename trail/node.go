@@ -1,20 +1,30 @@
 package trail
 
+import (
+	"strings"
+	"time"
+)
+
 // NodeObservation is what is read of a Node.
 type NodeObservation struct {
 	Seen
 	Meta
 	Unschedulable bool
 	Taints        []Taint
+	Ready         *Condition // condition Ready; nil where the node has none
 }
 
 // Taint is one entry of a Node's spec.taints.
-type Taint struct{ Key, Value, Effect string }
+type Taint struct {
+	Key, Value, Effect string
+	AddedAt            time.Time // timeAdded, which the node lifecycle controller sets; zero where nobody did
+}
 
 // The aspects of a node that are recorded.
 const (
 	whatCordon = "cordon"
 	whatTaint  = "taint/"
+	whatReady  = "ready"
 )
 
 // EffectNoSchedule is the effect that KubeVirt's drain taint carries.
@@ -28,6 +38,7 @@ func (t *Tracker) observeNode(o NodeObservation) []Fact {
 	r.object.namespace = ""
 	r.cordon(o)
 	r.taints(o)
+	r.ready(o.Ready)
 	if o.Gone {
 		r.nodeGone()
 	}
@@ -59,16 +70,42 @@ func (r *recorder) taints(o NodeObservation) {
 		what := whatTaint + taint.Key + ":" + taint.Effect
 		now[what] = "=" + taint.Value
 		if r.became(what, now[what]) {
-			r.change(KindNodeTainted, ReasonTainted, what, now[what]).from("spec.taints")
+			r.dated(KindNodeTainted, ReasonTainted, what, now[what], timeOf{taint.AddedAt, ClockEmitter}).from("spec.taints")
 		}
 	}
 	for _, a := range r.object.state {
-		if len(a.what) <= len(whatTaint) || a.what[:len(whatTaint)] != whatTaint || a.value == "" {
+		if !strings.HasPrefix(a.what, whatTaint) || a.value == "" {
 			continue
 		}
 		if _, still := now[a.what]; !still && r.became(a.what, "") {
 			r.change(KindNodeUntainted, ReasonUntainted, a.what, "").from("spec.taints")
 		}
+	}
+}
+
+// ready records that the node is not ready, and that it is again. The kubelet reports True and False itself; the node lifecycle controller
+// makes it Unknown when the kubelet has not renewed its lease for node-monitor-grace-period (40 s or 50 s). A node that is ready when it is first
+// seen is as it should be, and no fact.
+//
+// Source: kubernetes pkg/controller/nodelifecycle/node_lifecycle_controller.go, tryUpdateNodeHealth; pkg/kubelet/nodestatus/setters.go, ReadyCondition.
+func (r *recorder) ready(c *Condition) {
+	if c == nil {
+		return
+	}
+	value, kind, reason := "", KindNodeReady, ReasonKubeletReady
+	switch c.Status {
+	case "True":
+	case "False":
+		value, kind, reason = c.Status, KindNodeNotReady, ReasonKubeletNotReady
+	default:
+		value, kind, reason = c.Status, KindNodeNotReady, ReasonKubeletSilent
+	}
+	if value != "" && !c.ChangedAt.IsZero() { // one that follows an unseen recovery is another
+		value += " since " + c.ChangedAt.UTC().Format(time.RFC3339)
+	}
+	if r.became(whatReady, value) {
+		detail := &ConditionDetail{Type: "Ready", Status: c.Status, Reason: c.Reason, Message: c.Message}
+		r.dated(kind, reason, whatReady, value, timeOf{c.ChangedAt, ClockEmitter}).from("status.conditions[Ready]").with(detail)
 	}
 }
 

@@ -2,6 +2,7 @@ package trail
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -69,6 +70,7 @@ type node struct {
 	own        *Env // of the node\'s own facts
 	thresholds Thresholds
 	now        *moment
+	outages    []Outage
 	acts       []*EvictionRequest      // of the descheduler, by which guests leave the node or are to leave it
 	attempts   map[FactID][]*Migration // of each evacuation, in their order
 	vmis       map[string]*Rows        // evacuations and requests of each VMI, once somebody asks
@@ -103,7 +105,7 @@ func (n *node) ofVMI(uid string) *Rows {
 func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	n := node{
 		Rows: env.rows[subject], name: subject.Name, facts: facts, env: env, own: env.of(facts), thresholds: env.thresholds, now: now,
-		attempts: map[FactID][]*Migration{},
+		outages: outagesOf(facts), attempts: map[FactID][]*Migration{},
 	}
 	for _, m := range n.Migrations {
 		if m.EvacuationID != nil {
@@ -123,11 +125,50 @@ func deriveNode(subject Subject, facts []Fact, env *Env, now *moment) Derived {
 	}
 	d.Loops = append(d.Loops, pinned(n.Evacuations, env.slotLimits(limitPerNode), n.name, env, now)...)
 	d.Loops = byOpening(d.Loops)
+	n.nameOutages(d.Loops)
+	d.Outages = n.outages
 	d.Decisions = n.observedBlocks()
 	d.Consequences = n.consequences()
 	d.Timeline = byTime(slices.Concat((&speaker{env: n.own}).lines(facts), loopLines(d.Loops), drainLines(d.Drains)))
 	d.Timeline = slices.DeleteFunc(d.Timeline, func(l Line) bool { return l.At.Before(n.Since) })
 	return d
+}
+
+// nameOutages says of loops of the node that it is not ready or, of those that are closed, was not; and of those that go on which migrations are stalled.
+func (n *node) nameOutages(loops []Loop) {
+	for i := range loops {
+		l := &loops[i]
+		if !l.Open() {
+			if outageAt(n.outages, l.ClosedAt.Add(-time.Microsecond)) != nil {
+				l.Summary += fmt.Sprintf(" %s was not ready then.", n.name)
+			}
+			continue
+		}
+		if o := outageAt(n.outages, n.now.now); o != nil {
+			l.Summary += fmt.Sprintf(" Nothing leaves %s before it is ready: %s.", n.name, o.since())
+			l.Advice = adviceOutage(n.name)
+			continue
+		}
+		for _, x := range l.Evidence {
+			if x.EventID == nil {
+				continue
+			}
+			if m := stalledOf(n.attempts[*x.EventID]); m != nil {
+				l.Summary += fmt.Sprintf(" %s of %s/%s is stalled: its target pod is there, and %s.", upperFirst(m.label()), m.Namespace, m.VMI, m.WaitDetail)
+				l.Advice = adviceStalled(m)
+			}
+		}
+	}
+}
+
+// stalledOf returns the migration among some whose target pod is on a node that is not ready; nil where there is none.
+func stalledOf(migrations []*Migration) *Migration {
+	for _, m := range migrations {
+		if m.stalled() {
+			return m
+		}
+	}
+	return nil
 }
 
 // deriveCluster derives what belongs to the cluster as a whole.

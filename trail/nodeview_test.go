@@ -30,6 +30,7 @@ func (d Derived) since(at time.Time) Derived {
 	d = d.Unsettled(at, nil)
 	return Derived{
 		Decisions: slices.Concat(d.Decisions), Loops: slices.Concat(d.Loops), Drains: slices.Concat(d.Drains), Blockers: d.Blockers, Timeline: slices.Concat(d.Timeline),
+		Outages:      slices.Concat(d.Outages),
 		Consequences: slices.Concat(slices.DeleteFunc(slices.Clone(d.Consequences), func(x Consequence) bool { return x.At.Before(at) })),
 	}
 }

@@ -31,6 +31,7 @@ type Placement struct {
 	NotMigratable      string    `json:"not_migratable,omitempty"`      // why it cannot be live-migrated, at the end of the stay; empty where it can
 	NotMigratableSince time.Time `json:"not_migratable_since,omitzero"` // since when
 	OptedOut           bool      `json:"opted_out"`                     // the pod asks the descheduler to leave it alone
+	TerminatingSince   time.Time `json:"terminating_since,omitzero"`    // since when its pod is being deleted while the guest is there; zero where it is not
 
 	seenAt time.Time // our time of the arrival
 }

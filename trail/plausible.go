@@ -55,7 +55,7 @@ func clearImplausible(seen time.Time, times ...*time.Time) {
 }
 
 // CorrectTimes replaces an implausible time of the fact by the time at which it was seen, by our clock, and says so in Evidence. Implausible
-// times of its detail become zero, which is unknown. The fact keeps its ID, which no time is part of.
+// times of its detail become zero, which is unknown. The fact keeps its ID.
 func (f *Fact) CorrectTimes() {
 	seen := f.ObservedAt
 	if seen.Before(EarliestTime) {

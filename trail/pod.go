@@ -15,11 +15,12 @@ type PodObservation struct {
 	Phase              string
 	MigrationUID       string // label kubevirt.io/migrationJobUID: the migration that this pod was made for
 	MigrationName      string
-	EvictionInProgress string    // annotation descheduler.alpha.kubernetes.io/eviction-in-progress: its value tells KubeVirt's generation
-	HasInProgress      bool      // the annotation is there
-	PreferNoEviction   bool      // annotation descheduler.alpha.kubernetes.io/prefer-no-eviction is there; its value means nothing
-	Unschedulable      string    // message of PodScheduled=False with reason Unschedulable; empty when it does not say so
-	Disruption         Condition // DisruptionTarget=True, or one with the reason Evicted for status.reason; else zero
+	EvictionInProgress string        // annotation descheduler.alpha.kubernetes.io/eviction-in-progress: its value tells KubeVirt's generation
+	HasInProgress      bool          // the annotation is there
+	PreferNoEviction   bool          // annotation descheduler.alpha.kubernetes.io/prefer-no-eviction is there; its value means nothing
+	Unschedulable      string        // message of PodScheduled=False with reason Unschedulable; empty when it does not say so
+	Disruption         Condition     // DisruptionTarget=True, or one with the reason Evicted for status.reason; else zero
+	DeletionGrace      time.Duration // deletionGracePeriodSeconds: by how much DeletionAt is later than its deletion was asked for
 }
 
 // The aspects of a pod that are recorded.
@@ -28,6 +29,7 @@ const (
 	whatPodPhase      = "phase"
 	whatUnschedulable = "unschedulable"
 	whatDisruption    = "disruption"
+	whatTerminating   = "terminating"
 	whatAnnotation    = "annotation/"
 	whatInProgress    = whatAnnotation + "descheduler.alpha.kubernetes.io/eviction-in-progress"
 	whatPreferNo      = whatAnnotation + annotationPreferNo
@@ -91,7 +93,11 @@ func (r *recorder) pod(o PodObservation) {
 	if o.Disruption.Reason != "" {
 		step(ReasonDisrupted, whatDisruption, o.Disruption.Reason, "status.conditions[DisruptionTarget]", timeOf{o.Disruption.ChangedAt, ClockAPIServer})
 	}
-	if o.Phase == "Succeeded" || o.Phase == "Failed" {
+	ended := o.Phase == "Succeeded" || o.Phase == "Failed"
+	if !o.DeletionAt.IsZero() && !ended && !o.Gone { // one that ended before leaves nothing to wait for
+		step(ReasonPodTerminating, whatTerminating, "true", "metadata.deletionTimestamp", timeOf{o.DeletionAt.Add(-o.DeletionGrace), ClockAPIServer})
+	}
+	if ended {
 		step(ReasonPodEnded, whatPodPhase, o.Phase, "status.phase", timeOf{})
 	}
 }

@@ -153,7 +153,8 @@ func (c *chance) step() {
 		c.node(c.now, node, func(n *NodeObservation) { n.Unschedulable = !n.Unschedulable })
 	case 16:
 		c.node(c.now, node, func(n *NodeObservation) {
-			n.Taints = pick(c, nil, []Taint{{Key: DefaultDrainTaintKey, Effect: EffectNoSchedule}})
+			n.Taints = pick(c, nil, []Taint{{Key: DefaultDrainTaintKey, Effect: EffectNoSchedule}}, []Taint{{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute", AddedAt: day.Add(c.now)}})
+			n.Ready = &Condition{Status: pick(c, "True", "False", "Unknown"), Reason: "KubeletNotReady", ChangedAt: pick(c, time.Time{}, day.Add(c.now))}
 		})
 	case 17:
 		user := pick(c, "alice", "system:serviceaccount:kube-system:descheduler", "system:serviceaccount:karpenter:karpenter")

@@ -25,6 +25,8 @@ const (
 	KindNodeUncordoned         Kind = "node_uncordoned"
 	KindNodeTainted            Kind = "node_tainted"
 	KindNodeUntainted          Kind = "node_untainted"
+	KindNodeNotReady           Kind = "node_not_ready"
+	KindNodeReady              Kind = "node_ready"
 	KindNodeGone               Kind = "node_gone"
 	KindKubernetesEvent        Kind = "kubernetes_event"
 	KindConfigSeen             Kind = "config_seen"
@@ -84,12 +86,16 @@ const (
 	ReasonUnschedulable          Reason = "unschedulable"
 	ReasonScheduled              Reason = "scheduled"
 	ReasonDisrupted              Reason = "disrupted"
+	ReasonPodTerminating         Reason = "pod_terminating"
 	ReasonPodEnded               Reason = "pod_ended"
 	ReasonPodGone                Reason = "pod_gone"
 	ReasonCordoned               Reason = "cordoned"
 	ReasonUncordoned             Reason = "uncordoned"
 	ReasonTainted                Reason = "tainted"
 	ReasonUntainted              Reason = "untainted"
+	ReasonKubeletSilent          Reason = "kubelet_silent"
+	ReasonKubeletNotReady        Reason = "kubelet_not_ready"
+	ReasonKubeletReady           Reason = "kubelet_ready"
 	ReasonNodeDeleted            Reason = "node_deleted"
 	ReasonEmitted                Reason = "emitted"
 	ReasonKubeVirtSettings       Reason = "kubevirt_settings"
@@ -193,6 +199,7 @@ func Kinds() []KindInfo {
 			{ReasonUnschedulable, "The scheduler found no node for it."},
 			{ReasonScheduled, "It has a node."},
 			{ReasonDisrupted, "Kubernetes takes it away: evicted, tainted, preempted, under pressure."},
+			{ReasonPodTerminating, "Its deletion was asked for while it ran: it is Terminating until its kubelet confirms its end."},
 			{ReasonPodEnded, "It ended."},
 			{ReasonPodGone, "It exists no more."},
 		}},
@@ -200,6 +207,11 @@ func Kinds() []KindInfo {
 		{KindNodeUncordoned, "The node takes new pods again.", []Sentence{{ReasonUncordoned, "spec.unschedulable went away."}}},
 		{KindNodeTainted, "A taint that keeps pods away appeared.", []Sentence{{ReasonTainted, "An entry of spec.taints appeared or changed its value."}}},
 		{KindNodeUntainted, "A taint went away.", []Sentence{{ReasonUntainted, "An entry of spec.taints went away."}}},
+		{KindNodeNotReady, "The node is not ready: nothing on it can be live-migrated.", []Sentence{
+			{ReasonKubeletSilent, "Its condition Ready became Unknown: its kubelet does not answer."},
+			{ReasonKubeletNotReady, "Its condition Ready became False: its kubelet reports why."},
+		}},
+		{KindNodeReady, "The node is ready again.", []Sentence{{ReasonKubeletReady, "Its condition Ready became True."}}},
 		{KindNodeGone, "The node exists no more.", []Sentence{{ReasonNodeDeleted, "The Node object was deleted."}}},
 		{KindKubernetesEvent, "KubeVirt emitted a Kubernetes Event that says what no object says.", []Sentence{
 			{ReasonEmitted, "The Event appeared, or its count rose."},

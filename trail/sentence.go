@@ -261,7 +261,7 @@ func (m Migration) story(now time.Time) []string {
 	if !m.FinishedAt.IsZero() {
 		return append(text, "It is gone; how it ended was not seen.")
 	}
-	return append(text, fmt.Sprintf("It is in phase %s, %s after its creation.", m.Phase, span(now.Sub(m.CreatedAt))))
+	return append(text, fmt.Sprintf("It is in phase %s%s, %s after its creation.", m.Phase, m.waiting(), span(now.Sub(m.CreatedAt))))
 }
 
 func whereNow(placements []Placement, now time.Time) string {

@@ -76,6 +76,7 @@ func (d Derived) Unsettled(before time.Time, goesOn map[string]bool) Derived {
 	d.Decisions = unsettled(u, "cooldown_decisions ", d.Decisions, func(x Decision) (string, time.Time) { return x.ID.String(), later(x.DecidedAt, x.Until) })
 	d.Loops = unsettled(u, "loops ", d.Loops, func(l Loop) (string, time.Time) { return l.ID.String(), overAt(l.OpenedAt, l.ClosedAt) })
 	d.Drains = unsettled(u, "drains ", d.Drains, func(x Drain) (string, time.Time) { return x.ID.String(), overAt(x.StartedAt, x.EndedAt) })
+	d.Outages = unsettled(u, "outages ", d.Outages, func(o Outage) (string, time.Time) { return o.ID.String(), overAt(o.BeganAt, o.EndedAt) })
 	d.Gaps = unsettled(u, "gaps ", d.Gaps, func(g Gap) (string, time.Time) { return g.ID.String(), overAt(g.OpenedAt, g.ClosedAt) })
 	d.Timeline = unsettled(u, "timeline ", d.Timeline, func(l Line) (string, time.Time) { return l.EventID.String(), l.At })
 	return d
@@ -115,6 +116,7 @@ func (d Derived) After(settled Derived) Derived {
 	d.Decisions = among(settled.Decisions, d.Decisions, func(x Decision) time.Time { return x.DecidedAt })
 	d.Loops = among(settled.Loops, d.Loops, func(l Loop) time.Time { return l.OpenedAt })
 	d.Drains = among(settled.Drains, d.Drains, func(x Drain) time.Time { return x.StartedAt })
+	d.Outages = among(settled.Outages, d.Outages, func(o Outage) time.Time { return o.BeganAt })
 	d.Gaps = among(settled.Gaps, d.Gaps, func(g Gap) time.Time { return g.OpenedAt })
 	d.Timeline = among(settled.Timeline, d.Timeline, func(l Line) time.Time { return l.At })
 	return d

@@ -52,14 +52,14 @@ func (s *standing) obstacles() []Obstacle {
 	if p == nil {
 		return []Obstacle{s.obstacle(ObstacleGone, cmp.Or(whereNow(s.d.Placements, s.Now), "nothing was seen of a VM that runs under this name"))}
 	}
+	out := s.grounded(p)
 	if m := s.underWay(); m != nil {
-		return []Obstacle{s.obstacle(ObstacleMigrating, fmt.Sprintf("it is moving: %s is in phase %s since %s", m.label(), m.Phase, clock(m.phaseSince())))}
+		return append(out, s.moving(m))
 	}
-	var out []Obstacle
 	if e := openEvacuation(s.d); e != nil {
-		out = s.marked(e, p)
+		out = append(out, s.marked(e, p)...)
 	} else {
-		out = s.unmarked(p)
+		out = append(out, s.unmarked(p)...)
 	}
 	if len(out) == 0 {
 		return []Obstacle{s.obstacle(ObstacleNobodyAsks, s.free())}
@@ -92,6 +92,40 @@ func (s *standing) since() time.Time {
 		}
 	}
 	return since
+}
+
+// grounded returns what keeps the VM from being moved at all: its node is not ready, or its pod is being deleted. Nothing where neither is so.
+func (s *standing) grounded(p *Placement) []Obstacle {
+	deleted := ""
+	if !p.TerminatingSince.IsZero() {
+		deleted = fmt.Sprintf("its pod is terminating since %s (%s ago)", clock(p.TerminatingSince), span(s.Now.Sub(p.TerminatingSince)))
+	}
+	if o := s.outage(p.Node); o != nil {
+		text := strings.Join(nonEmpty([]string{"it cannot move: " + o.Node + " " + o.state(s.Now), deleted, "a live migration needs the virt-handler of its node"}), "; ")
+		down := s.obstacle(ObstacleNodeNotReady, text)
+		down.Reason = string(o.Cause)
+		return []Obstacle{down}
+	}
+	if deleted != "" {
+		return []Obstacle{s.obstacle(ObstacleTerminating, deleted+": the VM is being stopped, and is not moved")}
+	}
+	return nil
+}
+
+// moving says how far a migration is that has its target pod.
+func (s *standing) moving(m *Migration) Obstacle {
+	if !m.stalled() {
+		return s.obstacle(ObstacleMigrating, fmt.Sprintf("it is moving: %s is in phase %s since %s", m.label(), m.Phase, clock(m.phaseSince())))
+	}
+	perCluster, perNode := s.env.settings(s.Now).limits()
+	text := fmt.Sprintf("%s is stalled in phase %s since %s: its target pod is there, and %s; it holds one of %s that may run at once in the cluster and one of %d from %s",
+		m.label(), m.Phase, clock(m.phaseSince()), m.WaitDetail, plural(perCluster, "migration"), perNode, m.SourceNode)
+	if e := openEvacuation(s.d); e != nil && e.HoldsSlot() && s.env.deschedulerKnown() {
+		text += ", and a slot of the descheduler"
+	}
+	o := s.obstacle(ObstacleStalled, text)
+	o.Reason = string(m.WaitReason)
+	return o
 }
 
 func (s *standing) obstacle(kind ObstacleKind, text string) Obstacle {
@@ -254,7 +288,7 @@ func (c *Cluster) slotsHeld(node string) string {
 	if len(held) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the descheduler may evict %s %s at a time, and %s", counted(limit, "VM"), where, holders(held, c.Now))
+	return fmt.Sprintf("the descheduler may evict %s %s at a time, and %s", counted(limit, "VM"), where, c.holders(held))
 }
 
 // slotHolders gives the evacuations that hold all slots of the descheduler, the oldest first: of the node, or else of the
@@ -291,16 +325,21 @@ func (c *Cluster) slotHolders(node string) (held []*Evacuation, limit int, where
 }
 
 // holders tells which evacuations hold slots, and since when.
-func holders(held []*Evacuation, now time.Time) string {
+func (c *Cluster) holders(held []*Evacuation) string {
 	out, hidden := make([]string, 0, len(held)), 0
 	for _, e := range held {
 		if e.VMI == "" { // it may not be seen
 			hidden++
 			continue
 		}
-		text := fmt.Sprintf("%s for %s", e.vm(), span(now.Sub(e.MarkedAt)))
+		text := fmt.Sprintf("%s for %s", e.vm(), span(c.Now.Sub(e.MarkedAt)))
 		if e.FailedAttempts > 0 {
 			text += fmt.Sprintf(" (%s)", counted(e.FailedAttempts, "failed attempt"))
+		}
+		if o := c.outage(e.Node); o != nil {
+			text += fmt.Sprintf(" (%s is not ready)", e.Node)
+		} else if m := c.stalledAttempt(e.ID); m != nil {
+			text += fmt.Sprintf(" (stalled: %s, where it goes, is not ready)", m.TargetNode)
 		}
 		out = append(out, text)
 	}
@@ -311,6 +350,18 @@ func holders(held []*Evacuation, now time.Time) string {
 		return "its slot is held by " + out[0]
 	}
 	return "the slots are held by " + strings.Join(out, ", ")
+}
+
+// stalledAttempt returns the attempt of an evacuation whose target pod is on a node that is not ready; nil where there is none.
+func (c *Cluster) stalledAttempt(evacuation FactID) *Migration {
+	for _, d := range c.Rows {
+		for i := range d.Migrations {
+			if m := &d.Migrations[i]; m.EvacuationID != nil && *m.EvacuationID == evacuation && m.stalled() {
+				return m
+			}
+		}
+	}
+	return nil
 }
 
 // free says that nothing is in the way, and whether the descheduler could take the VM.
@@ -331,7 +382,7 @@ func (s *standing) drains() []string {
 		}
 		for _, d := range s.Node(s.where()).Drains {
 			if d.ID == b.DrainID && d.Outcome == "" {
-				text = append(text, fmt.Sprintf("The drain of %s waits for it since %s (%s); KubeVirt will %s.", d.Node, clock(b.WaitingSince), b.Blocker, b.Next))
+				text = append(text, fmt.Sprintf("The drain of %s waits for it since %s (%s); KubeVirt will %s.", d.Node, clock(b.WaitingSince), strings.ReplaceAll(string(b.Blocker), "_", " "), b.Next))
 			}
 		}
 	}
@@ -360,7 +411,11 @@ func (s *standing) advice(obstacles []Obstacle) string {
 			return "To let the descheduler take it:\n" + adviceOptIn(s.namespace, s.vmi, s.env.settings(s.Now))
 		case ObstacleSlots:
 			return s.adviceSlots()
-		case ObstacleGone, ObstacleMigrating, ObstacleWaiting, ObstacleBackoff, ObstacleStrategy, ObstacleCooldown, ObstacleNobodyAsks:
+		case ObstacleNodeNotReady:
+			return adviceOutage(s.where())
+		case ObstacleStalled:
+			return adviceStalled(s.underWay())
+		case ObstacleGone, ObstacleTerminating, ObstacleMigrating, ObstacleWaiting, ObstacleBackoff, ObstacleStrategy, ObstacleCooldown, ObstacleNobodyAsks:
 		}
 	}
 	return ""
@@ -371,6 +426,12 @@ func (s *standing) adviceSlots() string {
 	held, _, _ := s.slotHolders(s.where())
 	if len(held) == 0 || held[0].VMI == "" {
 		return ""
+	}
+	if s.outage(held[0].Node) != nil {
+		return adviceOutage(held[0].Node)
+	}
+	if m := s.stalledAttempt(held[0].ID); m != nil {
+		return adviceStalled(m)
 	}
 	return held[0].advice(s.env.settings(s.Now))
 }

@@ -17,15 +17,15 @@ type State struct {
 	Policy       *DeschedulerSettings // in force; nil where none is known
 	Descheduler  *DeschedulerDetail   // its process; nil where its metrics were never read
 	Nodes        map[string]*NodeState
-	Evacuations  []Evacuation // that are open
-	Slots        SlotState    // of the descheduler, in all
-	Running      int          // migrations that have their target pod
-	Pending      map[WaitReason]PendingState
-	FailingHour  map[FailureClass]int // VMs with a failed migration in the last hour
-	FailingDay   map[FailureClass]int // in the last 24 hours
-	Returns      []VMCount            // in the last 6 hours: at least one
-	Moves        []VMCount            // in the last 24 hours, by trigger: at least three
-	Cooling      []Cooling            // VMs that the descheduler leaves alone
+	Evacuations  []Evacuation                // that are open
+	Slots        SlotState                   // of the descheduler, in all
+	Running      int                         // migrations that have their target pod
+	Pending      map[WaitReason]PendingState // that have no target pod, or one on a node that is not ready
+	FailingHour  map[FailureClass]int        // VMs with a failed migration in the last hour
+	FailingDay   map[FailureClass]int        // in the last 24 hours
+	Returns      []VMCount                   // in the last 6 hours: at least one
+	Moves        []VMCount                   // in the last 24 hours, by trigger: at least three
+	Cooling      []Cooling                   // VMs that the descheduler leaves alone
 	DrainBlocked []DrainBlocked
 	Loops        map[LoopPlace]int // that are open
 }
@@ -193,13 +193,15 @@ func (s *SlotState) take(since time.Time) {
 }
 
 func (s *State) migration(m *Migration) {
-	if m.SchedulingAt.IsZero() {
+	if m.SchedulingAt.IsZero() || m.stalled() {
 		reason := cmp.Or(m.WaitReason, WaitQueued)
 		p := s.Pending[reason]
 		if p.Count++; p.Oldest.IsZero() || m.CreatedAt.Before(p.Oldest) {
 			p.Oldest = m.CreatedAt
 		}
 		s.Pending[reason] = p
+	}
+	if m.SchedulingAt.IsZero() {
 		return
 	}
 	s.Running++

@@ -32,7 +32,7 @@ func TestStories(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(s.file), ".txtar"), func(t *testing.T) {
 			t.Parallel()
 			facts := s.facts()
-			got := map[string]string{"facts": factTexts(facts), "rows": s.rowTexts(facts)}
+			got := map[string]string{"facts": factTexts(facts), "rows": s.rowTexts(facts), "why-not": whyNotTexts(facts, s.asked, s.now)}
 			if _, told := s.want["settings"]; told {
 				got["settings"] = settingsText(facts, s.now)
 			}
@@ -47,6 +47,7 @@ func TestStories(t *testing.T) {
 			require.Equal(t, s.want["rows"], got["rows"], "rows")
 			require.Equal(t, s.want["settings"], got["settings"], "settings")
 			require.Equal(t, s.want["why"], got["why"], "why")
+			require.Equal(t, s.want["why-not"], got["why-not"], "why-not")
 		})
 	}
 }
@@ -156,6 +157,7 @@ type story struct {
 	observations []Observation
 	now          time.Time // what the file "now" says, else the time of the last observation
 	accounts     Accounts  // of the file "requesters"
+	asked        []string  // about whom why-not is asked: namespace/name, or the name of a node
 	want         map[string]string
 }
 
@@ -173,6 +175,9 @@ func readStory(t *testing.T, file string) *story {
 		case "requesters":
 			s.accounts, err = ParseAccounts(string(f.Data))
 			require.NoError(t, err, file)
+			continue
+		case "asked":
+			s.asked = strings.Fields(string(f.Data))
 			continue
 		default:
 			s.want[f.Name] = string(f.Data)
@@ -205,10 +210,10 @@ func (s *story) facts() []Fact {
 func (s *story) rewrite(t *testing.T, got map[string]string) {
 	t.Helper()
 	kept := slices.DeleteFunc(s.archive.Files, func(f txtar.File) bool {
-		return !slices.Contains([]string{"observations", "now", "requesters"}, f.Name)
+		return !slices.Contains([]string{"observations", "now", "requesters", "asked"}, f.Name)
 	})
-	for _, name := range []string{"facts", "rows", "settings", "why"} {
-		if text, told := got[name]; told {
+	for _, name := range []string{"facts", "rows", "settings", "why", "why-not"} {
+		if text := got[name]; text != "" {
 			kept = append(kept, txtar.File{Name: name, Data: []byte(text)})
 		}
 	}
@@ -241,16 +246,18 @@ type told struct {
 		State                                                                          *toldState
 	}
 	Pod *struct {
-		UID, Name, VMI, VMIUID, Node, Phase, Migration, Unschedulable, Disruption, Created string
-		InProgress                                                                         *string
-		PreferNo                                                                           bool
-		RV                                                                                 int
+		UID, Name, VMI, VMIUID, Node, Phase, Migration, Unschedulable, Disruption, Created, Deleted string
+		InProgress                                                                                  *string
+		PreferNo                                                                                    bool
+		RV                                                                                          int
+		Grace                                                                                       int // seconds
 	}
 	Node *struct {
 		Name     string
 		RV       int
 		Cordoned bool
-		Taints   []Taint
+		Taints   []struct{ Key, Value, Effect, Added string }
+		Ready    *struct{ Status, Reason, Message, Since string }
 	}
 	KubeVirt *struct {
 		RV                int
@@ -344,6 +351,7 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		if p.Disruption != "" {
 			o.Disruption = Condition{Type: "DisruptionTarget", Status: "True", Reason: p.Disruption, ChangedAt: seen.At}
 		}
+		o.DeletionAt, o.DeletionGrace = momentOf(t, p.Deleted), time.Duration(p.Grace)*time.Second
 		if p.InProgress != nil {
 			o.EvictionInProgress = *p.InProgress
 		}
@@ -351,7 +359,14 @@ func parseObservation(t *testing.T, file, line string) Observation {
 	case l.Node != nil:
 		m := meta("uid-"+l.Node.Name, l.Node.Name, l.Node.RV, "")
 		m.Namespace = ""
-		return NodeObservation{Seen: seen, Meta: m, Unschedulable: l.Node.Cordoned, Taints: l.Node.Taints}
+		o := NodeObservation{Seen: seen, Meta: m, Unschedulable: l.Node.Cordoned}
+		for _, taint := range l.Node.Taints {
+			o.Taints = append(o.Taints, Taint{taint.Key, taint.Value, taint.Effect, momentOf(t, taint.Added)})
+		}
+		if c := l.Node.Ready; c != nil {
+			o.Ready = &Condition{Type: "Ready", Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: momentOf(t, c.Since)}
+		}
+		return o
 	case l.KubeVirt != nil:
 		return KubeVirtObservation{
 			Seen: seen, Meta: meta("kv", "kubevirt", l.KubeVirt.RV, ""), Settings: KubeVirtSettings{
@@ -540,6 +555,26 @@ func settingsText(facts []Fact, now time.Time) string {
 	return b.String()
 }
 
+// whyNotTexts answers why-not about VMs and nodes, each with what to do.
+func whyNotTexts(facts []Fact, asked []string, now time.Time) string {
+	c := DeriveAll(facts, DefaultThresholds(), now)
+	var b strings.Builder
+	for _, name := range asked {
+		a := c.WhyNotNode(name)
+		if namespace, vmi, isVM := strings.Cut(name, "/"); isVM {
+			a = c.WhyNot(namespace, vmi)
+		}
+		for _, o := range a.Obstacles {
+			fmt.Fprintf(&b, "[%s %s] ", o.Kind, dash(o.Reason))
+		}
+		fmt.Fprintf(&b, "%s\n", a.Paragraph)
+		if a.Advice != "" {
+			fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(a.Advice, "\n", "\n  "))
+		}
+	}
+	return b.String()
+}
+
 // whyTexts writes the paragraph about each VM, a line each.
 func whyTexts(facts []Fact, now time.Time) string {
 	c := DeriveAll(facts, DefaultThresholds(), now)
@@ -576,7 +611,7 @@ func writeRows(b *strings.Builder, d Derived) {
 			dash(m.SourceNode), dash(m.TargetNode), short(m.CreatedAt), short(m.FinishedAt), dash(m.Phase), dash(string(m.Outcome)), dash(string(m.FailureClass)), dash(string(m.FailureReason)), wait+madeBy(m))
 	}
 	for _, p := range d.Placements {
-		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy))
+		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s%s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy), since(", terminating since ", p.TerminatingSince))
 	}
 	for _, x := range d.Decisions {
 		about := ""
@@ -585,6 +620,9 @@ func writeRows(b *strings.Builder, d Derived) {
 		}
 		fmt.Fprintf(b, "decision on %s: %s %s %s %s, count %d, effective %s until %s, capped %t, %s%s%s\n", dash(x.VMI), short(x.DecidedAt), x.Layer, x.Verdict, x.Reason, x.Count,
 			span(time.Duration(x.Effective)), short(x.Until), x.Capped, x.Model, strings.TrimRight("; "+x.Inputs.Finding, "; "), about)
+	}
+	for _, o := range d.Outages {
+		fmt.Fprintf(b, "outage of %s: %s to %s %s, %s: %s\n", o.Node, short(o.BeganAt), short(o.EndedAt), dash(string(o.EndedBy)), o.Cause, dash(o.Message))
 	}
 	for _, l := range d.Loops {
 		fmt.Fprintf(b, "loop %s %s of %s on %s: %s to %s %s, %s\n  %s\n", l.Kind, dash(string(l.Path)), dash(l.VMI), dash(l.Node), short(l.OpenedAt), short(l.ClosedAt), dash(string(l.ClosedBy)), strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(l.Counts), "map["), "]"), l.Summary)
@@ -642,6 +680,14 @@ func requestTail(r EvictionRequest) string {
 		text += ", late"
 	}
 	return text
+}
+
+// since returns a time after what it says; empty where there is none.
+func since(what string, at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return what + short(at)
 }
 
 func dash(s string) string { return cmp.Or(s, "-") }

@@ -219,6 +219,10 @@ func (s *speaker) sentence(f Fact) string {
 		return fmt.Sprintf("Node %s got the taint %s%s.", f.Node, strings.TrimPrefix(f.What, whatTaint), s.by(f))
 	case KindNodeUntainted:
 		return fmt.Sprintf("Node %s lost the taint %s.", f.Node, strings.TrimPrefix(f.What, whatTaint))
+	case KindNodeNotReady:
+		return readinessSentence(f)
+	case KindNodeReady:
+		return fmt.Sprintf("Node %s is ready again.", f.Node)
 	case KindNodeGone:
 		return fmt.Sprintf("Node %s was deleted.", f.Node)
 	case KindKubernetesEvent:
@@ -423,6 +427,18 @@ func podSentence(f Fact) string {
 		return ""
 	}
 	return fmt.Sprintf("The scheduler finds no node for pod %s: %s", d.Pod, d.Message)
+}
+
+// readinessSentence says that a node is not ready any more, and why.
+func readinessSentence(f Fact) string {
+	if f.Reason == ReasonKubeletSilent {
+		return fmt.Sprintf("Node %s is not ready: its kubelet does not answer.", f.Node)
+	}
+	o := Outage{Cause: OutageReported}
+	if d, ok := f.Detail.(*ConditionDetail); ok {
+		o.Message = conditionText(d)
+	}
+	return fmt.Sprintf("Node %s is not ready: %s.", f.Node, o.why())
 }
 
 func eventSentence(f Fact) string {

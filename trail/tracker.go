@@ -311,10 +311,27 @@ func (r *recorder) change(kind Kind, reason Reason, what, value string) *Fact {
 // event is the fact of a thing that happens once to an object, and to one that is restored from a backup once in each epoch.
 func (r *recorder) event(kind Kind, reason Reason, what, value string) *Fact {
 	key := ""
-	if r.t.epoch > 0 && r.id.Kind.isRestored() && what != whatCompleted {
-		key = "epoch/" + strconv.FormatUint(uint64(r.t.epoch), 10)
+	if what != whatCompleted {
+		key = r.epochKey()
 	}
 	return r.add(kind, reason, what, value, key)
+}
+
+// dated is the fact of a change that the object itself dates: its natural key holds that time, so that the change is the same fact at whichever
+// resourceVersion it is first seen. Without a time it is a change like others.
+func (r *recorder) dated(kind Kind, reason Reason, what, value string, when timeOf) *Fact {
+	if when.at.IsZero() {
+		return r.change(kind, reason, what, value)
+	}
+	return r.add(kind, reason, what, value, r.epochKey()+"at/"+when.at.UTC().Format(time.RFC3339)).at(when)
+}
+
+// epochKey is the part of a natural key that tells what happened to an object that is restored from a backup in each epoch apart.
+func (r *recorder) epochKey() string {
+	if r.t.epoch == 0 || !r.id.Kind.isRestored() {
+		return ""
+	}
+	return "epoch/" + strconv.FormatUint(uint64(r.t.epoch), 10)
 }
 
 // isRestored reports whether a restore of etcd brings such an object back to an earlier state that is recorded by its steps.

@@ -37,7 +37,7 @@ func (c *Cluster) SeenBy(scope Scope) *Cluster {
 
 // around hides what the rows of a node, or of the cluster as a whole, tell of VMs that are not seen, and of users.
 func (s Scope) around(d Derived) Derived {
-	out := Derived{Loops: s.Loops(d.Loops), Drains: s.Drains(d.Drains), Gaps: s.Gaps(d.Gaps)}
+	out := Derived{Outages: d.Outages, Loops: s.Loops(d.Loops), Drains: s.Drains(d.Drains), Gaps: s.Gaps(d.Gaps)}
 	for _, c := range d.Consequences {
 		if s.Sees(c.Namespace) {
 			out.Consequences = append(out.Consequences, c)
@@ -68,6 +68,8 @@ func (s Scope) line(l Line) (Line, bool) {
 	switch l.Kind {
 	case KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
 		return l, false // told anew, of what is seen of them
+	case KindNodeNotReady, KindNodeReady:
+		return l, true
 	case KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone:
 		if what, _, cut := strings.Cut(l.Sentence, " by "); cut {
 			l.Sentence = what + "."
@@ -172,7 +174,7 @@ func others(n int) string {
 func (d *Derived) veiled() Derived {
 	var out Derived
 	for _, p := range d.Placements {
-		p := Placement{VMIUID: p.VMIUID, Node: p.Node, FromAt: p.FromAt, ToAt: p.ToAt, Strategy: p.Strategy, NotMigratable: p.NotMigratable, OptedOut: p.OptedOut}
+		p := Placement{VMIUID: p.VMIUID, Node: p.Node, FromAt: p.FromAt, ToAt: p.ToAt, Strategy: p.Strategy, NotMigratable: p.NotMigratable, OptedOut: p.OptedOut, TerminatingSince: p.TerminatingSince}
 		if p.NotMigratable != "" {
 			p.NotMigratable = "for a reason of its own"
 		}
@@ -189,6 +191,7 @@ func (d *Derived) veiled() Derived {
 		out.Migrations = append(out.Migrations, Migration{
 			VMIUID: m.VMIUID, EvacuationID: m.EvacuationID, Trigger: m.Trigger, SourceNode: m.SourceNode, TargetNode: m.TargetNode,
 			CreatedAt: m.CreatedAt, SchedulingAt: m.SchedulingAt, RunningAt: m.RunningAt, FinishedAt: m.FinishedAt, Outcome: m.Outcome,
+			WaitReason: m.WaitReason,
 		})
 	}
 	for _, x := range d.Decisions {

@@ -96,6 +96,11 @@ var (
 		At: "at", Key: "consequence_id", Changed: changedAt, Where: byVM,
 		Brief: []string{"cluster", "at", "namespace", "vmi", "node", "likelihood", "because", "cause_need", "needless_uid", "needless_likelihood", "steps"},
 	}
+	ViewOutages = View{
+		Noun: "outages", Name: "node_outages", About: "node outages: when a node was not ready, so that no VM left it",
+		At: "began_at", Key: "outage_id", End: "ended_at", Changed: changedAt, Where: []string{"node"},
+		Brief: []string{"cluster", "node", "began_at", "ended_at", "ended_by", "cause", "message"},
+	}
 	ViewTimeline = View{
 		Noun: "timeline", Name: "timeline", About: "the timeline: the story of VMs and nodes, one sentence a line",
 		At: "at", Key: "event_id", Changed: changedAt, Where: byVM,
@@ -112,6 +117,6 @@ var (
 func Views() []View {
 	return []View{
 		ViewRequests, ViewEvacuations, ViewMigrations, ViewPlacements, ViewDecisions, ViewHolds, ViewLoops, ViewDrains, ViewBlockers,
-		ViewGaps, ViewContext, ViewConsequences, ViewTimeline, ViewEvents,
+		ViewGaps, ViewContext, ViewConsequences, ViewOutages, ViewTimeline, ViewEvents,
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// WaitReason says why a migration has no target pod yet.
+// WaitReason says why a migration has no target pod yet, or why it does not get on with one.
 type WaitReason string
 
 // The reasons for which a migration waits, in the order in which they are looked for (reference: kubevirt-signals §10.12).
@@ -22,12 +22,15 @@ const (
 	WaitClusterLimit   WaitReason = "cluster_limit"   // as many migrations run as the cluster may have
 	WaitNodeLimit      WaitReason = "node_limit"      // as many migrations leave the node as may
 	WaitQueued         WaitReason = "queued"          // none of these: the controller has not come to it
+
+	WaitTargetNode WaitReason = "target_node_not_ready" // it has its target pod, on a node that is not ready: it holds its slot and does not get on
 )
 
 // WaitReasons lists the reasons for which a migration waits.
 func WaitReasons() []WaitReason {
 	return []WaitReason{
 		WaitDeleting, WaitQuota, WaitBackup, WaitUtilityVolumes, WaitBackoff, WaitLeftoverPods, WaitClusterLimit, WaitNodeLimit, WaitQueued,
+		WaitTargetNode,
 	}
 }
 
@@ -106,6 +109,33 @@ func explainWaits(lives []*life, migrations []*migration, pods map[string]*launc
 		m.WaitReason, m.WaitDetail = m.waited.verdict()
 	}
 }
+
+// explainStalls says of each migration that has its target pod whether that was on a node that was not ready: for KubeVirt it is under way, and
+// holds its slot. One that goes on again is not told of as waiting; of one that is over that counts as what it waited for before does.
+func explainStalls(migrations []*migration, env *Env, now *moment) {
+	for _, m := range migrations {
+		from := m.tookSlot()
+		if m.TargetNode == "" || from.IsZero() {
+			continue
+		}
+		for _, o := range env.outages(m.TargetNode) {
+			begin, end := later(from, o.BeganAt), earliest(m.FinishedAt, o.EndedAt)
+			goesOn := m.FinishedAt.IsZero() && (o.EndedAt.IsZero() || !now.reached(o.EndedAt))
+			if goesOn {
+				end = now.now
+			}
+			if !now.reached(begin) || begin.After(end) || m.FinishedAt.IsZero() && !goesOn {
+				continue
+			}
+			m.waited.goesOn = goesOn
+			m.waited.spans = append(m.waited.spans, waitSpan{interval{begin, end}, WaitTargetNode, o.since()})
+			m.WaitReason, m.WaitDetail = m.waited.verdict()
+		}
+	}
+}
+
+// stalled reports whether the migration goes on and its target pod is on a node that is not ready.
+func (m *Migration) stalled() bool { return m.FinishedAt.IsZero() && m.WaitReason == WaitTargetNode }
 
 // aliveWithin gives the pods that were there at some time of a stretch or, where that goes on, come after.
 func aliveWithin(pods []*launcher, from, to time.Time, goesOn bool) []*launcher {

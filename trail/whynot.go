@@ -13,7 +13,10 @@ type ObstacleKind string
 // The kinds of obstacles, in the order in which they are told.
 const (
 	ObstacleGone          ObstacleKind = "not_running"    // the VM does not run
+	ObstacleNodeNotReady  ObstacleKind = "node_not_ready" // its node is not ready
+	ObstacleTerminating   ObstacleKind = "terminating"    // its pod is being deleted
 	ObstacleMigrating     ObstacleKind = "migrating"      // none: it is on its way
+	ObstacleStalled       ObstacleKind = "stalled"        // it is on its way, to a node that is not ready
 	ObstacleExternal      ObstacleKind = "external"       // its owner has to move it
 	ObstacleNotMigratable ObstacleKind = "not_migratable" // it cannot be live-migrated
 	ObstacleFailing       ObstacleKind = "failing"        // its migrations fail
@@ -34,13 +37,16 @@ type Obstacle struct {
 	VMI       string       `json:"vmi"`
 	Text      string       `json:"text"`             // a sentence without a stop
 	Until     time.Time    `json:"until,omitzero"`   // when it is over by itself; zero where it is not, or nobody knows
-	Reason    string       `json:"reason,omitempty"` // finer: a wait_reason, a failure class
+	Reason    string       `json:"reason,omitempty"` // finer: a wait_reason, a failure class, the cause of an outage
 }
 
 // obstacleNames say of some VMs what is in their way.
 var obstacleNames = map[ObstacleKind]string{
 	ObstacleGone:          "not running",
+	ObstacleNodeNotReady:  "on a node that is not ready",
+	ObstacleTerminating:   "terminating",
 	ObstacleMigrating:     "on the way",
+	ObstacleStalled:       "on the way to a node that is not ready",
 	ObstacleExternal:      "left to the owner (External)",
 	ObstacleNotMigratable: "not migratable",
 	ObstacleFailing:       "failing",
@@ -63,6 +69,7 @@ type NotAnswer struct {
 	Advice    string     `json:"advice,omitempty"`
 	AsOf      time.Time  `json:"as_of"` // the moment for which it speaks
 	Obstacles []Obstacle `json:"obstacles"`
+	Outage    Outage     `json:"outage,omitzero"` // of the node, which goes on; zero where it is ready, or nothing is known of it
 	Rests
 
 	Recorder    *RecorderNote `json:"recorder,omitempty"`     // state of the recorder now; nil where the question is about the past
@@ -80,6 +87,9 @@ func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 	loops, advice := c.tellLoops(namespace, vmi, c.Now)
 	text = append(append(text, s.drains()...), loops...)
 	a.Paragraph = fmt.Sprintf("%s/%s%s: %s", namespace, vmi, on(a.Node), strings.Join(text, " "))
+	if o := c.outage(a.Node); o != nil {
+		a.Outage, advice = *o, adviceOutage(a.Node)
+	}
 	a.Advice = cmp.Or(advice, s.advice(a.Obstacles))
 	a.Rests = c.rests(earliest(s.since(), earliest(c.loopsSince(c.LoopsOf(namespace, vmi)), c.drainsSince(a.Node))))
 	return a
@@ -90,6 +100,11 @@ func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	a := NotAnswer{Node: name, AsOf: c.Now}
 	var text []string
+	vms := c.on(name)
+	if o := c.outage(name); o != nil {
+		a.Outage, a.Advice = *o, adviceOutage(name)
+		text = append(text, "it "+o.state(c.Now)+terminating(vms))
+	}
 	for _, d := range c.Node(name).Drains {
 		if d.Outcome == "" {
 			text = append(text, d.Standing(c.Now))
@@ -97,7 +112,6 @@ func (c *Cluster) WhyNotNode(name string) NotAnswer {
 	}
 	count := map[ObstacleKind]int{}
 	var order []ObstacleKind
-	vms := c.on(name)
 	since := earliest(c.loopsSince(c.Node(name).Loops), c.drainsSince(name))
 	for _, vm := range vms {
 		since = earliest(since, vm.since())
@@ -159,6 +173,20 @@ func (c *Cluster) drainsSince(node string) time.Time {
 		}
 	}
 	return since
+}
+
+// terminating says how many pods of VMs are being deleted, after what is said of their node; empty where none is.
+func terminating(vms []standing) string {
+	n := 0
+	for _, vm := range vms {
+		if !placementNow(vm.d).TerminatingSince.IsZero() {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d of its pods %s terminating", n, isOrAre(n))
 }
 
 func isOrAre(n int) string {

@@ -26,7 +26,7 @@ func everyKind(at time.Time) []Observation {
 			Seen: seen, Meta: meta("m", "mig", "13"), VMI: "db", Phase: "Failed", PhaseTimes: []PhaseTime{{"Pending", at}, {"Failed", at}}, State: state,
 			NodeSelector: map[string]string{"a": "b"}, Conditions: []Condition{{Type: "x", Status: "True"}},
 		},
-		NodeObservation{Seen: seen, Meta: meta("n", "worker-1", "14"), Unschedulable: true, Taints: []Taint{{"kubevirt.io/drain", "", "NoSchedule"}}},
+		NodeObservation{Seen: seen, Meta: meta("n", "worker-1", "14"), Unschedulable: true, Taints: []Taint{{Key: "kubevirt.io/drain", Effect: "NoSchedule"}}, Ready: &Condition{Status: "Unknown", Reason: "NodeStatusUnknown", ChangedAt: at}},
 		KubeVirtObservation{Seen: seen, Meta: meta("k", "kubevirt", "15"), Settings: KubeVirtSettings{Version: "v1.8.0", ParallelPerCluster: &limit}},
 		PolicyObservation{Seen: seen, Meta: meta("d", "policy", "16"), Text: "profiles:", Settings: &DeschedulerSettings{Cooldown: &CooldownSettings{Base: time.Minute}}},
 		KubeEventObservation{Seen: seen, Meta: meta("e", "event", "17"), Reason: "Migrated", About: Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db", UID: "v"}, Count: 3, LastAt: at},

@@ -151,7 +151,7 @@ func migrationTitle(m trail.Migration) string {
 		title += fmt.Sprintf("; %s, %s", m.FailureClass, m.FailureReason)
 	}
 	if m.WaitReason != "" {
-		title += fmt.Sprintf("; waited: %s", m.WaitReason)
+		title += fmt.Sprintf("; waited: %s", strings.ReplaceAll(string(m.WaitReason), "_", " "))
 	}
 	return title
 }

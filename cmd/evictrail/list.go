@@ -52,6 +52,8 @@ var (
 		example: "  evictrail loads --vm shop/db-1 --since 24h\n  evictrail loads --node worker-1 -o json | jq '.[] | select(.value > .threshold)'"}
 	consequencesList = list{view: trail.ViewConsequences,
 		example: "  evictrail consequences --since 7d\n  evictrail consequences -o json | jq '.[] | select(.needless_uid)'   # that would not have been but for a needless move"}
+	outagesList = list{view: trail.ViewOutages,
+		example: "  evictrail outages --since 7d\n  evictrail outages -o json | jq -r '.[] | select(.ended_at == null) | .node'   # that are not ready now"}
 	timelineList = list{view: trail.ViewTimeline,
 		example: "  evictrail timeline --namespace shop --vm db-1\n  evictrail timeline --node worker-1 --since 1h"}
 )

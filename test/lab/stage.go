@@ -103,6 +103,9 @@ func (s *stage) Load(byNode map[string]float64) {
 	}
 }
 
+// SetNodeDown implements scenario.Stage.
+func (s *stage) SetNodeDown(node string, down bool) error { return s.Nodes.SetNodeDown(node, down) }
+
 // Kill implements scenario.Stage.
 func (s *stage) Kill(_ context.Context, program string) error {
 	switch program {

@@ -34,7 +34,7 @@ const machineType = "pc-q35-rhel9.6.0"
 type node struct {
 	Node
 	kubelet kubernetes.Interface
-	down    atomic.Bool // neither the lease nor the heartbeat is renewed
+	down    atomic.Bool // its kubelet and its virt-handler are silent
 }
 
 // addressOf is an address that follows from a node's name. Nothing listens on it.

@@ -114,7 +114,8 @@ func (s *Simulator) SetScript(namespace, vm string, script Script) {
 	}
 }
 
-// SetNodeDown has a node's kubelet and virt-handler stop renewing the lease and the heartbeat, or go on. Its pods stay as they are.
+// SetNodeDown has a node's kubelet and virt-handler fall silent, or go on: they renew neither the lease nor the heartbeat, and change no pod and no VMI.
+// kube-controller-manager marks the node after its grace period.
 func (s *Simulator) SetNodeDown(name string, down bool) error {
 	n, ok := s.nodes[name]
 	if !ok {
@@ -254,6 +255,9 @@ func (s *Simulator) advancePod(ctx context.Context, k key, now time.Time) (time.
 	}
 	v, m := s.ownerOf(p)
 	stage := nextPodStage(p, v, m)
+	if s.silent(p.Spec.NodeName) {
+		return s.pace.LeaseStep, nil
+	}
 	wait := s.remaining(k, p.UID, string(stage), stage.delay(p, s.pace, m), now)
 	if stage == podIdle || wait != 0 {
 		return max(wait, 0), nil
@@ -269,6 +273,9 @@ func (s *Simulator) advanceVMI(ctx context.Context, k key, now time.Time) (time.
 	}
 	script, m := s.scriptOf(v)
 	stage := nextStage(v)
+	if s.silent(v.handledBy()...) {
+		return s.pace.LeaseStep, nil
+	}
 	// Two migrations in a row are in the same stage only with something in between, but a coalesced watch may leave that out.
 	entered := string(stage)
 	if v.Status.Migration != nil {
@@ -286,6 +293,14 @@ func (s *Simulator) advanceVMI(ctx context.Context, k key, now time.Time) (time.
 		s.record(ctx, v, c.event, now)
 	}
 	return 0, nil
+}
+
+// silent reports whether one of some nodes is down.
+func (s *Simulator) silent(nodes ...string) bool {
+	return slices.ContainsFunc(nodes, func(name string) bool {
+		n, ok := s.nodes[name]
+		return ok && n.down.Load()
+	})
 }
 
 // remaining returns how long the object still stays in its stage: zero when the change is due, never when it is not ours to make.

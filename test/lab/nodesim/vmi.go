@@ -124,3 +124,12 @@ func (v *vmi) withConditions(more ...condition) []condition {
 func (v *vmi) withPhase(phase string, at time.Time) []phaseTransition {
 	return append(append([]phaseTransition{}, v.Status.Transitions...), phaseTransition{phase, metav1.NewTime(at)})
 }
+
+// handledBy returns the nodes whose virt-handlers change the VMI: its own and, while a migration is under way, the target's.
+func (v *vmi) handledBy() []string {
+	nodes := []string{v.Status.NodeName}
+	if m := v.Status.Migration; m != nil && m.End.IsZero() {
+		nodes = append(nodes, m.TargetNode)
+	}
+	return nodes
+}

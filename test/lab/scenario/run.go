@@ -33,6 +33,8 @@ type Stage interface {
 	Load(byNode map[string]float64)
 	Kill(ctx context.Context, program string) error
 	Start(ctx context.Context, program string) error
+	// SetNodeDown has the kubelet and the virt-handler of a node do nothing any more, or go on.
+	SetNodeDown(node string, down bool) error
 	// SetLauncherImage has virt-controller start again with another image of virt-launcher.
 	SetLauncherImage(image string) error
 	// History is what the components have shown so far.
@@ -84,6 +86,10 @@ func (s Step) run(ctx context.Context, of Scenario, on Stage) error {
 		return on.Kill(ctx, s.Kill)
 	case s.Start != "":
 		return on.Start(ctx, s.Start)
+	case s.Silence != "":
+		return on.SetNodeDown(s.Silence, true)
+	case s.Revive != "":
+		return on.SetNodeDown(s.Revive, false)
 	case s.Image != "":
 		return on.SetLauncherImage(s.Image)
 	case s.Until != nil:

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,7 @@ func TestParse(t *testing.T) {
 		{"a vm that there is not", "evict: db-1", "evict: db-2", `no vm named "db-2"`},
 		{"a condition of nothing", "node: n2, marked: false, failed: 1", "node: \"\"", "one of node, stopped, marked"},
 		{"no duration", "wait: 1ms", "wait: 1", "expected a text as 90s"},
+		{"silence of no node", "kill: evictrail", "silence: n3", `silence: "n3" is not one of`},
 		{"load of no node", "load: {n1: 0.2}", "load: {n3: 0.2}", `"n3" is not one of`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -122,6 +124,11 @@ func (f *fakeStage) Evict(_ context.Context, user, vm string) error {
 func (f *fakeStage) Migrate(context.Context, string) error { return nil }
 
 func (f *fakeStage) Load(byNode map[string]float64) { f.note("load", Step{Load: byNode}.String()) }
+
+func (f *fakeStage) SetNodeDown(node string, down bool) error {
+	f.note("down", fmt.Sprint(node, " ", down))
+	return nil
+}
 
 func (f *fakeStage) Kill(_ context.Context, program string) error {
 	f.note("kill", program)

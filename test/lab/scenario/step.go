@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ type Step struct {
 	Load    map[string]float64 `json:"load"`    // by node: what is on it beside the VMs, 1 is all of it
 	Kill    string             `json:"kill"`    // a program: it ends as by a crash
 	Start   string             `json:"start"`   // a program that was killed
+	Silence string             `json:"silence"` // a node: its kubelet and its virt-handler do nothing any more, as when it lost its power or its network
+	Revive  string             `json:"revive"`  // a node that was silenced
 	Image   string             `json:"image"`   // of virt-launcher: virt-controller starts again with it, as in an upgrade of KubeVirt; what runs is outdated then
 	Until   *Condition         `json:"until"`   // what must come, within Within
 	Wait    Duration           `json:"wait"`
@@ -50,7 +53,7 @@ var Programs = []string{"evictrail", "evictrail-2", "kube-apiserver", "virt-cont
 func (s Step) verbs() (verbs []string) {
 	for verb, is := range map[string]bool{
 		"kubectl": len(s.Kubectl) > 0, "create": s.Create != "", "advice": s.Advice != nil, "apply": s.Apply != "", "look": s.Look != "", "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
-		"kill": s.Kill != "", "start": s.Start != "", "image": s.Image != "", "until": s.Until != nil, "wait": s.Wait > 0,
+		"kill": s.Kill != "", "start": s.Start != "", "silence": s.Silence != "", "revive": s.Revive != "", "image": s.Image != "", "until": s.Until != nil, "wait": s.Wait > 0,
 	} {
 		if is {
 			verbs = append(verbs, verb)
@@ -71,7 +74,7 @@ func (s Step) runs(program string) bool {
 func (s Step) check(of Scenario) error {
 	verbs := s.verbs()
 	if len(verbs) != 1 {
-		return fmt.Errorf("has %d verbs, expected one of kubectl, create, advice, apply, look, evict, migrate, load, kill, start, image, until, wait", len(verbs))
+		return fmt.Errorf("has %d verbs, expected one of kubectl, create, advice, apply, look, evict, migrate, load, kill, start, silence, revive, image, until, wait", len(verbs))
 	}
 	for _, vm := range []string{s.Evict, s.Migrate, s.Look} {
 		if vm != "" && !of.has(vm) {
@@ -89,9 +92,9 @@ func (s Step) check(of Scenario) error {
 			return fmt.Errorf("%s: %q is not one of %q", verbs[0], program, Programs)
 		}
 	}
-	for node := range s.Load {
+	for _, node := range slices.Concat(slices.Sorted(maps.Keys(s.Load)), nonEmpty(s.Silence, s.Revive)) {
 		if !slices.Contains(of.Nodes, node) {
-			return fmt.Errorf("load: %q is not one of %q", node, of.Nodes)
+			return fmt.Errorf("%s: %q is not one of %q", verbs[0], node, of.Nodes)
 		}
 	}
 	if s.Until != nil {
@@ -101,6 +104,11 @@ func (s Step) check(of Scenario) error {
 		return errors.New("within goes with until alone")
 	}
 	return nil
+}
+
+// nonEmpty returns those of some texts that say something.
+func nonEmpty(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 // String is the step in a line, for who watches.
@@ -130,6 +138,10 @@ func (s Step) String() string {
 		return "kill " + s.Kill
 	case s.Start != "":
 		return "start " + s.Start
+	case s.Silence != "":
+		return "silence " + s.Silence
+	case s.Revive != "":
+		return "revive " + s.Revive
 	case s.Image != "":
 		return "start virt-controller with the launcher image " + s.Image
 	case s.Until != nil:
