@@ -92,7 +92,7 @@ func compareAnswersBy(t *testing.T, s *store.Store, facts []trail.Fact, at time.
 			}
 		}
 		require.Equal(t, fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got), "%s as of %s", of, at)
-		if text := fmt.Sprint(got...); strings.Contains(text, "This is a ") || strings.Contains(text, "There is a ") || strings.Contains(text, "drain") {
+		if text := fmt.Sprint(got...); strings.Contains(text, "This is a") || strings.Contains(text, "There is a") || strings.Contains(text, "drain") {
 			told++
 		}
 	}

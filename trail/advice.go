@@ -52,8 +52,9 @@ func adviceOver(l Loop) string {
 // What keeps a loop from coming about once more.
 const (
 	preventLost    = "To close this way for good upgrade KubeVirt to v1.7 or later (v1.6.1 has the fix, too): there the annotation stays until the VM has moved."
-	preventGateOff = "The descheduler takes accepted evictions for failed ones: enable its feature gate EvictionsInBackground (--feature-gates=EvictionsInBackground=true)."
-	preventBounce  = "No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown"
+	preventGateOff = "The descheduler takes accepted evictions for failed ones: " +
+		"enable its feature gate EvictionsInBackground (--feature-gates=EvictionsInBackground=true)."
+	preventBounce = "No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown"
 )
 
 // cureText says where to look for the cause of a class of failures.

@@ -632,7 +632,8 @@ func writeRows(b *strings.Builder, d Derived) {
 			dash(string(x.Outcome)), x.VMIsLeft, x.VMIsTotal, short(x.LastAskedAt))
 	}
 	for _, x := range d.Blockers {
-		fmt.Fprintf(b, "left on %s: %s since %s, last asked for at %s: %s, %s; KubeVirt will: %s\n", x.Node, x.VMI, short(x.WaitingSince), short(x.LastAskedAt), x.Blocker, x.Reason, x.Next)
+		fmt.Fprintf(b, "left on %s: %s since %s, last asked for at %s: %s, %s; KubeVirt will: %s\n", x.Node, x.VMI, short(x.WaitingSince),
+			short(x.LastAskedAt), x.Blocker, x.Reason, x.Next)
 	}
 	for _, g := range d.Gaps {
 		fmt.Fprintf(b, "gap of %s: %s to %s %s\n", g.Source, short(g.OpenedAt), short(g.ClosedAt), g.Cause)
