@@ -98,7 +98,7 @@ func TestPlayWithoutADatabase(t *testing.T) {
 		require.Contains(t, out.String(), "into cluster a-descheduler-eviction-success")
 		code, found, stderr := run(t, "evacuations", "--database-url", url)
 		require.Equal(t, exitFound, code, stderr)
-		require.Equal(t, 2, strings.Count(found, "\n"), found)
+		require.Equal(t, 3, strings.Count(found, "\n"), found)
 		require.Equal(t, exitFound, stop())
 	}
 }
