@@ -218,16 +218,20 @@ func (s *service) httpServer(handler http.Handler) *http.Server {
 	}
 }
 
-// await tries until it succeeds, the error is not one to wait for, or ctx ends, with 1 s to 30 s between two attempts. The
-// error is that of the last attempt.
+// await tries until it succeeds, the error is not one to wait for, or ctx ends, with 1 s to 30 s between two attempts. An error that is the same as at the attempt
+// before is not logged again. The error is that of the last attempt.
 func await[T any](ctx context.Context, log *slog.Logger, message string, try func() (T, error), waitFor func(error) bool) (T, error) {
 	const least, most = time.Second, 30 * time.Second
+	said := ""
 	for wait := least; ; wait = min(2*wait, most) {
 		got, err := try()
 		if err == nil || !waitFor(err) {
 			return got, err
 		}
-		log.Warn(message, "remaining", wait, "err", err) //nolint:sloglint // each caller passes a constant
+		if said != err.Error() {
+			said = err.Error()
+			log.Warn(message, "remaining", wait, "err", err) //nolint:sloglint // each caller passes a constant
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
