@@ -25,7 +25,9 @@ func TestRunOutlivesItsPostgres(t *testing.T) {
 	const name = "k-blocked-slot"
 	kubeconfig, further := clusterAt(t, name, half)
 	dir := dataDir(t)
-	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url=", "--data-dir", dir, "--spool-dir", t.TempDir()}
+	args := []string{
+		"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url=", "--data-dir", dir, "--spool-dir", t.TempDir(),
+	}
 	log, stop := startUnready(t, args)
 	s := runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
 	ready := func() bool { return s.get(t, "/readyz") == "ok\n" }
