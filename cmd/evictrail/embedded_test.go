@@ -66,7 +66,7 @@ func TestRunOutlivesItsPostgres(t *testing.T) {
 func until(t *testing.T, out *lockedBuilder, pattern string) string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
-	require.Eventually(t, func() bool { return re.MatchString(out.String()) }, 2*time.Minute, 20*time.Millisecond, out)
+	require.Eventually(t, func() bool { return re.MatchString(out.String()) }, 5*time.Minute, 20*time.Millisecond, out)
 	return re.FindStringSubmatch(out.String())[1]
 }
 
