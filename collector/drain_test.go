@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -155,7 +156,8 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m, sink := newMemorySpool(), &toldSink{away: true}
-		s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
+		log := &lockedBuffer{}
+		s := Storing{Sink: sink, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
 		facts := func(name string) { require.NoError(t, m.Take(t.Context(), []trail.Fact{{VMI: name}})) }
 		at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 		stopping := make(chan struct{})
@@ -186,6 +188,8 @@ func TestDrain(t *testing.T) {
 		<-drained
 		require.Equal(t, []any{[]trail.Fact{{VMI: "c"}}, []trail.Fact{{VMI: "d"}}}, m.entries, "they stay for the next start")
 		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.all())
+		require.Equal(t, 2, strings.Count(log.String(), "database does not take facts, trying again"), "once each time that it is away: %s", log)
+		require.Equal(t, 1, strings.Count(log.String(), "database takes facts again"))
 	})
 }
 

@@ -17,7 +17,8 @@ type Storing struct {
 	Metrics *metrics.Metrics
 	Clock   func() time.Time
 
-	saidSettled bool // that facts of a time whose facts were dropped come
+	saidSettled bool   // that facts of a time whose facts were dropped come
+	saidFailing string // why the Sink takes nothing, as the log said it last; empty while it takes facts
 
 	stopping <-chan struct{} // closed when what is not taken at once may be left where it is; nil: never
 	away     func()          // is called when the Sink says that it does not take anything; nil: nobody asks
@@ -38,6 +39,22 @@ const (
 	refusedEvery = 10 * time.Second       // between two lines of the log about refused facts
 )
 
+// noteFailing logs why the Sink does not take facts, once as long as that stays the same.
+func (s *Storing) noteFailing(err error, count int, wait time.Duration) {
+	if s.saidFailing != err.Error() {
+		s.saidFailing = err.Error()
+		s.Log.Warn("database does not take facts, trying again", "count", count, "remaining", wait, "err", err)
+	}
+}
+
+// noteTaken logs that the Sink takes facts again.
+func (s *Storing) noteTaken() {
+	if s.saidFailing != "" {
+		s.saidFailing = ""
+		s.Log.Info("database takes facts again")
+	}
+}
+
 // store appends a batch, trying until it is stored or ctx ends. What the Sink does not take is tried in parts, each half as large: it may be more
 // than gets done before somebody gives up. So is a fact found that the Sink refuses for good, and one that fails again and again while the Sink takes
 // others: it is set aside, so that nothing waits behind it.
@@ -50,6 +67,7 @@ func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
 		switch {
 		case err == nil:
 			batch, wait, suspected = batch[len(some):], retryFirst, 0
+			s.noteTaken()
 			continue
 		case refused && len(some) > 1:
 			most = len(some) / 2
@@ -59,7 +77,7 @@ func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
 			batch, most, wait, suspected = batch[1:], len(batch), retryFirst, 0
 			continue
 		}
-		s.Log.Warn("database does not take facts, trying again", "count", len(some), "remaining", wait, "err", err)
+		s.noteFailing(err, len(some), wait)
 		probed := s.probe(ctx, err)
 		switch {
 		case probed == nil:

@@ -26,7 +26,7 @@
 //     and backoff.go (what holds it back), bounce.go (loops of one VM)
 //   - what is derived of a node, by nodeview.go: retry.go and slots.go (loops), drain.go, blocks.go (what the descheduler counted)
 //   - loop.go and thresholds.go (what a loop is), timeline.go, moment.go (time), cluster.go (everything at once)
-//   - what is said: sentence.go (why), evacuation_story.go, whynot.go and standing.go (why not), advice.go (what to do), wording.go
+//   - what is said: sentence.go, evacuation_story.go and whynode.go (why), whynot.go and standing.go (why not), advice.go (what to do), wording.go
 //
 // Package whatif below replays what was derived under policies that were not in force; package sim plays histories for tests.
 //

@@ -19,7 +19,8 @@ func (c *Cluster) WhyNode(name string) Answer {
 		last := d.Drains[n-1]
 		text, from = last.story(c.Now), last.StartedAt
 	}
-	text = append(text, c.evacuatedFrom(name, from), fmt.Sprintf("%s %s there now.", plural(len(c.on(name)), "VM"), isOrAre(len(c.on(name)))))
+	there := len(c.on(name))
+	text = append(text, c.evacuatedFrom(name, from), fmt.Sprintf("%s %s there now.", plural(there, "VM"), isOrAre(there)))
 	for _, l := range d.Loops {
 		switch {
 		case l.Open():
@@ -42,7 +43,8 @@ func (c *Cluster) WhyNode(name string) Answer {
 func (d Drain) story(now time.Time) []string {
 	began := fmt.Sprintf("At %s %s %s", clock(d.StartedAt), d.who(), d.begun())
 	if d.Outcome == "" {
-		return []string{began, fmt.Sprintf("It goes on: %d of %s %s left after %s.", d.VMIsLeft, plural(d.VMIsTotal, "VM"), isOrAre(d.VMIsLeft), span(now.Sub(d.StartedAt)))}
+		lasts := span(now.Sub(d.StartedAt))
+		return []string{began, fmt.Sprintf("It goes on: %d of %s %s left after %s.", d.VMIsLeft, plural(d.VMIsTotal, "VM"), isOrAre(d.VMIsLeft), lasts)}
 	}
 	return []string{began, d.closing()}
 }

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,15 +189,16 @@ func TestNothingFound(t *testing.T) {
 	play(t, url, "c-node-drain")
 	play(t, url, "a-descheduler-eviction-success")
 	server := serveAPI(t, url)
+	const unknown = "evictrail: no cluster named \"%s\"; known clusters: a-descheduler-eviction-success, c-node-drain\n"
 	for _, c := range []struct {
 		args        []string
 		code        int
 		out, stderr string
 	}{
-		{[]string{"loops", "--cluster", "nope"}, exitNotFound, "", "evictrail: no cluster named \"nope\"; known clusters: a-descheduler-eviction-success, c-node-drain\n"},
-		{[]string{"gaps", "--cluster", "c-node"}, exitNotFound, "", "evictrail: no cluster named \"c-node\"; known clusters: a-descheduler-eviction-success, c-node-drain\n"},
-		{[]string{"why", "demo/web-3", "--cluster", "nope"}, exitNotFound, "", "evictrail: no cluster named \"nope\"; known clusters: a-descheduler-eviction-success, c-node-drain\n"},
-		{[]string{"why-not", "node", "worker-2", "--cluster", "nope"}, exitNotFound, "", "evictrail: no cluster named \"nope\"; known clusters: a-descheduler-eviction-success, c-node-drain\n"},
+		{[]string{"loops", "--cluster", "nope"}, exitNotFound, "", fmt.Sprintf(unknown, "nope")},
+		{[]string{"gaps", "--cluster", "c-node"}, exitNotFound, "", fmt.Sprintf(unknown, "c-node")},
+		{[]string{"why", "demo/web-3", "--cluster", "nope"}, exitNotFound, "", fmt.Sprintf(unknown, "nope")},
+		{[]string{"why-not", "node", "worker-2", "--cluster", "nope"}, exitNotFound, "", fmt.Sprintf(unknown, "nope")},
 		{[]string{"gaps"}, exitFound, "No gaps recorded.\n", ""},
 		{[]string{"gaps", "-o", "json"}, exitFound, "[]\n", ""},
 		{[]string{"loops", "--cluster", "c-node-drain"}, exitFound, "No loops recorded.\n", ""},

@@ -37,8 +37,8 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "Play recorded incidents of real clusters, no cluster needed", GroupID: "record", Args: asUsage(cobra.NoArgs),
 		Long: `Start a Postgres of our own, play recorded incidents of real KubeVirt clusters through the collector into it, show what
-to ask, and stay until you press Ctrl-C. Each recording is a cluster of its own: --cluster tells them apart. The API is served on --listen:
-/docs describes it.`,
+to ask, and stay until you press Ctrl-C. Each recording is a cluster of its own: --cluster tells them apart, and the label cluster in /metrics. The API is served on
+--listen: /docs describes it.`,
 		Example: `  evictrail demo
   evictrail demo --once   # leave when everything is played`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -129,8 +129,9 @@ func (f *demoFlags) open() ([]*recording.Recording, error) {
 
 // show plays everything, tells what to try after the first, and waits for the end.
 func (f *demoFlags) show(ctx context.Context, db *database, web *service, recs []*recording.Recording, out io.Writer, log *slog.Logger, started time.Time) error {
-	p := player{thresholds: trail.DefaultThresholds(), store: db.Store, log: log, metrics: web.metrics, progress: io.Discard}
+	p := player{thresholds: trail.DefaultThresholds(), store: db.Store, log: log, progress: io.Discard}
 	for i, rec := range recs {
+		p.metrics = web.clusters.add(rec.Name) // each has a node worker-1, and its own descheduler
 		if err := p.play(ctx, rec, rec.Name); err != nil {
 			return ignoreCancel(ctx, err)
 		}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,9 +24,10 @@ func TestRunOutlivesItsPostgres(t *testing.T) {
 	t.Parallel()
 	const name = "k-blocked-slot"
 	kubeconfig, further := clusterAt(t, name, half)
-	dir := filepath.Join(t.TempDir(), "data")
-	require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(dir)), 0o755)) // as root the server runs as another user
-	args := []string{"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url=", "--data-dir", dir, "--spool-dir", t.TempDir()}
+	dir := dataDir(t)
+	args := []string{
+		"run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", "127.0.0.1:0", "--database-url=", "--data-dir", dir, "--spool-dir", t.TempDir(),
+	}
 	log, stop := startUnready(t, args)
 	s := runningService{base: "http://" + address.FindStringSubmatch(log.String())[1], client: http.DefaultClient, stop: stop}
 	ready := func() bool { return s.get(t, "/readyz") == "ok\n" }
@@ -57,6 +60,70 @@ func TestRunOutlivesItsPostgres(t *testing.T) {
 	require.Equal(t, exitFound, calm.stop())
 	require.Equal(t, exitFound, s.stop())
 	require.NoError(t, syscall.Flock(int(reopen(t, dir).Fd()), syscall.LOCK_EX|syscall.LOCK_NB), "no server is left")
+}
+
+// until waits for a match in what a command prints.
+func until(t *testing.T, out *lockedBuilder, pattern string) string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	require.Eventually(t, func() bool { return re.MatchString(out.String()) }, 5*time.Minute, 20*time.Millisecond, out)
+	return re.FindStringSubmatch(out.String())[1]
+}
+
+// startPrinting runs a command that stays until it is stopped; what it prints and logs comes into one text.
+func startPrinting(t *testing.T, args ...string) (out *lockedBuilder, stop func() int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out = &lockedBuilder{}
+	code := make(chan int, 1)
+	go func() { code <- execute(ctx, args, out, out) }()
+	stop = sync.OnceValue(func() int { cancel(); return <-code })
+	t.Cleanup(func() { _ = stop() })
+	return out, stop
+}
+
+// dataDir is a directory to be made for an embedded server, which may run as another user.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o755))
+	return filepath.Join(dir, "data")
+}
+
+// TestPlayWithoutADatabase plays into a Postgres of its own, twice into the same directory: it can be asked until it is stopped, and has kept what was played.
+func TestPlayWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	for range 2 {
+		out, stop := startPrinting(t, "play", recordingDir("a-descheduler-eviction-success"), "--database-url=", "--data-dir", dir)
+		url := until(t, out, `EVICTRAIL_DATABASE_URL='([^']+)'`)
+		require.Contains(t, out.String(), "into cluster a-descheduler-eviction-success")
+		code, found, stderr := run(t, "evacuations", "--database-url", url)
+		require.Equal(t, exitFound, code, stderr)
+		require.Equal(t, 3, strings.Count(found, "\n"), found)
+		require.Equal(t, exitFound, stop())
+	}
+}
+
+// TestDemoTellsItsClustersApart plays two recordings whose nodes have the same names, in one of which the descheduler counts its blocks itself: the metrics of
+// each have the name of its cluster.
+func TestDemoTellsItsClustersApart(t *testing.T) {
+	t.Parallel()
+	from := t.TempDir()
+	for _, name := range []string{"c-node-drain", "g-churn-cooldown"} {
+		require.NoError(t, os.CopyFS(filepath.Join(from, name), os.DirFS(recordingDir(name))))
+	}
+	out, stop := startPrinting(t, "demo", "--listen", "127.0.0.1:0", "--database-url=", "--data-dir", dataDir(t), "--recordings", from)
+	until(t, out, "(All 2 recordings are in)")
+	s := runningService{base: "http://" + until(t, out, `--server http://(\S+)`), client: http.DefaultClient, stop: stop}
+	found := s.get(t, "/metrics")
+	for _, name := range []string{"c-node-drain", "g-churn-cooldown"} {
+		require.Regexp(t, `(?m)^evictrail_node_vmis\{cluster="`+name+`",node="worker-1"\} [1-9]`, found)
+	}
+	require.Regexp(t, `(?m)^evictrail_eviction_blocks_total\{cluster="g-churn-cooldown",.*\} [1-9]`, found)
+	require.NotRegexp(t, `(?m)^evictrail_eviction_blocks_total\{(cluster="c-node-drain"|namespace)`, found)
+	require.NotRegexp(t, `(?m)^evictrail_node_vmis\{node=`, found)
+	require.Equal(t, exitFound, stop())
 }
 
 // postmaster returns the process ID of the server on a data directory.

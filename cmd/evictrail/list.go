@@ -203,8 +203,8 @@ func noteRecorders(ctx context.Context, s reader, q trail.Query, next *trail.Key
 	return nil
 }
 
-// explainNothing says why a list has no rows, where it has none: that the cluster is not known, that there are none, which may be good news, or that nothing was
-// found, as a trail.ErrNotFound.
+// explainNothing says why a list has no rows, where it has none: that the cluster is not known, that there are none, which may be good news, or that nothing
+// was found, as a trail.ErrNotFound.
 func (l list) explainNothing(ctx context.Context, s reader, q *queryFlags, rows int, out io.Writer) error {
 	if rows > 0 {
 		return nil

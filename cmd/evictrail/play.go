@@ -50,9 +50,12 @@ func newPlay() *cobra.Command {
 recorded audit log as an API server does, serve it the recorded metrics of the descheduler, store what it sees, and exit. Playing the same recording again adds nothing. By default it goes as fast as the collector takes
 the recording in; nothing of the order or the times is lost by that.
 
+Without --database-url it starts a Postgres of its own in --data-dir, prints how to reach it, and stays until you press Ctrl-C, so that you can ask.
+
 --metrics-out is for rules and dashboards: promtool makes blocks for a Prometheus of it. Counters count what is new, so play into a
 database that does not have the recording yet. A file cannot tell that a series has ended: Prometheus goes on showing it for five minutes.`,
 		Example: `  evictrail play testdata/recordings/c-node-drain --database-url postgres:///evictrail
+  evictrail play rec                      # into a Postgres of its own, which stays until Ctrl-C
   evictrail play rec --audit-delay 30s    # audit events come as late as an API server's batches
   evictrail play rec --cut-every 40       # end each watch after 40 notifications
   evictrail play rec --expire-every 120   # 410 Gone at every 120th line: the client must list again
@@ -61,6 +64,7 @@ database that does not have the recording yet. A file cannot tell that a series 
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	f.db.add(cmd)
+	f.db.addEmbedded(cmd, "play")
 	f.log.add(cmd, "warn")
 	f.loops.add(cmd)
 	f.load.add(cmd)
@@ -74,7 +78,7 @@ database that does not have the recording yet. A file cannot tell that a series 
 	return cmd
 }
 
-func (f *playFlags) run(cmd *cobra.Command, dir string) error {
+func (f *playFlags) run(cmd *cobra.Command, dir string) (err error) {
 	if f.server.CutEvery < 0 || f.server.ExpireEvery < 0 || f.speed < 0 || f.delay < 0 {
 		return usagef("cut-every, expire-every, speed and audit-delay must not be negative")
 	}
@@ -94,16 +98,16 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 		return err
 	}
 	ctx := cmd.Context()
-	s, err := f.db.open(ctx)
+	db, err := f.db.openOrEmbed(ctx, log)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	if err := prepare(ctx, s, log); err != nil {
+	defer func() { err = errors.Join(err, db.close(ctx)) }()
+	if err := prepare(ctx, db.Store, log); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
-	p := player{thresholds: thresholds, store: s, log: log, metrics: metrics.New(registry), progress: cmd.ErrOrStderr()}
+	p := player{thresholds: thresholds, store: db.Store, log: log, metrics: metrics.New(registry), progress: cmd.ErrOrStderr()}
 	p.options, p.speed, p.delay = f.server, f.speed, f.delay
 	if p.loads, err = f.load.sources(log); err != nil {
 		return err
@@ -129,6 +133,11 @@ func (f *playFlags) run(cmd *cobra.Command, dir string) error {
 		}
 	}
 	say(cmd.OutOrStdout(), "played %d lines into cluster %s in %s\n", len(rec.Lines), f.cluster, time.Since(started).Round(time.Millisecond))
+	if db.server == nil {
+		return nil
+	}
+	say(cmd.OutOrStdout(), "The database is a Postgres of our own, which ends with Ctrl-C. To ask it from another shell:\n  export EVICTRAIL_DATABASE_URL='%s'\n", db.url)
+	<-ctx.Done()
 	return nil
 }
 

@@ -9,12 +9,14 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/collectors/version"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -45,8 +47,9 @@ type service struct {
 	listener net.Listener
 	registry *prometheus.Registry
 	metrics  *metrics.Metrics
-	hosts    []string    // under which it may be called; none: any
-	tls      *tls.Config // nil: plain HTTP
+	clusters clusterMetrics // of a service that has several clusters
+	hosts    []string       // under which it may be called; none: any
+	tls      *tls.Config    // nil: plain HTTP
 	log      *slog.Logger
 }
 
@@ -136,9 +139,37 @@ const (
 	scrapeWithin = 10 * time.Second
 )
 
+// Gather implements prometheus.Gatherer: the metrics of the service, and those of each cluster.
+func (s *service) Gather() ([]*dto.MetricFamily, error) {
+	return append(s.clusters.gatherers(), s.registry).Gather()
+}
+
+// clusterMetrics are metrics of several clusters in one process, told apart by the label cluster, as those of several processes are by the label of their target.
+// It is safe for concurrent use; its zero value has none.
+type clusterMetrics struct {
+	mu  sync.Mutex
+	all prometheus.Gatherers
+}
+
+// add makes the metrics of a cluster.
+func (c *clusterMetrics) add(name string) *metrics.Metrics {
+	registry := prometheus.NewRegistry()
+	m := metrics.New(prometheus.WrapRegistererWith(prometheus.Labels{"cluster": name}, registry))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, registry)
+	return m
+}
+
+func (c *clusterMetrics) gatherers() prometheus.Gatherers {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.all)
+}
+
 // serve answers until ctx ends: health, metrics, the API, and what else the server has.
 func (s *service) serve(ctx context.Context, status func(context.Context) trail.RecorderStatus, more api.Server) error {
-	more.Health = &api.Health{Status: status, Metrics: promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
+	more.Health = &api.Health{Status: status, Metrics: promhttp.HandlerFor(s, promhttp.HandlerOpts{
 		EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		MaxRequestsInFlight: scrapesMost, CoalesceGather: true, Timeout: scrapeWithin,
 	})}
@@ -187,16 +218,20 @@ func (s *service) httpServer(handler http.Handler) *http.Server {
 	}
 }
 
-// await tries until it succeeds, the error is not one to wait for, or ctx ends, with 1 s to 30 s between two attempts. The
-// error is that of the last attempt.
+// await tries until it succeeds, the error is not one to wait for, or ctx ends, with 1 s to 30 s between two attempts. An error that is the same as at the attempt
+// before is not logged again. The error is that of the last attempt.
 func await[T any](ctx context.Context, log *slog.Logger, message string, try func() (T, error), waitFor func(error) bool) (T, error) {
 	const least, most = time.Second, 30 * time.Second
+	said := ""
 	for wait := least; ; wait = min(2*wait, most) {
 		got, err := try()
 		if err == nil || !waitFor(err) {
 			return got, err
 		}
-		log.Warn(message, "remaining", wait, "err", err) //nolint:sloglint // each caller passes a constant
+		if said != err.Error() {
+			said = err.Error()
+			log.Warn(message, "remaining", wait, "err", err) //nolint:sloglint // each caller passes a constant
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

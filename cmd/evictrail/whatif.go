@@ -158,7 +158,7 @@ func (w *whatIfFlags) run(cmd *cobra.Command) error {
 	w.question.Progress = sayHowFar(cmd.ErrOrStderr())
 	a, err := s.WhatIf(cmd.Context(), w.question)
 	if err != nil {
-		return inCluster(err)
+		return inCluster(cmd.Context(), s, w.question.Cluster, err)
 	}
 	switch out := cmd.OutOrStdout(); w.output {
 	case "json":

@@ -46,15 +46,14 @@ func (q *question) ask(ctx context.Context, of trail.Subject, answer func(reader
 		return err
 	}
 	defer s.Close()
-	err = inCluster(answer(s, trail.Question{Cluster: q.cluster, Of: of, At: at}))
-	if errors.Is(err, trail.ErrNotFound) {
-		err = cmp.Or(checkCluster(ctx, s, q.cluster), err)
-	}
-	return err
+	return inCluster(ctx, s, q.cluster, answer(s, trail.Question{Cluster: q.cluster, Of: of, At: at}))
 }
 
-// inCluster says how a cluster is chosen where that has to be.
-func inCluster(err error) error {
+// inCluster says how a cluster is chosen where that has to be, and which there are where one that is not recorded was named.
+func inCluster(ctx context.Context, s reader, cluster string, err error) error {
+	if errors.Is(err, trail.ErrNotFound) {
+		return cmp.Or(checkCluster(ctx, s, cluster), err)
+	}
 	var ambiguous *trail.AmbiguousError
 	if errors.As(err, &ambiguous) {
 		return usagef("%s is known in several clusters: choose one with --cluster: %s", ambiguous.Name, strings.Join(ambiguous.Clusters, ", "))

@@ -65,7 +65,10 @@ func TestAlertsOnSimulations(t *testing.T) {
 }
 
 // waits says how long the cause of an alert must last.
-var waits = map[string]time.Duration{"EvictrailDualRetryLoop warning": 5 * time.Minute, "EvictrailEvacuationStuck warning": 5 * time.Minute, "EvictrailExternalEvictionUnanswered warning": 5 * time.Minute}
+var waits = map[string]time.Duration{"EvictrailDualRetryLoop warning": 5 * time.Minute}
+
+// tooLong is how old a mark is when its alert fires.
+const tooLong = 35 * time.Minute
 
 // noticed is how much later than it began the metrics may show a cause, or how much longer: by late audit events, samples and
 // evaluations.
@@ -116,7 +119,7 @@ func stuck(all *trail.Cluster, end time.Time) []cause {
 				continue
 			}
 			slices.SortFunc(failed, time.Time.Compare)
-			from := e.MarkedAt.Add(30 * time.Minute)
+			from := e.MarkedAt.Add(tooLong)
 			if failed[2].After(from) {
 				from = failed[2]
 			}
@@ -131,7 +134,7 @@ func unanswered(all *trail.Cluster, end time.Time) []cause {
 	for _, d := range all.Rows {
 		for _, e := range d.Evacuations {
 			if e.Strategy == trail.StrategyExternal {
-				out = append(out, cause{e.Namespace + "/" + e.VMI, e.MarkedAt.Add(30 * time.Minute), orEnd(e.EndedAt, end)})
+				out = append(out, cause{e.Namespace + "/" + e.VMI, e.MarkedAt.Add(tooLong), orEnd(e.EndedAt, end)})
 			}
 		}
 	}
