@@ -21,16 +21,6 @@ SELECT
 FROM evictrail.evacuations AS e;
 COMMENT ON COLUMN evictrail_v1.evacuations.overdue IS 'How long ago its next attempt was due (next_retry_at), as of when evictrail last saw the cluster. NULL unless one is overdue.';
 
--- What is over needs nothing to be done.
-CREATE OR REPLACE VIEW evictrail_v1.loops AS
-SELECT
-    cluster, namespace, vmi, vmi_uid, node, loop_id, kind, path, opened_at, closed_at, closed_by, summary,
-    CASE WHEN closed_at IS NULL THEN advice END AS advice,
-    counts, evidence,
-    changed_at
-FROM evictrail.loops;
-COMMENT ON COLUMN evictrail_v1.loops.advice IS 'What to do, while it is open: indented lines can be pasted. NULL once it is over.';
-
 -- Nothing ever was of the layer node_damping: it was never computed.
 ALTER TABLE evictrail.cooldown_decisions
     DROP CONSTRAINT cooldown_decisions_layer_check,
@@ -161,12 +151,6 @@ COMMENT ON COLUMN evictrail_v1.cooldown_decisions.layer IS 'Who holds the VM bac
 ALTER TABLE evictrail.cooldown_decisions
     DROP CONSTRAINT cooldown_decisions_layer_check,
     ADD CONSTRAINT cooldown_decisions_layer_check CHECK (layer IN ('descheduler_cooldown', 'node_damping', 'kubevirt_backoff')) NOT VALID;
-CREATE OR REPLACE VIEW evictrail_v1.loops AS
-SELECT
-    cluster, namespace, vmi, vmi_uid, node, loop_id, kind, path, opened_at, closed_at, closed_by, summary, advice, counts, evidence,
-    changed_at
-FROM evictrail.loops;
-COMMENT ON COLUMN evictrail_v1.loops.advice IS 'What to do; indented lines can be pasted.';
 DROP VIEW evictrail_v1.evacuations;
 CREATE VIEW evictrail_v1.evacuations AS
 SELECT

@@ -138,32 +138,32 @@ func (m *migration) judge() {
 	}
 }
 
-// judgeNeed says whether the source was over its threshold when the attempt began, and returns the sample that this rests on; nil where none is known.
+// judgeNeed says whether the source was over its threshold when the attempt began, and returns the sample to which its load after the move is compared: where it was
+// over it the latest that says so, as what came before may be a cycle old; nil where none is known.
 //
 // A sample from before the act is cited where there is one: of a first attempt one from before the request, then one from before the attempt. What the descheduler
 // acted on is in none of these where its cycle was new: it shows that when its metrics are read the next time, and it is cited as that. What somebody else measured
 // after the attempt had begun is evidence of nothing: the move itself loads its source. The attempt was needless only where the next sample is known, and none says
 // otherwise.
 func (m *migration) judgeNeed() *sample {
-	var before, acted, measured []sample
+	var before, acted, known, measured []sample // known: before and acted, in the order of their times
 	for _, s := range m.samples(m.SourceNode, func(d *LoadDetail) bool { return d.Moment == MomentRequest || d.Moment == MomentAttempt }) {
 		switch {
 		case s.Sample == SampleLastOver:
 			m.LastOverAt = s.At
 		case s.Sample == SampleBefore:
-			before = append(before, s)
+			before, known = append(before, s), append(known, s)
 		case s.byDescheduler():
-			acted = append(acted, s)
+			acted, known = append(acted, s), append(known, s)
 		default:
 			measured = append(measured, s)
 		}
 	}
-	start := cmp.Or(lastOver(before, MomentRequest), lastOver(before, MomentAttempt), lastOver(acted, MomentRequest), lastOver(acted, MomentAttempt))
 	lastOverAt := m.LastOverAt
 	m.LastOverAt = time.Time{}
-	if start != nil {
-		m.Need, m.NeedBecause = Needed, start.cite()
-		return start
+	if cited := cmp.Or(lastOver(before, MomentRequest), lastOver(before), lastOver(known)); cited != nil {
+		m.Need, m.NeedBecause = Needed, cited.cite()
+		return lastOver(known)
 	}
 	start, after := cmp.Or(worst(before), worst(acted)), worst(measured)
 	switch {
@@ -184,10 +184,10 @@ func (m *migration) judgeNeed() *sample {
 	return start
 }
 
-// lastOver returns the latest sample of a moment that is over its threshold, as what came before may be old; nil where none is. all are in the order of their times.
-func lastOver(all []sample, of LoadMoment) *sample {
+// lastOver returns the latest sample that is over its threshold, of the moments given, or of all; nil where none is. all are in the order of their times.
+func lastOver(all []sample, of ...LoadMoment) *sample {
 	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].moment == of && all[i].excess() > 0 {
+		if all[i].excess() > 0 && (len(of) == 0 || slices.Contains(of, all[i].moment)) {
 			return &all[i]
 		}
 	}

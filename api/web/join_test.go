@@ -28,7 +28,9 @@ func retries(w window, n int) lane {
 		at := w.From.Add(time.Duration(i) * each)
 		d.tried(&l, trail.Migration{
 			Name: fmt.Sprint("m-", i), Attempt: i + 1, CreatedAt: at, FinishedAt: at.Add(each / 2), Outcome: trail.OutcomeFailed,
-			Phases: []trail.PhaseTime{{Phase: trail.PhasePending, At: at}, {Phase: trail.PhaseScheduling, At: at.Add(each / 8)}, {Phase: trail.PhaseRunning, At: at.Add(each / 4)}},
+			Phases: []trail.PhaseTime{
+				{Phase: trail.PhasePending, At: at}, {Phase: trail.PhaseScheduling, At: at.Add(each / 8)}, {Phase: trail.PhaseRunning, At: at.Add(each / 4)},
+			},
 		})
 	}
 	return l

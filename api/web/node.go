@@ -309,7 +309,10 @@ func (d draft) vmLane(node string, vm vmOn) lane {
 	for _, m := range vm.rows.Migrations {
 		if m.SourceNode == node {
 			class, sign := look(m.Outcome)
-			tried := mark{Shape: shapeStrip, Class: class, Title: migrationTitle(m), Href: d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID), of: "migrations", what: state(m)}
+			tried := mark{
+				Shape: shapeStrip, Class: class, Title: migrationTitle(m), Href: d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID),
+				of: "migrations", what: state(m),
+			}
 			l.add(d.window, m.CreatedAt, m.FinishedAt, tried)
 			if !m.FinishedAt.IsZero() {
 				tried.Shape, tried.Label = shapeTick, sign
