@@ -82,10 +82,10 @@ func (a Account) matches(user string) bool {
 
 // matchesPattern reports whether a text is what a pattern describes; each * in it stands for any characters, or none.
 func matchesPattern(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
+	if !strings.Contains(pattern, "*") {
 		return text == pattern
 	}
+	parts := strings.Split(pattern, "*")
 	text, begins := strings.CutPrefix(text, parts[0])
 	if !begins {
 		return false

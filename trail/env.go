@@ -94,9 +94,19 @@ func (e *Env) requests(pod Subject) []Fact { return e.asked[pod] }
 // request.
 func (e *Env) actions(namespace string) []Fact {
 	asked := e.asked[Subject{SubjectNamespace, namespace}]
+	own := map[string]bool{} // by sender, of whom there are few
 	byKubeVirt := func(f Fact) bool {
 		d, ok := f.Detail.(*RequestDetail)
-		return ok && e.classOf(d) == RequesterKubeVirt
+		if !ok || d.Impersonator != "" {
+			return false
+		}
+		is, known := own[d.User]
+		if !known {
+			class, _ := e.accountClass(d.User)
+			is = class == RequesterKubeVirt
+			own[d.User] = is
+		}
+		return is
 	}
 	if slices.ContainsFunc(asked, byKubeVirt) {
 		return slices.DeleteFunc(slices.Clone(asked), byKubeVirt)
