@@ -90,8 +90,8 @@ var markSources = []Subject{{SubjectSource, "virtualmachineinstances"}, {Subject
 // requests gives the requests about a pod, in the order of their times.
 func (e *Env) requests(pod Subject) []Fact { return e.asked[pod] }
 
-// actions gives the requests about migrations in a namespace, in the order of their times, without those of KubeVirt's own: whose wish it carries out is another
-// request.
+// actions gives the requests about migrations in a namespace, in the order of their times, without those of KubeVirt's own: whose wish it carries
+// out is another request.
 func (e *Env) actions(namespace string) []Fact {
 	asked := e.asked[Subject{SubjectNamespace, namespace}]
 	own := map[string]bool{} // by sender, of whom there are few

@@ -24,7 +24,8 @@ func (f *thresholdFlags) add(cmd *cobra.Command) {
 		"within what time of its mark a guest is to be moved, by who asked, as `CLASS=DURATION`, once for each, "+string(trail.AnyRequester)+
 			" for all that are not named, or "+trail.NoObjectives+"; by default "+trail.DefaultObjectives().String())
 	cmd.Flags().StringVar(&f.requesters, "requesters", "",
-		"`file` that says of what class the requests of your accounts are, one a line: NAMESPACE:NAME = CLASS of a service account, user:NAME = CLASS of a user (docs/requesters.md)")
+		"`file` that says of what class the requests of your accounts are, one a line: "+
+			"NAMESPACE:NAME = CLASS of a service account, user:NAME = CLASS of a user (docs/requesters.md)")
 }
 
 // thresholds gives those in force.
