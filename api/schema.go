@@ -108,6 +108,7 @@ var closedSets = map[string]schema{
 	"evacuations.trigger":               oneOf(trail.Triggers()...),
 	"evacuations.last_failure_class":    oneOf(trail.FailureClasses()...),
 	"migrations.trigger":                oneOf(trail.Triggers()...),
+	"migrations.requester_class":        oneOf(trail.Requesters()...),
 	"migrations.failure_class":          oneOf(trail.FailureClasses()...),
 	"migrations.wait_reason":            oneOf(trail.WaitReasons()...),
 	"cooldown_decisions.layer":          oneOf(trail.Layers()...),

@@ -12,6 +12,7 @@ const (
 	colourUser        = "#8E8E8E" // grey: a person did it
 	colourKubeVirt    = "#00A8A8" // teal: KubeVirt did it, for an update
 	colourOther       = "#B5651D" // brown: another program did it
+	colourController  = "#C58940" // tan: a controller did it, that is no part of KubeVirt
 	colourUnknown     = "#C9C9C9"
 
 	colourGood    = "#56A64B" // green: it succeeded, it is as it should be
@@ -28,6 +29,7 @@ const (
 	causeUser        = "user"
 	causeKubeVirt    = "KubeVirt update"
 	causeOther       = "other eviction"
+	causeController  = "controller"
 	causeUnknown     = "unknown"
 )
 
@@ -37,7 +39,7 @@ type paint struct{ of, colour string }
 func causePaints() []paint {
 	return []paint{
 		{causeDescheduler, colourDescheduler}, {causeDrain, colourDrain}, {causeUser, colourUser},
-		{causeKubeVirt, colourKubeVirt}, {causeOther, colourOther}, {causeUnknown, colourUnknown},
+		{causeKubeVirt, colourKubeVirt}, {causeOther, colourOther}, {causeController, colourController}, {causeUnknown, colourUnknown},
 	}
 }
 

@@ -322,7 +322,7 @@ func TestCausesCoverTheTriggers(t *testing.T) {
 	t.Parallel()
 	for _, trigger := range []trail.Trigger{
 		trail.TriggerDescheduler, trail.TriggerDrain, trail.TriggerDrainTaint, trail.TriggerEviction, trail.TriggerWorkloadUpdate,
-		trail.TriggerHotplug, trail.TriggerStorage, trail.TriggerNamedNode, trail.TriggerUser, trail.TriggerDecentralized,
+		trail.TriggerHotplug, trail.TriggerStorage, trail.TriggerNamedNode, trail.TriggerUser, trail.TriggerController, trail.TriggerDecentralized,
 	} {
 		require.Contains(t, causeOfTrigger, "'"+string(trigger)+"'")
 		require.True(t, slices.ContainsFunc(triggerPaints(), func(p paint) bool { return p.of == string(trigger) }), trigger)

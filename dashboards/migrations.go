@@ -43,7 +43,7 @@ func triggerPaints() []paint {
 		{string(trail.TriggerUser), colourUser}, {string(trail.TriggerNamedNode), colourUser},
 		{string(trail.TriggerWorkloadUpdate), colourKubeVirt}, {string(trail.TriggerHotplug), colourKubeVirt},
 		{string(trail.TriggerStorage), colourKubeVirt}, {string(trail.TriggerDecentralized), colourKubeVirt},
-		{string(trail.TriggerEviction), colourOther}, {string(trail.TriggerUnknown), colourUnknown},
+		{string(trail.TriggerEviction), colourOther}, {string(trail.TriggerController), colourController}, {string(trail.TriggerUnknown), colourUnknown},
 	}
 }
 

@@ -98,7 +98,8 @@ const (
 	byUser        = "trigger IN ('" + string(trail.TriggerUser) + "', '" + string(trail.TriggerNamedNode) + "')"
 	byKubeVirt    = "trigger IN ('" + string(trail.TriggerWorkloadUpdate) + "', '" + string(trail.TriggerHotplug) + "', '" +
 		string(trail.TriggerStorage) + "', '" + string(trail.TriggerDecentralized) + "')"
-	byOther = "trigger = '" + string(trail.TriggerEviction) + "'"
+	byOther      = "trigger = '" + string(trail.TriggerEviction) + "'"
+	byController = "trigger = '" + string(trail.TriggerController) + "'"
 )
 
 // causeOfTrigger is the cause of a migration, from column trigger.
@@ -108,6 +109,7 @@ const causeOfTrigger = `CASE
     WHEN ` + byUser + ` THEN '` + causeUser + `'
     WHEN ` + byKubeVirt + ` THEN '` + causeKubeVirt + `'
     WHEN ` + byOther + ` THEN '` + causeOther + `'
+    WHEN ` + byController + ` THEN '` + causeController + `'
     ELSE '` + causeUnknown + `'
   END`
 
@@ -119,7 +121,9 @@ const ofCauses = `(
     OR ` + byUser + ` AND '` + causeUser + `' ` + amongCauses + `
     OR ` + byKubeVirt + ` AND '` + causeKubeVirt + `' ` + amongCauses + `
     OR ` + byOther + ` AND '` + causeOther + `' ` + amongCauses + `
-    OR NOT (` + byDescheduler + ` OR ` + byDrain + ` OR ` + byUser + ` OR ` + byKubeVirt + ` OR ` + byOther + `) AND '` + causeUnknown + `' ` + amongCauses + `
+    OR ` + byController + ` AND '` + causeController + `' ` + amongCauses + `
+    OR NOT (` + byDescheduler + ` OR ` + byDrain + ` OR ` + byUser + ` OR ` + byKubeVirt + ` OR ` + byOther + `
+        OR ` + byController + `) AND '` + causeUnknown + `' ` + amongCauses + `
   )`
 
 const amongCauses = `= ANY (ARRAY[${cause:sqlstring}]::text[])`

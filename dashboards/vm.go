@@ -94,7 +94,7 @@ LIMIT 5000`
 func life() cog.Builder[dashboard.Panel] {
 	paints := []paint{
 		{"^" + causeDescheduler + ":|^by " + causeDescheduler, colourDescheduler}, {"^" + causeDrain + ":", colourDrain}, {"^" + causeUser + ":", colourUser},
-		{"^" + causeKubeVirt + ":", colourKubeVirt}, {"^" + causeOther + ":|^by ", colourOther}, {"^" + causeUnknown + ":", colourUnknown}, {"^held for", colourCooling},
+		{"^" + causeKubeVirt + ":", colourKubeVirt}, {"^" + causeOther + ":|^by ", colourOther}, {"^" + causeController + ":", colourController}, {"^" + causeUnknown + ":", colourUnknown}, {"^held for", colourCooling},
 	}
 	return lanes("Its life in a line", "Where the VM ran, each node in its colour. Under it what moved it, by cause and with the outcome; when it was marked to leave, and by whom; and when a cooldown or a backoff held it.",
 		append(paints, nodePaints()...)...).

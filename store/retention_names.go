@@ -76,8 +76,8 @@ var addressed = []string{"eviction_requests", "migrations"}
 
 const erased = "(erased)"
 
-// eraseSettled erases the names of people, and addresses, in rows that are settled and were over before a time. Names come from the columns that hold nothing else, which are
-// erased last: should this be cut off, the next time finds them again.
+// eraseSettled erases the names of people, and addresses, in rows that are settled and were over before a time. Names come from the columns that
+// hold nothing else, which are erased last: should this be cut off, the next time finds them again.
 func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error) {
 	var settled *time.Time
 	if err := s.pool.QueryRow(ctx, settledQuery).Scan(&settled); err != nil || settled == nil {

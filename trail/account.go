@@ -19,8 +19,8 @@ type Accounts []Account
 // knownAccounts are the service accounts under which the projects are installed by what they ship. Each names its namespace: an account of any name
 // can be made by whoever may edit one namespace. No namespace begins with a *, as some users make namespaces, too. The first that matches counts.
 var knownAccounts = Accounts{
-	// descheduler kubernetes/base/rbac.yaml, and the chart charts/descheduler, whose account is named after the release; OpenShift: cluster-kube-descheduler-operator
-	// bindata/assets/kube-descheduler, with the operator and the soft tainter.
+	// descheduler kubernetes/base/rbac.yaml, and the chart charts/descheduler, whose account is named after the release; OpenShift:
+	// cluster-kube-descheduler-operator bindata/assets/kube-descheduler, with the operator and the soft tainter.
 	{"kube-system:*descheduler*", RequesterDescheduler}, {"descheduler:*descheduler*", RequesterDescheduler},
 	{"openshift-kube-descheduler-operator:*", RequesterDescheduler},
 	// autoscaler cluster-autoscaler/cloudprovider/*/examples, and the chart charts/cluster-autoscaler; OpenShift: cluster-autoscaler-operator.
@@ -34,13 +34,14 @@ var knownAccounts = Accounts{
 	{"capi-system:capi-manager", RequesterClusterAPI}, {"capk-system:capk-manager", RequesterClusterAPI},
 	{"openshift-cluster-api:*", RequesterClusterAPI},
 	// node-maintenance-operator config/default/kustomization.yaml; OLM installs it where operators are, and before it was of medik8s it came with KubeVirt's.
-	{"node-maintenance-operator-system:node-maintenance-*", RequesterNodeMaintenance}, {"openshift-workload-availability:node-maintenance-*", RequesterNodeMaintenance},
+	{"node-maintenance-operator-system:node-maintenance-*", RequesterNodeMaintenance},
+	{"openshift-workload-availability:node-maintenance-*", RequesterNodeMaintenance},
 	{"openshift-operators:node-maintenance-*", RequesterNodeMaintenance}, {"operators:node-maintenance-*", RequesterNodeMaintenance},
 	{"node-maintenance-operator:node-maintenance-*", RequesterNodeMaintenance}, {"node-maintenance:node-maintenance-*", RequesterNodeMaintenance},
 	// kured kured-rbac.yaml and the chart kubereboot/charts charts/kured.
 	{"kube-system:kured*", RequesterKured}, {"kured:kured*", RequesterKured},
-	// kubevirt pkg/virt-operator/resource/generate/components/serviceaccountnames.go: the workload updater is one of virt-controller's. The namespaces are those of
-	// KubeVirt's own manifests, of OpenShift Virtualization, of hyperconverged-cluster-operator and of Harvester.
+	// kubevirt pkg/virt-operator/resource/generate/components/serviceaccountnames.go: the workload updater is one of virt-controller's. The namespaces
+	// are those of KubeVirt's own manifests, of OpenShift Virtualization, of hyperconverged-cluster-operator and of Harvester.
 	{"kubevirt:kubevirt-*", RequesterKubeVirt}, {"openshift-cnv:kubevirt-*", RequesterKubeVirt},
 	{"kubevirt-hyperconverged:kubevirt-*", RequesterKubeVirt}, {"harvester-system:kubevirt-*", RequesterKubeVirt},
 	// forklift operator/roles/forkliftcontroller (controller_service_name), in the namespaces of the Migration Toolkit for Virtualization and of its upstream.
@@ -82,10 +83,10 @@ func (a Account) matches(user string) bool {
 
 // matchesPattern reports whether a text is what a pattern describes; each * in it stands for any characters, or none.
 func matchesPattern(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
+	if !strings.Contains(pattern, "*") {
 		return text == pattern
 	}
+	parts := strings.Split(pattern, "*")
 	text, begins := strings.CutPrefix(text, parts[0])
 	if !begins {
 		return false
@@ -166,7 +167,8 @@ func parseAccount(line string) (Account, error) {
 	case !pair || name == "" || strings.Contains(name, ":") || strings.ContainsAny(pattern, " \t"):
 		return Account{}, fmt.Errorf("pattern %q: expected NAMESPACE:NAME of a service account, or %sNAME", ClipText(pattern, 80), userPattern)
 	case strings.Trim(namespace, "*") == "":
-		return Account{}, fmt.Errorf("pattern %q: expected a namespace before the colon: anybody can make an account of that name in a namespace of theirs", ClipText(pattern, 80))
+		return Account{}, fmt.Errorf("pattern %q: expected a namespace before the colon: "+
+			"anybody can make an account of that name in a namespace of theirs", ClipText(pattern, 80))
 	}
 	return Account{pattern, class}, nil
 }

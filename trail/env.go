@@ -104,13 +104,23 @@ var markSources = []Subject{{SubjectSource, "virtualmachineinstances"}, {Subject
 // requests gives the requests about a pod, in the order of their times.
 func (e *Env) requests(pod Subject) []Fact { return e.asked[pod] }
 
-// actions gives the requests about migrations in a namespace, in the order of their times, without those of KubeVirt's own: whose wish it carries out is another
-// request.
+// actions gives the requests about migrations in a namespace, in the order of their times, without those of KubeVirt's own: whose wish it carries
+// out is another request.
 func (e *Env) actions(namespace string) []Fact {
 	asked := e.asked[Subject{SubjectNamespace, namespace}]
+	own := map[string]bool{} // by sender, of whom there are few
 	byKubeVirt := func(f Fact) bool {
 		d, ok := f.Detail.(*RequestDetail)
-		return ok && e.classOf(d) == RequesterKubeVirt
+		if !ok || d.Impersonator != "" {
+			return false
+		}
+		is, known := own[d.User]
+		if !known {
+			class, _ := e.accountClass(d.User)
+			is = class == RequesterKubeVirt
+			own[d.User] = is
+		}
+		return is
 	}
 	if slices.ContainsFunc(asked, byKubeVirt) {
 		return slices.DeleteFunc(slices.Clone(asked), byKubeVirt)

@@ -126,7 +126,8 @@ func TestRequestersAreKept(t *testing.T) {
 	require.NotContains(t, string(raw), "accounts")
 }
 
-// TestRequestersHaveLabels wants one label of each class, for people: no snake_case, no two alike. Every known account names its namespace and has a class that may be stated.
+// TestRequestersHaveLabels wants one label of each class, for people: no snake_case, no two alike. Every known account names its namespace and has
+// a class that may be stated.
 func TestRequestersHaveLabels(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -291,22 +291,6 @@ func (m Migration) by() string {
 	return m.byWhom()
 }
 
-// byWhom names who asked for the migration, after the word by, with what sort of program that is where it is none that a person uses; empty where nobody saw.
-func (m Migration) byWhom() string {
-	if m.Requester == "" || !m.RequesterClass.controller() {
-		return by(m.Requester, m.Impersonator)
-	}
-	return " by " + actor(m.Requester, m.Impersonator, m.RequesterClass)
-}
-
-// by names a user, and who acted as that user, after the word by; empty where nobody is known.
-func by(user, impersonator string) string {
-	if user == "" {
-		return ""
-	}
-	return " by " + actor(user, impersonator, RequesterOther)
-}
-
 func (m Migration) cause() string {
 	if m.TriggerConfidence == ConfidenceAsserted {
 		return "for: " + string(m.Trigger)

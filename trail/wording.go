@@ -9,6 +9,22 @@ import (
 // who names the requester as people say it.
 func (r *EvictionRequest) who() string { return actor(r.Requester, r.Impersonator, r.RequesterClass) }
 
+// byWhom names who asked for the migration, after the word by, with what sort of program that is where it is none that a person uses; empty where nobody saw.
+func (m Migration) byWhom() string {
+	if m.Requester == "" || !m.RequesterClass.controller() {
+		return by(m.Requester, m.Impersonator)
+	}
+	return " by " + actor(m.Requester, m.Impersonator, m.RequesterClass)
+}
+
+// by names a user, and who acted as that user, after the word by; empty where nobody is known.
+func by(user, impersonator string) string {
+	if user == "" {
+		return ""
+	}
+	return " by " + actor(user, impersonator, RequesterOther)
+}
+
 // saying quotes the stated reason, where one was stated, and names the source that alone reported the request, where it is not the audit log.
 func (r *EvictionRequest) saying() string {
 	text := ""

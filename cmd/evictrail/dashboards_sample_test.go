@@ -166,7 +166,7 @@ func (a asker) text(t *testing.T, q dashboards.Query, namespace string) string {
 	}
 	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	text, err := dashboardstest.SQL(q.Text, from, from.AddDate(0, 0, 40), 12*time.Hour, dashboardstest.Values{
-		"cluster": {"big"}, "namespace": {namespace}, "node": nodes, "cause": {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "unknown"},
+		"cluster": {"big"}, "namespace": {namespace}, "node": nodes, "cause": {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "controller", "unknown"},
 	})
 	require.NoError(t, err)
 	return text

@@ -181,7 +181,7 @@ func (g grafana) ask(t *testing.T, q dashboards.Query, s scenario) []map[string]
 	from, to := g.times(t, s)
 	vars := dashboardstest.Values{
 		"cluster": {s.name}, "namespace": {"demo"}, "vmi": {s.vm}, "node": {s.node},
-		"cause":    {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "unknown"},
+		"cause":    {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "controller", "unknown"},
 		"incident": g.column(t, "SELECT loop_id::text FROM evictrail_v1.loops WHERE cluster = $1", s.name),
 	}
 	if q.Dashboard != dashboards.UIDLoop {

@@ -58,7 +58,8 @@ same, and the addresses from which users asked are left out; the key of the pseu
 	f.descheduler.addSources(cmd)
 	cmd.Flags().StringVar(&f.auditFile, "audit-file", "", "follow the audit log of a kube-apiserver at this `path`, through its rotation, from now on")
 	cmd.Flags().BoolVar(&f.redact, "redact", false, "replace names by pseudonyms")
-	cmd.Flags().BoolVar(&f.sourceIPs, "keep-source-ips", false, "with --redact, leave the addresses from which users asked as they are, instead of leaving them out")
+	cmd.Flags().BoolVar(&f.sourceIPs, "keep-source-ips", false,
+		"with --redact, leave the addresses from which users asked as they are, instead of leaving them out")
 	cmd.Flags().DurationVar(&f.lasts, "for", 0, "how `long` to record; 0: until it is stopped")
 	return cmd
 }

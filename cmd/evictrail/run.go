@@ -82,6 +82,7 @@ it with --server, programs at /api/v1; /docs describes it.`,
   evictrail run --descheduler-configmap openshift-kube-descheduler-operator/descheduler
   evictrail run --loop-threshold failing_for=20m --loop-threshold moves=6
   evictrail run --evacuation-objective node_maintenance=15m --evacuation-objective any=1h
+  evictrail run --requesters requesters.txt   # which service accounts are whose
   evictrail run --leader-elect --leader-lease evictrail/evictrail   # one of several replicas
   evictrail run --spool-dir /var/spool/evictrail --spool-size 20GiB   # a database that may be away for days
   evictrail run --descheduler-metrics-url https://descheduler.kube-system.svc:10258/metrics --descheduler-metrics-insecure

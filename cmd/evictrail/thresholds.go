@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -8,8 +10,12 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// thresholdFlags are what the cluster is judged by, where it is not as the design has it: when repetition is a loop, and how long an evacuation may take.
-type thresholdFlags struct{ stated, objectives []string }
+// thresholdFlags are what the cluster is judged by, where it is not as the design has it: when repetition is a loop, how long an evacuation may take, and who
+// asks.
+type thresholdFlags struct {
+	stated, objectives []string
+	requesters         string // a file
+}
 
 func (f *thresholdFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.stated, "loop-threshold", nil,
@@ -17,6 +23,9 @@ func (f *thresholdFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.objectives, "evacuation-objective", nil,
 		"within what time of its mark a guest is to be moved, by who asked, as `CLASS=DURATION`, once for each, "+string(trail.AnyRequester)+
 			" for all that are not named, or "+trail.NoObjectives+"; by default "+trail.DefaultObjectives().String())
+	cmd.Flags().StringVar(&f.requesters, "requesters", "",
+		"`file` that says of what class the requests of your accounts are, one a line: "+
+			"NAMESPACE:NAME = CLASS of a service account, user:NAME = CLASS of a user (docs/requesters.md)")
 }
 
 // thresholds gives those in force.
@@ -32,6 +41,15 @@ func (f *thresholdFlags) thresholds() (trail.Thresholds, error) {
 		var err error
 		if t.Objectives, err = trail.ParseObjectives(f.objectives); err != nil {
 			return t, usagef("evacuation-objective: %v", err)
+		}
+	}
+	if f.requesters != "" {
+		text, err := os.ReadFile(f.requesters)
+		if err != nil {
+			return t, fmt.Errorf("read requesters: %w", err)
+		}
+		if t.Accounts, err = trail.ParseAccounts(string(text)); err != nil {
+			return t, usagef("requesters: %s: %w", f.requesters, err)
 		}
 	}
 	return t, nil

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,4 +63,29 @@ func TestEvacuationObjectives(t *testing.T) {
 	code, _, stderr := run(t, "run", "--evacuation-objective", "maintenance=15m", "--database-url", url)
 	require.Equal(t, exitUsage, code)
 	require.Contains(t, stderr, "evacuation-objective: maintenance=15m: expected CLASS=DURATION with one of descheduler, kubectl,")
+}
+
+// TestRequesters plays a recording by accounts that are stated, and again by the known ones: who asked is classed anew, though no new fact comes.
+func TestRequesters(t *testing.T) {
+	t.Parallel()
+	const query = "SELECT DISTINCT requester_class AS class FROM evictrail_v1.eviction_requests WHERE requester LIKE '%:openshift-descheduler-operand'"
+	file := filepath.Join(t.TempDir(), "requesters")
+	state := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	url := storetest.NewURL(t)
+	for _, stated := range []string{"service_account", "argo_cd"} {
+		state("# whose they are\nopenshift-kube-descheduler-operator:* = " + stated + "\n")
+		play(t, url, "a-descheduler-eviction-success", "--requesters", file)
+		require.Equal(t, []map[string]string{{"class": stated}}, rows[map[string]string](t, url, query))
+	}
+	play(t, url, "a-descheduler-eviction-success")
+	require.Equal(t, []map[string]string{{"class": "descheduler"}}, rows[map[string]string](t, url, query))
+
+	state("infra:ds = descheduler\n*:ds = kured\ninfra:x = deschedular\n")
+	code, _, stderr := run(t, "run", "--requesters", file, "--database-url", url)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, `line 2: pattern "*:ds": expected a namespace before the colon`)
+	require.Contains(t, stderr, `line 3: class "deschedular": expected one of descheduler, kubectl,`)
+	code, _, stderr = run(t, "play", "x", "--requesters", file+"-missing", "--database-url", url)
+	require.NotZero(t, code)
+	require.Contains(t, stderr, "read requesters: open "+file+"-missing")
 }

@@ -40,7 +40,7 @@ func panels(tb testing.TB, url string, of sample) []question {
 					namespace, vmi := one(of, of.vms).VM()
 					vars := dashboardstest.Values{
 						"cluster": {large}, "namespace": namespaces(namespace), "vmi": {vmi}, "node": nodes, "incident": of.loops[:min(len(of.loops), 1)],
-						"cause": {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "unknown"},
+						"cause": {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "controller", "unknown"},
 					}
 					if q.Dashboard == dashboards.UIDLoop {
 						vars["node"] = []string{one(of, of.nodes).Name}
