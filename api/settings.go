@@ -16,7 +16,8 @@ func settingsParams() []param[trail.SettingsQuery] {
 	return []param[trail.SettingsQuery]{
 		{name: "cluster", about: "Only of this cluster.", schema: text(), example: "prod",
 			read: readText("cluster", func(q *trail.SettingsQuery) *string { return &q.Cluster }), write: func(q trail.SettingsQuery) string { return q.Cluster }},
-		{name: "fingerprint", about: "Those with this fingerprint or part of one, as in the column policy, whenever they were in force.", schema: text(), example: "1a2b3c",
+		{name: "fingerprint", about: "Those with this fingerprint or part of one, as in the column policy, whenever they were in force.",
+			schema: text(), example: "1a2b3c",
 			read:  readText("fingerprint", func(q *trail.SettingsQuery) *string { return &q.Fingerprint }),
 			write: func(q trail.SettingsQuery) string { return q.Fingerprint }},
 		{name: "at", about: "Without a fingerprint: those in force then: " + timeAbout + ". By default those in force now.", schema: text(), example: "24h",
@@ -61,7 +62,9 @@ func (s *reads) settingsRoute() route {
 		method: http.MethodGet, path: settingsPath, tag: tagWhy, id: "listSettings", short: "Show the settings in force",
 		about:  "What is behind the fingerprints in the column policy of eviction requests and evacuations. Only who sees all of a cluster sees its settings.",
 		params: describe(settingsParams()), problems: readProblems,
-		answers: []answer{{http.StatusOK, "The settings, by cluster, the oldest first.", readHeaders, jsonContent(listOf(ref("Settings")), nil)}, unchanged(readHeaders)},
+		answers: []answer{
+			{http.StatusOK, "The settings, by cluster, the oldest first.", readHeaders, jsonContent(listOf(ref("Settings")), nil)}, unchanged(readHeaders),
+		},
 		handler: s.handler(listSettings),
 	}
 }

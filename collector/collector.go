@@ -250,16 +250,6 @@ func (c *Collector) take(ctx context.Context, n notice) {
 	c.tellSelfGap(ctx, now)
 }
 
-// absent takes that the API server does not know a resource that need not be there: that nothing of it is there is seen as well as a list would show
-// it, and when it comes that is no break.
-func (c *Collector) absent(ctx context.Context, source string, now time.Time) {
-	delete(c.lastAt, source)
-	c.closeUnseen(ctx, source, now)
-	c.still(source, now)
-	c.Metrics.NoWatch(source)
-	c.tellSelfGap(ctx, now)
-}
-
 // list takes the end of a list, all of which was taken: what it no longer holds. Any list but the first of this run follows a
 // break in which states may have come and gone, which is a gap.
 func (c *Collector) list(ctx context.Context, n notice, now time.Time) {

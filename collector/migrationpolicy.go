@@ -1,15 +1,10 @@
 package collector
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evictrail/evictrail/trail"
 )
-
-// absentRetry is how long is waited before a resource is asked for again that need not be there: its CRD may come with an update of KubeVirt.
-const absentRetry = 5 * time.Minute
 
 // slimMigrationPolicy is what is read of a MigrationPolicy.
 //

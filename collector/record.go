@@ -196,17 +196,6 @@ func (r *Recorder) problem(resource, text string) {
 	}
 }
 
-// absent notes that there is nothing to see of a resource that need not be there, and logs it once.
-func (r *Recorder) absent(resource, name string) {
-	r.mu.Lock()
-	logged := r.problems[name] == ""
-	r.problems[name] = ""
-	r.mu.Unlock()
-	if !logged {
-		r.Log.Info("not installed, looking for it now and then", "resource", resource)
-	}
-}
-
 // encode gives what is kept of a value as it is written.
 func (r *Recorder) encode(v any) json.RawMessage {
 	if r.Redactor != nil {

@@ -235,20 +235,6 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 	}
 }
 
-// isAbsent reports whether an error says that the API server does not know the resource, and it need not.
-func (r watched) isAbsent(err error) bool { return r.optional > 0 && apierrors.IsNotFound(err) }
-
-// pause waits before a resource is asked for again that is absent. What a Reflector waits by itself is for failures.
-func (r watched) pause(ctx context.Context, err error) {
-	if !r.isAbsent(err) {
-		return
-	}
-	select {
-	case <-time.After(r.optional):
-	case <-ctx.Done():
-	}
-}
-
 // hindrance is why a resource cannot be watched, as the requests for it tell.
 type hindrance struct {
 	problem string // empty while it can
@@ -430,19 +416,6 @@ func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 	default:
 		f.c.Log.Info("watch works again", "resource", f.String())
 	}
-}
-
-// noteAbsent notes that the API server does not know the resource, which need not be there; that is logged once.
-func (f *feed) noteAbsent(ctx context.Context) {
-	f.c.mu.Lock()
-	logged := f.absent
-	f.hindrance, f.absent, f.synced, f.shaken, f.expired, f.garbled = hindrance{}, true, false, false, false, ""
-	f.noteSeen()
-	f.c.mu.Unlock()
-	if !logged {
-		f.c.Log.Info("not installed, looking for it now and then", "resource", f.String())
-	}
-	_ = f.c.enqueue(ctx, notice{feed: f, kind: noticeAbsent}) // its error is that of a run that is over
 }
 
 func (f *feed) count(err error) {

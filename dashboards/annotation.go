@@ -50,8 +50,12 @@ LIMIT 200`
 const configAnnotationsSQL = `
 SELECT
   at AS time,
-  CASE reason WHEN 'descheduler_policy' THEN 'The policy of the descheduler' ELSE 'The settings of KubeVirt' END
-    || ' as of here' AS text,
+  CASE reason
+    WHEN 'descheduler_policy' THEN 'The policy of the descheduler as of here'
+    WHEN 'migration_policy' THEN 'The MigrationPolicy ' || (detail -> 'migration_policy' ->> 'name') || ' as of here'
+    WHEN 'migration_policy_deleted' THEN 'A MigrationPolicy deleted here'
+    ELSE 'The settings of KubeVirt as of here'
+  END AS text,
   'rules,' || reason AS tags
 FROM evictrail_v1.events
 WHERE ` + ofCluster + `

@@ -33,7 +33,7 @@ var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func bigCluster(s trail.State) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	m := metrics.New(reg)
-	for _, r := range []string{"kubevirts", "nodes", "virtualmachineinstances", "virtualmachineinstancemigrations", "pods", "events", "configmaps"} {
+	for _, r := range []string{"kubevirts", "nodes", "virtualmachineinstances", "virtualmachineinstancemigrations", "pods", "events", "migrationpolicies", "configmaps"} {
 		m.Watch(r, r)
 		m.WatchLastActivity.WithLabelValues(r).Set(1)
 		m.TrackedObjects.WithLabelValues(r).Set(1)

@@ -18,7 +18,7 @@
 //
 // One noun, one file:
 //
-//   - what is seen of it and which facts that makes: vmi.go, pod.go, migration.go, node.go, config.go, kubeevent.go, request.go,
+//   - what is seen of it and which facts that makes: vmi.go, pod.go, migration.go, node.go, config.go, migrationpolicy.go, kubeevent.go, request.go,
 //     scrape.go, gap.go
 //   - what is derived of a VM: told.go (one request, whoever saw it), met.go (what each request did), action.go (who did the
 //     rest), requester.go, launcher.go, outcome.go (one migration), evacuation.go, objective.go (whether in time), attempt.go (which migration
@@ -26,6 +26,7 @@
 //     and backoff.go (what holds it back), bounce.go (loops of one VM)
 //   - what is derived of a node, by nodeview.go: retry.go and slots.go (loops), drain.go, blocks.go (what the descheduler counted)
 //   - loop.go and thresholds.go (what a loop is), timeline.go, moment.go (time), cluster.go (everything at once)
+//   - what holds when: env.go, policy.go (settings in force, and their fingerprints), semantics.go (which rules follow from versions)
 //   - what is said: sentence.go, evacuation_story.go and whynode.go (why), whynot.go and standing.go (why not), advice.go (what to do), wording.go
 //
 // Package whatif below replays what was derived under policies that were not in force; package sim plays histories for tests.

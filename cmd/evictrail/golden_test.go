@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "rewrite testdata/answers, testdata/access, api/openapi.yaml and api/columns.json")
 
 // TestAnswers asks about the recorded incidents what an operator would, and compares the answers to the letter. Each was
-// read beside the scenario.md of its recording. Evidence is left out: other tests hold it.
+// read beside the scenario.md of its recording. Evidence is left out, and which settings and rules an answer rests on: other tests hold these.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/answers/*.txt")
@@ -38,6 +38,8 @@ func TestAnswers(t *testing.T) {
 				code, out, stderr := run(t, append(strings.Fields(question), "--database-url", url)...)
 				require.Equal(t, exitFound, code, "%s: %s", question, stderr)
 				answer, _, _ := strings.Cut(out, "\nEvidence:\n")
+				answer, _, _ = strings.Cut(answer, "\nSettings in force: ")
+				answer, _, _ = strings.Cut(answer, "\nRules: ")
 				got.WriteString(line + "\n\n" + strings.Trim(answer, "\n") + "\n\n")
 			}
 			if *update {

@@ -158,8 +158,8 @@ func asRecorded(rows map[string][]string) map[string][]string {
 
 // story is what a redacted recording must tell as the original does: everything but names, and what is made of them.
 var story = map[string]string{
-	"requests":    "SELECT requested_at, requester_class, answer, effect, dry_run, source, stated_reason, repeats FROM evictrail_v1.eviction_requests",
-	"evacuations": "SELECT marked_at, marked_by, ended_at, outcome, trigger, requester_class, confidence, in_progress, in_progress_lost_at, attempts, failed_attempts, last_failure_reason, strategy FROM evictrail_v1.evacuations",
+	"requests":    "SELECT requested_at, requester_class, answer, effect, dry_run, source, stated_reason, repeats, policy FROM evictrail_v1.eviction_requests",
+	"evacuations": "SELECT marked_at, marked_by, ended_at, outcome, trigger, requester_class, confidence, in_progress, in_progress_lost_at, attempts, failed_attempts, last_failure_reason, strategy, policy FROM evictrail_v1.evacuations",
 	"migrations":  "SELECT created_at, finished_at, trigger, trigger_confidence, priority, pending_at, running_at, outcome, failure_class, failure_reason, attempt, mode, wait_reason FROM evictrail_v1.migrations",
 	"placements":  "SELECT from_at, to_at, arrived_by IS NULL AS unknown, left_by IS NULL AS stays, ended_by, strategy, opted_out, not_migratable IS NULL AS migratable FROM evictrail_v1.placements",
 	"cooldowns":   "SELECT decided_at, layer, reason, count, effective, capped FROM evictrail_v1.cooldown_decisions",
