@@ -26,7 +26,7 @@ COMMENT ON INDEX evictrail.migrations_to_node IS 'Whose target pods are on a nod
 CREATE VIEW evictrail_v1.node_outages AS
 SELECT cluster, node, outage_id, began_at, ended_at, ended_by, cause, message, changed_at
 FROM evictrail.outages;
-COMMENT ON VIEW evictrail_v1.node_outages IS 'Node outages: when a node was not ready, so that no VM left it and no migration to it got on.';
+COMMENT ON VIEW evictrail_v1.node_outages IS 'Node outages: when a node was not ready. While its kubelet was silent no VM left it, and no migration to it got on.';
 COMMENT ON COLUMN evictrail_v1.node_outages.cluster IS 'Cluster that the row belongs to: --cluster, else the UID of its kube-system namespace.';
 COMMENT ON COLUMN evictrail_v1.node_outages.node IS 'Node that was not ready.';
 COMMENT ON COLUMN evictrail_v1.node_outages.outage_id IS 'Identity of the outage; it stays the same when the row is derived again.';

@@ -284,7 +284,7 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 	r := n.lastRequest(p, b.WaitingSince, at)
 	down := outageAt(n.outages, at)
 	switch {
-	case down != nil:
+	case down != nil && down.grounds():
 		b.WaitingSince = later(b.WaitingSince, down.BeganAt)
 		b.Blocker, b.Reason, b.Next = BlockerNodeNotReady, down.since(), "move nothing from it before it is ready"
 	case p.Strategy == StrategyExternal:

@@ -25,8 +25,9 @@ const (
 	OutageNodeGone  OutageEnd = "node_gone" // the node was deleted
 )
 
-// Outage is a time in which a node was not ready. Its kubelet starts and ends nothing then, and a live migration needs the virt-handler of both
-// its nodes: no VM leaves the node, and a migration to it does not get on. Kubernetes deletes the pods of the node after their toleration, five
+// Outage is a time in which a node was not ready. A live migration needs the virt-handler of both its nodes: where the kubelet is silent no VM leaves the
+// node, and no migration to it gets on. A kubelet that reports that it is not ready starts no pod, while what runs there, virt-handler too, may run on.
+// Kubernetes deletes the pods of the node after their toleration, five
 // minutes if nobody set another; they stay Terminating until the kubelet answers or the node is fenced.
 //
 // Source: kubernetes pkg/controller/nodelifecycle and pkg/controller/tainteviction; kubevirt pkg/virt-controller/watch/node/node.go.
@@ -154,6 +155,9 @@ func (o *Outage) since() string {
 	}
 	return fmt.Sprintf("%s was not ready from %s to %s", o.Node, clock(o.BeganAt), clock(o.EndedAt))
 }
+
+// grounds reports whether nothing leaves the node: its kubelet is silent, and so is its virt-handler.
+func (o *Outage) grounds() bool { return o.Cause == OutageSilent }
 
 // why says what is wrong with a node that is not ready.
 func (o *Outage) why() string {
