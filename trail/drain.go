@@ -319,7 +319,8 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement) {
 	waits := last != nil && last.FinishedAt.IsZero() && last.SchedulingAt.IsZero()
 	switch {
 	case last != nil && last.stalled():
-		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is stalled: its target pod is there, and %s", last.label(), last.WaitDetail), "wait for that node"
+		b.Blocker, b.Next = BlockerMigrating, "wait for that node"
+		b.Reason = fmt.Sprintf("%s is stalled: its target pod is there, and %s", last.label(), last.WaitDetail)
 	case last != nil && last.FinishedAt.IsZero() && !waits:
 		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is under way since %s", last.label(), clock(last.SchedulingAt)), "finish this attempt"
 	case e.FailedAttempts > 0:

@@ -177,13 +177,16 @@ func (o *Outage) why() string {
 func adviceOutage(node string) string {
 	return fmt.Sprintf("Bring %s back: look at its machine, its network and its kubelet. What it says of itself:\n", node) +
 		fmt.Sprintf("  kubectl describe node %s\n", node) +
-		"If it stays down, switch it off first (fence it): while it may still run, its VMs must not be started a second time. Then let Kubernetes delete its pods:\n" +
+		"If it stays down, switch it off first (fence it): while it may still run, its VMs must not be started a second time. " +
+		"Then let Kubernetes delete its pods:\n" +
 		fmt.Sprintf("  kubectl taint node %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute\n", node) +
-		"KubeVirt then marks its VMIs as failed, and VMs that are to run start on other nodes. They boot anew: a live migration needs the virt-handler of the node that it leaves."
+		"KubeVirt then marks its VMIs as failed, and VMs that are to run start on other nodes. " +
+		"They boot anew: a live migration needs the virt-handler of the node that it leaves."
 }
 
 // adviceStalled says what to do about a migration whose target pod is on a node that is not ready.
 func adviceStalled(m *Migration) string {
-	return fmt.Sprintf("The VM still runs on %s. To free the slot of its migration, and have the next attempt go to another node, delete the migration:\n", m.SourceNode) +
+	return fmt.Sprintf("The VM still runs on %s. To free the slot of its migration, and have the next attempt go to another node, ", m.SourceNode) +
+		"delete the migration:\n" +
 		fmt.Sprintf("  kubectl delete vmim -n %s %s\n", m.Namespace, m.Name) + adviceOutage(m.TargetNode)
 }

@@ -103,7 +103,8 @@ func (s *standing) moving(m *Migration) Obstacle {
 	case m.stalled():
 		return s.describeStall(m)
 	case s.grounding() != nil:
-		return s.obstacle(ObstacleMigrating, fmt.Sprintf("%s is in phase %s since %s, and does not get on before its node is ready", m.label(), m.Phase, clock(m.phaseSince())))
+		return s.obstacle(ObstacleMigrating, fmt.Sprintf("%s is in phase %s since %s, and does not get on before its node is ready",
+			m.label(), m.Phase, clock(m.phaseSince())))
 	default:
 		return s.obstacle(ObstacleMigrating, fmt.Sprintf("it is moving: %s is in phase %s since %s", m.label(), m.Phase, clock(m.phaseSince())))
 	}
@@ -368,7 +369,8 @@ func (s *standing) drains() []string {
 		}
 		for _, d := range s.Node(s.where()).Drains {
 			if d.ID == b.DrainID && d.Outcome == "" {
-				text = append(text, fmt.Sprintf("The drain of %s waits for it since %s (%s); KubeVirt will %s.", d.Node, clock(b.WaitingSince), strings.ReplaceAll(string(b.Blocker), "_", " "), b.Next))
+				blocker := strings.ReplaceAll(string(b.Blocker), "_", " ")
+				text = append(text, fmt.Sprintf("The drain of %s waits for it since %s (%s); KubeVirt will %s.", d.Node, clock(b.WaitingSince), blocker, b.Next))
 			}
 		}
 	}
