@@ -26,7 +26,7 @@ COMMENT ON INDEX evictrail.migrations_to_node IS 'Whose target pods are on a nod
 CREATE VIEW evictrail_v1.node_outages AS
 SELECT cluster, node, outage_id, began_at, ended_at, ended_by, cause, message, changed_at
 FROM evictrail.outages;
-COMMENT ON VIEW evictrail_v1.node_outages IS 'Node outages: when a node was not ready, so that no VM left it and no migration to it got on.';
+COMMENT ON VIEW evictrail_v1.node_outages IS 'Node outages: when a node was not ready. While its kubelet was silent no VM left it, and no migration to it got on.';
 COMMENT ON COLUMN evictrail_v1.node_outages.cluster IS 'Cluster that the row belongs to: --cluster, else the UID of its kube-system namespace.';
 COMMENT ON COLUMN evictrail_v1.node_outages.node IS 'Node that was not ready.';
 COMMENT ON COLUMN evictrail_v1.node_outages.outage_id IS 'Identity of the outage; it stays the same when the row is derived again.';
@@ -43,8 +43,24 @@ SELECT
     cluster, namespace, vmi, vmi_uid, node, placement_id, from_at, to_at, arrived_by, left_by, seen_late, ended_by, strategy, not_migratable,
     not_migratable_since, opted_out,
     changed_at,
+    ended_requester, ended_requester_class, ended_detail,
+    CASE
+      WHEN ended_by IN ('evicted', 'taint_manager', 'preempted', 'node_pressure', 'pod_gc', 'post_copy', 'hand_over') THEN true
+      WHEN ended_by IN ('stopped', 'deleted') THEN false
+    END AS memory_lost,
+    CASE
+      WHEN ended_by IN ('evicted', 'taint_manager', 'preempted', 'node_pressure', 'pod_gc', 'post_copy', 'hand_over') THEN (
+        SELECT min(b.from_at)
+        FROM evictrail.placements AS b
+        WHERE b.cluster = p.cluster
+          AND b.namespace = p.namespace
+          AND b.vmi = p.vmi
+          AND b.vmi_uid <> p.vmi_uid
+          AND b.from_at >= date_trunc('second', p.to_at)
+      )
+    END AS back_at,
     terminating_since
-FROM evictrail.placements;
+FROM evictrail.placements AS p;
 COMMENT ON COLUMN evictrail_v1.placements.terminating_since IS 'Since when its pod is being deleted (Terminating) while the guest is there. NULL where it is not, or the guest is gone.';
 
 ALTER TABLE evictrail.migrations DROP CONSTRAINT migrations_wait_reason_check;
@@ -78,8 +94,24 @@ CREATE VIEW evictrail_v1.placements AS
 SELECT
     cluster, namespace, vmi, vmi_uid, node, placement_id, from_at, to_at, arrived_by, left_by, seen_late, ended_by, strategy, not_migratable,
     not_migratable_since, opted_out,
-    changed_at
-FROM evictrail.placements;
+    changed_at,
+    ended_requester, ended_requester_class, ended_detail,
+    CASE
+      WHEN ended_by IN ('evicted', 'taint_manager', 'preempted', 'node_pressure', 'pod_gc', 'post_copy', 'hand_over') THEN true
+      WHEN ended_by IN ('stopped', 'deleted') THEN false
+    END AS memory_lost,
+    CASE
+      WHEN ended_by IN ('evicted', 'taint_manager', 'preempted', 'node_pressure', 'pod_gc', 'post_copy', 'hand_over') THEN (
+        SELECT min(b.from_at)
+        FROM evictrail.placements AS b
+        WHERE b.cluster = p.cluster
+          AND b.namespace = p.namespace
+          AND b.vmi = p.vmi
+          AND b.vmi_uid <> p.vmi_uid
+          AND b.from_at >= date_trunc('second', p.to_at)
+      )
+    END AS back_at
+FROM evictrail.placements AS p;
 DROP VIEW evictrail_v1.node_outages;
 DROP INDEX evictrail.migrations_to_node;
 DROP TABLE evictrail.outages;

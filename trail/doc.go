@@ -24,7 +24,8 @@
 //     rest), requester.go, launcher.go, outcome.go (one migration), evacuation.go, objective.go (whether in time), attempt.go (which migration
 //     belongs to which evacuation), trigger.go, failure.go, placement.go, ending.go, wait.go (why a migration waits), decision.go with cooldown.go
 //     and backoff.go (what holds it back), bounce.go (loops of one VM)
-//   - what is derived of a node, by nodeview.go: retry.go and slots.go (loops), drain.go, blocks.go (what the descheduler counted)
+//   - what is derived of a node, by nodeview.go: retry.go and slots.go (loops), drain.go, blocks.go (what the descheduler counted),
+//     outage.go (when it was not ready)
 //   - loop.go and thresholds.go (what a loop is), timeline.go, moment.go (time), cluster.go (everything at once)
 //   - what holds when: env.go, policy.go (settings in force, and their fingerprints), semantics.go (which rules follow from versions)
 //   - what is said: sentence.go, evacuation_story.go and whynode.go (why), whynot.go and standing.go (why not), advice.go (what to do), wording.go

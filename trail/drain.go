@@ -300,7 +300,7 @@ func (n *node) blocks(b *DrainBlocker, p *Placement, at time.Time) {
 	r := n.lastRequest(p, b.WaitingSince, at)
 	down := outageAt(n.outages, at)
 	switch {
-	case down != nil:
+	case down != nil && down.grounds():
 		b.WaitingSince = later(b.WaitingSince, down.BeganAt)
 		b.Blocker, b.Reason, b.Next = BlockerNodeNotReady, down.since(), "move nothing from it before it is ready"
 	case p.Strategy == StrategyExternal:
@@ -335,7 +335,8 @@ func (n *node) blocksMarked(b *DrainBlocker, e *Evacuation, p *Placement, at tim
 	waits := last != nil && last.FinishedAt.IsZero() && last.SchedulingAt.IsZero()
 	switch {
 	case last != nil && last.stalled():
-		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is stalled: its target pod is there, and %s", last.label(), last.WaitDetail), "wait for that node"
+		b.Blocker, b.Next = BlockerMigrating, "wait for that node"
+		b.Reason = fmt.Sprintf("%s is stalled: its target pod is there, and %s", last.label(), last.WaitDetail)
 	case last != nil && last.FinishedAt.IsZero() && !waits:
 		b.Blocker, b.Reason, b.Next = BlockerMigrating, fmt.Sprintf("%s is under way since %s", last.label(), clock(last.SchedulingAt)), "finish this attempt"
 	case e.FailedAttempts > 0:

@@ -52,7 +52,7 @@ const (
 	ClockAPIServer      Clock = "apiserver"       // creationTimestamp, deletionTimestamp: 1 s resolution; audit events: 1 µs
 	ClockVirtController Clock = "virt_controller" // phaseTransitionTimestamps, condition times; 1 s resolution
 	ClockSourceNode     Clock = "source_node"     // migrationState start and end; 1 s resolution
-	ClockEmitter        Clock = "emitter"         // the component that emitted a Kubernetes Event, set a node's condition or taint (1 s resolution) or tells of itself in its metrics
+	ClockEmitter        Clock = "emitter"         // who emitted a Kubernetes Event, set a node's condition or taint (1 s resolution), or tells of itself in its metrics
 	ClockObserver       Clock = "observer"        // ours: the object carries no time for this change
 )
 

@@ -145,9 +145,12 @@ func (n *node) nameOutages(loops []Loop) {
 			continue
 		}
 		if o := outageAt(n.outages, n.now.now); o != nil {
-			l.Summary += fmt.Sprintf(" Nothing leaves %s before it is ready: %s.", n.name, o.since())
-			l.Advice = adviceOutage(n.name)
-			continue
+			if o.grounds() {
+				l.Summary += fmt.Sprintf(" Nothing leaves %s before it is ready: %s.", n.name, o.since())
+				l.Advice = adviceOutage(n.name)
+				continue
+			}
+			l.Summary += " The node " + o.since() + "."
 		}
 		for _, x := range l.Evidence {
 			if x.EventID == nil {

@@ -25,8 +25,9 @@ const (
 	OutageNodeGone  OutageEnd = "node_gone" // the node was deleted
 )
 
-// Outage is a time in which a node was not ready. Its kubelet starts and ends nothing then, and a live migration needs the virt-handler of both
-// its nodes: no VM leaves the node, and a migration to it does not get on. Kubernetes deletes the pods of the node after their toleration, five
+// Outage is a time in which a node was not ready. A live migration needs the virt-handler of both its nodes: where the kubelet is silent no VM leaves the
+// node, and no migration to it gets on. A kubelet that reports that it is not ready starts no pod, while what runs there, virt-handler too, may run on.
+// Kubernetes deletes the pods of the node after their toleration, five
 // minutes if nobody set another; they stay Terminating until the kubelet answers or the node is fenced.
 //
 // Source: kubernetes pkg/controller/nodelifecycle and pkg/controller/tainteviction; kubevirt pkg/virt-controller/watch/node/node.go.
@@ -155,6 +156,9 @@ func (o *Outage) since() string {
 	return fmt.Sprintf("%s was not ready from %s to %s", o.Node, clock(o.BeganAt), clock(o.EndedAt))
 }
 
+// grounds reports whether nothing leaves the node: its kubelet is silent, and so is its virt-handler.
+func (o *Outage) grounds() bool { return o.Cause == OutageSilent }
+
 // why says what is wrong with a node that is not ready.
 func (o *Outage) why() string {
 	switch {
@@ -173,13 +177,16 @@ func (o *Outage) why() string {
 func adviceOutage(node string) string {
 	return fmt.Sprintf("Bring %s back: look at its machine, its network and its kubelet. What it says of itself:\n", node) +
 		fmt.Sprintf("  kubectl describe node %s\n", node) +
-		"If it stays down, switch it off first (fence it): while it may still run, its VMs must not be started a second time. Then let Kubernetes delete its pods:\n" +
+		"If it stays down, switch it off first (fence it): while it may still run, its VMs must not be started a second time. " +
+		"Then let Kubernetes delete its pods:\n" +
 		fmt.Sprintf("  kubectl taint node %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute\n", node) +
-		"KubeVirt then marks its VMIs as failed, and VMs that are to run start on other nodes. They boot anew: a live migration needs the virt-handler of the node that it leaves."
+		"KubeVirt then marks its VMIs as failed, and VMs that are to run start on other nodes. " +
+		"They boot anew: a live migration needs the virt-handler of the node that it leaves."
 }
 
 // adviceStalled says what to do about a migration whose target pod is on a node that is not ready.
 func adviceStalled(m *Migration) string {
-	return fmt.Sprintf("The VM still runs on %s. To free the slot of its migration, and have the next attempt go to another node, delete the migration:\n", m.SourceNode) +
+	return fmt.Sprintf("The VM still runs on %s. To free the slot of its migration, and have the next attempt go to another node, ", m.SourceNode) +
+		"delete the migration:\n" +
 		fmt.Sprintf("  kubectl delete vmim -n %s %s\n", m.Namespace, m.Name) + adviceOutage(m.TargetNode)
 }

@@ -207,7 +207,7 @@ func Kinds() []KindInfo {
 		{KindNodeUncordoned, "The node takes new pods again.", []Sentence{{ReasonUncordoned, "spec.unschedulable went away."}}},
 		{KindNodeTainted, "A taint that keeps pods away appeared.", []Sentence{{ReasonTainted, "An entry of spec.taints appeared or changed its value."}}},
 		{KindNodeUntainted, "A taint went away.", []Sentence{{ReasonUntainted, "An entry of spec.taints went away."}}},
-		{KindNodeNotReady, "The node is not ready: nothing on it can be live-migrated.", []Sentence{
+		{KindNodeNotReady, "The node is not ready.", []Sentence{
 			{ReasonKubeletSilent, "Its condition Ready became Unknown: its kubelet does not answer."},
 			{ReasonKubeletNotReady, "Its condition Ready became False: its kubelet reports why."},
 		}},

@@ -101,7 +101,11 @@ func (s *standing) grounded(p *Placement) []Obstacle {
 		deleted = fmt.Sprintf("its pod is terminating since %s (%s ago)", clock(p.TerminatingSince), span(s.Now.Sub(p.TerminatingSince)))
 	}
 	if o := s.outage(p.Node); o != nil {
-		text := strings.Join(nonEmpty([]string{"it cannot move: " + o.Node + " " + o.state(s.Now), deleted, "a live migration needs the virt-handler of its node"}), "; ")
+		lead, needs := "it cannot move: ", "a live migration needs the virt-handler of its node"
+		if !o.grounds() {
+			lead, needs = "its node ", needs+", which may run on"
+		}
+		text := strings.Join(nonEmpty([]string{lead + o.Node + " " + o.state(s.Now), deleted, needs}), "; ")
 		down := s.obstacle(ObstacleNodeNotReady, text)
 		down.Reason = string(o.Cause)
 		return []Obstacle{down}
@@ -112,20 +116,46 @@ func (s *standing) grounded(p *Placement) []Obstacle {
 	return nil
 }
 
+// grounding returns the outage that keeps the VM where it is; nil where none does.
+func (s *standing) grounding() *Outage {
+	if o := s.outage(s.where()); o != nil && o.grounds() {
+		return o
+	}
+	return nil
+}
+
 // moving says how far a migration is that has its target pod.
 func (s *standing) moving(m *Migration) Obstacle {
-	if !m.stalled() {
+	switch {
+	case m.stalled():
+		return s.describeStall(m)
+	case s.grounding() != nil:
+		return s.obstacle(ObstacleMigrating, fmt.Sprintf("%s is in phase %s since %s, and does not get on before its node is ready",
+			m.label(), m.Phase, clock(m.phaseSince())))
+	default:
 		return s.obstacle(ObstacleMigrating, fmt.Sprintf("it is moving: %s is in phase %s since %s", m.label(), m.Phase, clock(m.phaseSince())))
 	}
+}
+
+// describeStall says which slots a migration holds whose target pod is on a node that is not ready.
+func (s *standing) describeStall(m *Migration) Obstacle {
 	perCluster, perNode := s.env.settings(s.Now).limits()
-	text := fmt.Sprintf("%s is stalled in phase %s since %s: its target pod is there, and %s; it holds one of %s that may run at once in the cluster and one of %d from %s",
-		m.label(), m.Phase, clock(m.phaseSince()), m.WaitDetail, plural(perCluster, "migration"), perNode, m.SourceNode)
+	text := fmt.Sprintf("%s is stalled in phase %s since %s: its target pod is there, and %s; it holds %s for migrations in the cluster and %s for those from %s",
+		m.label(), m.Phase, clock(m.phaseSince()), m.WaitDetail, placeOf(perCluster), placeOf(perNode), m.SourceNode)
 	if e := openEvacuation(s.d); e != nil && e.HoldsSlot() && s.env.deschedulerKnown() {
 		text += ", and a slot of the descheduler"
 	}
 	o := s.obstacle(ObstacleStalled, text)
 	o.Reason = string(m.WaitReason)
 	return o
+}
+
+// placeOf says that one of so many places is taken.
+func placeOf(n int) string {
+	if n == 1 {
+		return "the only place"
+	}
+	return fmt.Sprintf("one of %d places", n)
 }
 
 func (s *standing) obstacle(kind ObstacleKind, text string) Obstacle {
@@ -382,7 +412,8 @@ func (s *standing) drains() []string {
 		}
 		for _, d := range s.Node(s.where()).Drains {
 			if d.ID == b.DrainID && d.Outcome == "" {
-				text = append(text, fmt.Sprintf("The drain of %s waits for it since %s (%s); KubeVirt will %s.", d.Node, clock(b.WaitingSince), strings.ReplaceAll(string(b.Blocker), "_", " "), b.Next))
+				blocker := strings.ReplaceAll(string(b.Blocker), "_", " ")
+				text = append(text, fmt.Sprintf("The drain of %s waits for it since %s (%s); KubeVirt will %s.", d.Node, clock(b.WaitingSince), blocker, b.Next))
 			}
 		}
 	}

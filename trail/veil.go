@@ -174,7 +174,10 @@ func others(n int) string {
 func (d *Derived) veiled() Derived {
 	var out Derived
 	for _, p := range d.Placements {
-		p := Placement{VMIUID: p.VMIUID, Node: p.Node, FromAt: p.FromAt, ToAt: p.ToAt, Strategy: p.Strategy, NotMigratable: p.NotMigratable, OptedOut: p.OptedOut, TerminatingSince: p.TerminatingSince}
+		p := Placement{
+			VMIUID: p.VMIUID, Node: p.Node, FromAt: p.FromAt, ToAt: p.ToAt, Strategy: p.Strategy, NotMigratable: p.NotMigratable, OptedOut: p.OptedOut,
+			TerminatingSince: p.TerminatingSince,
+		}
 		if p.NotMigratable != "" {
 			p.NotMigratable = "for a reason of its own"
 		}

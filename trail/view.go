@@ -97,7 +97,7 @@ var (
 		Brief: []string{"cluster", "at", "namespace", "vmi", "node", "likelihood", "because", "cause_need", "needless_uid", "needless_likelihood", "steps"},
 	}
 	ViewOutages = View{
-		Noun: "outages", Name: "node_outages", About: "node outages: when a node was not ready, so that no VM left it",
+		Noun: "outages", Name: "node_outages", About: "node outages: when a node was not ready, and what its kubelet said",
 		At: "began_at", Key: "outage_id", End: "ended_at", Changed: changedAt, Where: []string{"node"},
 		Brief: []string{"cluster", "node", "began_at", "ended_at", "ended_by", "cause", "message"},
 	}

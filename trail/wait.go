@@ -120,6 +120,9 @@ func explainStalls(migrations []*migration, env *Env, now *moment) {
 		}
 		for _, o := range env.outages(m.TargetNode) {
 			begin, end := later(from, o.BeganAt), earliest(m.FinishedAt, o.EndedAt)
+			if !o.grounds() && !m.RunningAt.IsZero() { // its pod runs
+				continue
+			}
 			goesOn := m.FinishedAt.IsZero() && (o.EndedAt.IsZero() || !now.reached(o.EndedAt))
 			if goesOn {
 				end = now.now

@@ -107,7 +107,9 @@ timestamped row in Postgres. Ask it why a VM moved, what was tried and why that 
 	)
 	root.AddCommand(newRun(), newRecord(), newDemo(), newPlay(), newAudit())
 	root.AddCommand(newWhy(), newWhyNot(), newWhatIf(), newSettings())
-	for _, l := range []list{requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, outagesList, timelineList} {
+	for _, l := range []list{
+		requestsList, evacuationsList, migrationsList, cooldownsList, loopsList, drainsList, gapsList, loadsList, consequencesList, outagesList, timelineList,
+	} {
 		root.AddCommand(newList(l))
 	}
 	root.AddCommand(newDoctor(), newSchema(), newSpool(), newGenerate(), newVersion())

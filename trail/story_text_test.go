@@ -1,0 +1,187 @@
+package trail
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (s *story) rowTexts(facts []Fact) string {
+	thresholds := DefaultThresholds()
+	thresholds.Accounts = s.accounts
+	return rowTexts(facts, thresholds, s.now)
+}
+
+func rowTexts(facts []Fact, thresholds Thresholds, now time.Time) string {
+	all := DeriveAll(facts, thresholds, now).Rows
+	subjects := slices.SortedFunc(maps.Keys(all), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) })
+	var b strings.Builder
+	for _, s := range subjects {
+		writeRows(&b, all[s])
+	}
+	return b.String()
+}
+
+// settingsText tells which settings were in force when, and by which name requests and evacuations know them.
+func settingsText(facts []Fact, now time.Time) string {
+	var b strings.Builder
+	for _, s := range NewEnv(facts).Settings("test") {
+		fmt.Fprintf(&b, "%s to %s: %s\n", short(s.From), short(s.Until), s.Policy)
+		for _, p := range s.MigrationPolicies {
+			fmt.Fprintf(&b, "  %s\n", p.Name)
+		}
+		fmt.Fprintf(&b, "  %s\n", s.Semantics)
+	}
+	all := DeriveAll(facts, DefaultThresholds(), now).Rows
+	for _, subject := range slices.SortedFunc(maps.Keys(all), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) }) {
+		d := all[subject]
+		for _, r := range d.Requests {
+			fmt.Fprintf(&b, "request at %s: %s\n", short(r.RequestedAt), r.Policy)
+		}
+		for _, e := range d.Evacuations {
+			fmt.Fprintf(&b, "evacuation at %s: %s\n", short(e.MarkedAt), e.Policy)
+		}
+	}
+	return b.String()
+}
+
+// whyNotTexts answers why-not about VMs and nodes, each with what to do.
+func whyNotTexts(facts []Fact, asked []string, now time.Time) string {
+	c := DeriveAll(facts, DefaultThresholds(), now)
+	var b strings.Builder
+	for _, name := range asked {
+		a := c.WhyNotNode(name)
+		if namespace, vmi, isVM := strings.Cut(name, "/"); isVM {
+			a = c.WhyNot(namespace, vmi)
+		}
+		for _, o := range a.Obstacles {
+			fmt.Fprintf(&b, "[%s %s] ", o.Kind, dash(o.Reason))
+		}
+		fmt.Fprintf(&b, "%s\n", a.Paragraph)
+		if a.Advice != "" {
+			fmt.Fprintf(&b, "  %s\n", strings.ReplaceAll(a.Advice, "\n", "\n  "))
+		}
+	}
+	return b.String()
+}
+
+// whyTexts writes the paragraph about each VM, a line each.
+func whyTexts(facts []Fact, now time.Time) string {
+	c := DeriveAll(facts, DefaultThresholds(), now)
+	var lines []string
+	for s := range c.Rows {
+		if s.Kind == SubjectVMI {
+			namespace, name, _ := strings.Cut(s.Name, "/")
+			lines = append(lines, c.Why(namespace, name).Paragraph+"\n")
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+func writeRows(b *strings.Builder, d Derived) {
+	for _, r := range d.Requests {
+		fmt.Fprintf(b, "request for %s on %s/%s: %s to %s by %s, %s (%s, %s), %s, effect %s, repeats %d%s\n", dash(r.Pod), dash(r.VMI), dash(r.Node), short(r.RequestedAt),
+			short(r.AnsweredAt), dash(r.Requester), r.RequesterClass, r.Source, r.Confidence, r.Answer, dash(string(r.Effect)), r.Repeats, requestTail(r))
+	}
+	for _, e := range d.Evacuations {
+		retry := ""
+		if !e.NextRetryAt.IsZero() {
+			retry = ", next retry " + short(e.NextRetryAt)
+		}
+		fmt.Fprintf(b, "evacuation of %s/%s from %s: %s to %s %s, by %s, %s by %s (%s), attempts %d failed %d, fulfilled by %s%s\n", e.VMI, e.VMIUID, e.Node,
+			short(e.MarkedAt), short(e.EndedAt), dash(string(e.Outcome)), e.MarkedBy, e.Trigger, e.RequesterClass, e.Confidence, e.Attempts, e.FailedAttempts, dash(e.FulfilledBy), retry)
+	}
+	for _, m := range d.Migrations {
+		wait := ""
+		if m.WaitReason != "" {
+			wait = strings.TrimRight(fmt.Sprintf(", waits: %s %s", m.WaitReason, m.WaitDetail), " ")
+		}
+		fmt.Fprintf(b, "migration %s of %s/%s: %s (%s), attempt %d, %s -> %s, %s to %s %s %s, %s/%s%s\n", m.Name, m.VMI, dash(m.VMIUID), m.Trigger, m.TriggerConfidence, m.Attempt,
+			dash(m.SourceNode), dash(m.TargetNode), short(m.CreatedAt), short(m.FinishedAt), dash(m.Phase), dash(string(m.Outcome)), dash(string(m.FailureClass)), dash(string(m.FailureReason)), wait+madeBy(m))
+	}
+	for _, p := range d.Placements {
+		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s%s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy), since(", terminating since ", p.TerminatingSince))
+	}
+	for _, x := range d.Decisions {
+		about := ""
+		if x.Verdict == VerdictBlocked && x.Origin == OriginObserved {
+			about = " about " + dash(strings.Join(x.Inputs.Candidates, ", "))
+		}
+		fmt.Fprintf(b, "decision on %s: %s %s %s %s, count %d, effective %s until %s, capped %t, %s%s%s\n", dash(x.VMI), short(x.DecidedAt), x.Layer, x.Verdict, x.Reason, x.Count,
+			span(time.Duration(x.Effective)), short(x.Until), x.Capped, x.Model, strings.TrimRight("; "+x.Inputs.Finding, "; "), about)
+	}
+	for _, o := range d.Outages {
+		fmt.Fprintf(b, "outage of %s: %s to %s %s, %s: %s\n", o.Node, short(o.BeganAt), short(o.EndedAt), dash(string(o.EndedBy)), o.Cause, dash(o.Message))
+	}
+	for _, l := range d.Loops {
+		fmt.Fprintf(b, "loop %s %s of %s on %s: %s to %s %s, %s\n  %s\n", l.Kind, dash(string(l.Path)), dash(l.VMI), dash(l.Node), short(l.OpenedAt), short(l.ClosedAt), dash(string(l.ClosedBy)), strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(l.Counts), "map["), "]"), l.Summary)
+	}
+	for _, x := range d.Drains {
+		fmt.Fprintf(b, "drain of %s by %s: %s to %s %s, %d of %d VMs left, last asked for at %s\n", x.Node, x.RequesterClass, short(x.StartedAt), short(x.EndedAt),
+			dash(string(x.Outcome)), x.VMIsLeft, x.VMIsTotal, short(x.LastAskedAt))
+	}
+	for _, x := range d.Blockers {
+		fmt.Fprintf(b, "left on %s: %s since %s, last asked for at %s: %s, %s; KubeVirt will: %s\n", x.Node, x.VMI, short(x.WaitingSince),
+			short(x.LastAskedAt), x.Blocker, x.Reason, x.Next)
+	}
+	for _, g := range d.Gaps {
+		fmt.Fprintf(b, "gap of %s: %s to %s %s\n", g.Source, short(g.OpenedAt), short(g.ClosedAt), g.Cause)
+	}
+	for _, l := range d.Timeline {
+		fmt.Fprintf(b, "%s %s\n", short(l.At), l.Sentence)
+	}
+}
+
+// madeBy tells who made a migration that belongs to no evacuation.
+func madeBy(m Migration) string {
+	if m.Requester == "" || m.EvacuationID != nil {
+		return ""
+	}
+	return fmt.Sprintf(", by %s, %s%s", m.Requester, m.RequesterClass, sender(m.Impersonator, m.SourceIP))
+}
+
+func sender(impersonator, from string) string {
+	text := ""
+	if impersonator != "" {
+		text += ", impersonated by " + impersonator
+	}
+	if from != "" {
+		text += ", from " + from
+	}
+	return text
+}
+
+// requestTail tells what only some requests have.
+func requestTail(r EvictionRequest) string {
+	text := sender(r.Impersonator, r.SourceIP)
+	if r.RepeatOf != nil {
+		text += ", a repeat"
+	}
+	if r.EvacuationID != nil {
+		text += ", of an evacuation"
+	}
+	if r.DryRun {
+		text += ", dry run"
+	}
+	if r.StatedReason != "" {
+		text += fmt.Sprintf(", saying %q", r.StatedReason)
+	}
+	if r.SeenLate {
+		text += ", late"
+	}
+	return text
+}
+
+// since returns a time after what it says; empty where there is none.
+func since(what string, at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return what + short(at)
+}
+
+func dash(s string) string { return cmp.Or(s, "-") }
