@@ -11,14 +11,22 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// A fact about a node can change what marks since the fact before it mean, one about the rules or a gap those of all
-// nodes; one about the descheduler also what the ends of migrations mean to it.
+// A fact about a node can change what marks since the fact before it mean, and which taint took a pod away; one about the rules or a gap
+// what marks of all nodes mean; one about the descheduler also what the ends of migrations mean to it.
 const concernedQuery = `
-SELECT DISTINCT subject
+SELECT subject
 FROM evictrail.events
 WHERE cluster = @cluster
   AND kind IN ('evacuation_marked', 'migration_seen', 'migration_completed')
   AND (node = ANY(@nodes) OR @everywhere)
+  AND occurred_at >= @since
+UNION
+SELECT subject
+FROM evictrail.events
+WHERE cluster = @cluster
+  AND kind = 'launcher_pod'
+  AND reason = 'disrupted'
+  AND node = ANY(@nodes)
   AND occurred_at >= @since
 ORDER BY subject`
 

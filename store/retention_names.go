@@ -68,6 +68,7 @@ var named = []struct {
 	{"eviction_requests", []string{"requester"}, []string{"user_agent", "stated_reason", "answer_text", "evidence"}},
 	{"evacuations", []string{"requester", "cancelled_by"}, []string{"evidence"}},
 	{"migrations", []string{"requester", "aborted_by"}, []string{"trigger_evidence"}},
+	{"placements", []string{"ended_requester"}, []string{"ended_detail"}},
 	{"drains", []string{"requester"}, nil},
 }
 

@@ -69,7 +69,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	requests := tellRequests(pods, lives, env)
 	attribute(lives, migrations, facts, env)
 	classify(lives, migrations, facts)
-	endPlacements(lives, pods, requests)
+	endPlacements(lives, &endingSources{pods, requests, migrations, facts, env})
 	var d Derived
 	for _, l := range lives {
 		own := l.own(migrations)
@@ -80,6 +80,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 			e.judge(env.thresholds.Objectives, now)
 		}
 	}
+	d.Loops = append(d.Loops, shutdownChurn(lives, env, now)...)
 	inOrder(d.Decisions)
 	byOpening(d.Loops)
 	explainWaits(lives, migrations, pods, now)

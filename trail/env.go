@@ -104,7 +104,7 @@ func EnvSubjects(of ...[]Fact) []Subject {
 			if f.Subject.Kind != SubjectVMI {
 				continue
 			}
-			if namesEvacuatedNode(f) {
+			if namesEvacuatedNode(f) || namesTaintedNode(f) {
 				seen[Subject{SubjectNode, f.Node}] = true
 			}
 			if d, ok := f.Detail.(*PodDetail); ok {
@@ -126,6 +126,11 @@ func EnvSubjects(of ...[]Fact) []Subject {
 // namesEvacuatedNode tells the facts of a VMI whose meaning depends on the state of the node that they name.
 func namesEvacuatedNode(f *Fact) bool {
 	return f.Node != "" && (f.Kind == KindEvacuationMarked || f.Kind == KindMigrationSeen)
+}
+
+// namesTaintedNode reports whether a fact tells of a pod that a taint of its node took away: the node tells which taint, and who set it.
+func namesTaintedNode(f *Fact) bool {
+	return f.Node != "" && f.Reason == ReasonDisrupted && disruptionEndings[f.Value] == EndingTaint
 }
 
 // namesAction tells the facts of a VMI behind which somebody's own request may stand: a migration that no controller

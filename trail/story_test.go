@@ -315,7 +315,8 @@ func parseObservation(t *testing.T, file, line string) Observation {
 			Unschedulable: p.Unschedulable, HasInProgress: p.InProgress != nil, PreferNoEviction: p.PreferNo,
 		}
 		if p.Disruption != "" {
-			o.Disruption = Condition{Type: "DisruptionTarget", Status: "True", Reason: p.Disruption, ChangedAt: seen.At}
+			reason, message, _ := strings.Cut(p.Disruption, ": ")
+			o.Disruption = Condition{Type: "DisruptionTarget", Status: "True", Reason: reason, Message: message, ChangedAt: seen.At}
 		}
 		if p.InProgress != nil {
 			o.EvictionInProgress = *p.InProgress
@@ -499,7 +500,7 @@ func writeRows(b *strings.Builder, d Derived) {
 			dash(m.SourceNode), dash(m.TargetNode), short(m.CreatedAt), short(m.FinishedAt), dash(m.Phase), dash(string(m.Outcome)), dash(string(m.FailureClass)), dash(string(m.FailureReason)), wait)
 	}
 	for _, p := range d.Placements {
-		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy))
+		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s%s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy), placementTail(p))
 	}
 	for _, x := range d.Decisions {
 		about := ""
@@ -524,6 +525,14 @@ func writeRows(b *strings.Builder, d Derived) {
 	for _, l := range d.Timeline {
 		fmt.Fprintf(b, "%s %s\n", short(l.At), l.Sentence)
 	}
+}
+
+// placementTail tells how the platform ended the guest, where it did.
+func placementTail(p Placement) string {
+	if !p.EndedBy.ByPlatform() {
+		return ""
+	}
+	return fmt.Sprintf(", ended by %s: %s, %s, %q", p.EndedBy, dash(p.EndedRequester), dash(string(p.EndedRequesterClass)), p.EndedDetail)
 }
 
 // requestTail tells what only some requests have.
