@@ -22,9 +22,9 @@ func lost() alert {
 	return alert{
 		name: guestLost, severity: Warning, of: of, keep: "1h", board: boardOverview,
 		expr:    guestsEnded(of) + " > 0",
-		summary: "The platform shut down or lost a VM (" + the(metrics.LabelCause) + ")" + begunBy,
-		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} VM(s) ended without their owner's will" + begunBy + ": " +
-			"they were not moved, and what they had in memory is lost. " + guestCauses,
+		summary: "The platform shut down or lost a VM (" + the(metrics.LabelCause) + ", " + the(metrics.LabelRequester) + ")",
+		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} VM(s) ended without their owner's will" + begunBy + ". " + guestCauses +
+			" They were not moved, and what they had in memory is lost.",
 	}
 }
 
@@ -38,7 +38,7 @@ const guestCauses = "{{ with $labels." + metrics.LabelCause + " }}" +
 	"{{ else if eq . \"" + string(trail.EndingPreempted) + "\" }}The scheduler made room for other pods." +
 	"{{ else if eq . \"" + string(trail.EndingNodePressure) + "\" }}The kubelet ended their pods." +
 	"{{ else if eq . \"" + string(trail.EndingPodGC) + "\" }}Their node is gone." +
-	"{{ else }}A migration lost them.{{ end }}{{ end }}"
+	"{{ else }}A live migration lost them.{{ end }}{{ end }}"
 
 // lostWidespread needs five: a drain that shuts down the few VMs that cannot be migrated is somebody's plan.
 func lostWidespread() alert {
