@@ -16,6 +16,9 @@ func shutdownChurn(lives []*life, env *Env, now *moment) []Loop {
 		}
 	}
 	t := env.thresholds
+	if t.Shutdowns < 1 {
+		return nil
+	}
 	var loops []Loop
 	for i := t.Shutdowns - 1; i < len(down); i++ {
 		first, last := i-t.Shutdowns+1, i

@@ -124,5 +124,7 @@ func TestThresholdsOfAnOlderVersion(t *testing.T) {
 
 	s := readStory(t, "testdata/shutdown-churn.txtar")
 	require.NotEmpty(t, DeriveAll(s.facts(), read, s.now).VM("shop", "db").Loops)
+	read.Shutdowns = 0
+	require.Empty(t, DeriveAll(s.facts(), read, s.now).VM("shop", "db").Loops, "none are looked for")
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"moves":"many"}`), &read), "decode thresholds")
 }

@@ -19,7 +19,7 @@ type Thresholds struct {
 	Returns       int           `json:"returns"`        // ping_pong
 	Moves         int           `json:"moves"`          // churn
 	MovesWithin   time.Duration `json:"moves_within"`   // churn
-	Shutdowns     int           `json:"shutdowns"`      // shutdown_churn
+	Shutdowns     int           `json:"shutdowns"`      // shutdown_churn; zero finds none
 	DownWithin    time.Duration `json:"down_within"`    // shutdown_churn
 	PinnedAfter   time.Duration `json:"pinned_after"`   // budget_pinned: age from which on an evacuation counts as stuck
 	DrainWaits    time.Duration `json:"drain_waits"`    // priority_inversion: how long a drain waits for a migration that has not begun
