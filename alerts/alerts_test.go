@@ -189,5 +189,5 @@ func TestInhibitionsNameAlertsThatThereAre(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 13, named)
+	require.Equal(t, 17, named)
 }

@@ -3,6 +3,9 @@ package alerts
 import (
 	"strconv"
 	"strings"
+
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // InhibitRule is one inhibition rule as Alertmanager reads it: while an alert fires that matches the source, those that
@@ -27,6 +30,8 @@ func Inhibitions() []InhibitRule {
 		// The one of several nodes names none, and would silence what is about no node.
 		{matchAlert(DualRetryLoop, is(labelSeverity, Warning)), matchAlert(anyAlert(evacuationStuck, evacuationOrphaned, deschedulerSlots)), sameNode},
 		{matchAlert(notMigratable), matchAlert(drainStalled), sameNode},
+		{matchAlert(postCopyLost), matchAlert(guestLost, is(metrics.LabelCause, trail.EndingPostCopy)), sameCluster},
+		{matchAlert(guestsLostWidespread), matchAlert(guestLost), sameCluster},
 		// These name the node that waits, and what for.
 		{matchAlert(anyAlert(DualRetryLoop, drainStalled)), matchAlert(objectiveBurn), sameCluster},
 		{matchAlert(EvictrailAbsent), matchAlert(everyAlert, not(labelAlert, EvictrailAbsent)), sameCluster},

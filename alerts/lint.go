@@ -14,7 +14,7 @@ import (
 const summaryLimit = 90
 
 // pages are the alerts that may be critical, with nothing to add: whoever is woken for less stops to listen.
-var pages = []string{DualRetryLoop, "EvictrailPostCopyIrrecoverable", "EvictrailSpoolNearlyFull", EvictrailAbsent}
+var pages = []string{DualRetryLoop, postCopyLost, guestsLostWidespread, "EvictrailSpoolNearlyFull", EvictrailAbsent}
 
 // Lint checks the rules of the house, as far as they can be seen without evaluating anything. It gives one line for each
 // offence, in the order of the rules.

@@ -66,10 +66,12 @@ func failuresDataPlane() alert {
 	}
 }
 
+const postCopyLost = "EvictrailPostCopyIrrecoverable"
+
 // postCopyIrrecoverable sees the first loss on a node because the counter of each node starts at zero.
 func postCopyIrrecoverable() alert {
 	return alert{
-		name: "EvictrailPostCopyIrrecoverable", severity: Critical, of: perNode, keep: "1h", board: boardMigrations,
+		name: postCopyLost, severity: Critical, of: perNode, keep: "1h", board: boardMigrations,
 		expr:    sumBy(perNode, increase(metrics.PostCopyFailuresTotal, "15m")) + " > 0",
 		summary: "A VM was lost in post-copy migration from " + theNode,
 		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} migration(s) from " + theNode + " failed after the guest had begun to run on the target. Its memory is " +

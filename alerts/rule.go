@@ -64,6 +64,7 @@ func Groups(o Options) []Group {
 		{"drains", drains()},
 		{"cooldowns", cooldowns()},
 		{"migrations", migrations()},
+		{"guests", guests()},
 		{"collector", collector(o.Job)},
 		{"store", store()},
 	} {

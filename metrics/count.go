@@ -66,6 +66,11 @@ func (m *Metrics) Count(n trail.News, now time.Time) {
 		post(l, "migration ", t, t.Ended(string(x.Outcome)), x.Outcome != "", x.FinishedAt, now, func() { m.migrated(x) })
 		post(l, "move ", t, !t.Judged, x.BenefitFinal && x.Benefit != "", x.FinishedAt.Add(judgedAfter), now, func() { m.moves.WithLabelValues(string(x.AskedBy), string(x.Benefit)).Inc() })
 	}
+	for _, t := range n.Placements {
+		p := t.Row
+		isNew := t.Change != trail.ChangeGone && !trail.Ending(t.Was).ByPlatform() // what was told of the end before may have been less
+		post(l, "guest ", t, isNew, p.EndedBy.ByPlatform(), p.ToAt, now, func() { m.guestEnded(p) })
+	}
 	for _, t := range n.Decisions {
 		d := t.Row
 		post(l, "decision ", t, t.Began(), true, d.DecidedAt, now, func() { m.decided(d) })
@@ -167,6 +172,10 @@ func (m *Metrics) marked(e trail.Evacuation) {
 func (m *Metrics) evacuated(e trail.Evacuation) {
 	m.ended.WithLabelValues(e.Node, string(e.Outcome)).Inc()
 	exemplar(m.evacuationTime.WithLabelValues(string(e.RequesterClass), string(e.Outcome)), e.EndedAt.Sub(e.MarkedAt), e.ID.String())
+}
+
+func (m *Metrics) guestEnded(p trail.Placement) {
+	m.guestsEnded.WithLabelValues(string(p.EndedBy), string(cmp.Or(p.EndedRequesterClass, trail.RequesterUnknown))).Inc()
 }
 
 func (m *Metrics) judged(e trail.Evacuation) {

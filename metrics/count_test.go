@@ -297,6 +297,28 @@ evictrail_migration_postcopy_failures_total{node="worker-2"} 0
 	require.Equal(t, 1+4+3, n, "also where nobody knows who asked: then the audit log is silent")
 }
 
+// TestGuestsAreCountedOnceTheirEndIsKnown counts a guest that had failed for nobody knew what, until its pod told: once, and not what its owner did.
+func TestGuestsAreCountedOnceTheirEndIsKnown(t *testing.T) {
+	t.Parallel()
+	c := newCounting()
+	told := func(id string, by trail.Ending, was string, change trail.Change) trail.News {
+		return trail.News{Placements: []trail.Told[trail.Placement]{{ID: id, Was: was, Change: change, Row: trail.Placement{Node: "worker-1", EndedBy: by, ToAt: start}}}}
+	}
+	c.after(0, told("p1", "", "", trail.ChangeNew))
+	c.after(0, told("p2", trail.EndingStopped, "", trail.ChangeOther))
+	c.after(0, told("p1", trail.EndingFailed, "", trail.ChangeOther))
+	c.after(time.Minute, told("p1", trail.EndingTaint, "failed", trail.ChangeOther))
+	c.after(90*time.Second, trail.News{})
+	require.Zero(t, c.value(t, metrics.GuestsEndedTotal), "who began it may be told late")
+	c.after(2*time.Minute, trail.News{})
+	require.InDelta(t, 1, c.value(t, metrics.GuestsEndedTotal, "taint_manager", "unknown"), 0)
+	c.after(3*time.Minute, told("p1", trail.EndingEvicted, "taint_manager", trail.ChangeOther))
+	c.after(4*time.Minute, told("p3", trail.EndingPreempted, "", trail.ChangeOther))
+	c.after(4*time.Minute, told("p3", "", "preempted", trail.ChangeOther)) // a restore of the cluster undid it
+	c.CountRest()
+	require.InDelta(t, 1, c.value(t, metrics.GuestsEndedTotal), 0, "what was counted is not counted again")
+}
+
 // TestMovesAreCountedOnceJudged counts a move when it is known for good what came of it.
 func TestMovesAreCountedOnceJudged(t *testing.T) {
 	t.Parallel()

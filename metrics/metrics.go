@@ -21,6 +21,7 @@ type Metrics struct {
 	migrations      *prometheus.CounterVec   // result, class, trigger
 	moves           *prometheus.CounterVec   // requester, benefit
 	postCopy        *prometheus.CounterVec   // node
+	guestsEnded     *prometheus.CounterVec   // cause, requester
 	migrationTime   *prometheus.HistogramVec // result, trigger
 	phaseTime       *prometheus.HistogramVec // phase
 	queueWait       *prometheus.HistogramVec // trigger
@@ -87,7 +88,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		requests: f.counters(EvictionRequestsTotal), started: f.counters(EvacuationsStartedTotal), ended: f.counters(EvacuationsEndedTotal),
 		evacuationTime: f.histograms(EvacuationDurationSeconds), objectives: f.counters(EvacuationObjectiveTotal), phases: f.counters(PhaseTransitionsTotal),
 		migrations: f.counters(MigrationsTotal), moves: f.counters(MovesTotal),
-		postCopy: f.counters(PostCopyFailuresTotal), migrationTime: f.histograms(MigrationDurationSeconds),
+		postCopy: f.counters(PostCopyFailuresTotal), guestsEnded: f.counters(GuestsEndedTotal), migrationTime: f.histograms(MigrationDurationSeconds),
 		phaseTime: f.histograms(MigrationPhaseDurationSeconds), queueWait: f.histograms(MigrationQueueWaitSeconds),
 		decisions: f.counters(CooldownDecisionsTotal), cooldowns: f.histograms(EffectiveCooldownSeconds), blocks: f.counters(EvictionBlocksTotal),
 		loops: f.counters(LoopsTotal), commitLag: f.histograms(CommitLagSeconds), recovered: f.counters(WatchRelistRecoveredTotal),
@@ -192,6 +193,9 @@ func (m *Metrics) startAtZero() {
 		}
 	}
 	for _, requester := range trail.Requesters() {
+		for _, cause := range trail.PlatformEndings() {
+			m.guestsEnded.WithLabelValues(string(cause), string(requester))
+		}
 		for _, result := range objectiveResults {
 			m.objectives.WithLabelValues(string(requester), result)
 		}

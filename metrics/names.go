@@ -11,6 +11,7 @@ const (
 	MigrationsTotal               = "evictrail_migrations_total"
 	MovesTotal                    = "evictrail_moves_total"
 	PostCopyFailuresTotal         = "evictrail_migration_postcopy_failures_total"
+	GuestsEndedTotal              = "evictrail_guests_ended_total"
 	MigrationDurationSeconds      = "evictrail_migration_duration_seconds"
 	MigrationPhaseDurationSeconds = "evictrail_migration_phase_duration_seconds"
 	MigrationQueueWaitSeconds     = "evictrail_migration_queue_wait_seconds"

@@ -11,10 +11,10 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// A fact about a node can change what marks since the fact before it mean, one about the rules or a gap those of all
-// nodes; one about the descheduler also what the ends of migrations mean to it. That a node is ready or not concerns the migrations to it, too.
+// A fact about a node can change what marks since the fact before it mean, and which taint took a pod away; one about the rules or a gap what marks of all
+// nodes mean; one about the descheduler also what the ends of migrations mean to it. That a node is ready or not concerns the migrations to it, too.
 const concernedQuery = `
-SELECT DISTINCT subject
+SELECT subject
 FROM evictrail.events
 WHERE cluster = @cluster
   AND kind IN ('evacuation_marked', 'migration_seen', 'migration_completed')
@@ -26,6 +26,14 @@ FROM evictrail.migrations
 WHERE cluster = @cluster
   AND target_node = ANY(@readiness)
   AND (finished_at IS NULL OR finished_at >= @since)
+UNION
+SELECT subject
+FROM evictrail.events
+WHERE cluster = @cluster
+  AND kind = 'launcher_pod'
+  AND reason = 'disrupted'
+  AND node = ANY(@nodes)
+  AND occurred_at >= @since
 ORDER BY subject`
 
 // bearing is what new facts may put in another light: what went on on these nodes or everywhere, since a time.

@@ -20,6 +20,8 @@ func (t *tables) tell(d *diff, news *trail.News) {
 		news.Evacuations = append(news.Evacuations, told(d, rows, func(r evacuationRow) (string, trail.Evacuation) { return r.ID.String(), r.Evacuation })...)
 	case "migrations":
 		news.Migrations = append(news.Migrations, told(d, rows, func(r migrationRow) (string, trail.Migration) { return r.UID, r.Migration })...)
+	case "placements":
+		news.Placements = append(news.Placements, told(d, rows, func(r placementRow) (string, trail.Placement) { return r.ID.String(), r.Placement })...)
 	case "cooldown_decisions":
 		news.Decisions = append(news.Decisions, told(d, rows, func(r decisionRow) (string, trail.Decision) { return r.ID.String(), r.Decision })...)
 	case "loops":

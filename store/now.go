@@ -229,6 +229,14 @@ var (
         AND subject = ANY(@subjects)
       ORDER BY subject, ended_by, from_at DESC, placement_id DESC
     )
+    OR placement_id IN ( -- when a VM ran again of which it is said that it was shut down lately
+      SELECT DISTINCT ON (subject, vmi_uid) placement_id
+      FROM evictrail.placements
+      WHERE cluster = @cluster
+        AND subject = ANY(@subjects)
+        AND from_at >= @at::timestamptz - interval '24 hours'
+      ORDER BY subject, vmi_uid, from_at, placement_id
+    )
   )`, "from_at, placement_id")
 	requestsNearQuery = plainQuery[trail.EvictionRequest]("eviction_requests", `
   AND (

@@ -65,7 +65,7 @@ var derivedTables = []table{
 	},
 	{
 		name: "placements", key: "placement_id", row: placementRow{}, of: "vmi",
-		node: "t.node", immaterial: "to_at left_by ended_by terminating_since",
+		node: "t.node", immaterial: "to_at left_by ended_by ended_requester ended_requester_class ended_detail terminating_since", ended: "t.ended_by",
 		begun: "from_at", over: overAt("from_at", "to_at"), place: "t.node",
 	},
 	{

@@ -68,6 +68,7 @@ var named = []struct {
 	{"eviction_requests", []string{"requester", "impersonator"}, []string{"user_agent", "stated_reason", "answer_text", "evidence"}},
 	{"evacuations", []string{"requester", "impersonator", "cancelled_by", "cancel_impersonator"}, []string{"evidence"}},
 	{"migrations", []string{"requester", "impersonator", "aborted_by", "abort_impersonator"}, []string{"trigger_evidence"}},
+	{"placements", []string{"ended_requester"}, []string{"ended_detail"}},
 	{"drains", []string{"requester", "impersonator"}, nil},
 }
 

@@ -34,10 +34,11 @@ WHERE ctid = ANY(ARRAY(
   FOR UPDATE SKIP LOCKED
 ))`
 
-// Loops around a VMI are numbered: as long as it is there none of them goes.
+// Loops around a VMI, or around the VMIs of one name, are numbered: as long as one is there none of them goes.
 const numbered = `
-    AND NOT (t.kind IN ('ping_pong', 'churn') AND EXISTS (
-      SELECT FROM evictrail.placements AS p WHERE p.cluster = t.cluster AND p.vmi_uid = t.vmi_uid AND p.to_at IS NULL
+    AND NOT (t.kind IN ('ping_pong', 'churn', 'shutdown_churn') AND EXISTS (
+      SELECT FROM evictrail.placements AS p
+      WHERE p.cluster = t.cluster AND p.subject = t.subject AND (p.vmi_uid = t.vmi_uid OR t.vmi_uid IS NULL) AND p.to_at IS NULL
     ))`
 
 // rowsTogether is how many derived rows are dropped in one transaction.

@@ -120,6 +120,23 @@ func adviceBounce(namespace, vmi string, s KubeVirtSettings) string {
 	}, "\n")
 }
 
+// adviceShutdown says how a VM is kept from being shut down by the descheduler: what KubeVirt can move, it moves instead.
+func adviceShutdown(namespace, vmi, strategy string, s KubeVirtSettings) string {
+	text := []string{"To keep the descheduler off this VM:", adviceOptOut(namespace, vmi, s)}
+	switch strategy {
+	case "", strategyNone:
+		text = append(text, "Or have KubeVirt move it when it is evicted, from its next start on:",
+			fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"spec":{"evictionStrategy":"LiveMigrate"}}}}'`, namespace, vmi))
+	case strategyIfPossible:
+		text = append(text, "Or remove what keeps it from being live-migrated:",
+			fmt.Sprintf("  kubectl get vmi -n %s %s -o jsonpath='{.status.conditions[?(@.type==\"LiveMigratable\")]}'", namespace, vmi))
+	default:
+		text = append(text, "Then find out why KubeVirt's webhook let the evictions pass: virt-api was away, or the webhook is not there.",
+			"  kubectl get validatingwebhookconfigurations virt-api-validator")
+	}
+	return strings.Join(text, "\n")
+}
+
 // adviceExternal says who has to move a VM.
 func adviceExternal(e *Evacuation, s KubeVirtSettings) string {
 	return strings.Join([]string{

@@ -33,9 +33,10 @@ func movesOf(l *life, migrations []*migration) []move {
 // bouncing finds the loops in which the descheduler moves one VMI again and again.
 func bouncing(l *life, migrations []*migration, env *Env, now *moment) []Loop {
 	moves := movesOf(l, migrations)
+	vm := VMISubject(l.namespace, l.vmi)
 	loops := append(
-		env.settled.number(l, LoopPingPong, pingPong(l, moves, env.thresholds, now)),
-		env.settled.number(l, LoopChurn, churn(l, moves, env.thresholds, now))...,
+		env.settled.number(vm, l.uid, LoopPingPong, pingPong(l, moves, env.thresholds, now)),
+		env.settled.number(vm, l.uid, LoopChurn, churn(l, moves, env.thresholds, now))...,
 	)
 	for i := range loops {
 		loops[i].Advice = loops[i].tense(adviceBounce(l.namespace, l.vmi, env.settings(loops[i].OpenedAt)), adviceOver(loops[i]))
@@ -43,9 +44,9 @@ func bouncing(l *life, migrations []*migration, env *Env, now *moment) []Loop {
 	return loops
 }
 
-// loopID is the identity of a loop around a VMI, by its number among those of its kind.
-func loopID(kind LoopKind, vmiUID string, ordinal int) FactID {
-	return hashID("loop", string(kind), vmiUID, strconv.Itoa(ordinal))
+// loopID is the identity of a loop around what Bounce.Of names, by its number among those of its kind.
+func loopID(kind LoopKind, of string, ordinal int) FactID {
+	return hashID("loop", string(kind), of, strconv.Itoa(ordinal))
 }
 
 // pingPong finds the returns of a VMI to nodes that it left not long ago, both moves being the descheduler's.

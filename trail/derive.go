@@ -70,7 +70,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	requests := tellRequests(pods, lives, env)
 	attribute(lives, migrations, facts, env)
 	classify(lives, migrations, facts)
-	endPlacements(lives, pods, requests)
+	endPlacements(lives, &endingSources{pods, requests, migrations, facts, env})
 	markTerminating(lives, pods)
 	var d Derived
 	for _, l := range lives {
@@ -83,6 +83,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 			e.Policy = env.policyName(e.MarkedAt)
 		}
 	}
+	d.Loops = append(d.Loops, shutdownChurn(lives, env, now)...)
 	inOrder(d.Decisions)
 	byOpening(d.Loops)
 	explainWaits(lives, migrations, pods, now)

@@ -141,7 +141,7 @@ func EnvSubjects(of ...[]Fact) []Subject {
 			if f.Subject.Kind != SubjectVMI {
 				continue
 			}
-			if dependsOnNode(f) {
+			if dependsOnNode(f) || namesTaintedNode(f) {
 				seen[Subject{SubjectNode, f.Node}] = true
 			}
 			if d, ok := f.Detail.(*PodDetail); ok {
@@ -164,6 +164,11 @@ func EnvSubjects(of ...[]Fact) []Subject {
 // target pod of a migration is on.
 func dependsOnNode(f *Fact) bool {
 	return f.Node != "" && (f.Kind == KindEvacuationMarked || f.Kind == KindMigrationSeen || f.Kind == KindLauncherPod && f.MigrationUID != "")
+}
+
+// namesTaintedNode reports whether a fact tells of a pod that a taint of its node took away: the node tells which taint, and who set it.
+func namesTaintedNode(f *Fact) bool {
+	return f.Node != "" && f.Reason == ReasonDisrupted && disruptionEndings[f.Value] == EndingTaint
 }
 
 // namesAction tells the facts of a VMI behind which somebody's own request may stand: a migration that no controller

@@ -28,6 +28,11 @@ func FailureClasses() []FailureClass {
 	}
 }
 
+// modePostCopy is the mode of a migration whose guest runs on its target while memory is still on its source.
+//
+// Source: kubevirt staging/src/kubevirt.io/api/core/v1/types.go, MigrationPostCopy.
+const modePostCopy = "PostCopy"
+
 // FailureReason is the finer cause within a class.
 type FailureReason string
 
@@ -252,7 +257,7 @@ func (m *migration) failure(onVMI []KubeEventDetail, l *life) failure {
 	if m.Outcome == OutcomeAborted {
 		return m.abort(l)
 	}
-	if m.result.Failed && m.result.Mode == "PostCopy" {
+	if m.result.Failed && m.result.Mode == modePostCopy {
 		return failure{FailurePostCopy, CausePostCopy, "mode PostCopy and failed"}
 	}
 	if text := m.result.FailureReason; text != "" {

@@ -18,6 +18,7 @@ const (
 	LoopEndlessRetry       LoopKind = "endless_retry"       // KubeVirt retries one VM, again and again
 	LoopPingPong           LoopKind = "ping_pong"           // the descheduler moves a VM back to nodes that it took it from
 	LoopChurn              LoopKind = "churn"               // the descheduler moves one VM very often
+	LoopShutdownChurn      LoopKind = "shutdown_churn"      // the descheduler shuts one VM down, again and again
 	LoopBudgetPinned       LoopKind = "budget_pinned"       // evacuations that do not end hold all slots of the descheduler
 	LoopPriorityInversion  LoopKind = "priority_inversion"  // a drain waits for a VM whose migration has the lowest priority
 	LoopUnansweredExternal LoopKind = "unanswered_external" // nobody moves a VM that its owner has to move
@@ -25,7 +26,9 @@ const (
 
 // LoopKinds lists the kinds of loops.
 func LoopKinds() []LoopKind {
-	return []LoopKind{LoopDualRetry, LoopEndlessRetry, LoopPingPong, LoopChurn, LoopBudgetPinned, LoopPriorityInversion, LoopUnansweredExternal}
+	return []LoopKind{
+		LoopDualRetry, LoopEndlessRetry, LoopPingPong, LoopChurn, LoopShutdownChurn, LoopBudgetPinned, LoopPriorityInversion, LoopUnansweredExternal,
+	}
 }
 
 // LoopPath says by which way a dual retry loop comes about.
@@ -124,6 +127,7 @@ var loopNames = map[LoopKind]string{
 	LoopEndlessRetry:       "endless retry",
 	LoopPingPong:           "ping-pong",
 	LoopChurn:              "case of churn",
+	LoopShutdownChurn:      "shutdown loop",
 	LoopBudgetPinned:       "blocked descheduler",
 	LoopPriorityInversion:  "priority inversion",
 	LoopUnansweredExternal: "unanswered eviction",

@@ -9,6 +9,7 @@ type News struct {
 	Requests    []Told[EvictionRequest]
 	Evacuations []Told[Evacuation]
 	Migrations  []Told[Migration]
+	Placements  []Told[Placement]
 	Decisions   []Told[Decision]
 	Loops       []Told[Loop]
 
@@ -47,6 +48,7 @@ func (n *News) Add(more News) {
 	n.Requests = append(n.Requests, more.Requests...)
 	n.Evacuations = append(n.Evacuations, more.Evacuations...)
 	n.Migrations = append(n.Migrations, more.Migrations...)
+	n.Placements = append(n.Placements, more.Placements...)
 	n.Decisions = append(n.Decisions, more.Decisions...)
 	n.Loops = append(n.Loops, more.Loops...)
 	n.Settled = later(n.Settled, more.Settled)

@@ -27,6 +27,10 @@ type Placement struct {
 	EndedBy   Ending    `json:"ended_by,omitempty"` // why the guest ended there; empty unless LeftBy is LeftEnd
 	SeenLate  bool      `json:"seen_late"`
 
+	EndedRequester      string         `json:"ended_requester,omitempty"`       // user name of who began what the platform did; empty where nobody did, or nobody saw it
+	EndedRequesterClass RequesterClass `json:"ended_requester_class,omitempty"` // empty where nobody asked for it, or nobody saw it
+	EndedDetail         string         `json:"ended_detail,omitempty"`          // the taint, the reason that was stated, Kubernetes' message, or the migration
+
 	Strategy           string    `json:"strategy,omitempty"`            // spec.evictionStrategy, as last seen there
 	NotMigratable      string    `json:"not_migratable,omitempty"`      // why it cannot be live-migrated, at the end of the stay; empty where it can
 	NotMigratableSince time.Time `json:"not_migratable_since,omitzero"` // since when
@@ -140,8 +144,13 @@ func (l *life) nodeAt(at time.Time) string {
 	return node
 }
 
+// ending returns how the stay ended with its guest.
+func (p *Placement) ending() ending {
+	return ending{cause: p.EndedBy, requester: p.EndedRequester, class: p.EndedRequesterClass, detail: p.EndedDetail, node: p.Node, strategy: p.Strategy}
+}
+
 // endPlacements says why each guest that ended did.
-func endPlacements(lives []*life, pods map[string]*launcher, requests []*request) {
+func endPlacements(lives []*life, sources *endingSources) {
 	for _, l := range lives {
 		n := len(l.placements)
 		for _, f := range l.facts {
@@ -149,10 +158,11 @@ func endPlacements(lives []*life, pods map[string]*launcher, requests []*request
 				continue
 			}
 			if l.ending.cause == "" || l.ending.cause == EndingDeleted {
-				l.ending = endingOf(l, f, pods, requests)
+				l.ending = endingOf(l, f, sources)
 			}
 			if n > 0 {
-				l.placements[n-1].EndedBy = l.ending.cause
+				p, e := &l.placements[n-1], l.ending
+				p.EndedBy, p.EndedRequester, p.EndedRequesterClass, p.EndedDetail = e.cause, e.requester, e.class, e.detail
 			}
 		}
 	}

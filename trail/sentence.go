@@ -38,6 +38,9 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 	if last.story != nil {
 		text, from = last.story(now), last.from
 	}
+	if s, found := d.lastShutdown(); found && s.ToAt.Before(last.at) {
+		text = append(text, d.lately(now))
+	}
 	text = append(text, whereNow(d.Placements, now), cooldownNow(d, now))
 	loops, advice := c.tellLoops(namespace, vmi, from)
 	text = append(text, loops...)
@@ -117,22 +120,33 @@ func latestMigration(d Derived) episode {
 	return episode{}
 }
 
-// latestShutdown tells the last time that Kubernetes took the guest's pod away: evicted, not moved.
+// latestShutdown tells the last time that the platform ended the guest: evicted, not moved, or lost by a migration.
 func latestShutdown(d Derived) episode {
-	for i := len(d.Placements) - 1; i >= 0; i-- {
-		p := d.Placements[i]
-		if !p.EndedBy.byKubernetes() {
-			continue
-		}
-		last := episode{p.ToAt, p.ToAt.Add(-time.Minute), func(time.Time) []string { return p.shutdown(d) }}
-		for _, r := range d.Requests {
-			if r.Effect == EffectShutdown && r.VMIUID == p.VMIUID {
-				last.from = r.RequestedAt
-			}
-		}
-		return last
+	s, found := d.lastShutdown()
+	if !found {
+		return episode{}
 	}
-	return episode{}
+	last := episode{s.ToAt, s.ToAt.Add(-time.Minute), func(now time.Time) []string { return s.story(d, now) }}
+	for _, r := range d.Requests {
+		if r.Effect == EffectShutdown && r.VMIUID == s.VMIUID {
+			last.from = r.RequestedAt
+		}
+	}
+	if m := d.lostBy(s); m != nil {
+		last.from = m.CreatedAt
+	}
+	return last
+}
+
+// lostBy returns the migration that lost a guest, nil where none did.
+func (d Derived) lostBy(s shutdown) *Migration {
+	for i := range d.Migrations {
+		m := &d.Migrations[i]
+		if (s.EndedBy == EndingPostCopy || s.EndedBy == EndingHandOver) && m.VMIUID == s.VMIUID && m.Name == s.EndedDetail {
+			return m
+		}
+	}
+	return nil
 }
 
 // latestRefusal tells the last request that was refused, with its repetitions.
@@ -160,20 +174,41 @@ func (r EvictionRequest) refusal(time.Time) []string {
 	return text
 }
 
-// shutdown tells how Kubernetes took the guest's pod away, and who had asked for that.
-func (p Placement) shutdown(d Derived) []string {
-	var text []string
+// story tells how the platform ended the guest, what came of that, and who had asked for what led to it.
+func (s shutdown) story(d Derived, now time.Time) []string {
+	ended := s.ending().sentence()
+	for _, l := range d.Timeline {
+		if l.Kind == KindVMIEnded && l.VMIUID == s.VMIUID {
+			ended = l.Sentence // which names the pod
+			break
+		}
+	}
+	text := []string{fmt.Sprintf("At %s: %s", clock(s.ToAt), ended), s.aftermath()}
 	for _, r := range d.Requests {
-		if r.Effect == EffectShutdown && r.VMIUID == p.VMIUID && r.RepeatOf == nil {
+		if r.Effect == EffectShutdown && r.VMIUID == s.VMIUID && r.RepeatOf == nil {
 			text = append(text, fmt.Sprintf("At %s %s asked to evict it from %s%s (%s: %s).", clock(r.RequestedAt), r.who(), r.Node, r.saying(), r.Confidence, r.Evidence))
 		}
 	}
-	for _, l := range d.Timeline {
-		if l.Kind == KindVMIEnded && l.VMIUID == p.VMIUID {
-			return append(text, fmt.Sprintf("At %s: %s", clock(p.ToAt), l.Sentence))
-		}
+	m := d.lostBy(s)
+	switch e := d.evacuationOf(m); {
+	case m == nil:
+	case e != nil:
+		text = append(text, e.asked(d.Requests, Coverage{})[0])
+		text = append(text, e.attemptsSoFar(d.attemptsOf(e.ID))...)
+	default:
+		text = append(text, m.story(now)...)
 	}
 	return text
+}
+
+// evacuationOf returns the evacuation of which a migration is an attempt, nil where it is none.
+func (d Derived) evacuationOf(m *Migration) *Evacuation {
+	for i := range d.Evacuations {
+		if m != nil && m.EvacuationID != nil && d.Evacuations[i].ID == *m.EvacuationID {
+			return &d.Evacuations[i]
+		}
+	}
+	return nil
 }
 
 // takenInstead tells the dual retry loops around other VMs in which the descheduler took this one since a time.

@@ -33,30 +33,28 @@ type Settled struct {
 	Bounces map[Bounce]int
 }
 
-// Bounce is a kind of loops around one VMI.
+// Bounce is a kind of loops around one VMI, or around the VMIs of one name.
 type Bounce struct {
-	VMIUID string
-	Kind   LoopKind
+	Of   string // UID of the VMI; "namespace/name" where the loop goes over several of one name
+	Kind LoopKind
 }
 
 // Settle tells the Env what is settled. Without it nothing is.
 func (e *Env) Settle(s Settled) { e.settled = s }
 
-// over tells whether what was over of a VMI at a time is settled; zero: it goes on.
-func (s Settled) over(l *life, at time.Time) bool {
-	return !at.IsZero() && at.Before(s.Before[VMISubject(l.namespace, l.vmi)])
-}
+// over tells whether what was over of a VM at a time is settled; zero: it goes on.
+func (s Settled) over(vm Subject, at time.Time) bool { return !at.IsZero() && at.Before(s.Before[vm]) }
 
-// number gives loops of one kind around a VMI, in their order, their identities: they are numbered, after those that are settled. Those among them that
+// number gives loops of one kind around what Bounce.Of names, in their order, their identities: they are numbered, after those that are settled. Those among them that
 // are settled themselves have other numbers than they were told under, as facts are missing: what is derived of them counts for nothing.
-func (s Settled) number(l *life, kind LoopKind, loops []Loop) []Loop {
-	n := s.Bounces[Bounce{l.uid, kind}]
+func (s Settled) number(vm Subject, of string, kind LoopKind, loops []Loop) []Loop {
+	n := s.Bounces[Bounce{of, kind}]
 	for i := range loops {
-		if s.over(l, loops[i].ClosedAt) {
-			loops[i].ID = hashID("settled loop", string(kind), l.uid, formatTime(loops[i].OpenedAt))
+		if s.over(vm, loops[i].ClosedAt) {
+			loops[i].ID = hashID("settled loop", string(kind), of, formatTime(loops[i].OpenedAt))
 			continue
 		}
-		loops[i].ID = loopID(kind, l.uid, n)
+		loops[i].ID = loopID(kind, of, n)
 		n++
 	}
 	return loops

@@ -348,7 +348,8 @@ func parseObservation(t *testing.T, file, line string) Observation {
 			Unschedulable: p.Unschedulable, HasInProgress: p.InProgress != nil, PreferNoEviction: p.PreferNo,
 		}
 		if p.Disruption != "" {
-			o.Disruption = Condition{Type: "DisruptionTarget", Status: "True", Reason: p.Disruption, ChangedAt: seen.At}
+			reason, message, _ := strings.Cut(p.Disruption, ": ")
+			o.Disruption = Condition{Type: "DisruptionTarget", Status: "True", Reason: reason, Message: message, ChangedAt: seen.At}
 		}
 		o.DeletionAt, o.DeletionGrace = momentOf(t, p.Deleted), time.Duration(p.Grace)*time.Second
 		if p.InProgress != nil {

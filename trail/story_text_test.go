@@ -104,7 +104,7 @@ func writeRows(b *strings.Builder, d Derived) {
 			dash(m.SourceNode), dash(m.TargetNode), short(m.CreatedAt), short(m.FinishedAt), dash(m.Phase), dash(string(m.Outcome)), dash(string(m.FailureClass)), dash(string(m.FailureReason)), wait+madeBy(m))
 	}
 	for _, p := range d.Placements {
-		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s%s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy), since(", terminating since ", p.TerminatingSince))
+		fmt.Fprintf(b, "placement of %s/%s on %s: %s to %s, arrived by %s, left by %s%s\n", p.VMI, p.VMIUID, p.Node, short(p.FromAt), short(p.ToAt), p.ArrivedBy, dash(p.LeftBy), since(", terminating since ", p.TerminatingSince)+placementTail(p))
 	}
 	for _, x := range d.Decisions {
 		about := ""
@@ -153,6 +153,14 @@ func sender(impersonator, from string) string {
 		text += ", from " + from
 	}
 	return text
+}
+
+// placementTail tells how the platform ended the guest, where it did.
+func placementTail(p Placement) string {
+	if !p.EndedBy.ByPlatform() {
+		return ""
+	}
+	return fmt.Sprintf(", ended by %s: %s, %s, %q", p.EndedBy, dash(p.EndedRequester), dash(string(p.EndedRequesterClass)), p.EndedDetail)
 }
 
 // requestTail tells what only some requests have.

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -18,6 +19,8 @@ type Thresholds struct {
 	Returns       int           `json:"returns"`        // ping_pong
 	Moves         int           `json:"moves"`          // churn
 	MovesWithin   time.Duration `json:"moves_within"`   // churn
+	Shutdowns     int           `json:"shutdowns"`      // shutdown_churn; zero finds none
+	DownWithin    time.Duration `json:"down_within"`    // shutdown_churn
 	PinnedAfter   time.Duration `json:"pinned_after"`   // budget_pinned: age from which on an evacuation counts as stuck
 	DrainWaits    time.Duration `json:"drain_waits"`    // priority_inversion: how long a drain waits for a migration that has not begun
 	Unanswered    time.Duration `json:"unanswered"`     // unanswered_external: age of the mark
@@ -33,9 +36,24 @@ func (t Thresholds) Equal(other Thresholds) bool { return reflect.DeepEqual(t, o
 func DefaultThresholds() Thresholds {
 	return Thresholds{
 		FailureRecent: 30 * time.Minute, Quiet: time.Hour, Failures: 3, FailingFor: 10 * time.Minute,
-		ReturnWithin: 6 * time.Hour, Returns: 2, Moves: 4, MovesWithin: 24 * time.Hour,
+		ReturnWithin: 6 * time.Hour, Returns: 2, Moves: 4, MovesWithin: 24 * time.Hour, Shutdowns: 2, DownWithin: 24 * time.Hour,
 		PinnedAfter: 30 * time.Minute, DrainWaits: time.Minute, Unanswered: 30 * time.Minute, Objectives: DefaultObjectives(),
 	}
+}
+
+// UnmarshalJSON reads thresholds as they are stored. What is absent has its default: an older version that wrote them did not know it.
+func (t *Thresholds) UnmarshalJSON(raw []byte) error {
+	type stored Thresholds // without this method
+	read := stored(DefaultThresholds())
+	read.Objectives = nil // else those that are stored would come to the default ones
+	if err := json.Unmarshal(raw, &read); err != nil {
+		return fmt.Errorf("decode thresholds: %w", err)
+	}
+	if read.Objectives == nil {
+		read.Objectives = DefaultObjectives()
+	}
+	*t = Thresholds(read)
+	return nil
 }
 
 // threshold is one of them: exactly one of the fields is set.
@@ -49,6 +67,7 @@ func (t *Thresholds) all() []threshold {
 	return []threshold{
 		{"failure_recent", &t.FailureRecent, nil}, {"quiet", &t.Quiet, nil}, {"failures", nil, &t.Failures}, {"failing_for", &t.FailingFor, nil},
 		{"return_within", &t.ReturnWithin, nil}, {"returns", nil, &t.Returns}, {"moves", nil, &t.Moves}, {"moves_within", &t.MovesWithin, nil},
+		{"shutdowns", nil, &t.Shutdowns}, {"down_within", &t.DownWithin, nil},
 		{"pinned_after", &t.PinnedAfter, nil}, {"drain_waits", &t.DrainWaits, nil}, {"unanswered", &t.Unanswered, nil},
 	}
 }

@@ -360,7 +360,7 @@ func placedSentence(f Fact) string {
 
 // ended tells that a VMI ended: by what Kubernetes did to its pod, where that is why.
 func (s *speaker) ended(f Fact) string {
-	if l := lifeOf(s.lives, f.Object.UID); l != nil && f.What != WhatGone && l.ending.pod != nil {
+	if l := lifeOf(s.lives, f.Object.UID); l != nil && f.What != WhatGone && l.ending.cause.ByPlatform() {
 		return l.ending.sentence()
 	}
 	switch f.Reason {

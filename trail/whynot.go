@@ -84,6 +84,7 @@ func (c *Cluster) WhyNot(namespace, vmi string) NotAnswer {
 	for _, o := range a.Obstacles {
 		text = append(text, upperFirst(o.Text)+".")
 	}
+	text = append(nonEmpty([]string{s.d.lately(c.Now)}), text...)
 	loops, advice := c.tellLoops(namespace, vmi, c.Now)
 	text = append(append(text, s.drains()...), loops...)
 	a.Paragraph = fmt.Sprintf("%s/%s%s: %s", namespace, vmi, on(a.Node), strings.Join(text, " "))

@@ -32,6 +32,8 @@ func (r *Replay) loopOpened(l *trail.Loop) {
 		r.at(l.ClosedAt, func() { r.judge(d) })
 	case trail.LoopEndlessRetry, trail.LoopPriorityInversion, trail.LoopUnansweredExternal:
 		r.avoided(l, e != nil && !e.open, e != nil)
+	case trail.LoopShutdownChurn: // what became of a VM that was shut down is not replayed
+		r.avoided(l, false, false)
 	case trail.LoopPingPong, trail.LoopChurn:
 		// What it counts goes on for as long as it is open, so that it is judged when that is over.
 		end := l.ClosedAt

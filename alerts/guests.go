@@ -1,0 +1,52 @@
+package alerts
+
+import (
+	"github.com/evictrail/evictrail/metrics"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// The alerts about guests that the platform ended: one of each cause and requester, and one where there are many.
+const (
+	guestLost            = "EvictrailGuestLost"
+	guestsLostWidespread = "EvictrailGuestsLostWidespread"
+)
+
+// guests are about VMs that were shut down or lost, not moved.
+func guests() []alert { return []alert{lost(), lostWidespread()} }
+
+// guestsEnded is how many guests were ended lately: the first is seen because the counters start at zero.
+func guestsEnded(of []string) string { return sumBy(of, increase(metrics.GuestsEndedTotal, "15m")) }
+
+func lost() alert {
+	of := []string{metrics.LabelCause, metrics.LabelRequester}
+	return alert{
+		name: guestLost, severity: Warning, of: of, keep: "1h", board: boardOverview,
+		expr:    guestsEnded(of) + " > 0",
+		summary: "The platform shut down or lost a VM (" + the(metrics.LabelCause) + ", " + the(metrics.LabelRequester) + ")",
+		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} VM(s) ended without their owner's will" + begunBy + ". " + guestCauses +
+			" They were not moved, and what they had in memory is lost.",
+	}
+}
+
+// begunBy says what sort of program began it, where that is known.
+const begunBy = "{{ with $labels." + metrics.LabelRequester + " }}{{ if ne . \"" + string(trail.RequesterUnknown) + "\" }}, begun by {{ . }}{{ end }}{{ end }}"
+
+// guestCauses says what the causes mean.
+const guestCauses = "{{ with $labels." + metrics.LabelCause + " }}" +
+	"{{ if eq . \"" + string(trail.EndingEvicted) + "\" }}KubeVirt let an eviction pass." +
+	"{{ else if eq . \"" + string(trail.EndingTaint) + "\" }}A NoExecute taint took their pods away." +
+	"{{ else if eq . \"" + string(trail.EndingPreempted) + "\" }}The scheduler made room for other pods." +
+	"{{ else if eq . \"" + string(trail.EndingNodePressure) + "\" }}The kubelet ended their pods." +
+	"{{ else if eq . \"" + string(trail.EndingPodGC) + "\" }}Their node is gone." +
+	"{{ else }}A live migration lost them.{{ end }}{{ end }}"
+
+// lostWidespread needs five: a drain that shuts down the few VMs that cannot be migrated is somebody's plan.
+func lostWidespread() alert {
+	return alert{
+		name: guestsLostWidespread, severity: Critical, of: perCluster, keep: "1h", board: boardOverview,
+		expr:    guestsEnded(perCluster) + " >= 5",
+		summary: "The platform shut down or lost {{ $value | printf \"%.0f\" }} VMs within 15 minutes",
+		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} VMs ended without their owners' will: they were not moved, and what they had in memory is lost. " +
+			"So many at once have one cause: a taint, a drain, a descheduler, an update of KubeVirt, or a node that fails.",
+	}
+}

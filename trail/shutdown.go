@@ -1,0 +1,115 @@
+package trail
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// shutdownChurn finds the times in which the descheduler shut one VM down again and again: each time it evicted the pod, KubeVirt did not
+// move the VM instead, and the VM was started anew. A guest ends with each, so that the loop goes over several VMIs of one name.
+func shutdownChurn(lives []*life, env *Env, now *moment) []Loop {
+	var down []*life
+	for _, l := range lives {
+		if l.ending.cause == EndingEvicted && l.ending.class == RequesterDescheduler {
+			down = append(down, l)
+		}
+	}
+	t := env.thresholds
+	if t.Shutdowns < 1 {
+		return nil
+	}
+	var loops []Loop
+	for i := t.Shutdowns - 1; i < len(down); i++ {
+		first, last := i-t.Shutdowns+1, i
+		if down[i].endedAt.Sub(down[first].endedAt) >= t.DownWithin {
+			continue
+		}
+		falls := func() time.Time { return down[last-t.Shutdowns+1].endedAt.Add(t.DownWithin) }
+		for last+1 < len(down) && down[last+1].endedAt.Before(falls()) {
+			last++
+		}
+		loops = append(loops, shutdownLoop(down[first:last+1], down[i].endedAt, falls(), env, now))
+		i = last
+	}
+	if len(loops) == 0 {
+		return nil
+	}
+	vm := VMISubject(loops[0].Namespace, loops[0].VMI)
+	return env.settled.number(vm, vm.Name, LoopShutdownChurn, loops)
+}
+
+// shutdownLoop makes the loop of some shutdowns. It is over at a time.
+func shutdownLoop(down []*life, opened, quiet time.Time, env *Env, now *moment) Loop {
+	l := down[0]
+	loop := Loop{Kind: LoopShutdownChurn, Namespace: l.namespace, VMI: l.vmi, OpenedAt: opened, Counts: map[string]int{"shutdowns": len(down)}}
+	if now.reached(quiet) {
+		loop.close(quiet, LoopQuiet)
+	}
+	name := l.namespace + "/" + l.vmi
+	var proof []Exhibit
+	for _, l := range down {
+		proof = append(proof, Exhibit{l.endEvent(), l.endedAt, name, "shut down" + on(l.ending.node) + ": " + l.ending.how("its pod "+l.ending.pod)})
+	}
+	loop.prove(proof)
+	last := down[len(down)-1]
+	loop.Summary = fmt.Sprintf("The descheduler shut %s down %s in %s: it evicted its pod, and KubeVirt let that pass, %s.",
+		name, times(len(down)), span(last.endedAt.Sub(l.endedAt)), strings.TrimSuffix(last.ending.whyAllowed(), ": was its webhook away?"))
+	loop.Advice = adviceShutdown(l.namespace, l.vmi, last.ending.strategy, env.settings(opened))
+	return loop
+}
+
+// endEvent returns the fact that showed the end of a VMI first, nil where it goes on.
+func (l *life) endEvent() *FactID {
+	for i := range l.facts {
+		if l.facts[i].Kind == KindVMIEnded {
+			return new(l.facts[i].ID)
+		}
+	}
+	return nil
+}
+
+// shutdown is what the platform did to a guest, and when the VM ran again.
+type shutdown struct {
+	Placement
+	backAt time.Time // zero where it does not run again
+	backOn string    // the node
+}
+
+// lastShutdown returns the last time that the platform ended a guest of the VM; false where it never did.
+func (d Derived) lastShutdown() (shutdown, bool) {
+	var s shutdown
+	found := false
+	for _, p := range d.Placements {
+		switch {
+		case p.EndedBy.ByPlatform():
+			s, found = shutdown{Placement: p}, true
+		case found && s.backAt.IsZero() && p.VMIUID != s.VMIUID && !p.FromAt.Before(s.ToAt.Truncate(time.Second)):
+			s.backAt, s.backOn = p.FromAt, p.Node
+		}
+	}
+	return s, found
+}
+
+// lostLately is how long it is said of a VM whatever else is said that the platform had ended its guest.
+const lostLately = 24 * time.Hour
+
+// lately says that the platform ended the guest of a VM not long ago, and that it runs without the memory that it had; empty where it did not.
+func (d Derived) lately(now time.Time) string {
+	s, found := d.lastShutdown()
+	switch {
+	case !found || now.Sub(s.ToAt) > lostLately:
+		return ""
+	case s.backAt.IsZero():
+		return stopped(fmt.Sprintf("Its guest ended at %s, and its memory is lost: %s", clock(s.ToAt), s.ending().how("its pod")))
+	}
+	return stopped(fmt.Sprintf("It was restarted at %s without its memory: at %s %s", clock(s.backAt), clock(s.ToAt), s.ending().how("its pod")))
+}
+
+// aftermath says what the guest lost, and when the VM ran again.
+func (s shutdown) aftermath() string {
+	if s.backAt.IsZero() {
+		return "Its memory is lost, and it was not started again so far."
+	}
+	return fmt.Sprintf("Its memory is lost; it was started again on %s at %s, after %s.", s.backOn, clock(s.backAt), span(s.backAt.Sub(s.ToAt)))
+}
