@@ -45,6 +45,8 @@ func adviceOver(l Loop) string {
 		text += "\n" + preventGateOff
 	case l.Kind == LoopPingPong || l.Kind == LoopChurn:
 		text += "\n" + preventBounce + "."
+	case l.Kind == LoopShutdownChurn:
+		text += "\n" + preventShutdown
 	}
 	return text
 }
@@ -54,6 +56,8 @@ const (
 	preventLost    = "To close this way for good upgrade KubeVirt to v1.7 or later (v1.6.1 has the fix, too): there the annotation stays until the VM has moved."
 	preventGateOff = "The descheduler takes accepted evictions for failed ones: " +
 		"enable its feature gate EvictionsInBackground (--feature-gates=EvictionsInBackground=true)."
+	preventShutdown = "The annotation descheduler.alpha.kubernetes.io/prefer-no-eviction keeps the descheduler off a VM; " +
+		"the eviction strategy LiveMigrate has KubeVirt move it instead of shutting it down."
 	preventBounce = "No node takes this VM without being over its target: compare its size with the free room and the thresholds, or raise the cooldown"
 )
 

@@ -331,7 +331,23 @@ func TestTimeIsTold(t *testing.T) {
 }
 
 // lasting is a loop, a drain or an evacuation: once told it stays, as it began and, once over, as it ended.
-type lasting struct{ name, began, ended string }
+type lasting struct {
+	name, began, ended string
+	endedAt            time.Time
+}
+
+// mayGoOn reports whether what ended may turn out not to have: an evacuation whose mark nobody saw ends with its last attempt, until KubeVirt makes
+// another within retriedWithin, and a loop around it with it.
+func (l lasting) mayGoOn(c *Cluster) bool {
+	for _, d := range c.Rows {
+		for _, e := range d.Evacuations {
+			if e.MarkedBy == MarkedByMigration && !e.MarkedAt.After(l.endedAt) {
+				return c.Now.Before(l.endedAt.Add(retriedWithin))
+			}
+		}
+	}
+	return false
+}
 
 func lastingOf(t *testing.T, c *Cluster, name string) map[FactID]lasting {
 	t.Helper()
@@ -344,7 +360,7 @@ func lastingOf(t *testing.T, c *Cluster, name string) map[FactID]lasting {
 	}
 	add := func(id FactID, what string, from, to time.Time, by string) {
 		require.NotContains(t, out, id, name)
-		out[id] = lasting{what, short(from), short(to) + " " + by}
+		out[id] = lasting{what, short(from), short(to) + " " + by, to}
 	}
 	for _, d := range c.Rows {
 		for _, l := range d.Loops {
@@ -354,6 +370,9 @@ func lastingOf(t *testing.T, c *Cluster, name string) map[FactID]lasting {
 			add(hashID("drain", x.ID.String()), "drain of "+x.Node, x.StartedAt, x.EndedAt, string(x.Outcome))
 		}
 		for _, e := range d.Evacuations {
+			if e.MarkedBy == MarkedByMigration { // until its mark is seen, which may come a moment later, or it is tried again
+				continue
+			}
 			add(e.ID, "evacuation of "+e.VMI, e.MarkedAt, e.EndedAt, string(e.Outcome))
 		}
 	}
@@ -398,7 +417,7 @@ func TestNothingIsAhead(t *testing.T) {
 				is, still := told[id]
 				require.True(t, still, "%s at %s: %s from %s is told no more", name, short(now.Now), was.name, was.began)
 				require.Equal(t, was.began, is.began, "%s at %s: %s", name, short(now.Now), was.name)
-				if was.ended != "- " {
+				if was.ended != "- " && !was.mayGoOn(now) {
 					require.Equal(t, was.ended, is.ended, "%s at %s: %s from %s", name, short(now.Now), was.name, was.began)
 				}
 			}

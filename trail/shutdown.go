@@ -55,7 +55,7 @@ func shutdownLoop(down []*life, opened, quiet time.Time, env *Env, now *moment) 
 	last := down[len(down)-1]
 	loop.Summary = fmt.Sprintf("The descheduler shut %s down %s in %s: it evicted its pod, and KubeVirt let that pass, %s.",
 		name, times(len(down)), span(last.endedAt.Sub(l.endedAt)), strings.TrimSuffix(last.ending.whyAllowed(), ": was its webhook away?"))
-	loop.Advice = adviceShutdown(l.namespace, l.vmi, last.ending.strategy, env.settings(opened))
+	loop.Advice = loop.tense(adviceShutdown(l.namespace, l.vmi, last.ending.strategy, env.settings(opened)), adviceOver(loop))
 	return loop
 }
 
