@@ -27,8 +27,7 @@ const (
 
 // Outage is a time in which a node was not ready. A live migration needs the virt-handler of both its nodes: where the kubelet is silent no VM leaves the
 // node, and no migration to it gets on. A kubelet that reports that it is not ready starts no pod, while what runs there, virt-handler too, may run on.
-// Kubernetes deletes the pods of the node after their toleration, five
-// minutes if nobody set another; they stay Terminating until the kubelet answers or the node is fenced.
+// Kubernetes deletes the pods of the node after their toleration, five minutes if nobody set another; they stay Terminating until the kubelet answers or the node is fenced.
 //
 // Source: kubernetes pkg/controller/nodelifecycle and pkg/controller/tainteviction; kubevirt pkg/virt-controller/watch/node/node.go.
 type Outage struct {
