@@ -109,7 +109,7 @@ func TestStateBlind(t *testing.T) {
 	t.Parallel()
 	cluster, url := spoiledCluster(t, refused("/")), storetest.NewURL(t)
 	s := startAnyhow(t, recorderArgs(cluster.kubeconfig, url))
-	saysState(t, s, trail.RecorderNotRecording, "Cannot watch 6 of 6 resources since ", http.StatusServiceUnavailable)
+	saysState(t, s, trail.RecorderNotRecording, "Cannot watch 7 of 7 resources since ", http.StatusServiceUnavailable)
 	require.Contains(t, s.get(t, "/readyz"), "no right to watch pods: grant list and watch on pods in all namespaces")
 	require.Eventually(t, func() bool { return len(everything(t, url)["gaps"]) == 6 }, saidWithin, 100*time.Millisecond)
 	for _, gap := range everything(t, url)["gaps"] {
@@ -120,18 +120,18 @@ func TestStateBlind(t *testing.T) {
 	for _, from := range [][]string{{"--database-url", url}, {"--server", s.base}} {
 		code, out, notes := run(t, append([]string{"loops"}, from...)...)
 		require.Equal(t, exitNotFound, code, out)
-		require.Contains(t, notes, "evictrail: c1: NOT RECORDING: Cannot watch 6 of 6 resources since ")
+		require.Contains(t, notes, "evictrail: c1: NOT RECORDING: Cannot watch 7 of 7 resources since ")
 		require.Contains(t, notes, "Not observed in this period: ")
 		code, out, _ = run(t, append([]string{"gaps"}, from...)...)
 		require.Equal(t, exitFound, code)
 		require.Contains(t, out, "virtualmachineinstances")
 	}
 	_, found, _ := run(t, append([]string{"doctor"}, recorderArgs(cluster.kubeconfig, url)[1:]...)...)
-	require.Regexp(t, `fail  record .*not_recording since .*Cannot watch 6 of 6`, found)
+	require.Regexp(t, `fail  record .*not_recording since .*Cannot watch 7 of 7`, found)
 	require.Equal(t, exitFound, s.stop())
 
 	again := startAnyhow(t, recorderArgs(cluster.kubeconfig, url)) // the gaps go on
-	saysState(t, again, trail.RecorderNotRecording, "Cannot watch 6 of 6", http.StatusServiceUnavailable)
+	saysState(t, again, trail.RecorderNotRecording, "Cannot watch 7 of 7", http.StatusServiceUnavailable)
 	time.Sleep(2 * unseenAfter)
 	require.Len(t, everything(t, url)["gaps"], 6, "they are the same gaps")
 	cluster.set(harmless)
