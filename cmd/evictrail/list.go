@@ -153,7 +153,8 @@ func (l list) print(ctx context.Context, s reader, q *queryFlags, out, notes io.
 		if err != nil {
 			return err
 		}
-		if err := noteRecorders(ctx, s, q.query, page.Next, notes); err != nil {
+		unseen, err := noteRecorders(ctx, s, q.query, page.Next, notes)
+		if err != nil {
 			return err
 		}
 		slices.Reverse(page.Rows)
@@ -163,7 +164,7 @@ func (l list) print(ctx context.Context, s reader, q *queryFlags, out, notes io.
 		if err := api.WriteJSON(out, page.Rows); err != nil {
 			return err
 		}
-		return l.explainNothing(ctx, s, q, len(page.Rows), out)
+		return l.explainNothing(ctx, s, q, len(page.Rows), unseen, out)
 	}
 	query := q.query
 	query.First = q.output == "table" // whose rows tell how often they were repeated
@@ -171,7 +172,8 @@ func (l list) print(ctx context.Context, s reader, q *queryFlags, out, notes io.
 	if err != nil {
 		return err
 	}
-	if err := noteRecorders(ctx, s, q.query, t.Next, notes); err != nil {
+	unseen, err := noteRecorders(ctx, s, q.query, t.Next, notes)
+	if err != nil {
 		return err
 	}
 	slices.Reverse(t.Rows)
@@ -183,36 +185,38 @@ func (l list) print(ctx context.Context, s reader, q *queryFlags, out, notes io.
 	if err != nil {
 		return err
 	}
-	return l.explainNothing(ctx, s, q, len(t.Rows), out)
+	return l.explainNothing(ctx, s, q, len(t.Rows), unseen, out)
 }
 
-// noteRecorders warns of clusters of a list that are not fully recorded, and names the gaps that overlap its period.
-func noteRecorders(ctx context.Context, s reader, q trail.Query, next *trail.Key, notes io.Writer) error {
+// noteRecorders warns of clusters of a list that are not fully recorded, and names the gaps that overlap its period. It reports whether there was anything
+// to warn of.
+func noteRecorders(ctx context.Context, s reader, q trail.Query, next *trail.Key, notes io.Writer) (unseen bool, err error) {
 	from, to := q.Period(next, time.Now().UTC())
 	all, err := s.Recorders(ctx, q.Cluster, from, to)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, r := range all {
 		for _, line := range []string{r.Notice(), trail.DescribeGaps(r.NotObserved)} {
 			if line != "" {
+				unseen = true
 				say(notes, "evictrail: %s: %s\n", cmp.Or(r.Cluster, "cluster not known yet"), line)
 			}
 		}
 	}
-	return nil
+	return unseen, nil
 }
 
-// explainNothing says why a list has no rows, where it has none: that the cluster is not known, that there are none, which may be good news, or that nothing
-// was found, as a trail.ErrNotFound.
-func (l list) explainNothing(ctx context.Context, s reader, q *queryFlags, rows int, out io.Writer) error {
+// explainNothing says why a list has no rows, where it has none: that the cluster is not known, that there are none, which is good news where all of the
+// period was seen, or that nothing was found, as a trail.ErrNotFound.
+func (l list) explainNothing(ctx context.Context, s reader, q *queryFlags, rows int, unseen bool, out io.Writer) error {
 	if rows > 0 {
 		return nil
 	}
 	if err := checkCluster(ctx, s, q.query.Cluster); err != nil {
 		return err
 	}
-	if l.none != "" {
+	if l.none != "" && !unseen {
 		recorded, err := s.Names(ctx, trail.NameQuery{Kind: trail.NameCluster})
 		if err != nil {
 			return err
@@ -230,7 +234,7 @@ func (l list) explainNothing(ctx context.Context, s reader, q *queryFlags, rows 
 // statusOfNothing describes the exit status where there are no rows.
 func (l list) statusOfNothing() string {
 	if l.none != "" {
-		return "Exit status 0 also when there are none, 3 when nothing is recorded."
+		return "Exit status 0 also when there are none, 3 when there are none and not all of the time was recorded."
 	}
 	return "Exit status 3 when there is nothing to show."
 }
