@@ -20,6 +20,7 @@ type schema struct {
 	Items       *schema  `json:"items,omitempty"`
 	Required    []string `json:"required,omitempty"`
 	Properties  fields   `json:"properties,omitempty"`
+	Values      *schema  `json:"additionalProperties,omitempty"` // of an object whose properties have any name
 }
 
 // types are those that a value may have; one stands alone.

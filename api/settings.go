@@ -44,17 +44,56 @@ func listSettings(ctx context.Context, reader Reader, r *http.Request) (reply, e
 }
 
 func settingsSchema() schema {
-	object := func(about string) schema { return schema{Type: types{"object"}, Description: about} }
 	return described(record([]string{"cluster", "policy", "semantics"}, fields{
 		{"cluster", text()},
 		{"policy", described(text(), "The fingerprint, as requests and evacuations name it.")},
 		{"from", moment("When they came into force. Missing for the first that were seen.")},
 		{"until", moment("When others came into force. Missing while they are.")},
-		{"kubevirt", object("The settings of the KubeVirt CR that decide evacuations. Missing where it was not seen.")},
-		{"descheduler", object("The settings of the descheduler that decide evictions of VMs. Missing where its policy was not seen.")},
-		{"migration_policies", described(listOf(object("A MigrationPolicy.")), "In the order of their names. Missing where there is none.")},
+		{"kubevirt", kubeVirtSchema()},
+		{"descheduler", deschedulerSchema()},
+		{"migration_policies", described(listOf(migrationPolicySchema()), "In the order of their names. Missing where there is none.")},
 		{"semantics", described(text(), "Which rules of KubeVirt and of the descheduler follow from their versions.")},
 	}), "Settings that were in force in a time.")
+}
+
+// kubeVirtSchema describes a trail.KubeVirtSettings.
+func kubeVirtSchema() schema {
+	gates := func(about string) schema { return described(listOf(text()), about) }
+	return described(record(nil, fields{
+		{"version", text()}, {"eviction_strategy", text()},
+		{"parallel_migrations_per_cluster", count("")}, {"parallel_outbound_migrations_per_node", count("")},
+		{"node_drain_taint_key", text()},
+		{"progress_timeout", count("In seconds.")}, {"completion_timeout_per_gib", count("In seconds.")},
+		{"allow_post_copy", schema{Type: types{"boolean"}}},
+		{"feature_gates", gates("Those that are switched on.")}, {"disabled_feature_gates", gates("Those that are switched off.")},
+		{"workload_update_methods", gates("How KubeVirt brings running VMs to a new version.")},
+	}), "The settings of the KubeVirt CR that decide evacuations; what it does not set is missing. Missing where the CR was not seen.")
+}
+
+// deschedulerSchema describes a trail.DeschedulerSettings.
+func deschedulerSchema() schema {
+	cooldown := record([]string{"base", "max", "window"}, fields{
+		{"base", schema{Type: types{"number"}}}, {"max", schema{Type: types{"number"}}}, {"window", schema{Type: types{"number"}}},
+	})
+	return described(record(nil, fields{
+		{"cooldown", described(cooldown, "The cooldown of KubevirtMigrationAware, in seconds. Missing where that is not enabled.")},
+		{"limit_total", count("Evictions in one cycle.")}, {"limit_per_node", count("Evictions of one node in one cycle.")},
+		{"limit_per_namespace", count("Evictions of one namespace in one cycle.")},
+		{"model", described(text(), "The behaviour that evictrail was told to assume.")},
+	}), "The settings of the descheduler that decide evictions of VMs; a limit that is missing is not set. Missing where its policy was not seen.")
+}
+
+// migrationPolicySchema describes a trail.MigrationPolicySettings.
+func migrationPolicySchema() schema {
+	yes, selector := schema{Type: types{"boolean"}}, schema{Type: types{"object"}, Values: &schema{Type: types{"string"}}}
+	return described(record([]string{"name"}, fields{
+		{"name", text()}, {"created_at", moment("")},
+		{"namespace_selector", described(selector, "Labels of the namespaces that it is for.")},
+		{"vmi_selector", described(selector, "Labels of the VMIs that it is for.")},
+		{"allow_auto_converge", yes}, {"allow_post_copy", yes}, {"allow_workload_disruption", yes},
+		{"bandwidth_per_migration", described(text(), "Bytes in a second, as Kubernetes writes quantities.")},
+		{"completion_timeout_per_gib", count("In seconds.")},
+	}), "A MigrationPolicy; what it does not set is missing.")
 }
 
 func (s *reads) settingsRoute() route {

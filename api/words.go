@@ -145,11 +145,12 @@ func answerSchema() schema {
 	})
 	return described(record([]string{"namespace", "vmi", "paragraph", "as_of", "evidence", "semantics"}, append(fields{
 		{"namespace", text()}, {"vmi", text()},
+		{"node", described(text(), "Missing where the question is about a VM.")},
 		{"paragraph", described(text(), "The answer.")},
 		{"advice", described(text(), "What to do: indented lines can be pasted. Missing where there is nothing to do.")},
 		{"as_of", moment("The moment for which it speaks.")},
 		{"evidence", described(orNull(listOf(line)), "What it rests on, in the order of time.")},
-	}, append(restsFields(), recordingFields("The gaps that overlap the period of the answer, newest first, at most ten.")...)...)), "Why a VM moved.")
+	}, append(restsFields(), recordingFields("The gaps that overlap the period of the answer, newest first, at most ten.")...)...)), "Why a VM moved, or what happened on a node.")
 }
 
 func notAnswerSchema() schema {

@@ -179,7 +179,7 @@ func situations() []situation {
 	return []situation{
 		{
 			name: "an API server that refuses everything", state: "not_recording", label: "Not recording", cluster: "prod",
-			why: `Cannot watch 6 of 6 resources since \S+ \S+ \(no right\): `, doctor: `(?m)^fail  record .*not_recording since .*Cannot watch 6 of 6`,
+			why: `Cannot watch 7 of 7 resources since \S+ \S+ \(no right\): `, doctor: `(?m)^fail  record .*not_recording since .*Cannot watch 7 of 7`,
 			start: func(t *testing.T) *recorder {
 				t.Helper()
 				return startRecorder(t, "prod", apiServer(t, "/"), storetest.NewURL(t))

@@ -20,7 +20,7 @@ var fires = map[string][]string{
 	"b-dual-retry-loop":              {"EvictrailDualRetryLoop warning worker-1"},
 	"b-dual-retry-loop-v1.8":         {"EvictrailDualRetryLoop warning worker-1"},
 	"b2-dual-retry-same-vm":          {"EvictrailDualRetryLoop warning worker-1"},
-	"c-node-drain":                   nil,
+	"c-node-drain":                   {"EvictrailGuestLost warning"}, // ifposs-1 and batch-1
 	"d-external-strategy":            nil,
 	"e-user-migrations":              nil,
 	"g-churn-cooldown": {

@@ -22,7 +22,7 @@ var chosen = map[string]dashboardstest.Values{
 
 // dataOf says which recordings have data for an expression. Those that are not named have it on all.
 var dataOf = map[string][]string{
-	"evictrail-overview/Alerts of evictrail that fire/A":               {"b-dual-retry-loop-v1.8", "g-churn-cooldown"},
+	"evictrail-overview/Alerts of evictrail that fire/A":               {"b-dual-retry-loop-v1.8", "c-node-drain", "g-churn-cooldown"},
 	"evictrail-loop/Slots in use and their limits/A":                   {"b-dual-retry-loop-v1.8", "c-node-drain", "k-blocked-slot"}, // g chooses several nodes
 	"evictrail-drain/What is left, and for how long/C":                 {"c-node-drain"},
 	"evictrail-drain/What is left, and for how long/D":                 {"c-node-drain"},
