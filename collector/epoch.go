@@ -114,29 +114,37 @@ func (f *feed) verify(ctx context.Context, resumes bool, r presence) error {
 	return nil
 }
 
-// compare compares how a resource stands with what was read of it, and reports whether the object that changed last is gone. Its error is a
-// *RewoundError, which ends the run, where the cluster went back.
+// compare compares how a resource stands with what was read of it, and reports whether the object that changed last is gone. Then it asks for the next one, and so on: a
+// cluster that went back may have lost the last ones. Its error is a *RewoundError, which ends the run, where the cluster went back.
 func (f *feed) compare(ctx context.Context, r presence) (gone bool, err error) {
 	f.c.mu.Lock()
-	read, changed := f.latest, f.changed
+	read, recent := f.latest, f.changed
 	f.c.mu.Unlock()
 	if read == "" {
 		return false, nil
 	}
-	now, err := r.ask(ctx, changed)
-	if err != nil {
-		return false, err
+	if len(recent) == 0 {
+		recent = trail.Recent{{}} // the resource alone
 	}
-	back := &RewoundError{Resource: f.String(), Recorded: read, Now: now.version}
-	switch {
-	case trail.NewerVersion(read, now.version):
-	case now.object != "" && trail.NewerVersion(changed.Version, now.object):
-		back.Object, back.Recorded = true, changed.Version
-	default:
-		return changed.Name != "" && now.object == "", nil
+	for i, changed := range recent {
+		now, err := r.ask(ctx, changed)
+		if err != nil {
+			return false, err
+		}
+		back := &RewoundError{Resource: f.String(), Recorded: read, Now: now.version}
+		switch {
+		case trail.NewerVersion(read, now.version):
+		case now.object != "" && trail.NewerVersion(changed.Version, now.object):
+			back.Object, back.Recorded = true, changed.Version
+		case changed.Name == "" || now.object != "":
+			return i > 0, nil
+		default:
+			continue
+		}
+		f.c.fail(back)
+		return false, back
 	}
-	f.c.fail(back)
-	return false, back
+	return true, nil
 }
 
 // identify asks whether the cluster is the one that is recorded. Until that is answered nothing counts as watched: another replica may wait for that.
@@ -156,19 +164,16 @@ func (f *feed) noteChanged(n notice) {
 	case n.kind == noticeList:
 		f.changed = n.changed
 	case n.object != nil:
-		f.changed = latestOf(f.changed, n.object, n.gone)
+		f.changed = changedLast(f.changed, n.object, n.gone)
 	}
 }
 
-// latestOf returns which object changed last once another one was seen, or is gone; none where it was the one that is gone.
-func latestOf(changed trail.Latest, o *object, gone bool) trail.Latest {
-	switch {
-	case gone && o.UID == changed.UID:
-		return trail.Latest{}
-	case !gone && (changed.Version == "" || trail.NewerVersion(o.ResourceVersion, changed.Version)):
-		return trail.Latest{Version: o.ResourceVersion, UID: o.UID, Namespace: o.Namespace, Name: o.Name}
+// changedLast returns which objects changed last once another one was seen, or is gone.
+func changedLast(changed trail.Recent, o *object, gone bool) trail.Recent {
+	if gone {
+		return changed.Without(o.UID)
 	}
-	return changed
+	return changed.With(trail.Latest{Version: o.ResourceVersion, UID: o.UID, Namespace: o.Namespace, Name: o.Name})
 }
 
 // fail ends the run with an error.
