@@ -97,6 +97,15 @@ func DerivedColumns() map[string][]string {
 	return out
 }
 
+// DerivedKeys gives the column by which each derived table tells the rows of a subject apart.
+func DerivedKeys() map[string]string {
+	out := map[string]string{}
+	for _, of := range derivedTables {
+		out[of.name] = of.key
+	}
+	return out
+}
+
 // Unmarshal lets tests read as facts are read.
 func Unmarshal(raw []byte, to any) error { return unmarshal(raw, to) }
 
