@@ -61,14 +61,9 @@ GROUP BY v.subject, v.told, v.read`
 // toldMargin is how much earlier than it was told what is told again may begin: reviews and audit events of one request are up to seconds apart.
 const toldMargin = time.Minute
 
-// Of what is older than the facts that matter those are read that tell how it stood then, as keepFactsQuery keeps them: of a pod or a migration that was there
-// everything, of a VMI how it was first seen and each aspect as it was last. They are few: whole rows are read of these alone. OFFSET is there for what
-// factsOfSubjectsQuery has it for.
-const factsThatMatterQuery = `
-SELECT f.*
-FROM unnest(@subjects::text[], @from::timestamptz[]) AS s(of, since)
-CROSS JOIN LATERAL (
-  WITH older AS MATERIALIZED (
+// stateBefore is trail.StateBefore as SQL: where to find the facts of a subject s.of from before s.since that say how it stood then. Few columns are read to
+// find them: whole rows are read of these alone.
+const stateBefore = `older AS MATERIALIZED (
     SELECT occurred_at, id, object_kind, object_uid, object_version, what, migration_uid
     FROM evictrail.events
     WHERE cluster = @cluster
@@ -77,9 +72,9 @@ CROSS JOIN LATERAL (
   ), there AS MATERIALIZED (
     SELECT *
     FROM older
-    WHERE object_kind IN ('VirtualMachineInstance', 'VirtualMachineInstanceMigration', 'Pod')
+    WHERE object_kind IN ('VirtualMachineInstance', 'VirtualMachineInstanceMigration', 'Pod', 'Node')
       AND object_uid NOT IN (SELECT object_uid FROM older WHERE what = 'gone')
-  ), telling AS (
+  ), state_before AS (
     SELECT occurred_at, id
     FROM there
     WHERE object_kind = 'Pod'
@@ -91,17 +86,25 @@ CROSS JOIN LATERAL (
     (
       SELECT DISTINCT ON (object_uid) occurred_at, id
       FROM there
-      WHERE object_kind = 'VirtualMachineInstance'
+      WHERE object_kind IN ('VirtualMachineInstance', 'Node')
       ORDER BY object_uid, length(object_version), object_version, occurred_at
     )
     UNION
     (
       SELECT DISTINCT ON (object_uid, what) occurred_at, id
       FROM there
-      WHERE object_kind = 'VirtualMachineInstance'
+      WHERE object_kind IN ('VirtualMachineInstance', 'Node')
       ORDER BY object_uid, what, length(object_version) DESC, object_version DESC, occurred_at DESC
     )
-  )
+  )`
+
+// factsThatMatterQuery reads all facts of subjects since a time, and those from before it that say how they stood. OFFSET is there for what
+// factsOfSubjectsQuery has it for.
+const factsThatMatterQuery = `
+SELECT f.*
+FROM unnest(@subjects::text[], @from::timestamptz[]) AS s(of, since)
+CROSS JOIN LATERAL (
+  WITH ` + stateBefore + `
   SELECT ` + factColumns + `
   FROM evictrail.events
   WHERE cluster = @cluster
@@ -109,14 +112,14 @@ CROSS JOIN LATERAL (
     AND occurred_at >= s.since
   UNION ALL
   SELECT its.*
-  FROM telling AS t
+  FROM state_before AS b
   CROSS JOIN LATERAL (
     SELECT ` + factColumns + `
     FROM evictrail.events
     WHERE cluster = @cluster
       AND subject = s.of
-      AND occurred_at = t.occurred_at
-      AND id = t.id
+      AND occurred_at = b.occurred_at
+      AND id = b.id
     OFFSET 0
   ) AS its
   OFFSET 0

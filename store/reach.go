@@ -106,44 +106,25 @@ func (r *reach) since(subject string, pods map[string]string) time.Time {
 }
 
 const (
-	// keepFactsQuery keeps the facts of subjects that matter: all since a time and, of what is older, those that tell how it stood then. An object that was gone
-	// tells nothing any more. Of a pod or a migration that was still there everything does, also what other objects say of that migration, as KubeVirt counts
-	// the last ones that are there; of a VMI and a node, which live long, how they were first seen and each aspect as it was last.
+	// keepFactsQuery keeps the facts of subjects that matter: all since a time, and those from before it that say how they stood.
 	keepFactsQuery = `
-WITH f AS MATERIALIZED (
-  SELECT
-    e.*,
-    e.occurred_at >= w.since AS matters,
-    bool_or(e.what = 'gone' AND e.occurred_at < w.since) OVER (PARTITION BY e.subject, e.object_kind, e.object_uid) AS gone,
-    row_number() OVER (PARTITION BY e.subject, e.object_kind, e.object_uid ORDER BY length(e.object_version), e.object_version, e.occurred_at) AS first,
-    row_number() OVER (
-      PARTITION BY e.subject, e.object_kind, e.object_uid, e.what, e.occurred_at >= w.since
-      ORDER BY length(e.object_version) DESC, e.object_version DESC, e.occurred_at DESC
-    ) AS last
-  FROM unnest(@subjects::text[], @since::timestamptz[]) AS w(subject, since)
-  JOIN evictrail.events AS e ON e.cluster = @cluster AND e.subject = w.subject
-  WHERE e.occurred_at < @boundary
-)
-INSERT INTO evictrail.events_next (
-  cluster, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node, migration, migration_uid,
-  object_kind, object_uid, object_version, what, value, evidence, detail
-)
-SELECT
-  cluster, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node, migration, migration_uid,
-  object_kind, object_uid, object_version, what, value, evidence, detail
-FROM f
-WHERE matters
-   OR NOT gone AND object_kind IN ('Pod', 'VirtualMachineInstanceMigration')
-   OR NOT gone AND object_kind IN ('VirtualMachineInstance', 'Node') AND (first = 1 OR last = 1)
-   OR EXISTS (
-     SELECT
-     FROM f AS m
-     WHERE m.subject = f.subject
-       AND m.object_kind = 'VirtualMachineInstanceMigration'
-       AND m.object_uid = f.migration_uid
-       AND NOT m.gone
-   )
+INSERT INTO evictrail.events_next (` + keptColumns + `)
+SELECT f.*
+FROM unnest(@subjects::text[], @since::timestamptz[]) AS s(of, since)
+CROSS JOIN LATERAL (
+  WITH ` + stateBefore + `
+  SELECT ` + keptColumns + `
+  FROM evictrail.events
+  WHERE cluster = @cluster
+    AND subject = s.of
+    AND occurred_at < @boundary
+    AND (occurred_at >= s.since OR (occurred_at, id) IN (SELECT occurred_at, id FROM state_before))
+  OFFSET 0
+) AS f
 ON CONFLICT DO NOTHING`
+	keptColumns = `
+    cluster, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node, migration, migration_uid,
+    object_kind, object_uid, object_version, what, value, evidence, detail`
 	podsOfVMsQuery = `
 SELECT DISTINCT p.subject, e.subject
 FROM unnest(@pods::text[], @namespaces::text[], @names::text[]) AS p(subject, namespace, name)
