@@ -50,7 +50,7 @@ func (s Settled) over(vm Subject, at time.Time) bool { return !at.IsZero() && at
 func (s Settled) number(vm Subject, of string, kind LoopKind, loops []Loop) []Loop {
 	n := s.Bounces[Bounce{of, kind}]
 	for i := range loops {
-		if s.over(vm, loops[i].ClosedAt) {
+		if s.over(vm, overAt(loops[i].OpenedAt, loops[i].ClosedAt)) {
 			loops[i].ID = hashID("settled loop", string(kind), of, formatTime(loops[i].OpenedAt))
 			continue
 		}
