@@ -12,14 +12,15 @@ import (
 
 // Cluster folds the facts of one cluster into rows. One goroutine uses it.
 type Cluster struct {
-	name    string
-	source  Source
-	bound   int // bytes that windows may take
-	size    int // bytes that they take, about
-	fold    int64
-	windows map[trail.Subject]*Window
-	queue   queue
-	deeper  map[trail.Subject]time.Time // windows that have to reach back further than was wanted, in the Fold that goes on
+	name     string
+	source   Source
+	bound    int // bytes that windows may take
+	size     int // bytes that they take, about
+	fold     int64
+	windows  map[trail.Subject]*Window
+	queue    queue
+	lookback time.Duration               // how far what happens may depend on what had ended before: trail.Reach of the rules and thresholds
+	deeper   map[trail.Subject]time.Time // windows that have to reach back further than was wanted, in the Fold that goes on
 }
 
 // New returns a Cluster without anything in memory. bound is how many bytes its windows may take, about.
@@ -74,7 +75,6 @@ func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
 type tick struct {
 	c        *Cluster
 	batch    Batch
-	lookback time.Duration // how far what happens may depend on what had ended before
 	changes  *Changes
 	nodes    dirtyMarks                 // nodes and the cluster as a whole, to be derived after the VMs
 	touched  map[trail.Subject][]change // how their inputs changed
@@ -96,7 +96,7 @@ func (t *tick) run(ctx context.Context) error {
 	for _, w := range windows {
 		settings = append(settings, w.Facts...)
 	}
-	t.lookback = trail.Reach(settings, t.batch.Thresholds)
+	t.c.lookback = trail.Reach(settings, t.batch.Thresholds)
 	fresh, vms, err := t.append(ctx)
 	if err != nil {
 		return err
@@ -116,11 +116,13 @@ func (t *tick) run(ctx context.Context) error {
 	if err := t.deriveVMs(ctx, owned); err != nil {
 		return err
 	}
-	if err := t.deriveNodes(ctx, t.nodes); err != nil {
+	if t.batch.DeferNodes {
+		t.changes.Deferred = t.nodes
+	} else if err := t.deriveNodes(ctx, t.nodes); err != nil {
 		return err
 	}
 	for _, d := range t.batch.Dirty {
-		if t.derived[d.Subject] {
+		if !d.Due && (t.derived[d.Subject] || isNode(d.Subject) && t.batch.DeferNodes) {
 			t.changes.Clean[d.Subject] = d.Version
 		}
 	}
@@ -138,7 +140,7 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 		for i := range d.Facts {
 			since = earlier(since, dirtySince(&d.Facts[i]))
 		}
-		if w := t.c.windows[d.Subject]; w != nil && d.Version > w.Version && (d.Facts == nil || d.Version != w.Version+1) {
+		if w := t.c.windows[d.Subject]; w != nil && d.Version > w.Version && (d.Facts == nil || d.First != w.Version+1) {
 			delete(t.c.windows, d.Subject) // another replica recorded facts in between
 		}
 		if isNode(d.Subject) {
@@ -160,8 +162,8 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 			its = added
 			t.changes.Redundant = append(t.changes.Redundant, redundant...)
 			w.Version = version[w.Subject]
-		} else if its == nil && !since.IsZero() {
-			its = w.factsSince(t.dirtySinceOf(w.Subject))
+		} else if at := t.dirtySinceOf(w.Subject); its == nil && !at.IsZero() {
+			its = w.factsSince(at)
 		}
 		its = deleteFacts(its, func(f *trail.Fact) bool { return idle(f, w.Facts) })
 		fresh = append(fresh, its...)
@@ -182,14 +184,14 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 	return fresh, vms, nil
 }
 
-// dirtySinceOf returns since when a subject of the batch is dirty.
+// dirtySinceOf returns since when facts were recorded of a subject of the batch; zero where none were, or everything is to be derived again.
 func (t *tick) dirtySinceOf(s trail.Subject) time.Time {
 	for _, d := range t.batch.Dirty {
-		if d.Subject == s {
+		if d.Subject == s && !d.Due {
 			return d.Since
 		}
 	}
-	return farFuture
+	return time.Time{}
 }
 
 // spread marks as dirty what new facts are not of but affect.

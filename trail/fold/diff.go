@@ -24,8 +24,6 @@ type difference struct {
 func (c *Changes) apply(w *Window, next trail.Derived, from, now time.Time) (was, is trail.Derived, err error) {
 	d := &difference{subject: w.Subject, from: from, now: now, changes: c, sums: sums{}}
 	partly := !from.IsZero()
-	lines := lineTable
-	lines.until = untilOfLines(w.Rows.Requests, next.Requests)
 	compare(d, &requestTable, w, &next, nil)
 	compare(d, &evacuationTable, w, &next, nil)
 	compare(d, &migrationTable, w, &next, nil)
@@ -41,25 +39,15 @@ func (c *Changes) apply(w *Window, next trail.Derived, from, now time.Time) (was
 	compare(d, &consequenceTable, w, &next, nil)
 	compare(d, &outageTable, w, &next, nil)
 	compare(d, &gapTable, w, &next, nil)
-	compare(d, &lines, w, &next, withTies(next.Timeline))
+	compare(d, &lineTable, w, &next, withTies(next.Timeline))
 	w.sums = d.sums
 	return d.was, d.is, d.err
 }
 
-// untilOfLines returns until when lines go on: one that counts how often a request was repeated does for as long as that may happen.
-func untilOfLines(requests ...[]trail.EvictionRequest) func(*trail.Line) time.Time {
-	return func(l *trail.Line) time.Time {
-		until := l.At
-		if l.Kind != trail.KindEvictionRequested {
-			return until
-		}
-		for _, r := range slices.Concat(requests...) {
-			if !r.RequestedAt.After(l.At) {
-				until = latest(until, r.LastRepeatAt)
-			}
-		}
-		return until
-	}
+// endedBefore reports whether what a row is about had ended before a time.
+func endedBefore(r trail.Row, at time.Time) bool {
+	until := r.OpenUntil()
+	return !until.IsZero() && until.Before(at)
 }
 
 // withTies returns the lines as they are written.
@@ -74,11 +62,8 @@ func withTies(lines []trail.Line) func(*trail.Line) any {
 }
 
 // compare compares the rows of one table. written returns a row as it is written; nil: as it is.
-func compare[R any](d *difference, t *table[R], w *Window, next *trail.Derived, written func(*R) any) {
-	frozen := func(r *R) bool {
-		until := t.until(r)
-		return !until.IsZero() && until.Before(d.from)
-	}
+func compare[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Derived, written func(*R) any) {
+	frozen := func(r *R) bool { return endedBefore(*r, d.from) }
 	olds, news := *t.rows(&w.Rows), *t.rows(next)
 	before, sums := make(map[string]*R, len(olds)), make(map[string]uint64, len(news))
 	for i := range olds {

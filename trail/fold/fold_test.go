@@ -135,7 +135,7 @@ func TestFoldIsDeriveAll(t *testing.T) {
 					var again []Dirty
 					for s, at := range m.due {
 						if !at.IsZero() && !at.After(now) {
-							again = append(again, Dirty{Subject: s, Since: now, Version: m.version[s]})
+							again = append(again, Dirty{Subject: s, Since: at, Due: true})
 						}
 					}
 					if len(again) == 0 {

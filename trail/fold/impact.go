@@ -59,8 +59,10 @@ func idle(f *trail.Fact, known []trail.Fact) bool {
 // dirtySince returns from when on a fact changes the rows of its own subject; zero: it may be ever. What a cordon or a taint means may have begun
 // at any time; that a user asked for one only says who that was.
 func dirtySince(f *trail.Fact) time.Time {
-	switch {
-	case f.Kind == trail.KindBlocksObserved || f.Kind == trail.KindActionRequested || f.Subject.Kind == trail.SubjectNamespace:
+	switch d, counter := f.Detail.(*trail.BlocksDetail); {
+	case counter:
+		return before(f.OccurredAt, d.Since)
+	case f.Kind == trail.KindActionRequested || f.Subject.Kind == trail.SubjectNamespace:
 		return f.OccurredAt
 	case f.Subject.Kind == trail.SubjectVMI:
 		return f.Since()

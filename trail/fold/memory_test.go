@@ -42,7 +42,7 @@ func (m *memory) record(facts []trail.Fact) []Dirty {
 		if !is {
 			m.version[f.Subject]++
 			i = len(dirty)
-			at[f.Subject], dirty = i, append(dirty, Dirty{Subject: f.Subject, Since: f.OccurredAt, Version: m.version[f.Subject]})
+			at[f.Subject], dirty = i, append(dirty, Dirty{Subject: f.Subject, Since: f.OccurredAt, Version: m.version[f.Subject], First: m.version[f.Subject]})
 		}
 		d := &dirty[i]
 		d.Facts, d.Since = append(d.Facts, f), earlier(d.Since, f.OccurredAt)
@@ -89,9 +89,8 @@ func (m *memory) read(s trail.Subject, from time.Time) trail.Derived {
 	readTable(of, &outageTable, &d, from)
 	readTable(of, &gapTable, &d, from)
 	var lines []Line
-	until := untilOfLines(d.Requests)
 	for _, row := range of[lineTable.name] {
-		if l := row.(*Line); !until(&l.Line).Before(from) {
+		if l := row.(*Line); !endedBefore(l.Line, from) {
 			lines = append(lines, *l)
 		}
 	}
@@ -102,10 +101,10 @@ func (m *memory) read(s trail.Subject, from time.Time) trail.Derived {
 	return d
 }
 
-func readTable[R any](of map[string]map[string]any, t *table[R], d *trail.Derived, from time.Time) {
+func readTable[R trail.Row](of map[string]map[string]any, t *table[R], d *trail.Derived, from time.Time) {
 	for _, row := range of[t.name] {
 		r := *row.(*R)
-		if until := t.until(&r); until.IsZero() || !until.Before(from) {
+		if !endedBefore(r, from) {
 			*t.rows(d) = append(*t.rows(d), r)
 		}
 	}
@@ -125,23 +124,15 @@ func spans(d trail.Derived, do func(begun, until time.Time)) {
 	spansOf(&gapTable, d, do)
 }
 
-func spansOf[R any](t *table[R], d trail.Derived, do func(begun, until time.Time)) {
+func spansOf[R trail.Row](t *table[R], d trail.Derived, do func(begun, until time.Time)) {
 	rows := *t.rows(&d)
 	for i := range rows {
-		do(t.begun(&rows[i]), t.until(&rows[i]))
+		do(t.begun(&rows[i]), rows[i].OpenUntil())
 	}
-}
-
-func (m *memory) lookback() time.Duration {
-	var rules []trail.Fact
-	for _, s := range trail.RuleSubjects() {
-		rules = append(rules, m.facts[s]...)
-	}
-	return trail.Reach(rules, m.rules)
 }
 
 // Windows returns of VMs what is open since some time before, of other subjects everything.
-func (m *memory) Windows(_ context.Context, wants []Want) ([]*Window, error) {
+func (m *memory) Windows(_ context.Context, wants []Want, lookback time.Duration) ([]*Window, error) {
 	m.reads++
 	var out []*Window
 	for _, want := range wants {
@@ -162,14 +153,14 @@ func (m *memory) Windows(_ context.Context, wants []Want) ([]*Window, error) {
 			}
 		})
 		w.RowsFrom = w.RowsFrom.Add(-time.Second)
-		read := w.RowsFrom.Add(-m.lookback())
+		read := w.RowsFrom.Add(-lookback)
 		first := read
 		spans(rows, func(begun, until time.Time) {
 			if (until.IsZero() || !until.Before(read)) && begun.Before(first) {
 				first = begun
 			}
 		})
-		first = first.Add(-m.lookback())
+		first = first.Add(-lookback)
 		gone := map[string]bool{}
 		for i := range all {
 			if all[i].What == trail.WhatGone && all[i].OccurredAt.Before(first) {
@@ -183,7 +174,7 @@ func (m *memory) Windows(_ context.Context, wants []Want) ([]*Window, error) {
 		}
 		w.Rows = m.read(want.Subject, w.RowsFrom)
 		for _, l := range rows.Loops {
-			if until := loopTable.until(&l); !until.IsZero() && until.Before(w.RowsFrom) && l.ClosedBy != trail.LoopRefuted {
+			if endedBefore(l, w.RowsFrom) && l.ClosedBy != trail.LoopRefuted {
 				w.Frozen[trail.BounceOf(l)]++
 			}
 		}
@@ -283,7 +274,7 @@ func (m *memory) Migrations(_ context.Context, since time.Time) ([]MigrationOf, 
 	return out, nil
 }
 
-func (m *memory) NodeRows(_ context.Context, wants []Want) ([]*NodeRows, error) {
+func (m *memory) NodeRows(_ context.Context, wants []NodeWant) ([]*NodeRows, error) {
 	m.reads++
 	var out []*NodeRows
 	for _, want := range wants {
@@ -316,13 +307,13 @@ func quietBefore(at time.Time, rows trail.Derived, evacuations []*trail.Evacuati
 			}
 		}
 		for _, e := range evacuations {
-			open(e.MarkedAt, ended(e.MarkedAt, e.EndedAt))
+			open(e.MarkedAt, e.OpenUntil())
 		}
 		for _, l := range rows.Loops {
-			open(l.OpenedAt, ended(l.OpenedAt, l.ClosedAt))
+			open(l.OpenedAt, l.OpenUntil())
 		}
 		for _, d := range rows.Drains {
-			open(d.StartedAt, ended(d.StartedAt, d.EndedAt))
+			open(d.StartedAt, d.OpenUntil())
 		}
 		if first.Equal(at) {
 			return at

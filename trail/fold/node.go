@@ -150,7 +150,7 @@ func changedSince(was, is trail.Rows) (since time.Time, changed bool) {
 }
 
 // differSince reports whether rows of one table differ, and since when.
-func differSince[R any](was, is []*R, t *table[R]) (since time.Time, differ bool) {
+func differSince[R trail.Row](was, is []*R, t *table[R]) (since time.Time, differ bool) {
 	add := func(at time.Time) {
 		if !differ || at.Before(since) {
 			since, differ = at, true
@@ -225,7 +225,7 @@ func (t *tick) deriveNodes(ctx context.Context, dirty dirtyMarks) error {
 		if since := first; since.IsZero() {
 			rules.add(s, since)
 		} else {
-			rules.add(s, since.Add(-2*t.lookback))
+			rules.add(s, since.Add(-2*t.c.lookback))
 		}
 	}
 	if _, err := t.c.load(ctx, rules.wants()); err != nil {
@@ -242,11 +242,12 @@ func (t *tick) deriveNodes(ctx context.Context, dirty dirtyMarks) error {
 
 // loadNodeRows loads what nodes are derived from, complete for changes since the times wanted.
 func (t *tick) loadNodeRows(ctx context.Context, wants []Want) error {
-	var missing []Want
+	var missing []NodeWant
 	for _, want := range wants {
 		w := t.c.windows[want.Subject]
+		want.Since = before(want.Since, w.Due)
 		if w.node == nil || want.Since.Before(w.node.since) {
-			missing = append(missing, want)
+			missing = append(missing, NodeWant{want, w.Facts})
 		}
 	}
 	if len(missing) == 0 {
@@ -264,7 +265,7 @@ func (t *tick) loadNodeRows(ctx context.Context, wants []Want) error {
 			in.add(c.is)
 		}
 		w.size += in.size()
-		w.node, w.Rows = in, r.Rows
+		w.node, w.Rows, w.FrozenTo = in, r.Rows, r.FrozenTo
 		if w.sums, err = sumsOf(&w.Rows); err != nil {
 			return err
 		}
@@ -289,9 +290,7 @@ func (t *tick) deriveNode(w *Window) (whole bool) {
 	}
 	d.env.Around(w.Subject, rows)
 	d.rows = trail.Derive(w.Subject, w.Facts, d.env, t.batch.Now)
-	if t.batch.FrozenTo.After(d.from) {
-		d.from = t.batch.FrozenTo
-	}
+	d.from = latest(d.from, w.FrozenTo)
 	if len(d.rows.Drains) == 0 && len(w.Rows.Drains) > 0 && !w.node.from.IsZero() {
 		return true
 	}

@@ -18,12 +18,15 @@ type queue struct {
 
 // queued is a migration in the queue.
 type queued struct {
-	created  time.Time
-	waited   bool
-	slot     trail.Slot
-	holds    bool // it got a slot
-	finished time.Time
+	created time.Time
+	until   time.Time // when it finished; zero while it runs
+	waited  bool
+	slot    trail.Slot
+	holds   bool // it got a slot
 }
+
+// endedBefore reports whether the migration had finished before a time.
+func (q queued) endedBefore(at time.Time) bool { return !q.until.IsZero() && q.until.Before(at) }
 
 // span is a time; the zero span is none. Without an end it goes on.
 type span struct {
@@ -55,7 +58,7 @@ func (q queued) span() span {
 }
 
 func entryOf(m *trail.Migration) queued {
-	q := queued{created: m.CreatedAt, waited: m.WaitReason != "", finished: m.FinishedAt}
+	q := queued{created: m.CreatedAt, until: m.OpenUntil(), waited: m.WaitReason != ""}
 	for _, s := range (trail.Derived{Migrations: []trail.Migration{*m}}).Slots() {
 		q.slot, q.holds = s, true
 	}
@@ -80,8 +83,7 @@ func (q *queue) update(w *Window, derived []trail.Migration) (changed span) {
 		changed.join(e.span())
 	}
 	for uid, was := range before {
-		until := ended(was.created, was.finished)
-		if _, kept := now[uid]; !kept && (until.IsZero() || !until.Before(w.RowsFrom)) {
+		if _, kept := now[uid]; !kept && !was.endedBefore(w.RowsFrom) {
 			changed.join(was.span())
 			delete(its, uid)
 		}
@@ -143,7 +145,7 @@ func (c *Cluster) loadQueue(ctx context.Context, since time.Time) error {
 	}
 	for _, m := range all {
 		its := q.of[m.VM]
-		if w := c.windows[m.VM]; w != nil && w.derived == c.fold && !ended(m.Migration.CreatedAt, m.Migration.FinishedAt).Before(w.RowsFrom) {
+		if w := c.windows[m.VM]; w != nil && w.derived == c.fold && !endedBefore(m.Migration, w.RowsFrom) {
 			continue // the window knows better
 		}
 		if its == nil {
@@ -169,7 +171,7 @@ func (q *queue) trim(now time.Time) {
 	}
 	for vm, its := range q.of {
 		for uid, e := range its {
-			if !e.finished.IsZero() && latest(e.created, e.finished).Before(from) {
+			if e.endedBefore(from) {
 				delete(its, uid)
 			}
 		}

@@ -10,11 +10,10 @@ import (
 )
 
 // table says what a Fold has to know of the rows of one derived table.
-type table[R any] struct {
+type table[R trail.Row] struct {
 	name  string
 	key   func(*R) string
 	begun func(*R) time.Time
-	until func(*R) time.Time // zero while it goes on
 
 	outcome func(*R) string                    // how it ended; empty while it goes on. Nil: rows of this table have no outcome
 	judged  func(*R) bool                      // what came of it is final. Nil: nothing is
@@ -28,7 +27,6 @@ var (
 		name:    "eviction_requests",
 		key:     func(r *trail.EvictionRequest) string { return r.ID.String() },
 		begun:   func(r *trail.EvictionRequest) time.Time { return r.RequestedAt },
-		until:   func(r *trail.EvictionRequest) time.Time { return latest(r.RequestedAt, r.AnsweredAt, r.LastRepeatAt) },
 		renamed: true,
 		changes: func(n *trail.News) *[]trail.Told[trail.EvictionRequest] { return &n.Requests },
 		rows:    func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests },
@@ -37,7 +35,6 @@ var (
 		name:    "evacuations",
 		key:     func(e *trail.Evacuation) string { return e.ID.String() },
 		begun:   func(e *trail.Evacuation) time.Time { return e.MarkedAt },
-		until:   func(e *trail.Evacuation) time.Time { return ended(e.MarkedAt, e.EndedAt) },
 		outcome: func(e *trail.Evacuation) string { return string(e.Outcome) },
 		judged:  func(e *trail.Evacuation) bool { return e.ObjectiveMet != nil },
 		renamed: true,
@@ -48,7 +45,6 @@ var (
 		name:    "migrations",
 		key:     func(m *trail.Migration) string { return m.UID },
 		begun:   func(m *trail.Migration) time.Time { return m.CreatedAt },
-		until:   func(m *trail.Migration) time.Time { return ended(m.CreatedAt, m.FinishedAt) },
 		outcome: func(m *trail.Migration) string { return string(m.Outcome) },
 		judged:  func(m *trail.Migration) bool { return m.BenefitFinal },
 		changes: func(n *trail.News) *[]trail.Told[trail.Migration] { return &n.Migrations },
@@ -58,7 +54,6 @@ var (
 		name:    "placements",
 		key:     func(p *trail.Placement) string { return p.ID.String() },
 		begun:   func(p *trail.Placement) time.Time { return p.FromAt },
-		until:   func(p *trail.Placement) time.Time { return ended(p.FromAt, p.ToAt) },
 		outcome: func(p *trail.Placement) string { return string(p.EndedBy) },
 		changes: func(n *trail.News) *[]trail.Told[trail.Placement] { return &n.Placements },
 		rows:    func(d *trail.Derived) *[]trail.Placement { return &d.Placements },
@@ -67,7 +62,6 @@ var (
 		name:    "cooldown_decisions",
 		key:     func(x *trail.Decision) string { return x.ID.String() },
 		begun:   func(x *trail.Decision) time.Time { return x.DecidedAt },
-		until:   func(x *trail.Decision) time.Time { return latest(x.DecidedAt, x.Until) },
 		changes: func(n *trail.News) *[]trail.Told[trail.Decision] { return &n.Decisions },
 		rows:    func(d *trail.Derived) *[]trail.Decision { return &d.Decisions },
 	}
@@ -75,7 +69,6 @@ var (
 		name:    "loops",
 		key:     func(l *trail.Loop) string { return l.ID.String() },
 		begun:   func(l *trail.Loop) time.Time { return l.OpenedAt },
-		until:   func(l *trail.Loop) time.Time { return ended(l.OpenedAt, l.ClosedAt) },
 		outcome: func(l *trail.Loop) string { return string(l.ClosedBy) },
 		changes: func(n *trail.News) *[]trail.Told[trail.Loop] { return &n.Loops },
 		rows:    func(d *trail.Derived) *[]trail.Loop { return &d.Loops },
@@ -84,53 +77,39 @@ var (
 		name:  "drains",
 		key:   func(d *trail.Drain) string { return d.ID.String() },
 		begun: func(d *trail.Drain) time.Time { return d.StartedAt },
-		until: func(d *trail.Drain) time.Time { return ended(d.StartedAt, d.EndedAt) },
 		rows:  func(d *trail.Derived) *[]trail.Drain { return &d.Drains },
 	}
 	blockerTable = table[trail.DrainBlocker]{
 		name:  "drain_blockers",
 		key:   func(b *trail.DrainBlocker) string { return b.VMIUID },
 		begun: func(b *trail.DrainBlocker) time.Time { return b.WaitingSince },
-		until: func(*trail.DrainBlocker) time.Time { return time.Time{} },
 		rows:  func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers },
 	}
 	consequenceTable = table[trail.Consequence]{
 		name:  "consequences",
 		key:   func(c *trail.Consequence) string { return c.ID.String() },
 		begun: func(c *trail.Consequence) time.Time { return c.At },
-		until: func(c *trail.Consequence) time.Time { return c.At },
 		rows:  func(d *trail.Derived) *[]trail.Consequence { return &d.Consequences },
 	}
 	outageTable = table[trail.Outage]{
 		name:  "outages",
 		key:   func(o *trail.Outage) string { return o.ID.String() },
 		begun: func(o *trail.Outage) time.Time { return o.BeganAt },
-		until: func(o *trail.Outage) time.Time { return ended(o.BeganAt, o.EndedAt) },
 		rows:  func(d *trail.Derived) *[]trail.Outage { return &d.Outages },
 	}
 	gapTable = table[trail.Gap]{
 		name:  "gaps",
 		key:   func(g *trail.Gap) string { return g.ID.String() },
 		begun: func(g *trail.Gap) time.Time { return g.OpenedAt },
-		until: func(g *trail.Gap) time.Time { return ended(g.OpenedAt, g.ClosedAt) },
 		rows:  func(d *trail.Derived) *[]trail.Gap { return &d.Gaps },
 	}
 	lineTable = table[trail.Line]{
 		name:  "timeline",
 		key:   func(l *trail.Line) string { return l.EventID.String() },
 		begun: func(l *trail.Line) time.Time { return l.At },
-		until: func(l *trail.Line) time.Time { return l.At },
 		rows:  func(d *trail.Derived) *[]trail.Line { return &d.Timeline },
 	}
 )
-
-// ended returns when something was over; zero while it goes on. While facts are missing, what ends may end before it began.
-func ended(began, end time.Time) time.Time {
-	if end.IsZero() {
-		return end
-	}
-	return latest(began, end)
-}
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 

@@ -10,14 +10,15 @@ import (
 // Source reads what a Cluster does not hold in memory, as of the last Changes that were written. All facts of a Batch are recorded
 // before Fold is called, so a Source returns them, too. Its errors end the Fold.
 type Source interface {
-	// Windows returns one Window for each subject wanted, in any order; a subject that was never seen has an empty one.
-	Windows(ctx context.Context, wants []Want) ([]*Window, error)
+	// Windows returns one Window for each subject wanted, in any order; a subject that was never seen has an empty one. lookback is how far what
+	// happens may depend on what had ended before.
+	Windows(ctx context.Context, wants []Want, lookback time.Duration) ([]*Window, error)
 	// Asked returns the recorded requests about pods and about migrations, in any order.
 	Asked(ctx context.Context, about Asked) ([]trail.Fact, error)
 	// Affected returns the subjects whose rows depend on what an Impact names.
 	Affected(ctx context.Context, of Impact) (Affected, error)
 	// NodeRows returns the rows that nodes, or the cluster as a whole, are derived from, and their own rows, in any order.
-	NodeRows(ctx context.Context, wants []Want) ([]*NodeRows, error)
+	NodeRows(ctx context.Context, wants []NodeWant) ([]*NodeRows, error)
 	// Migrations returns all migrations that were not finished at a time, with the VM of each.
 	Migrations(ctx context.Context, since time.Time) ([]MigrationOf, error)
 }
@@ -26,6 +27,12 @@ type Source interface {
 type Want struct {
 	Subject trail.Subject
 	Since   time.Time
+}
+
+// NodeWant asks for what a node is derived from.
+type NodeWant struct {
+	Want
+	Facts []trail.Fact // of the node: its counters say what happened since they were read before (trail.BlocksSince)
 }
 
 // Asked names the objects whose requests are wanted.
@@ -53,6 +60,7 @@ type Window struct {
 	Subject  trail.Subject
 	Version  int64                // of the subject when it was read: it counts how often facts were recorded
 	Since    time.Time            // complete for changes since then; zero: the whole history
+	FrozenTo time.Time            // facts from before were dropped: rows that had ended by then stay as they are; zero: none were
 	RowsFrom time.Time            // rows that had ended before then are not in Rows, and are frozen; zero: all are there
 	Due      time.Time            // when time alone changes its rows: it is complete for changes since then, too; zero: never
 	Facts    []trail.Fact         // all since some time before RowsFrom, and of the older ones those that say how it stood then
@@ -72,27 +80,33 @@ type Window struct {
 
 // NodeRows is what a node, or the cluster as a whole, is derived from, and what was derived.
 type NodeRows struct {
-	Subject trail.Subject
-	Since   time.Time     // complete for changes since then; zero: for all
-	From    time.Time     // rows that had ended before then are frozen; zero: none are
-	Inputs  trail.Rows    // rows of VMs that are about the node and had not ended before From, or shortly before
-	Rows    trail.Derived // the node's own
+	Subject  trail.Subject
+	Since    time.Time     // complete for changes since then; zero: for all
+	From     time.Time     // rows that had ended before then are frozen; zero: none are
+	FrozenTo time.Time     // as of a Window
+	Inputs   trail.Rows    // rows of VMs that are about the node and had not ended before From, or shortly before
+	Rows     trail.Derived // the node's own
 }
 
 // Batch is what is to be folded.
 type Batch struct {
 	Now        time.Time // for which rows are derived, UTC
 	Thresholds trail.Thresholds
-	FrozenTo   time.Time // facts from before were dropped: rows that had ended by then stay as they are; zero: none were
 	Dirty      []Dirty
+
+	// DeferNodes leaves nodes, and the cluster as a whole, to a later Fold (Changes.Deferred): while many VMs wait, each node would be derived for a
+	// few of them at a time.
+	DeferNodes bool
 }
 
 // Dirty is a subject that is to be derived again.
 type Dirty struct {
 	Subject trail.Subject
 	Since   time.Time    // when its earliest new fact occurred, or when it is due; zero: everything is to be derived again
-	Version int64        // of the subject when Facts were recorded, or when the mark was read
-	Facts   []trail.Fact // all that were recorded with this version; nil: the Source has them
+	Version int64        // of the subject when the last of Facts was recorded, or when the mark was read
+	First   int64        // version when the first of Facts was recorded
+	Facts   []trail.Fact // all that were recorded from First to Version; nil: the Source has them
+	Due     bool         // nothing was recorded: time alone changes the rows
 }
 
 // Changes is what a Fold brought. Tables are named as in the schema.
@@ -101,6 +115,7 @@ type Changes struct {
 	Delete    map[string][]Row            // rows that are no more, by table, without values
 	Due       map[trail.Subject]time.Time // when time alone changes the rows of a subject that was derived; zero: never
 	Clean     map[trail.Subject]int64     // subjects that were derived, with the version that is in their rows
+	Deferred  map[trail.Subject]time.Time // nodes that are dirty since a time and were left to a later Fold
 	Failed    map[trail.Subject]error     // subjects that were left out, as they could not be derived
 	Redundant []trail.Fact                // facts that another replica had recorded in other words: they are in no row
 	News      trail.News

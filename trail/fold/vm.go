@@ -148,7 +148,7 @@ func (t *tick) rulesSince(windows []*Window) time.Time {
 	if first.IsZero() || first.Equal(farFuture) {
 		return first
 	}
-	return first.Add(-2 * t.lookback)
+	return first.Add(-2 * t.c.lookback)
 }
 
 // envOf returns what surrounds a window when it is derived.
@@ -183,7 +183,7 @@ func (t *tick) envOf(w *Window) *trail.Env {
 
 // derive derives one window; nil where that fails, which is noted.
 func (t *tick) derive(w *Window) (d *derivation) {
-	d = &derivation{env: t.envOf(w), from: w.RowsFrom}
+	d = &derivation{env: t.envOf(w), from: latest(w.RowsFrom, w.FrozenTo)}
 	defer func() {
 		if cause := recover(); cause != nil {
 			t.fail(w, fmt.Errorf("derive %s: panic: %v", w.Subject, cause))
@@ -191,9 +191,6 @@ func (t *tick) derive(w *Window) (d *derivation) {
 		}
 	}()
 	if w.Subject.Kind == trail.SubjectVMI {
-		if t.batch.FrozenTo.After(d.from) {
-			d.from = t.batch.FrozenTo
-		}
 		if !d.from.IsZero() {
 			d.env.Settle(trail.Settled{Before: map[trail.Subject]time.Time{w.Subject: d.from}, Bounces: w.frozenLoops(d.from)})
 		}
@@ -212,7 +209,7 @@ func (w *Window) frozenLoops(before time.Time) map[trail.Bounce]int {
 		out[b] = n
 	}
 	for _, l := range w.Rows.Loops {
-		if until := loopTable.until(&l); !until.IsZero() && until.Before(before) && l.ClosedBy != trail.LoopRefuted {
+		if endedBefore(l, before) && l.ClosedBy != trail.LoopRefuted {
 			out[trail.BounceOf(l)]++
 		}
 	}

@@ -113,7 +113,7 @@ func (c *Cluster) load(ctx context.Context, wants []Want) ([]*Window, error) {
 		}
 	}
 	if len(missing) > 0 {
-		windows, err := c.source.Windows(ctx, missing)
+		windows, err := c.source.Windows(ctx, missing, c.lookback)
 		if err != nil {
 			return nil, err
 		}
