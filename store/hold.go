@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,51 +16,46 @@ SELECT @cluster, s, now()
 FROM unnest(@subjects::text[]) AS s
 ON CONFLICT (cluster, subject) DO UPDATE SET derived_at = excluded.derived_at`
 
-// wentOnOfVM asks for what went on of a VM n: when it began, and when it was over. A guest is always somewhere.
-var wentOnOfVM = func() string {
-	var out []string
-	for _, of := range derivedTables {
-		if slices.Contains(strings.Fields(of.of), "vmi") && of.name != "placements" && of.name != "timeline" {
-			out = append(out, fmt.Sprintf(`
-    SELECT %s AS began, %s AS over
-    FROM evictrail.%s AS t
-    WHERE t.cluster = @cluster
-      AND t.subject = n.subject`, of.begun, strings.ReplaceAll(of.over, "@.", "t."), of.name))
-		}
-	}
-	return strings.Join(out, "\n    UNION ALL")
-}()
-
 // vmReach finds, as SQL, from when on VMs are derived for what changed since a time: since some time before that, when nothing was open there, so that what
-// was over stays as it is told. Their facts matter since what was not over some time before that had begun, and some time before, as what happens may
-// depend on what had happened by then (trail.Reach). This is what is kept where facts are dropped (reach), for each VM by itself.
-var vmReach = `n AS (
+// had ended stays as it is. Their facts matter since what was open some time before that had begun, and some time before, as what happens may
+// depend on what had happened by then (trail.Reach). This is what is kept where facts are dropped (reach), for each VM by itself. Placements do not count: a guest
+// is always somewhere.
+const vmReach = `n AS (
   SELECT n.subject, least(n.since, s.next_at) - @slack::interval AS since
   FROM unnest(@vms::text[], @since::timestamptz[]) AS n(subject, since)
   LEFT JOIN evictrail.subjects AS s ON s.cluster = @cluster AND s.subject = n.subject
-), went AS MATERIALIZED (
-  SELECT n.subject, n.since, w.began, w.over
+), spans AS MATERIALIZED (
+  SELECT n.subject, s.began, s.open_until
   FROM n
-  CROSS JOIN LATERAL (` + wentOnOfVM + `
-  ) AS w
+  CROSS JOIN LATERAL (
+    SELECT requested_at AS began, open_until FROM evictrail.eviction_requests WHERE cluster = @cluster AND subject = n.subject
+    UNION ALL
+    SELECT marked_at, open_until FROM evictrail.evacuations WHERE cluster = @cluster AND subject = n.subject
+    UNION ALL
+    SELECT created_at, open_until FROM evictrail.migrations WHERE cluster = @cluster AND subject = n.subject
+    UNION ALL
+    SELECT decided_at, open_until FROM evictrail.cooldown_decisions WHERE cluster = @cluster AND subject = n.subject
+    UNION ALL
+    SELECT opened_at, open_until FROM evictrail.loops WHERE cluster = @cluster AND subject = n.subject
+  ) AS s
 ), quiet AS (
-  SELECT n.subject, least(n.since, min(w.began)) - interval '1 second' AS since
+  SELECT n.subject, least(n.since, min(s.began)) - interval '1 second' AS since
   FROM n
-  LEFT JOIN went AS w ON w.subject = n.subject AND (w.over IS NULL OR w.over >= n.since)
+  LEFT JOIN spans AS s ON s.subject = n.subject AND s.open_until >= n.since
   GROUP BY n.subject, n.since
 ), vm_reach AS MATERIALIZED (
-  SELECT q.subject, q.since AS told, least(q.since - @before::interval, min(w.began)) - @before::interval AS read
+  SELECT q.subject, q.since AS told, least(q.since - @before::interval, min(s.began)) - @before::interval AS read
   FROM quiet AS q
-  LEFT JOIN went AS w ON w.subject = q.subject AND (w.over IS NULL OR w.over >= q.since - @before::interval)
+  LEFT JOIN spans AS s ON s.subject = q.subject AND s.open_until >= q.since - @before::interval
   GROUP BY q.subject, q.since
 )`
 
-// vmReachQuery also asks whether anything went on across the time since which a VM is told again.
-var vmReachQuery = `
+// vmReachQuery also asks whether anything was open across the time since which a VM is derived again.
+const vmReachQuery = `
 WITH ` + vmReach + `
-SELECT v.subject, v.told, v.read, bool_or(w.subject IS NOT NULL)
+SELECT v.subject, v.told, v.read, bool_or(s.subject IS NOT NULL)
 FROM vm_reach AS v
-LEFT JOIN went AS w ON w.subject = v.subject AND w.began < v.told AND (w.over IS NULL OR w.over >= v.told - @margin::interval)
+LEFT JOIN spans AS s ON s.subject = v.subject AND s.began < v.told AND s.open_until >= v.told - @margin::interval
 GROUP BY v.subject, v.told, v.read`
 
 // toldMargin is how much earlier than it was told what is told again may begin: reviews and audit events of one request are up to seconds apart.
@@ -213,7 +206,7 @@ func (d *derivation) release(subjects []trail.Subject) {
 // forgetFrom forgets from when on a subject is derived.
 func (d *derivation) forgetFrom(s trail.Subject) {
 	delete(d.from, s)
-	delete(d.over, s)
+	delete(d.quiet, s)
 }
 
 // lockAndRead locks subjects and others, as far as they are not locked yet, and then reads the facts of the subjects: each statement sees what was committed
@@ -281,7 +274,7 @@ func (d *derivation) lockAndRead(ctx context.Context, changed since, others []tr
 			var across bool
 			err := row.Scan(&vm, &told, &from, &across)
 			if d.from[of[vm]], read[vm] = told.UTC(), from; !across {
-				d.over[of[vm]] = told.UTC().Add(-toldMargin)
+				d.quiet[of[vm]] = told.UTC().Add(-toldMargin)
 			}
 			return err
 		}))

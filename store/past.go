@@ -22,14 +22,14 @@ SELECT EXISTS (
   WHERE cluster = @cluster
     AND node = @node
     AND opened_at <= @until
-    AND (closed_at IS NULL OR closed_at >= @since)
+    AND open_until >= @since
 ), EXISTS (
   SELECT
   FROM evictrail.drains
   WHERE cluster = @cluster
     AND subject = @subject
     AND started_at <= @until
-    AND (ended_at IS NULL OR ended_at >= @since)
+    AND open_until >= @since
 )`
 
 // The VMs that were on nodes, were to leave them or were asked to, within some times and, where that matters, those in the whole cluster whose
@@ -41,14 +41,14 @@ FROM evictrail.evacuations
 WHERE cluster = @cluster
   AND node = @node
   AND marked_at <= @until
-  AND (ended_at IS NULL OR ended_at >= @since)`
+  AND open_until >= @since`
 	loopsToldQuery = `
 SELECT node, greatest(opened_at, @since), least(closed_at, @at)
 FROM evictrail.loops
 WHERE cluster = @cluster
   AND node IS NOT NULL
   AND opened_at <= @at
-  AND (closed_at IS NULL OR closed_at >= @since)
+  AND open_until >= @since
   AND ` + tellsOfVM + `
 ORDER BY opened_at, loop_id`
 	// In the times that matter everything is read of a neighbour. Of others it is read where and how it stood, and how its migrations ended: not how
@@ -64,13 +64,13 @@ WITH w AS (
   JOIN evictrail.placements AS p ON p.cluster = @cluster AND p.node = w.node
   WHERE w.guests
     AND p.from_at <= w.ended
-    AND (p.to_at IS NULL OR p.to_at >= w.began)
+    AND p.open_until >= w.began
   UNION
   SELECT e.subject, w.since, w.until, least(w.began, e.marked_at - @slack::interval)
   FROM w
   JOIN evictrail.evacuations AS e ON e.cluster = @cluster AND e.node = w.node
   WHERE e.marked_at <= w.ended
-    AND (e.ended_at IS NULL OR e.ended_at >= w.began)
+    AND e.open_until >= w.began
   UNION
   SELECT r.subject, w.since, w.until, w.began
   FROM w
@@ -84,7 +84,7 @@ WITH w AS (
   WHERE cluster = @cluster
     AND @everywhere
     AND marked_at <= @at + @slack::interval
-    AND (ended_at IS NULL OR ended_at >= @at - @slack::interval)
+    AND open_until >= @at - @slack::interval
 ), s AS (
   SELECT subject, range_agg(tstzrange(least(n.since, m.created_at - @slack::interval), n.until, '[]')) AS times, min(began) - @before::interval AS began
   FROM (
@@ -100,7 +100,7 @@ WITH w AS (
     WHERE m.cluster = @cluster
       AND m.subject = n.subject
       AND m.created_at < n.since
-      AND (m.finished_at IS NULL OR m.finished_at >= n.since)
+      AND m.open_until >= n.since
   ) AS m
   WHERE subject <> @but
   GROUP BY subject

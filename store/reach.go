@@ -10,41 +10,40 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// What began before a time and was not over by then, with where it happened. Of a drain that is over it is told what it left until there is another.
+// What began before a time and was open then, with where it happened. What is left of a drain that has ended is shown until there is another.
 const acrossQuery = `
 SELECT subject, coalesce(node, ''), coalesce(namespace, ''), began
 FROM (
-  SELECT subject, node, namespace, marked_at AS began, ended_at AS over FROM evictrail.evacuations WHERE cluster = @cluster AND marked_at < @back
+  SELECT subject, node, namespace, marked_at AS began, open_until FROM evictrail.evacuations WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, source_node, namespace, created_at, finished_at FROM evictrail.migrations WHERE cluster = @cluster AND created_at < @back
+  SELECT subject, source_node, namespace, created_at, open_until FROM evictrail.migrations WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, node, namespace, opened_at, closed_at FROM evictrail.loops WHERE cluster = @cluster AND opened_at < @back
+  SELECT subject, node, namespace, opened_at, open_until FROM evictrail.loops WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, node, NULL, started_at, CASE WHEN NOT EXISTS (
+  SELECT subject, node, NULL, started_at, CASE WHEN EXISTS (
     SELECT FROM evictrail.drain_blockers AS b WHERE b.cluster = d.cluster AND b.subject = d.subject AND b.drain_id = d.drain_id
-  ) THEN ended_at END
+  ) THEN 'infinity' ELSE open_until END
   FROM evictrail.drains AS d
-  WHERE cluster = @cluster AND started_at < @back
+  WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, node, namespace, requested_at, greatest(requested_at, answered_at, last_repeat_at) FROM evictrail.eviction_requests
-  WHERE cluster = @cluster AND requested_at < @back
+  SELECT subject, node, namespace, requested_at, open_until FROM evictrail.eviction_requests WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, node, namespace, decided_at, greatest(decided_at, until) FROM evictrail.cooldown_decisions WHERE cluster = @cluster AND decided_at < @back
+  SELECT subject, node, namespace, decided_at, open_until FROM evictrail.cooldown_decisions WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, node, NULL, began_at, ended_at FROM evictrail.outages WHERE cluster = @cluster AND began_at < @back
+  SELECT subject, node, NULL, began_at, open_until FROM evictrail.outages WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, NULL, NULL, opened_at, closed_at FROM evictrail.gaps WHERE cluster = @cluster AND opened_at < @back
+  SELECT subject, NULL, NULL, opened_at, open_until FROM evictrail.gaps WHERE cluster = @cluster
 ) AS r
-WHERE over IS NULL
-   OR over >= @back`
+WHERE began < @back
+  AND open_until >= @back`
 
-// reach says how far back facts of a cluster matter to what was not over at a boundary: of a VM, a node and the requests in a namespace since what went on
+// reach says how far back facts of a cluster matter to what was open at a boundary: of a VM, a node and the requests in a namespace since what went on
 // there had begun, and some time before, in which what happened may bear on that (trail.Reach).
 type reach struct {
 	cluster  string
 	boundary time.Time
 	before   time.Duration
-	back     time.Time // what was not over by then matters
+	back     time.Time // what was open then matters
 	subjects map[string]time.Time
 	nodes    map[string]time.Time
 	spaces   map[string]time.Time

@@ -84,7 +84,7 @@ type unsettling struct {
 // unsettled returns the rows of a view that are not settled.
 func unsettled[R Row](u unsettling, view string, rows []R, key func(R) string) []R {
 	return slices.DeleteFunc(slices.Clone(rows), func(r R) bool {
-		return endedBefore(r, u.before) && !u.goesOn[view+key(r)]
+		return endedBefore(r, u.before) && (len(u.goesOn) == 0 || !u.goesOn[view+key(r)])
 	})
 }
 
