@@ -36,8 +36,10 @@ type deriver struct {
 }
 
 func (s *Store) newDeriver(cluster string, term int64) *deriver {
+	c := fold.New(cluster, loader{s, cluster}, windowBytes)
+	c.Lookback = reachOf
 	return &deriver{
-		store: s, cluster: cluster, term: term, fold: fold.New(cluster, loader{s, cluster}, windowBytes),
+		store: s, cluster: cluster, term: term, fold: c,
 		handed: map[trail.Subject]fold.Dirty{}, thresholds: trail.DefaultThresholds(), due: map[trail.Subject]time.Time{}, portion: leastPortion,
 	}
 }
@@ -73,7 +75,14 @@ func (d *deriver) hand(r recording) {
 			h.Since = f.OccurredAt
 		}
 		d.handed[f.Subject] = h
-		d.now = latest(d.now, f.ObservedAt)
+		d.see(f.ObservedAt)
+	}
+}
+
+// see notes that the cluster was seen up to a time.
+func (d *deriver) see(at time.Time) {
+	if at.After(d.now) {
+		d.now = at
 	}
 }
 
@@ -142,7 +151,7 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 	d.began = true
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.now = latest(d.now, alive.UTC())
+	d.see(alive.UTC())
 	return out, nil
 }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -25,23 +24,23 @@ type flushTable struct {
 
 // flushTables are the derived tables, in the order in which they are written.
 var flushTables = []flushTable{
-	newFlushTable("eviction_requests", "request_id", func(o owned, r *trail.EvictionRequest) any { return requestRow{o, *r} }),
-	newFlushTable("evacuations", "evacuation_id", func(o owned, r *trail.Evacuation) any { return evacuationRow{o, *r} }),
-	newFlushTable("migrations", "migration_uid", func(o owned, r *trail.Migration) any { return migrationRow{o, *r} }),
-	newFlushTable("placements", "placement_id", func(o owned, r *trail.Placement) any { return placementRow{o, *r} }),
-	newFlushTable("cooldown_decisions", "decision_id", func(o owned, r *trail.Decision) any { return decisionRow{o, *r} }),
-	newFlushTable("loops", "loop_id", func(o owned, r *trail.Loop) any { return loopRow{o, *r} }),
-	newFlushTable("drains", "drain_id", func(o owned, r *trail.Drain) any { return drainRow{o, *r} }),
-	newFlushTable("drain_blockers", "vmi_uid", func(o owned, r *trail.DrainBlocker) any { return blockerRow{o, *r} }),
-	newFlushTable("consequences", "consequence_id", func(o owned, r *trail.Consequence) any { return consequenceRow{o, *r} }),
-	newFlushTable("outages", "outage_id", func(o owned, r *trail.Outage) any { return outageRow{o, *r} }),
-	newFlushTable("gaps", "gap_id", func(o owned, r *trail.Gap) any { return gapRow{o, *r} }),
-	newFlushTable("timeline", "event_id", func(o owned, r *fold.Line) any { return timelineRow{o, r.Line, r.Tie} }),
+	newFlushTable("eviction_requests", "request_id", func(o owned, r *trail.EvictionRequest) any { return requestRow{o.with(*r), *r} }),
+	newFlushTable("evacuations", "evacuation_id", func(o owned, r *trail.Evacuation) any { return evacuationRow{o.with(*r), *r} }),
+	newFlushTable("migrations", "migration_uid", func(o owned, r *trail.Migration) any { return migrationRow{o.with(*r), *r} }),
+	newFlushTable("placements", "placement_id", func(o owned, r *trail.Placement) any { return placementRow{o.with(*r), *r} }),
+	newFlushTable("cooldown_decisions", "decision_id", func(o owned, r *trail.Decision) any { return decisionRow{o.with(*r), *r} }),
+	newFlushTable("loops", "loop_id", func(o owned, r *trail.Loop) any { return loopRow{o.with(*r), *r} }),
+	newFlushTable("drains", "drain_id", func(o owned, r *trail.Drain) any { return drainRow{o.with(*r), *r} }),
+	newFlushTable("drain_blockers", "vmi_uid", func(o owned, r *trail.DrainBlocker) any { return blockerRow{o.with(*r), *r} }),
+	newFlushTable("consequences", "consequence_id", func(o owned, r *trail.Consequence) any { return consequenceRow{o.with(*r), *r} }),
+	newFlushTable("outages", "outage_id", func(o owned, r *trail.Outage) any { return outageRow{o.with(*r), *r} }),
+	newFlushTable("gaps", "gap_id", func(o owned, r *trail.Gap) any { return gapRow{o.with(*r), *r} }),
+	newFlushTable("timeline", "event_id", func(o owned, r *fold.Line) any { return timelineRow{o.with(r.Line), r.Line, r.Tie} }),
 }
 
-// newFlushTable makes the SQL of a table: its columns are the keys of the JSON of its rows, and when each row is open until.
+// newFlushTable makes the SQL of a table: its columns are the keys of the JSON of its rows.
 func newFlushTable[R trail.Row](name, key string, row func(owned, *R) any) flushTable {
-	columns := append(jsonKeys(reflect.TypeOf(row(owned{}, new(R)))), "open_until")
+	columns := jsonKeys(reflect.TypeOf(row(owned{}, new(R))))
 	excluded := make([]string, len(columns))
 	for i, c := range columns {
 		excluded[i] = "excluded." + c
@@ -60,7 +59,7 @@ USING unnest(@subjects::text[], @keys::text[]) AS d(subject, key)
 WHERE t.cluster = @cluster
   AND t.subject = d.subject
   AND t.%[2]s = d.key::%[3]s`, name, key, keyType(key)),
-		row: func(o owned, value any) any { return writtenRow{row(o, value.(*R)), openUntil(*value.(*R))} },
+		row: func(o owned, value any) any { return row(o, value.(*R)) },
 	}
 }
 
@@ -70,29 +69,6 @@ func keyType(key string) string {
 		return "text"
 	}
 	return "uuid"
-}
-
-// writtenRow is a row as it is written, with when it is open until.
-type writtenRow struct {
-	row   any
-	until string
-}
-
-// MarshalJSON writes the keys of the row, and open_until.
-func (r writtenRow) MarshalJSON() ([]byte, error) {
-	text, err := json.Marshal(r.row)
-	if err != nil {
-		return nil, err
-	}
-	return fmt.Appendf(text[:len(text)-1], `,"open_until":%q}`, r.until), nil
-}
-
-// openUntil returns when a row is open until, as Postgres reads it.
-func openUntil(r trail.Row) string {
-	if until := r.OpenUntil(); !until.IsZero() {
-		return until.UTC().Format(time.RFC3339Nano)
-	}
-	return "infinity"
 }
 
 const (
@@ -147,7 +123,7 @@ func (s *Store) flush(ctx context.Context, cluster string, term int64, c *fold.C
 		}
 		written := make([]any, len(rows))
 		for i, r := range rows {
-			written[i] = t.row(owned{cluster, clean(r.Subject.String())}, r.Value)
+			written[i] = t.row(owned{Cluster: cluster, Subject: clean(r.Subject.String())}, r.Value)
 		}
 		text, err := jsonText(written)
 		if err != nil {

@@ -17,10 +17,6 @@ type loader struct {
 	cluster string
 }
 
-// windowSlack is how long before a change that began may be which it means: a drain with a cordon some minutes before it, what the descheduler does
-// because of a VM that came half an hour before.
-const windowSlack = time.Hour
-
 // openWindowsQuery finds from when on subjects have to be derived for what changed since a time, and from when on their facts matter to that: rows that had
 // ended before the first stay as they are; what is derived of the others depends on what was open within the lookback before.
 const openWindowsQuery = `
@@ -107,7 +103,7 @@ func (l loader) Windows(ctx context.Context, wants []fold.Want, lookback time.Du
 	}
 	err := l.read(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
 		rows, err := tx.Query(ctx, openWindowsQuery, pgx.StrictNamedArgs{
-			"cluster": l.cluster, "subjects": subjects, "since": since, "slack": windowSlack, "lookback": lookback,
+			"cluster": l.cluster, "subjects": subjects, "since": since, "slack": aroundSlack, "lookback": lookback,
 		})
 		if err != nil {
 			return err
@@ -295,12 +291,12 @@ func readRows(batch *pgx.Batch, cluster string, subjects []string, since []time.
 // there, and that name it or, as the API server had yet to choose its name, none.
 const requestsAboutQuery = `
 SELECT ` + factColumns + `
-FROM unnest(@namespaces::text[], @names::text[], @from::timestamptz[], @to::timestamptz[]) AS w(namespace, name, since, until)
+FROM unnest(@namespaces::text[], @names::text[], @from::timestamptz[], @to::timestamptz[]) AS w(of, name, since, until)
 CROSS JOIN LATERAL (
   SELECT *
   FROM evictrail.events AS e
   WHERE e.cluster = @cluster
-    AND e.subject = w.namespace
+    AND e.subject = w.of
     AND e.occurred_at BETWEEN w.since AND w.until
     AND (e.migration = w.name OR e.migration IS NULL AND e.occurred_at <= w.since + interval '2 minutes')
   OFFSET 0
@@ -473,7 +469,7 @@ func (l loader) NodeRows(ctx context.Context, wants []fold.NodeWant) ([]*fold.No
 	err := l.read(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
 		if len(subjects) > 0 {
 			var batch pgx.Batch
-			batch.Queue(quietNodesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": subjects, "nodes": nodes, "since": since, "slack": windowSlack}).
+			batch.Queue(quietNodesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": subjects, "nodes": nodes, "since": since, "slack": aroundSlack}).
 				Query(each(func(row pgx.CollectableRow) error {
 					var subject string
 					var from time.Time
@@ -502,7 +498,7 @@ func (l loader) fillNodes(ctx context.Context, tx pgx.Tx, out []*fold.NodeRows, 
 			inputs[""] = &n.Inputs
 			continue
 		}
-		nodes, nodesFrom, before = append(nodes, clean(n.Subject.Name)), append(nodesFrom, sendable(n.From)), append(before, sendable(trail.BlocksSince(wants[i].Facts, n.From).Add(-windowSlack)))
+		nodes, nodesFrom, before = append(nodes, clean(n.Subject.Name)), append(nodesFrom, sendable(n.From)), append(before, sendable(trail.BlocksSince(wants[i].Facts, n.From).Add(-aroundSlack)))
 		inputs[clean(n.Subject.Name)] = &n.Inputs
 	}
 	var batch pgx.Batch

@@ -12,6 +12,10 @@ import (
 
 // Cluster folds the facts of one cluster into rows. One goroutine uses it.
 type Cluster struct {
+	// Lookback returns how far what happens may depend on what had ended before, by the rules in force and the thresholds: trail.Reach. Tests have shorter
+	// histories.
+	Lookback func(rules []trail.Fact, thresholds trail.Thresholds) time.Duration
+
 	name     string
 	source   Source
 	bound    int // bytes that windows may take
@@ -25,7 +29,7 @@ type Cluster struct {
 
 // New returns a Cluster without anything in memory. bound is how many bytes its windows may take, about.
 func New(name string, source Source, bound int) *Cluster {
-	c := &Cluster{name: name, source: source, bound: bound}
+	c := &Cluster{Lookback: trail.Reach, name: name, source: source, bound: bound}
 	c.Reset()
 	return c
 }
@@ -96,7 +100,7 @@ func (t *tick) run(ctx context.Context) error {
 	for _, w := range windows {
 		settings = append(settings, w.Facts...)
 	}
-	t.c.lookback = trail.Reach(settings, t.batch.Thresholds)
+	t.c.lookback = t.c.Lookback(settings, t.batch.Thresholds)
 	fresh, vms, err := t.append(ctx)
 	if err != nil {
 		return err
