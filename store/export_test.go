@@ -180,3 +180,22 @@ func (s *Store) Neighbours(ctx context.Context, cluster, node string, since, at 
 		"guests": []bool{true}, "at": at, "everywhere": false, "before": time.Duration(0), "slack": tellingSlack,
 	})
 }
+
+// Deriver is a deriver for tests.
+type Deriver = deriver
+
+// NewDeriver returns one without a term.
+func NewDeriver(s *Store, cluster string) *Deriver { return s.newDeriver(cluster, 0) }
+
+// Hand hands over what was recorded.
+func (d *deriver) Hand(r recording) { d.hand(r) }
+
+// CatchUp derives until nothing is left.
+func (d *deriver) CatchUp(ctx context.Context, done func(int)) (int, trail.News, error) {
+	return d.catchUp(ctx, done)
+}
+
+// Record records facts.
+func (s *Store) Record(ctx context.Context, cluster string, facts []trail.Fact) (recording, error) {
+	return s.record(ctx, cluster, facts, nil)
+}
