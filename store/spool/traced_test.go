@@ -45,8 +45,7 @@ type node struct {
 
 // traced is a process whose system calls are seen: what it writes, truncates, syncs, creates, renames and removes below a directory.
 //
-// Nothing in the process knows of it: the calls are those of bbolt, of package os and of the Go runtime as they reach the kernel. A layer below
-// bbolt could not see fdatasync, which bbolt calls by itself on the descriptor.
+// Nothing in the process knows of it: the calls are those of package os and of the Go runtime as they reach the kernel.
 type traced struct {
 	root   string
 	events []event
