@@ -172,8 +172,7 @@ func movesOf(n int) []trail.Fact {
 	return out[:n]
 }
 
-// fillForPowerCut is the process whose power is cut. It announces before it acts and after: how many facts it wants kept, how many are kept, how many
-// the database has.
+// fillForPowerCut is the process whose power is cut.
 func fillForPowerCut(dir string, seed uint64) error {
 	s, err := Open(Options{Dir: dir, Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return start.Add(time.Hour) }})
 	if err != nil {
@@ -182,8 +181,17 @@ func fillForPowerCut(dir string, seed uint64) error {
 	s.journal.limit = 8 << 10                                                // bytes: segments are begun and deleted all the time
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second) // where a fact is missing Next waits for it
 	defer cancel()
+	if err := use(ctx, s, seed, 0); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// use appends to a spool and drains it, at random, the facts from a number on. It announces before it acts and after: how many facts it wants kept, how many are
+// kept, how many the database has.
+func use(ctx context.Context, s *Spool, seed uint64, kept int) error {
 	random, facts := rand.New(rand.NewPCG(seed, 0)), movesOf(powerFacts)
-	kept, stored := 0, 0
+	stored := kept - s.mark().facts()
 	for round := range powerRounds {
 		switch op := random.IntN(10); {
 		case op < 6:
@@ -208,7 +216,7 @@ func fillForPowerCut(dir string, seed uint64) error {
 			}
 		}
 	}
-	return s.Close()
+	return nil
 }
 
 // TestPowerCut takes the power away from a process that writes a spool: after each acknowledgement, when nothing survives but what was synced, and at random

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"math"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -88,7 +90,7 @@ type Spool struct {
 
 // PathOf returns the directory of a cluster's spool.
 func PathOf(dir, cluster string) string {
-	return filepath.Join(dir, url.PathEscape(cmp.Or(cluster, "unnamed"))+".queue")
+	return filepath.Join(dir, url.PathEscape(cmp.Or(cluster, "unnamed"))+pathExt)
 }
 
 // Open opens the spool of a cluster, or begins one. A disk that cannot be used is no error: the spool goes on without, says so, and tries
@@ -141,11 +143,26 @@ func (s *Spool) open() error {
 	if errors.Is(knownErr, fs.ErrNotExist) {
 		knownErr = nil
 	}
+	former := strings.TrimSuffix(s.path, pathExt) + formerExt
+	upgraded := !begun && exists(former)
+	if upgraded {
+		s.corrupted(1, nil)
+	}
 	if err = cmp.Or(err, knownErr, baseErr); err == nil {
 		err = s.commitKnown()
 	}
+	if upgraded && err == nil {
+		err = os.Rename(former, former+".old")
+		s.Log.Error("spool of an earlier version is set aside: what waited in it is recorded as a gap, and the cluster is compared with the database", "path", former+".old")
+	}
 	return err
 }
+
+// What the path of a spool ends in, and that of the file which versions before had in its place.
+const (
+	pathExt   = ".queue"
+	formerExt = ".spool"
+)
 
 // Close gives back the files. What waits stays in them.
 func (s *Spool) Close() error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -553,6 +554,27 @@ func TestMemoryIsBounded(t *testing.T) { //nolint:paralleltest // others would b
 	after := heap()
 	require.Less(t, after, before+8<<20)
 	require.Equal(t, 200_000, r.Condition().Facts)
+}
+
+// TestTheFileOfAnEarlierVersion wants what this version cannot read to be kept, recorded as a gap once, and in nobody's way.
+func TestTheFileOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	former := filepath.Join(dir, "c1.spool")
+	require.NoError(t, os.WriteFile(former, []byte("pages of bbolt"), 0o600))
+	r := begin(t, dir, 1<<30)
+	require.NoFileExists(t, former)
+	require.FileExists(t, former+".old")
+	require.Contains(t, r.log.String(), "set aside")
+	require.Equal(t, map[string]int{"unknown spool_corrupt": 1}, r.lost)
+	require.NotNil(t, r.Doubt())
+	r = begin2(t, r)
+	r.append(t, placed(0, 1))
+	facts, _ := r.drain(t)
+	told, facts := gaps(facts)
+	require.Equal(t, placed(0, 1), facts)
+	require.Equal(t, []string{"evictrail corrupted: 1 fact in the spool could not be read again: 1 unknown"}, told)
+	require.Equal(t, map[string]int{"unknown spool_corrupt": 1}, r.lost, "once")
 }
 
 // TestRoom lets as many facts wait as are stored promptly.
