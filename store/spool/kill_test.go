@@ -30,7 +30,7 @@ func useUntilKilled(what string) error {
 		return err
 	}
 	s.journal.limit = 8 << 10 // bytes: there are many segments
-	return use(context.Background(), s, seed, from)
+	return use(context.Background(), s, seed, from, func() {})
 }
 
 // TestKills kills a process that uses a spool, again and again, and wants what it had acknowledged and not stored to be there, each fact once and in order, and
@@ -44,7 +44,7 @@ func TestKills(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir, facts := t.TempDir(), movesOf(powerFacts)
-	kept, stored := 0, 0
+	kept, stored, noted := 0, 0, 0
 	for kill := range kills {
 		note := fmt.Sprintf("kill %d of seed %d", kill, seed)
 		cmd := exec.CommandContext(t.Context(), self)
@@ -58,7 +58,7 @@ func TestKills(t *testing.T) {
 			var n int
 			_, err := fmt.Sscan(lines.Text(), &what, &n)
 			require.NoError(t, err, lines.Text())
-			*map[string]*int{"keeping": &wanted, "kept": &kept, "stored": &stored}[what] = n
+			*map[string]*int{"keeping": &wanted, "kept": &kept, "stored": &stored, "noted": &noted}[what] = n
 			if last == 0 { // what it does until it dies comes on the lines that follow
 				require.NoError(t, cmd.Process.Kill())
 			}
@@ -72,6 +72,7 @@ func TestKills(t *testing.T) {
 		got, _ := copied.drain(t)
 		require.Len(t, got, waiting, note)
 		require.Empty(t, copied.lost, note)
+		require.GreaterOrEqual(t, int(copied.Identity().Epoch), noted, note)
 		require.GreaterOrEqual(t, len(got), kept-stored, note)
 		first := 0
 		if len(got) > 0 {
