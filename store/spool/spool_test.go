@@ -561,7 +561,7 @@ func TestTheFileOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	former := filepath.Join(dir, "c1.spool")
-	require.NoError(t, os.WriteFile(former, []byte("pages of bbolt"), 0o600))
+	require.NoError(t, os.WriteFile(former, []byte("pages"), 0o600))
 	r := begin(t, dir, 1<<30)
 	require.NoFileExists(t, former)
 	require.FileExists(t, former+".old")
@@ -575,6 +575,64 @@ func TestTheFileOfAnEarlierVersion(t *testing.T) {
 	require.Equal(t, placed(0, 1), facts)
 	require.Equal(t, []string{"evictrail corrupted: 1 fact in the spool could not be read again: 1 unknown"}, told)
 	require.Equal(t, map[string]int{"unknown spool_corrupt": 1}, r.lost, "once")
+}
+
+// TestAllAtOnce appends, drains, folds, resumes and looks at a spool at the same time: all facts come out in order, and the states are complete in the end.
+func TestAllAtOnce(t *testing.T) {
+	t.Parallel()
+	r := begin(t, memoryDir(t), 1<<30)
+	r.journal.limit = 16 << 10 // bytes: states are folded all the time
+	facts := placed(0, 3000)
+	tracker := trail.NewTracker("c1")
+	for _, f := range facts[:100] {
+		tracker.Resume(f)
+	}
+	var running, looking sync.WaitGroup
+	done := make(chan struct{})
+	running.Go(func() {
+		for i := 0; i < len(facts); i += 10 {
+			require.NoError(t, r.Append(t.Context(), facts[i:i+10]))
+			r.AppendSign(start.Add(time.Duration(i)*time.Second), []trail.Watching{{Source: "pods", Since: start}})
+			require.NoError(t, r.SetIdentity(trail.Identity{UID: "a", Epoch: trail.Epoch(i)}))
+		}
+	})
+	var got []trail.Fact
+	running.Go(func() {
+		for len(got) < len(facts) {
+			some, _, err := r.Next(t.Context())
+			require.NoError(t, err)
+			got = append(got, some...)
+			r.Confirm()
+		}
+	})
+	for _, look := range []func(){
+		func() { require.NoError(t, r.Condition().Problem) },
+		func() { _, err := r.LoadPast(false, func(trail.Fact) {}); require.NoError(t, err) },
+		func() { require.NoError(t, r.ReplaceStates(Past{}, tracker.State())) },
+		func() { r.Backlog(); r.HasMore(); r.NeedsComparison() },
+	} {
+		looking.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				case <-time.After(time.Millisecond):
+					look()
+				}
+			}
+		})
+	}
+	running.Wait()
+	close(done)
+	looking.Wait()
+	require.Equal(t, facts, got)
+	require.Empty(t, r.lost)
+	for _, f := range facts {
+		tracker.Resume(f)
+	}
+	require.NoError(t, r.ReplaceStates(Past{}, tracker.State()))
+	_, state := begin2(t, r).past(t, false)
+	require.Len(t, state, len(facts))
 }
 
 // TestRoom lets as many facts wait as are stored promptly.
