@@ -14,7 +14,7 @@ import (
 )
 
 // modelSteps is how many operations the model is compared over.
-const modelSteps = 100_000
+const modelSteps = 40_000
 
 // entry is what the model holds: a fact or a sign.
 type entry struct {
