@@ -75,7 +75,7 @@ func auditStreamSilent() alert {
 	return alert{
 		name: "EvictrailAuditStreamSilent", severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
 		expr: lines(
-			"("+age(maxBy(perCluster, metrics.AuditLastEventTimestamp))+" > 900)",
+			"("+age(maxBy(perCluster, metrics.AuditLastEventTimestamp))+" > 1200)", // longer than evacuations are counted for, and than counting takes: an evacuation is not held against the events of its own time
 			"and "+on(perCluster),
 			"("+maxBy(perCluster, metrics.AuditEnabled)+" == 1)",
 			"and "+on(perCluster),
