@@ -25,7 +25,7 @@ type verdict struct {
 
 // verify compares what evictrail recorded with the components and with what the scenario expects.
 func verify(ctx context.Context, s scenario.Scenario, on *stage) (v verdict, err error) {
-	err = settled(ctx, func() (differences []string, err error) {
+	err = awaitAgreement(ctx, func() (differences []string, err error) {
 		v, err = verifyNow(ctx, s, on)
 		return v.differences, err
 	})
@@ -35,7 +35,7 @@ func verify(ctx context.Context, s scenario.Scenario, on *stage) (v verdict, err
 // Check implements scenario.Stage.
 func (s *stage) Check(ctx context.Context, want scenario.Expect) error {
 	var left []string
-	err := settled(ctx, func() (differences []string, err error) {
+	err := awaitAgreement(ctx, func() (differences []string, err error) {
 		left, err = verifyExpected(ctx, want, s)
 		return left, err
 	})
@@ -45,8 +45,8 @@ func (s *stage) Check(ctx context.Context, want scenario.Expect) error {
 	return err
 }
 
-// settled looks for differences until there are none, at most for settle.
-func settled(ctx context.Context, look func() (differences []string, err error)) error {
+// awaitAgreement looks for differences until there are none, at most for settle.
+func awaitAgreement(ctx context.Context, look func() (differences []string, err error)) error {
 	for deadline := time.Now().Add(settle); ; {
 		differences, err := look()
 		if err != nil || len(differences) == 0 || time.Now().After(deadline) {
