@@ -158,7 +158,7 @@ func (n *node) nameOutages(loops []Loop) {
 			}
 			if m := stalledOf(n.attempts[*x.EventID]); m != nil {
 				l.Summary += fmt.Sprintf(" %s of %s/%s is stalled: its target pod is there, and %s.", upperFirst(m.label()), m.Namespace, m.VMI, m.WaitDetail)
-				l.Advice = adviceStalled(m)
+				l.Advice = adviceStalled(m, outageAt(n.env.outages(m.TargetNode), n.now.now))
 			}
 		}
 	}

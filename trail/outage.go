@@ -3,6 +3,7 @@ package trail
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -183,9 +184,55 @@ func adviceOutage(node string) string {
 		"They boot anew: a live migration needs the virt-handler of the node that it leaves."
 }
 
-// adviceStalled says what to do about a migration whose target pod is on a node that is not ready.
-func adviceStalled(m *Migration) string {
-	return fmt.Sprintf("The VM still runs on %s. To free the slot of its migration, and have the next attempt go to another node, ", m.SourceNode) +
-		"delete the migration:\n" +
-		fmt.Sprintf("  kubectl delete vmim -n %s %s\n", m.Namespace, m.Name) + adviceOutage(m.TargetNode)
+// silentBefore bounds how long a kubelet is silent before Kubernetes says so: --node-monitor-grace-period, 50 s if nobody set another.
+const silentBefore = time.Minute
+
+// strandedAttempt returns the last attempt of an evacuation that had a target pod, where it is over and the kubelet of the pod's node is silent: the pod stays
+// there, and KubeVirt makes no next attempt while a second pod of the VM is alive. Nil where there is none, or no evacuation.
+//
+// Source: kubevirt pkg/virt-controller/watch/drain/evacuation/evacuation.go, filterRunningNonMigratingVMIs; tried in test/lab.
+func (c *Cluster) strandedAttempt(d *Derived, e *Evacuation) *Migration {
+	if e == nil {
+		return nil
+	}
+	for _, m := range slices.Backward(d.attemptsOf(e.ID)) {
+		if m.TargetNode == "" {
+			continue
+		}
+		o := c.outage(m.TargetNode)
+		if o == nil || !o.grounds() || m.FinishedAt.IsZero() || m.FinishedAt.Before(o.BeganAt.Add(-silentBefore)) {
+			return nil
+		}
+		return &m
+	}
+	return nil
+}
+
+// describeStranded says why KubeVirt makes no next attempt after a stranded one.
+func (c *Cluster) describeStranded(m *Migration) string {
+	return fmt.Sprintf("the target pod of %s is left on %s, which %s; KubeVirt makes no other before it is gone",
+		m.label(), m.TargetNode, c.outage(m.TargetNode).state(c.Now))
+}
+
+// adviceStalled says what to do about a migration whose target pod is on a node that is not ready. A kubelet that answers ends the pod when the migration is
+// deleted, a silent one leaves it Terminating. In post-copy the guest may run there already: then the node is all that can be helped.
+//
+// Source: tried in test/lab.
+func adviceStalled(m *Migration, o *Outage) string {
+	deletion := fmt.Sprintf("delete the migration:\n  kubectl delete vmim -n %s %s\n", m.Namespace, m.Name)
+	switch lead := fmt.Sprintf("The VM still runs on %s. To free the slot of its migration, ", m.SourceNode); {
+	case m.Mode == modePostCopy:
+		return adviceOutage(m.TargetNode)
+	case o != nil && o.grounds():
+		return lead + deletion + adviceStranded(m)
+	default:
+		return lead + "and have the next attempt go to another node, " + deletion + adviceOutage(m.TargetNode)
+	}
+}
+
+// adviceStranded says how the target pod of a migration is removed that is left on a node whose kubelet is silent.
+func adviceStranded(m *Migration) string {
+	return fmt.Sprintf("The target pod of %s stays Terminating on %s, and KubeVirt makes no other before it is gone. ", m.Name, m.TargetNode) +
+		"To have the next attempt go to another node, remove it; the guest does not run in it:\n" +
+		fmt.Sprintf("  kubectl delete pod -n %s -l kubevirt.io/migrationJobUID=%s --force --grace-period=0\n", m.Namespace, m.UID) + adviceOutage(m.TargetNode)
 }

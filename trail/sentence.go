@@ -41,11 +41,22 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 	if s, found := d.lastShutdown(); found && s.ToAt.Before(last.at) {
 		text = append(text, d.lately(now))
 	}
+	e := openEvacuation(d)
+	if e != nil && !d.deletionOf(e.VMIUID).IsZero() { // nobody moves it any more
+		e = nil
+	}
+	stranded := c.strandedAttempt(&d, e)
+	if stranded != nil {
+		text = append(text, upperFirst(c.describeStranded(stranded))+".")
+	}
 	text = append(text, whereNow(d.Placements, now), cooldownNow(d, now))
 	loops, advice := c.tellLoops(namespace, vmi, from)
 	text = append(text, loops...)
-	a.Advice = advice
-	if e := openEvacuation(d); e != nil && advice == "" && d.deletionOf(e.VMIUID).IsZero() {
+	switch a.Advice = advice; {
+	case e == nil || advice != "":
+	case stranded != nil:
+		a.Advice = adviceStranded(stranded)
+	default:
 		a.Advice = e.advice(c.env.settings(now))
 	}
 	a.Paragraph = fmt.Sprintf("%s/%s: %s", namespace, vmi, strings.Join(nonEmpty(text), " "))

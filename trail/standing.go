@@ -197,7 +197,7 @@ func (s *standing) marked(e *Evacuation, p *Placement) []Obstacle {
 		o.Reason = string(e.LastFailureClass)
 		out = append(out, o)
 	}
-	m := s.waitingOne()
+	m, stranded := s.waitingOne(), s.strandedAttempt(&s.d, e)
 	switch {
 	case s.Now.Before(e.NextRetryAt):
 		text := fmt.Sprintf("KubeVirt waits after the failure: its next attempt comes not before %s, in %s", clock(e.NextRetryAt), span(e.NextRetryAt.Sub(s.Now)))
@@ -206,6 +206,10 @@ func (s *standing) marked(e *Evacuation, p *Placement) []Obstacle {
 		}
 		o := s.obstacle(ObstacleBackoff, text)
 		o.Until, o.Reason = e.NextRetryAt, string(WaitBackoff)
+		out = append(out, o)
+	case m == nil && stranded != nil:
+		o := s.obstacle(ObstacleWaiting, lead(out, asked)+s.describeStranded(stranded))
+		o.Reason = string(WaitLeftoverPods)
 		out = append(out, o)
 	case m == nil && !e.NextRetryAt.IsZero():
 		out = append(out, s.obstacle(ObstacleWaiting, lead(out, asked)+e.overdueAttempt(s.Now)))
@@ -423,6 +427,9 @@ func (s *standing) drains() []string {
 // advice says what to do about the first obstacle that somebody can remove.
 func (s *standing) advice(obstacles []Obstacle) string {
 	e := openEvacuation(s.d)
+	if m := s.strandedAttempt(&s.d, e); m != nil {
+		return adviceStranded(m)
+	}
 	for _, o := range obstacles {
 		switch o.Kind {
 		case ObstacleFailing, ObstacleExternal:
@@ -445,7 +452,8 @@ func (s *standing) advice(obstacles []Obstacle) string {
 		case ObstacleNodeNotReady:
 			return adviceOutage(s.where())
 		case ObstacleStalled:
-			return adviceStalled(s.underWay())
+			m := s.underWay()
+			return adviceStalled(m, s.outage(m.TargetNode))
 		case ObstacleGone, ObstacleTerminating, ObstacleMigrating, ObstacleWaiting, ObstacleBackoff, ObstacleStrategy, ObstacleCooldown, ObstacleNobodyAsks:
 		}
 	}
@@ -462,7 +470,7 @@ func (s *standing) adviceSlots() string {
 		return adviceOutage(held[0].Node)
 	}
 	if m := s.stalledAttempt(held[0].ID); m != nil {
-		return adviceStalled(m)
+		return adviceStalled(m, s.outage(m.TargetNode))
 	}
 	return held[0].advice(s.env.settings(s.Now))
 }

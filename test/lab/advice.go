@@ -108,12 +108,8 @@ var onlyReads = regexp.MustCompile(`^kubectl (get|describe|auth can-i) `)
 // commands returns the commands of an answer, which are indented, or those of a runbook, which stand in the text, too.
 func (s *stage) commands(ctx context.Context, advice scenario.Advice) ([]string, error) {
 	if advice.Runbook == "" {
-		question := cmp.Or(advice.Question, "why-not")
-		answer, err := s.recorder.Ask(ctx, question, namespace+"/"+advice.VM)
-		if err != nil {
-			return nil, fmt.Errorf("evictrail %s %s/%s: %w: %s", question, namespace, advice.VM, err, answer)
-		}
-		return indentedLines(answer, "  "), nil
+		answer, err := s.ask(ctx, cmp.Or(advice.Question, "why-not"), advice.VM)
+		return indentedLines(answer, "  "), err
 	}
 	text, err := readRunbook(advice.Runbook)
 	if err != nil {

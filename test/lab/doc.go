@@ -8,7 +8,7 @@
 //
 //   - cluster: the control plane of Kubernetes and KubeVirt, out of their own sources; nodesim: the nodes, simulated; build: the programs, from source, once
 //   - recorder: evictrail, with its Postgres
-//   - scenario: what happens; stage.go plays it here
-//   - truth: what the components say; verify.go compares evictrail with it
-//   - main.go: flags and the order of things; rights.go: what evictrail may do in the cluster
+//   - scenario: what happens; stage.go plays it here, advice.go what is advised
+//   - truth: what the components say; verify.go compares evictrail with it; record.go keeps it beside a recording, of which testdata has some
+//   - main.go: flags and the order of things; rights.go: what evictrail may do in the cluster; output.go: lines of scenarios that are played at once
 package main

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -9,16 +11,16 @@ import (
 	"github.com/evictrail/evictrail/test/lab/truth"
 )
 
-// truthFile is what a recording has beside the files of "evictrail record".
+// truthFile is the name of the file that a recording has beside those of "evictrail record".
 const truthFile = "truth.json"
 
-// recorded is the truth of a recording: what the components said, none of which evictrail wrote, and which loops the scenario expects.
-type recorded struct {
-	Scenario string
-	About    string
-	KubeVirt string
-	Seen     truth.History
-	Loops    []scenario.Loop // at the default thresholds; null where the scenario is played at others
+// recordedTruth is what a recording is compared with: what the components said, none of which evictrail wrote, and the loops that the scenario expects.
+type recordedTruth struct {
+	Scenario string          `json:"scenario"`
+	About    string          `json:"about"`
+	KubeVirt string          `json:"kubeVirt"`
+	Loops    []scenario.Loop `json:"loops"` // at the default thresholds; null where the scenario is played at others
+	Seen     truth.History   `json:"seen"`
 }
 
 // finishRecording ends the recording of a scenario and writes its truth.
@@ -33,7 +35,7 @@ func (s *stage) finishRecording(of scenario.Scenario, kubeVirt string) error {
 	if err != nil {
 		return err
 	}
-	r := recorded{Scenario: of.Name, About: of.About, KubeVirt: kubeVirt, Seen: seen}
+	r := recordedTruth{Scenario: of.Name, About: of.About, KubeVirt: kubeVirt, Seen: seen}
 	if len(of.Flags) == 0 {
 		r.Loops = append([]scenario.Loop{}, of.Expect.Loops...)
 	}
@@ -41,5 +43,33 @@ func (s *stage) finishRecording(of scenario.Scenario, kubeVirt string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.recording.Dir, truthFile), append(text, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(s.recording.Dir, truthFile), append(text, '\n'), 0o644) //nolint:gosec // it is for everybody
+}
+
+// loadTruth reads the truth of a recording.
+func loadTruth(dir string) (r recordedTruth, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, truthFile))
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return r, fmt.Errorf("%s of %s: %w", truthFile, dir, err)
+	}
+	return r, nil
+}
+
+// compareRecording compares the rows that evictrail derived from a recording with its truth.
+func compareRecording(ctx context.Context, r recordedTruth, databaseURL, cluster string) (truth.Report, error) {
+	rows, err := truth.Load(ctx, databaseURL, cluster)
+	if err != nil {
+		return truth.Report{}, err
+	}
+	report := truth.Compare(r.Seen, rows)
+	if r.Loops == nil {
+		return report, nil
+	}
+	found, err := loadLoops(ctx, databaseURL, cluster)
+	report.Compared += len(r.Loops)
+	report.Differences = append(report.Differences, compareLoops(r.Loops, found)...)
+	return report, err
 }

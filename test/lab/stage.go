@@ -36,7 +36,8 @@ type stage struct {
 	witness  *truth.Witness
 	alerts   *prometheus.Prometheus // nil: there is no program for it
 	roles    map[string]string      // ClusterRole of a user, by name
-	programs string                 // folder with kubectl and virtctl, where the scenario uses them
+	nodes    []string
+	programs string // folder with kubectl and virtctl, where the scenario uses them
 
 	recordDir string              // of the recording; empty: there is none
 	recording *recorder.Recording // nil: there is none
@@ -184,7 +185,7 @@ func (s *stage) Create(ctx context.Context, vm scenario.VM) error {
 
 // newStage starts a cluster for a scenario, and evictrail beside it.
 func newStage(ctx context.Context, h *cluster.Host, o options, of scenario.Scenario) (*stage, error) {
-	s := &stage{host: h, roles: of.Users, programs: filepath.Join(h.Dir, "bin")}
+	s := &stage{host: h, roles: of.Users, nodes: of.Nodes, programs: filepath.Join(h.Dir, "bin")}
 	if o.record != "" {
 		s.recordDir = filepath.Join(o.record, of.Name+"-"+o.kubeVirt)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,16 +24,38 @@ type verdict struct {
 }
 
 // verify compares what evictrail recorded with the components and with what the scenario expects.
-func verify(ctx context.Context, s scenario.Scenario, on *stage) (verdict, error) {
+func verify(ctx context.Context, s scenario.Scenario, on *stage) (v verdict, err error) {
+	err = awaitAgreement(ctx, func() (differences []string, err error) {
+		v, err = verifyNow(ctx, s, on)
+		return v.differences, err
+	})
+	return v, err
+}
+
+// Check implements scenario.Stage.
+func (s *stage) Check(ctx context.Context, want scenario.Expect) error {
+	var left []string
+	err := awaitAgreement(ctx, func() (differences []string, err error) {
+		left, err = verifyExpected(ctx, want, s)
+		return left, err
+	})
+	if err == nil && len(left) > 0 {
+		err = errors.New(strings.Join(left, "\n"))
+	}
+	return err
+}
+
+// awaitAgreement looks for differences until there are none, at most for settle.
+func awaitAgreement(ctx context.Context, look func() (differences []string, err error)) error {
 	for deadline := time.Now().Add(settle); ; {
-		v, err := verifyNow(ctx, s, on)
-		if err != nil || len(v.differences) == 0 || time.Now().After(deadline) {
-			return v, err
+		differences, err := look()
+		if err != nil || len(differences) == 0 || time.Now().After(deadline) {
+			return err
 		}
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return v, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -48,14 +71,21 @@ func verifyNow(ctx context.Context, s scenario.Scenario, on *stage) (v verdict, 
 	}
 	report := truth.Compare(seen, recorded)
 	v = verdict{compared: report.Compared, differences: report.Differences, recorded: recorded}
+	differences, err := verifyExpected(ctx, s.Expect, on)
+	v.differences = append(v.differences, differences...)
+	return v, err
+}
+
+// verifyExpected returns in what evictrail differs from what is expected.
+func verifyExpected(ctx context.Context, want scenario.Expect, on *stage) (all []string, err error) {
 	for _, check := range []func(context.Context, scenario.Expect, *stage) ([]string, error){verifyLoops, verifyAnswers, verifyGaps, verifyAlerts, verifyQuiet} {
-		differences, err := check(ctx, s.Expect, on)
+		differences, err := check(ctx, want, on)
 		if err != nil {
-			return v, err
+			return all, err
 		}
-		v.differences = append(v.differences, differences...)
+		all = append(all, differences...)
 	}
-	return v, nil
+	return all, nil
 }
 
 // loop is a loop that evictrail has found.
@@ -85,43 +115,59 @@ func verifyLoops(ctx context.Context, want scenario.Expect, on *stage) ([]string
 
 // compareLoops says which loops are missing, and which are too many.
 func compareLoops(want []scenario.Loop, found []loop) (differences []string) {
+	differs := func(kind, vm, node string, open bool, how string) {
+		differences = append(differences, fmt.Sprintf("loop %s of %q on %q, open %t: %s", kind, vm, node, open, how))
+	}
 	for _, l := range want {
 		i := slices.IndexFunc(found, func(f loop) bool {
 			return f.Kind == l.Kind && (l.VM == "" || f.VMI == namespace+"/"+l.VM) && (l.Node == "" || f.Node == l.Node) && f.Open == l.Open
 		})
 		if i < 0 {
-			differences = append(differences, fmt.Sprintf("loop %s of %s on %q, open %t: not found", l.Kind, l.VM, l.Node, l.Open))
+			differs(l.Kind, l.VM, l.Node, l.Open, "not found")
 			continue
 		}
 		found = slices.Delete(found, i, i+1)
 	}
 	for _, f := range found {
-		differences = append(differences, fmt.Sprintf("loop %s of %s on %q, open %t: found, and not expected", f.Kind, f.VMI, f.Node, f.Open))
+		differs(f.Kind, f.VMI, f.Node, f.Open, "found, and not expected")
 	}
 	return differences
 }
 
-// verifyAnswers asks why each VM moved, and why it does not.
+// verifyAnswers asks why each VM moved, and why it, or a node's VMs, do not.
 func verifyAnswers(ctx context.Context, want scenario.Expect, on *stage) (differences []string, err error) {
 	for _, check := range []struct {
 		question string
 		texts    map[string][]string
 		must     bool
 	}{{"why", want.Why, true}, {"why", want.Not, false}, {"why-not", want.WhyNot, true}} {
-		for vm, all := range check.texts {
-			answer, err := on.recorder.Ask(ctx, check.question, namespace+"/"+vm)
+		for name, all := range check.texts {
+			answer, err := on.ask(ctx, check.question, name)
 			if err != nil {
-				return nil, fmt.Errorf("evictrail %s %s/%s: %w: %s", check.question, namespace, vm, err, answer)
+				return nil, err
 			}
 			flat := strings.Join(strings.Fields(answer), " ")
 			for _, text := range all {
 				if strings.Contains(flat, text) != check.must {
-					differences = append(differences, fmt.Sprintf("%s %s: contains %q: %t, expected %t: %s", check.question, vm, text, !check.must, check.must, flat))
+					differences = append(differences, fmt.Sprintf("%s %s: contains %q: %t, expected %t: %s", check.question, name, text, !check.must, check.must, flat))
 				}
 			}
 		}
 	}
 	return differences, nil
+}
+
+// ask returns evictrail's answer to a question about a VM or a node.
+func (s *stage) ask(ctx context.Context, question, name string) (string, error) {
+	about := []string{question, namespace + "/" + name}
+	if slices.Contains(s.nodes, name) {
+		about = []string{question, "node", name}
+	}
+	answer, err := s.recorder.Ask(ctx, about...)
+	if err != nil {
+		err = fmt.Errorf("evictrail %s: %w: %s", strings.Join(about, " "), err, answer)
+	}
+	return answer, err
 }
 
 const gapsQuery = `

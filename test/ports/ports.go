@@ -1,18 +1,20 @@
-// Package ports gives the servers of tests addresses to listen on.
+// Package ports chooses addresses for the servers of tests.
 package ports
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 )
 
-// Systems take the port of an outgoing connection, and of who asks for any port, from 32768 on at the earliest. A port below is not
-// taken by one of them between the moment it is given and the moment its server listens.
+// Systems take the port of an outgoing connection, and of a listener on any port, from 32768 on at the earliest. A port below is not
+// taken by one of them between the moment it is chosen and the moment its server listens.
 const first, last = 15000, 32000
-
-var given sync.Map // port: whether this process gave it away
 
 // TB is what Free needs of a test: testing.TB has it, and a program can.
 type TB interface {
@@ -20,12 +22,16 @@ type TB interface {
 	Fatalf(format string, args ...any)
 }
 
-// Free gives an address on 127.0.0.1 that nobody listens on, and that this process gave to nobody else.
+// Free returns an address on 127.0.0.1 on which nobody listens, and that no test or lab of this user is given before this process has ended.
 func Free(tb TB) string {
 	tb.Helper()
 	for range last - first {
 		port := first + rand.IntN(last-first)
-		if _, was := given.LoadOrStore(port, true); was {
+		locked, err := lock(port)
+		if err != nil {
+			tb.Fatalf("choose a port: %v", err)
+		}
+		if !locked {
 			continue
 		}
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
@@ -36,4 +42,30 @@ func Free(tb TB) string {
 	}
 	tb.Fatalf("no free port from %d to %d", first, last)
 	return ""
+}
+
+// locks are the files of the ports that this process was given: a file that is closed is no longer locked.
+var (
+	mu    sync.Mutex
+	locks []*os.File
+)
+
+// lock reports whether a port was given to nobody yet, and gives it to this process: a server may listen on it minutes later, and a second lab chooses ports
+// at the same time.
+func lock(port int) (bool, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("evictrail-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false, err
+	}
+	file, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return false, err
+	}
+	if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return false, file.Close()
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	locks = append(locks, file)
+	return true, nil
 }

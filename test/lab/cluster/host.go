@@ -45,7 +45,7 @@ func prepareDir(dir string) (string, error) {
 	if dir == "" {
 		return os.MkdirTemp("", "evictrail-lab-")
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o711); err != nil { //nolint:gosec // for root, Postgres runs as another user and must reach its folder
 		return "", err
 	}
 	entries, err := os.ReadDir(dir)

@@ -14,7 +14,7 @@ import (
 type Condition struct {
 	VM       string `json:"vm"`
 	Node     string `json:"node"`     // node on which its guest runs
-	Stopped  bool   `json:"stopped"`  // its guest runs nowhere
+	Stopped  *bool  `json:"stopped"`  // whether its guest runs nowhere
 	Marked   *bool  `json:"marked"`   // whether it must leave its node
 	Failed   int    `json:"failed"`   // how many of its migrations failed, at least
 	Moved    int    `json:"moved"`    // how many of its migrations succeeded, at least
@@ -26,7 +26,7 @@ func (c Condition) check(of Scenario) error {
 	switch {
 	case !of.has(c.VM):
 		return fmt.Errorf("until: no vm named %q", c.VM)
-	case c.Node == "" && !c.Stopped && c.Marked == nil && c.Failed == 0 && c.Moved == 0 && c.Phase == "" && c.Requests == 0:
+	case c.Node == "" && c.Stopped == nil && c.Marked == nil && c.Failed == 0 && c.Moved == 0 && c.Phase == "" && c.Requests == 0:
 		return errors.New("until: one of node, stopped, marked, failed, moved, phase, requests is needed")
 	case c.Node != "" && !slices.Contains(of.Nodes, c.Node):
 		return fmt.Errorf("until: node %q is not one of %q", c.Node, of.Nodes)
@@ -63,7 +63,7 @@ func (c Condition) holds(namespace string, h truth.History) bool {
 			requests++
 		}
 	}
-	return (c.Node == "" || on == c.Node) && (!c.Stopped || on == "") && (c.Marked == nil || marked == *c.Marked) && failed >= c.Failed && moved >= c.Moved && (c.Phase == "" || inPhase) && requests >= c.Requests
+	return (c.Node == "" || on == c.Node) && (c.Stopped == nil || (on == "") == *c.Stopped) && (c.Marked == nil || marked == *c.Marked) && failed >= c.Failed && moved >= c.Moved && (c.Phase == "" || inPhase) && requests >= c.Requests
 }
 
 // String is the condition in a line.
@@ -75,7 +75,8 @@ func (c Condition) String() string {
 		}
 	}
 	add(c.Node != "", "runs on %s", c.Node)
-	add(c.Stopped, "is stopped")
+	add(c.Stopped != nil && *c.Stopped, "is stopped")
+	add(c.Stopped != nil && !*c.Stopped, "is not stopped")
 	add(c.Marked != nil && *c.Marked, "is marked")
 	add(c.Marked != nil && !*c.Marked, "is not marked")
 	add(c.Failed > 0, "has failed %d times", c.Failed)

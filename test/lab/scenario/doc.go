@@ -13,7 +13,7 @@
 //	expect:
 //	  loops: [{kind: endless_retry, vm: db-1}]
 //
-// Conditions read the objects of the cluster (package truth), never what evictrail recorded. After the steps every row of evictrail is compared with the components, in each
+// Conditions read the objects of the cluster (package truth), never what evictrail recorded; only the step check asks evictrail. After the steps every row of evictrail is compared with the components, in each
 // scenario; what stands below expect is compared beside that.
 //
 // Its files:

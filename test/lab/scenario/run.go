@@ -37,6 +37,8 @@ type Stage interface {
 	SetNodeDown(node string, down bool) error
 	// SetLauncherImage has virt-controller start again with another image of virt-launcher.
 	SetLauncherImage(image string) error
+	// Check compares what evictrail says with what it must say. The error names each difference that is left after a while, as evictrail follows the cluster.
+	Check(ctx context.Context, want Expect) error
 	// History is what the components have shown so far.
 	History() (truth.History, error)
 }
@@ -94,6 +96,8 @@ func (s Step) run(ctx context.Context, of Scenario, on Stage) error {
 		return on.SetLauncherImage(s.Image)
 	case s.Until != nil:
 		return s.await(ctx, on)
+	case s.Check != nil:
+		return on.Check(ctx, *s.Check)
 	}
 	return sleep(ctx, time.Duration(s.Wait))
 }

@@ -4,6 +4,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -39,7 +40,9 @@ func (s Scenario) RunsOn(version string) bool {
 }
 
 // NeedsPrometheus reports whether the scenario expects something of alerts.
-func (s Scenario) NeedsPrometheus() bool { return len(s.Expect.Alerts) > 0 || s.Expect.Quiet }
+func (s Scenario) NeedsPrometheus() bool {
+	return s.Expect.ofAlerts() || slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Check != nil && step.Check.ofAlerts() })
+}
 
 // For returns the scenario with the steps of a version of KubeVirt.
 func (s Scenario) For(version string) Scenario {
@@ -103,15 +106,40 @@ func (v VM) Script() nodesim.Script {
 	return s
 }
 
-// Expect is what evictrail must say after the steps, beside the facts that are compared in every scenario.
+// Expect is what evictrail must say after the steps, or at a step that checks, beside the facts that are compared in every scenario.
 type Expect struct {
 	Loops  []Loop              `json:"loops"`  // all that there are
 	Alerts []string            `json:"alerts"` // names of alerts whose expression must be true in the Prometheus that scrapes evictrail
 	Quiet  bool                `json:"quiet"`  // whether no alert may have been pending or firing at any time since Prometheus started
 	Why    map[string][]string `json:"why"`    // texts that the answer to why must contain, by VM
 	Not    map[string][]string `json:"not"`    // texts that the answer to why must not contain, by VM
-	WhyNot map[string][]string `json:"whyNot"` // texts that the answer to why-not must contain, by VM
+	WhyNot map[string][]string `json:"whyNot"` // texts that the answer to why-not must contain, by VM or node
 	Gaps   bool                `json:"gaps"`   // whether there must be gaps: evictrail could not see all; what it has is compared all the same
+}
+
+// ofAlerts reports whether something is expected of alerts.
+func (e Expect) ofAlerts() bool { return len(e.Alerts) > 0 || e.Quiet }
+
+// check says what is wrong with what a scenario expects.
+func (e Expect) check(of Scenario) error {
+	var problems []error
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
+	for _, loop := range e.Loops {
+		if loop.VM != "" && !of.has(loop.VM) {
+			problem("expect: loop of %q: no such vm", loop.VM)
+		}
+	}
+	for _, texts := range []map[string][]string{e.Why, e.Not, e.WhyNot} {
+		for _, name := range slices.Sorted(maps.Keys(texts)) {
+			if !of.has(name) && !slices.Contains(of.Nodes, name) {
+				problem("expect: an answer about %q: no such vm or node", name)
+			}
+		}
+	}
+	if e.Quiet && len(e.Alerts) > 0 {
+		problem("expect: quiet, and alerts %q: one of them", e.Alerts)
+	}
+	return errors.Join(problems...)
 }
 
 // Loop is a loop that must have been found.
@@ -180,15 +208,7 @@ func parseScenario(raw []byte) (s Scenario, err error) {
 			problem("step %d: %w", i+1, err)
 		}
 	}
-	for _, loop := range s.Expect.Loops {
-		if loop.VM != "" && !s.has(loop.VM) {
-			problem("expect: loop of %q: no such vm", loop.VM)
-		}
-	}
-	if s.Expect.Quiet && len(s.Expect.Alerts) > 0 {
-		problem("expect: quiet, and alerts %q: one of them", s.Expect.Alerts)
-	}
-	return s, errors.Join(problems...)
+	return s, errors.Join(append(problems, s.Expect.check(s))...)
 }
 
 var outcomes = []nodesim.Outcome{

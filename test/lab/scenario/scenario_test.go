@@ -46,6 +46,7 @@ steps:
   - {start: evictrail}
   - {image: "virt-launcher:next"}
   - {until: {vm: db-1, node: n2, marked: false, failed: 1}, within: 2s}
+  - {check: {whyNot: {db-1: [stalled], n2: [not ready]}}}
   - {wait: 1ms}
 `
 
@@ -65,6 +66,7 @@ func TestParse(t *testing.T) {
 		{"a vm that there is not", "evict: db-1", "evict: db-2", `no vm named "db-2"`},
 		{"a condition of nothing", "node: n2, marked: false, failed: 1", "node: \"\"", "one of node, stopped, marked"},
 		{"no duration", "wait: 1ms", "wait: 1", "expected a text as 90s"},
+		{"an answer about nothing", "n2: [not ready]", "n3: [not ready]", `an answer about "n3": no such vm or node`},
 		{"silence of no node", "kill: evictrail", "silence: n3", `silence: "n3" is not one of`},
 		{"load of no node", "load: {n1: 0.2}", "load: {n3: 0.2}", `"n3" is not one of`},
 	} {
@@ -145,6 +147,11 @@ func (f *fakeStage) SetLauncherImage(image string) error {
 	return nil
 }
 
+func (f *fakeStage) Check(_ context.Context, want Expect) error {
+	f.note("check", fmt.Sprint(want.WhyNot))
+	return nil
+}
+
 func (f *fakeStage) History() (truth.History, error) { return f.history, nil }
 
 // TestParts wants the steps of a version, and the same scenario but for what is killed and started.
@@ -173,8 +180,8 @@ func TestRun(t *testing.T) {
 	}}
 	var progress strings.Builder
 	require.NoError(t, Run(t.Context(), s, f, &progress))
-	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "create web-1 on n2", "carol does cancel for db-1", " applies README", "look at db-1", "kill evictrail", "start evictrail", "image virt-launcher:next"}, f.did)
-	require.Contains(t, progress.String(), "step 11 of 12: wait until db-1 runs on n2 and is not marked and has failed 1 times")
+	require.Equal(t, []string{"alice evict db-1", "load load map[n1:0.2]", "bob cordon n1", "create web-1 on n2", "carol does cancel for db-1", " applies README", "look at db-1", "kill evictrail", "start evictrail", "image virt-launcher:next", "check map[db-1:[stalled] n2:[not ready]]"}, f.did)
+	require.Contains(t, progress.String(), "step 11 of 13: wait until db-1 runs on n2 and is not marked and has failed 1 times")
 
 	f.refuses = false
 	require.EqualError(t, Run(t.Context(), s, f, &progress), "scenario test: step 3 (kubectl cordon n1 as bob): was accepted, and must be refused")

@@ -26,6 +26,7 @@ type Step struct {
 	Revive  string             `json:"revive"`  // a node that was silenced
 	Image   string             `json:"image"`   // of virt-launcher: virt-controller starts again with it, as in an upgrade of KubeVirt; what runs is outdated then
 	Until   *Condition         `json:"until"`   // what must come, within Within
+	Check   *Expect            `json:"check"`   // what evictrail must say by now, of what is expected in the end as well; facts are compared in the end alone
 	Wait    Duration           `json:"wait"`
 
 	KubeVirt   []string `json:"kubeVirt"`   // versions on which it is done; empty: all
@@ -53,7 +54,7 @@ var Programs = []string{"evictrail", "evictrail-2", "kube-apiserver", "virt-cont
 func (s Step) verbs() (verbs []string) {
 	for verb, is := range map[string]bool{
 		"kubectl": len(s.Kubectl) > 0, "create": s.Create != "", "advice": s.Advice != nil, "apply": s.Apply != "", "look": s.Look != "", "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
-		"kill": s.Kill != "", "start": s.Start != "", "silence": s.Silence != "", "revive": s.Revive != "", "image": s.Image != "", "until": s.Until != nil, "wait": s.Wait > 0,
+		"kill": s.Kill != "", "start": s.Start != "", "silence": s.Silence != "", "revive": s.Revive != "", "image": s.Image != "", "until": s.Until != nil, "check": s.Check != nil, "wait": s.Wait > 0,
 	} {
 		if is {
 			verbs = append(verbs, verb)
@@ -74,7 +75,7 @@ func (s Step) runs(program string) bool {
 func (s Step) check(of Scenario) error {
 	verbs := s.verbs()
 	if len(verbs) != 1 {
-		return fmt.Errorf("has %d verbs, expected one of kubectl, create, advice, apply, look, evict, migrate, load, kill, start, silence, revive, image, until, wait", len(verbs))
+		return fmt.Errorf("has %d verbs, expected one of kubectl, create, advice, apply, look, evict, migrate, load, kill, start, silence, revive, image, until, check, wait", len(verbs))
 	}
 	for _, vm := range []string{s.Evict, s.Migrate, s.Look} {
 		if vm != "" && !of.has(vm) {
@@ -99,6 +100,9 @@ func (s Step) check(of Scenario) error {
 	}
 	if s.Until != nil {
 		return s.Until.check(of)
+	}
+	if s.Check != nil {
+		return s.Check.check(of)
 	}
 	if s.Within > 0 {
 		return errors.New("within goes with until alone")
@@ -146,6 +150,8 @@ func (s Step) String() string {
 		return "start virt-controller with the launcher image " + s.Image
 	case s.Until != nil:
 		return "wait until " + s.Until.String()
+	case s.Check != nil:
+		return "check what evictrail says"
 	}
 	return "wait " + time.Duration(s.Wait).String()
 }

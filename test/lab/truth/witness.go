@@ -78,7 +78,7 @@ func nameOf(o *unstructured.Unstructured) string { return o.GetNamespace() + "/"
 func (w *Witness) noteVMI(o *unstructured.Unstructured, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, uid := time.Now().UTC(), string(o.GetUID())
+	now, uid := time.Now().UTC().Truncate(time.Millisecond), string(o.GetUID())
 	mark, node := textOf(o, "status", "evacuationNodeName"), ""
 	switch textOf(o, "status", "phase") {
 	case "Running", "Scheduled":
