@@ -21,16 +21,18 @@ func openUntil(t *testing.T, s *store.Store) map[string]time.Time {
 	for table, key := range store.DerivedKeys() {
 		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT concat_ws(' ', $1::text, subject, %s), nullif(open_until, 'infinity') FROM evictrail.%s", key, table), table)
 		require.NoError(t, err)
-		var of string
-		var until *time.Time
-		_, err = pgx.ForEachRow(rows, []any{&of, &until}, func() error {
-			out[of] = time.Time{}
-			if until != nil {
-				out[of] = until.UTC()
-			}
-			return nil
-		})
+		type open struct {
+			Of    string
+			Until *time.Time
+		}
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[open])
 		require.NoError(t, err)
+		for _, o := range all {
+			out[o.Of] = time.Time{}
+			if o.Until != nil {
+				out[o.Of] = o.Until.UTC()
+			}
+		}
 	}
 	return out
 }

@@ -99,13 +99,15 @@ func recordSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 	if err != nil {
 		return nil, explain("record facts", err)
 	}
-	out := map[trail.FactID]int64{}
-	var id [16]byte
-	var version int64
-	_, err = pgx.ForEachRow(recorded, []any{&id, &version}, func() error {
-		out[id] = version
-		return nil
-	})
+	type fact struct {
+		ID      [16]byte
+		Version int64
+	}
+	all, err := pgx.CollectRows(recorded, pgx.RowToStructByPos[fact])
+	out := make(map[trail.FactID]int64, len(all))
+	for _, f := range all {
+		out[f.ID] = f.Version
+	}
 	return out, explain("record facts", err)
 }
 
