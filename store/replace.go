@@ -66,7 +66,7 @@ var derivedTables = []table{
 	},
 	{
 		name: "migrations", key: "migration_uid", row: migrationRow{}, of: "vmi",
-		node: "t.source_node", immaterial: "phase phase_since pending_at scheduled_at preparing_target_at target_ready_at target_node mode policy need_because benefit_final",
+		node: "t.source_node", immaterial: "phase phase_since pending_at scheduled_at preparing_target_at target_ready_at target_node policy need_because benefit_final",
 		ended: "t.outcome", judged: "coalesce(t.benefit_final, false)", begun: "created_at", place: "t.source_node",
 	},
 	{

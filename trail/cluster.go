@@ -139,7 +139,7 @@ func (m *Migration) attempt() *Migration {
 		UID: m.UID, Name: m.Name, Namespace: m.Namespace, VMI: m.VMI, VMIUID: m.VMIUID, EvacuationID: m.EvacuationID, Attempt: m.Attempt,
 		Priority: m.Priority, Trigger: m.Trigger, SourceNode: m.SourceNode, TargetNode: m.TargetNode, CreatedAt: m.CreatedAt, SchedulingAt: m.SchedulingAt, RunningAt: m.RunningAt,
 		FinishedAt: m.FinishedAt, Outcome: m.Outcome, FailureClass: m.FailureClass, FailureReason: m.FailureReason, FailureText: m.FailureText,
-		WaitReason: m.WaitReason, WaitDetail: m.WaitDetail, EndEvent: m.EndEvent, EndSeenAt: m.EndSeenAt,
+		WaitReason: m.WaitReason, WaitDetail: m.WaitDetail, Mode: m.Mode, EndEvent: m.EndEvent, EndSeenAt: m.EndSeenAt,
 		Need: m.Need, LastOverAt: m.LastOverAt, Benefit: m.Benefit, BenefitBecause: m.BenefitBecause,
 	}
 }

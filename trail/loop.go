@@ -51,7 +51,7 @@ const (
 	LoopMigrated        LoopEnd = "migrated"
 	LoopCancelled       LoopEnd = "cancelled"
 	LoopVMIGone         LoopEnd = "vmi_gone"
-	LoopQuiet           LoopEnd = "quiet" // nothing that belongs to it for a while; budget_pinned: the policy leaves more slots
+	LoopQuiet           LoopEnd = "quiet" // nothing that belongs to it for a while; budget_pinned: a slot is free again, though no evacuation ended
 	LoopBecameDualRetry LoopEnd = "became_dual_retry"
 	LoopRefuted         LoopEnd = "refuted" // later facts show that it never was
 )
@@ -172,7 +172,7 @@ func (l Loop) opening() string {
 
 func (l Loop) closing() string {
 	if l.Kind == LoopBudgetPinned && l.ClosedBy == LoopQuiet {
-		return fmt.Sprintf("The %s is over: its policy leaves it more slots.", l.Name())
+		return fmt.Sprintf("The %s is over: it has a free slot again.", l.Name())
 	}
 	switch l.ClosedBy {
 	case LoopMigrated:

@@ -56,13 +56,14 @@ func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env
 	}
 	for _, e := range evacuations {
 		begin := e.MarkedAt.Add(env.thresholds.PinnedAfter)
-		over := e.Outcome != "" && !begin.Before(e.EndedAt)
-		if len(limits) == 0 || !e.HoldsSlot() || over || !now.reached(begin) {
+		until := e.slotUntil()
+		over := !until.IsZero() && !begin.Before(until)
+		if len(limits) == 0 || e.MarkedBy == MarkedByTaint || over || !now.reached(begin) {
 			continue
 		}
 		edges = append(edges, edge{at: begin, e: e, up: true})
-		if e.Outcome != "" {
-			edges = append(edges, edge{at: e.EndedAt, e: e})
+		if !until.IsZero() {
+			edges = append(edges, edge{at: until, e: e})
 		}
 	}
 	slices.SortStableFunc(edges, func(a, b edge) int { return a.at.Compare(b.at) })
@@ -78,7 +79,9 @@ func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env
 			held = append(held, x.e)
 		default:
 			held = slices.DeleteFunc(held, func(e *Evacuation) bool { return e == x.e })
-			by = LoopEnd(x.e.Outcome)
+			if x.at.Equal(x.e.EndedAt) {
+				by = LoopEnd(x.e.Outcome)
+			}
 		}
 		switch full := limit > 0 && len(held) >= limit; {
 		case full && !open:
@@ -98,10 +101,18 @@ func pinned(evacuations []*Evacuation, limits []slotLimit, node string, env *Env
 	return loops
 }
 
-// HoldsSlot tells whether the descheduler counts the evacuation as under way: for as long as its pod is annotated, whoever
-// asked. Before KubeVirt v1.6.1 the annotation is taken off at each failure.
+// HoldsSlot reports whether the descheduler counts an evacuation as under way: for as long as its pod is annotated, whoever asked.
 func (e *Evacuation) HoldsSlot() bool {
-	return e.InProgress != InProgressPerAttempt && e.MarkedBy != MarkedByTaint
+	return e.MarkedBy != MarkedByTaint && e.slotUntil().IsZero()
+}
+
+// slotUntil returns when an evacuation gave its slot of the descheduler back; zero while it holds it. Before KubeVirt v1.6.1 the annotation is taken off at
+// each failure: from the first one on the slot is free again and again, and no longer counts.
+func (e *Evacuation) slotUntil() time.Time {
+	if e.InProgress != InProgressPerAttempt {
+		return e.EndedAt
+	}
+	return earliest(e.EndedAt, earliest(e.FirstFailedAt, e.InProgressLostAt))
 }
 
 // InProgressPerAttempt is the value of the annotation eviction-in-progress where it lasts only as long as an attempt: KubeVirt before v1.6.1

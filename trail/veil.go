@@ -187,7 +187,7 @@ func (d *Derived) veiled() Derived {
 		out.Evacuations = append(out.Evacuations, Evacuation{
 			ID: e.ID, VMIUID: e.VMIUID, Node: e.Node, Strategy: e.Strategy, MarkedAt: e.MarkedAt, MarkedBy: e.MarkedBy, Trigger: e.Trigger,
 			RequesterClass: e.RequesterClass, EndedAt: e.EndedAt, Outcome: e.Outcome, Attempts: e.Attempts, FailedAttempts: e.FailedAttempts,
-			NextRetryAt: e.NextRetryAt, InProgress: e.InProgress, InProgressLostAt: e.InProgressLostAt,
+			FirstFailedAt: e.FirstFailedAt, NextRetryAt: e.NextRetryAt, InProgress: e.InProgress, InProgressLostAt: e.InProgressLostAt,
 		})
 	}
 	for _, m := range d.Migrations {
