@@ -73,9 +73,9 @@ func watchStale() alert {
 // auditStreamSilent needs an independent sign that requests were made: silence alone is peace.
 func auditStreamSilent() alert {
 	return alert{
-		name: "EvictrailAuditStreamSilent", severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
+		name: "EvictrailAuditStreamSilent", severity: Warning, of: perCluster, wait: "2m", board: boardCollector,
 		expr: lines(
-			"("+age(maxBy(perCluster, metrics.AuditLastEventTimestamp))+" > 900)",
+			"("+age(maxBy(perCluster, metrics.AuditLastEventTimestamp))+" > 1200)", // longer than evacuations are counted for, and than counting takes: an evacuation is not held against the events of its own time
 			"and "+on(perCluster),
 			"("+maxBy(perCluster, metrics.AuditEnabled)+" == 1)",
 			"and "+on(perCluster),

@@ -108,7 +108,7 @@ func (e *slimAudit) mayCordon() bool {
 	account, isAccount := strings.CutPrefix(user, "system:serviceaccount:")
 	_, name, _ := strings.Cut(account, ":")
 	return !strings.HasPrefix(user, "system:node:") && !strings.HasPrefix(user, "system:kube-") &&
-		user != "system:serviceaccount:kube-system:node-controller" && !(isAccount && slices.Contains(heartbeats, name))
+		user != "system:serviceaccount:kube-system:node-controller" && (!isAccount || !slices.Contains(heartbeats, name))
 }
 
 // user returns as whom was asked: the impersonated user where there is one.

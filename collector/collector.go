@@ -141,9 +141,13 @@ func New(config Config) (*Collector, error) {
 		since = config.Clock()
 	}
 	c.Metrics.CountSince(since)
-	latest := config.Tracker.Latest()
+	recent := config.Tracker.Recent()
 	for _, r := range watchedWith(config.Policy) {
-		c.feeds = append(c.feeds, &feed{watched: r, c: c, latest: latest[r.kind].Version, changed: latest[r.kind], unseen: config.Clock()})
+		f := &feed{watched: r, c: c, changed: recent[r.kind], unseen: config.Clock()}
+		if len(f.changed) > 0 {
+			f.latest = f.changed[0].Version
+		}
+		c.feeds = append(c.feeds, f)
 		c.Metrics.Watch(r.name, string(r.kind))
 	}
 	for _, extra := range config.Extra {

@@ -10,45 +10,44 @@ import (
 
 // Spool keeps facts until a Sink has them.
 type Spool interface {
-	// Take keeps facts and returns when they would outlive us. Its only error is that of ctx.
-	Take(ctx context.Context, facts []trail.Fact) error
-	// Sign keeps a sign of life behind the facts that were taken before: it says the same as Sink.Alive.
-	Sign(at time.Time, watching []trail.Watching)
-	// Backlog tells whether more facts wait than a Sink that takes some stores promptly, and how many it has taken so far. While it takes
-	// none, waiting is what a Spool is for.
-	Backlog() (long bool, taken uint64)
+	// Append keeps facts and returns when they would outlive us. Its only error is that of ctx.
+	Append(ctx context.Context, facts []trail.Fact) error
+	// AppendSign keeps a sign of life behind the facts that were appended before: it says the same as Sink.Alive.
+	AppendSign(at time.Time, watching []trail.Watching)
+	// Backlog reports whether more facts wait than a Sink that accepts some stores promptly, and how many it has stored so far. While it accepts none, waiting is
+	// what a Spool is for.
+	Backlog() (long bool, stored uint64)
 }
 
-// Drained is the other end of a Spool.
-type Drained interface {
-	// Next waits for what comes next: facts, or a sign of life. It gives the same again until Stored was called. Its only error is that of
-	// ctx.
+// SpoolReader is the other end of a Spool.
+type SpoolReader interface {
+	// Next waits for what comes next: facts, or a sign of life. It returns the same again until Confirm was called. Its only error is that of ctx.
 	Next(ctx context.Context) ([]trail.Fact, *trail.Sign, error)
-	// Stored says that what Next gave is stored.
-	Stored()
-	// SetAside keeps facts that the Sink refuses, of what Next gave, for somebody to look at and to store later.
+	// Confirm says that what Next returned is stored.
+	Confirm()
+	// SetAside keeps facts that the Sink refuses, of what Next returned, for somebody to look at and to store later.
 	SetAside(facts []trail.Fact, reason error)
-	// Away says that the Sink takes nothing, until Stored is called.
-	Away()
-	// Behind tells whether more waits behind what Next gave.
-	Behind() bool
-	// Empty waits until nothing waits. Its only error is that of ctx.
-	Empty(ctx context.Context) error
+	// MarkAway says that the Sink accepts nothing, until Confirm is called.
+	MarkAway()
+	// HasMore reports whether more waits behind what Next returned.
+	HasMore() bool
+	// WaitEmpty waits until nothing waits. Its only error is that of ctx.
+	WaitEmpty(ctx context.Context) error
 }
 
-// signRetry is the longest wait between two attempts to tell the Sink a sign of life.
+// signRetry is the longest wait between two attempts to give the Sink a sign of life.
 const signRetry = time.Second
 
 // Drain stores what a spool holds, in its order, until ctx ends. Once stopping is closed it ends when nothing is left, or as soon as the
-// Sink does not take something, which then stays in the spool.
-func (s Storing) Drain(ctx context.Context, from Drained, stopping <-chan struct{}) {
-	s.stopping, s.away, s.setAside = stopping, from.Away, from.SetAside
+// Sink does not accept something, which then stays in the spool.
+func (s Storing) Drain(ctx context.Context, from SpoolReader, stopping <-chan struct{}) {
+	s.stopping, s.away, s.setAside = stopping, from.MarkAway, from.SetAside
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
 		select {
 		case <-stopping:
-			if from.Empty(ctx) == nil {
+			if from.WaitEmpty(ctx) == nil {
 				cancel()
 			}
 		case <-ctx.Done():
@@ -61,7 +60,7 @@ func (s Storing) Drain(ctx context.Context, from Drained, stopping <-chan struct
 		}
 		attempt, end := stopAt(ctx, stopping)
 		if sign != nil {
-			err = s.tell(attempt, *sign, from)
+			err = s.storeSign(attempt, *sign, from)
 		} else {
 			err = s.store(attempt, facts)
 		}
@@ -69,11 +68,11 @@ func (s Storing) Drain(ctx context.Context, from Drained, stopping <-chan struct
 		if err != nil {
 			return
 		}
-		from.Stored()
+		from.Confirm()
 	}
 }
 
-// stopAt gives a context that ends a while after stopping was closed: what is being stored then has that time.
+// stopAt returns a context that ends a while after stopping was closed: what is being stored then has that time.
 func stopAt(ctx context.Context, stopping <-chan struct{}) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var last *time.Timer
@@ -95,21 +94,21 @@ func stopAt(ctx context.Context, stopping <-chan struct{}) (context.Context, fun
 	}
 }
 
-// errNotTold says that a sign of life was left in the spool.
-var errNotTold = errors.New("sign of life not told")
+// errSignLeft says that a sign of life was left in the spool.
+var errSignLeft = errors.New("sign of life not stored")
 
-// tell tells the Sink a sign of life, trying again as long as nothing waits behind it: what comes later says more.
-func (s *Storing) tell(ctx context.Context, sign trail.Sign, from Drained) error {
+// storeSign gives the Sink a sign of life, trying again as long as nothing waits behind it: what comes later says more.
+func (s *Storing) storeSign(ctx context.Context, sign trail.Sign, from SpoolReader) error {
 	for wait := retryFirst; ; wait = min(2*wait, signRetry) {
-		if err := s.alive(ctx, sign); err == nil || from.Behind() {
+		if err := s.alive(ctx, sign); err == nil || from.HasMore() {
 			return nil
 		}
 		select {
 		case <-time.After(wait):
 		case <-s.stopping:
-			return errNotTold
+			return errSignLeft
 		case <-ctx.Done():
-			return errNotTold
+			return errSignLeft
 		}
 	}
 }

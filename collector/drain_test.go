@@ -42,8 +42,8 @@ func (m *memorySpool) put(e any) {
 	}
 }
 
-func (m *memorySpool) Take(_ context.Context, facts []trail.Fact) error { m.put(facts); return nil }
-func (m *memorySpool) Sign(at time.Time, watching []trail.Watching) {
+func (m *memorySpool) Append(_ context.Context, facts []trail.Fact) error { m.put(facts); return nil }
+func (m *memorySpool) AppendSign(at time.Time, watching []trail.Watching) {
 	m.put(trail.Sign{At: at, Watching: watching})
 }
 
@@ -68,13 +68,13 @@ func (m *memorySpool) Next(ctx context.Context) ([]trail.Fact, *trail.Sign, erro
 	}
 }
 
-func (m *memorySpool) Stored() {
+func (m *memorySpool) Confirm() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.entries, m.away = m.entries[1:], false
 }
 
-func (m *memorySpool) Away() {
+func (m *memorySpool) MarkAway() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.away = true
@@ -100,9 +100,9 @@ func (m *memorySpool) left() int {
 	return len(m.entries)
 }
 
-func (m *memorySpool) Behind() bool { return m.left() > 1 }
+func (m *memorySpool) HasMore() bool { return m.left() > 1 }
 
-func (m *memorySpool) Empty(ctx context.Context) error {
+func (m *memorySpool) WaitEmpty(ctx context.Context) error {
 	for m.left() > 0 {
 		select {
 		case <-time.After(10 * time.Millisecond):
@@ -158,16 +158,16 @@ func TestDrain(t *testing.T) {
 		m, sink := newMemorySpool(), &toldSink{away: true}
 		log := &lockedBuffer{}
 		s := Storing{Sink: sink, Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
-		facts := func(name string) { require.NoError(t, m.Take(t.Context(), []trail.Fact{{VMI: name}})) }
+		facts := func(name string) { require.NoError(t, m.Append(t.Context(), []trail.Fact{{VMI: name}})) }
 		at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 		stopping := make(chan struct{})
 		drained := make(chan struct{})
-		m.Sign(at, nil)
+		m.AppendSign(at, nil)
 		go func() { s.Drain(t.Context(), m, stopping); close(drained) }()
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, m.left(), "the last sign is told as long as it takes")
 		facts("a")
-		m.Sign(at.Add(time.Minute), nil)
+		m.AppendSign(at.Add(time.Minute), nil)
 		facts("b")
 		time.Sleep(time.Minute)
 		require.Equal(t, 3, m.left(), "a sign with something behind it is not waited for")
@@ -199,7 +199,7 @@ func TestASlowSinkIsNotAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, sink := newMemorySpool(), &silentSink{silent: 2}
 		s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
-		require.NoError(t, m.Take(t.Context(), []trail.Fact{{VMI: "a"}}))
+		require.NoError(t, m.Append(t.Context(), []trail.Fact{{VMI: "a"}}))
 		ctx, cancel := context.WithCancel(t.Context())
 		drained := make(chan struct{})
 		go func() { s.Drain(ctx, m, nil); close(drained) }()
@@ -220,7 +220,7 @@ func TestDrainEndsWhenEmpty(t *testing.T) {
 		m, sink := newMemorySpool(), &toldSink{}
 		s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
 		for _, name := range []string{"a", "b", "c"} {
-			require.NoError(t, m.Take(t.Context(), []trail.Fact{{VMI: name}}))
+			require.NoError(t, m.Append(t.Context(), []trail.Fact{{VMI: name}}))
 		}
 		stopping := make(chan struct{})
 		close(stopping)
@@ -239,7 +239,7 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, sink := newMemorySpool(), &toldSink{away: away}
 				s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
-				require.NoError(t, m.Take(t.Context(), []trail.Fact{{VMI: "a"}}))
+				require.NoError(t, m.Append(t.Context(), []trail.Fact{{VMI: "a"}}))
 				ctx, cancel := context.WithCancel(t.Context())
 				drained := make(chan struct{})
 				go func() { s.Drain(ctx, m, make(chan struct{})); close(drained) }()
@@ -353,7 +353,7 @@ func TestAPoisonFactDoesNotStopTheStream(t *testing.T) {
 				began, stopping, done := time.Now(), make(chan struct{}), make(chan struct{})
 				s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
 				go func() { s.Drain(t.Context(), spool, stopping); close(done) }()
-				require.NoError(t, spool.Empty(t.Context()))
+				require.NoError(t, spool.WaitEmpty(t.Context()))
 				require.Less(t, time.Since(began), time.Minute)
 				close(stopping)
 				<-done
@@ -386,7 +386,7 @@ func TestNothingIsSetAsideWhileTheSinkIsAway(t *testing.T) {
 				sink.mu.Lock()
 				sink.away, sink.slow, sink.cause = nil, 0, trail.ErrRefused
 				sink.mu.Unlock()
-				require.NoError(t, spool.Empty(t.Context()))
+				require.NoError(t, spool.WaitEmpty(t.Context()))
 				close(stopping)
 				<-done
 				require.Equal(t, good, sink.all())

@@ -36,8 +36,9 @@ func (e *RewoundError) Error() string {
 
 // presence asks the API server how a resource stands, and for the UID of the cluster.
 type presence struct {
-	ask func(ctx context.Context, changed trail.Latest) (standing, error)
-	uid func(ctx context.Context) (string, error)
+	ask    func(ctx context.Context, changed trail.Latest) (standing, error)
+	uid    func(ctx context.Context) (string, error)
+	client rest.Interface
 }
 
 // standing is the present resourceVersion of a resource, and that of the object that was asked for; empty where there is none.
@@ -76,7 +77,7 @@ func (r watched) presence(client rest.Interface) presence {
 		now.version = meta.ResourceVersion
 		return now, err
 	}
-	return presence{ask: ask, uid: func(ctx context.Context) (string, error) { return clusterUID(ctx, client) }}
+	return presence{ask: ask, uid: func(ctx context.Context) (string, error) { return clusterUID(ctx, client) }, client: client}
 }
 
 // verify makes sure that the API server continues what was read: that it is the same cluster, and has not gone back. A watch would not show that: it waits
@@ -93,29 +94,57 @@ func (f *feed) verify(ctx context.Context, resumes bool, r presence) error {
 	if err := f.c.identify(ctx, uid); err != nil {
 		return err
 	}
-	f.c.mu.Lock()
-	read, changed := f.latest, f.changed
-	f.c.mu.Unlock()
-	if read == "" {
-		return nil
-	}
-	now, err := r.ask(ctx, changed)
-	if err != nil {
+	gone, err := f.compare(ctx, r)
+	if err != nil || !gone {
 		return err
 	}
-	back := &RewoundError{Resource: f.String(), Recorded: read, Now: now.version}
-	switch {
-	case trail.NewerVersion(read, now.version):
-	case now.object != "" && trail.NewerVersion(changed.Version, now.object):
-		back.Object, back.Recorded = true, changed.Version
-	case changed.Name != "" && now.object == "" && resumes:
-		// It was deleted meanwhile, or never was in a cluster that went back and has come further than it had been: a list shows which.
-		return apierrors.NewResourceExpired("the object that changed last is gone: " + f.String() + " are listed")
-	default:
-		return nil
+	// The object that changed last was deleted in the meantime, or never was in a cluster that went back and has come further than it had been. A list of this resource
+	// would not show which: everything that is missing would be recorded as deleted. Another resource may show it.
+	for _, other := range f.c.feeds {
+		if other == f || !other.kind.Remembered() {
+			continue
+		}
+		if _, err := other.compare(ctx, other.presence(r.client)); err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
-	f.c.fail(back)
-	return back
+	if resumes {
+		return apierrors.NewResourceExpired("the object that changed last is gone: " + f.String() + " are listed")
+	}
+	return nil
+}
+
+// compare compares how a resource stands with what was read of it, and reports whether the object that changed last is gone. Then it asks for the next one, and so on: a
+// cluster that went back may have lost the last ones. Its error is a *RewoundError, which ends the run, where the cluster went back.
+func (f *feed) compare(ctx context.Context, r presence) (gone bool, err error) {
+	f.c.mu.Lock()
+	read, recent := f.latest, f.changed
+	f.c.mu.Unlock()
+	if read == "" {
+		return false, nil
+	}
+	if len(recent) == 0 {
+		recent = trail.Recent{{}} // the resource alone
+	}
+	for i, changed := range recent {
+		now, err := r.ask(ctx, changed)
+		if err != nil {
+			return false, err
+		}
+		back := &RewoundError{Resource: f.String(), Recorded: read, Now: now.version}
+		switch {
+		case trail.NewerVersion(read, now.version):
+		case now.object != "" && trail.NewerVersion(changed.Version, now.object):
+			back.Object, back.Recorded = true, changed.Version
+		case changed.Name == "" || now.object != "":
+			return i > 0, nil
+		default:
+			continue
+		}
+		f.c.fail(back)
+		return false, back
+	}
+	return true, nil
 }
 
 // identify asks whether the cluster is the one that is recorded. Until that is answered nothing counts as watched: another replica may wait for that.
@@ -135,19 +164,16 @@ func (f *feed) noteChanged(n notice) {
 	case n.kind == noticeList:
 		f.changed = n.changed
 	case n.object != nil:
-		f.changed = latestOf(f.changed, n.object, n.gone)
+		f.changed = changedLast(f.changed, n.object, n.gone)
 	}
 }
 
-// latestOf returns which object changed last once another one was seen, or is gone; none where it was the one that is gone.
-func latestOf(changed trail.Latest, o *object, gone bool) trail.Latest {
-	switch {
-	case gone && o.UID == changed.UID:
-		return trail.Latest{}
-	case !gone && (changed.Version == "" || trail.NewerVersion(o.ResourceVersion, changed.Version)):
-		return trail.Latest{Version: o.ResourceVersion, UID: o.UID, Namespace: o.Namespace, Name: o.Name}
+// changedLast returns which objects changed last once another one was seen, or is gone.
+func changedLast(changed trail.Recent, o *object, gone bool) trail.Recent {
+	if gone {
+		return changed.Without(o.UID)
 	}
-	return changed
+	return changed.With(trail.Latest{Version: o.ResourceVersion, UID: o.UID, Namespace: o.Namespace, Name: o.Name})
 }
 
 // fail ends the run with an error.

@@ -16,7 +16,7 @@ func (f *feed) list() *listing {
 type listing struct {
 	feed    *feed
 	present map[string]struct{} // UIDs
-	changed trail.Latest        // of the objects that are there, the one that changed last
+	changed trail.Recent        // of the objects that are there, those that changed last
 }
 
 // take hands on an object of the list or, where the list is the beginning of a watch, what happened to one meanwhile.
@@ -25,7 +25,7 @@ func (l *listing) take(kind watch.EventType, o *object) {
 	if l.present[o.UID] = struct{}{}; gone {
 		delete(l.present, o.UID)
 	}
-	l.changed = latestOf(l.changed, o, gone)
+	l.changed = changedLast(l.changed, o, gone)
 	c := l.feed.c
 	c.out.room(l.feed.ctx, listBacklog)
 	_ = c.enqueue(l.feed.ctx, notice{feed: l.feed, kind: noticeListed, object: o, gone: gone}) // an end of the collector ends the list, too

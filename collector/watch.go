@@ -263,7 +263,7 @@ type feed struct {
 	synced    bool         // under c.mu: the first list was taken
 	version   string       // under c.mu: the resourceVersion up to which it was taken
 	latest    string       // under c.mu: the highest resourceVersion that was ever taken in this epoch
-	changed   trail.Latest // under c.mu: of the objects that are there, the one that changed last
+	changed   trail.Recent // under c.mu: of the objects that are there, those that changed last
 	expired   bool         // under c.mu: the server forgot our resourceVersion, which the next list makes good
 	cause     string       // under c.mu: of the problem, in a few words
 	garbled   string       // under c.mu: what the server sent cannot be read; empty once something can
@@ -323,7 +323,7 @@ type notice struct {
 	kind    noticeKind
 	object  *object             // nil of lists and bookmarks
 	present map[string]struct{} // of a list that was read to its end: the UIDs
-	changed trail.Latest        // of a list that was read to its end: the object that changed last
+	changed trail.Recent        // of a list that was read to its end: the objects that changed last
 	version string
 	gone    bool // the object is
 	expired bool // the server had forgotten where the watch before the list was

@@ -282,7 +282,7 @@ func (w *writer) alive(ctx context.Context) {
 	}
 	w.mu.Unlock()
 	if watching := w.watching(at); w.spool != nil {
-		w.spool.Sign(at, watching)
+		w.spool.AppendSign(at, watching)
 	} else {
 		_ = w.storing.alive(ctx, trail.Sign{At: at, Watching: watching}) // counted; the next one says more
 	}
@@ -293,7 +293,7 @@ func (w *writer) keep(ctx context.Context, batch []trail.Fact) error {
 	if w.spool == nil {
 		return w.storing.store(ctx, batch)
 	}
-	if err := w.spool.Take(ctx, batch); err != nil {
+	if err := w.spool.Append(ctx, batch); err != nil {
 		return err
 	}
 	for _, f := range batch {

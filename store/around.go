@@ -194,27 +194,27 @@ func (d *derivation) surrounding(ctx context.Context, wanted map[trail.Subject]b
 // because of a VM that came half an hour before.
 var aroundSlack = time.Hour
 
-// A second is added on both sides of what went on, so that none of it touches the time that is found.
+// A second is added on both sides of what was open, so that none of it touches the time that is found.
 const reachAroundQuery = `
 WITH n AS (
   SELECT n.subject, n.node, least(n.since, s.next_at) - @slack::interval AS since
   FROM unnest(@subjects::text[], @nodes::text[], @since::timestamptz[]) AS n(subject, node, since)
   JOIN evictrail.subjects AS s ON s.cluster = @cluster AND s.subject = n.subject
-), went AS (
-  SELECT n.subject, t.marked_at AS since, t.ended_at AS until
+), spans AS (
+  SELECT n.subject, t.marked_at AS began, t.open_until
   FROM n
   JOIN evictrail.evacuations AS t ON t.cluster = @cluster AND t.node = n.node
   UNION ALL
-  SELECT n.subject, t.opened_at, t.closed_at
+  SELECT n.subject, t.opened_at, t.open_until
   FROM n
   JOIN evictrail.loops AS t ON t.cluster = @cluster AND t.subject = n.subject
   UNION ALL
-  SELECT n.subject, t.started_at, t.ended_at
+  SELECT n.subject, t.started_at, t.open_until
   FROM n
   JOIN evictrail.drains AS t ON t.cluster = @cluster AND t.subject = n.subject
 ), times AS (
-  SELECT subject, range_agg(tstzrange(since - interval '1 second', CASE WHEN until IS NOT NULL THEN greatest(since, until) + interval '1 second' END, '[]')) AS busy
-  FROM went
+  SELECT subject, range_agg(tstzrange(began - interval '1 second', open_until + interval '1 second', '[]')) AS busy
+  FROM spans
   GROUP BY subject
 )
 SELECT n.subject, b.since, EXISTS (

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
@@ -26,6 +27,29 @@ func BenchmarkAppend(b *testing.B) {
 					news, err := s.Append(b.Context(), cluster, batch)
 					require.NoError(b, err)
 					stored += len(news.Facts)
+				}
+			}
+			b.ReportMetric(float64(stored)/b.Elapsed().Seconds(), "facts/s")
+		})
+	}
+}
+
+// BenchmarkFold records the incidents of BenchmarkAppend, and derives them in memory, batch by batch.
+func BenchmarkFold(b *testing.B) {
+	for _, size := range []int{1, 100, 2000} {
+		b.Run(fmt.Sprintf("batch=%d", size), func(b *testing.B) {
+			s := storetest.New(b)
+			stored := 0
+			for round := 0; b.Loop(); round++ {
+				cluster := fmt.Sprintf("c%d", round)
+				d := store.NewDeriver(s, cluster)
+				for facts := incident(cluster, 20); len(facts) > 0; facts = facts[min(size, len(facts)):] {
+					recorded, err := s.Record(b.Context(), cluster, facts[:min(size, len(facts))])
+					require.NoError(b, err)
+					d.Hand(recorded)
+					_, _, err = d.CatchUp(b.Context(), nil)
+					require.NoError(b, err)
+					stored += min(size, len(facts))
 				}
 			}
 			b.ReportMetric(float64(stored)/b.Elapsed().Seconds(), "facts/s")

@@ -25,7 +25,7 @@ SELECT subject
 FROM evictrail.migrations
 WHERE cluster = @cluster
   AND target_node = ANY(@readiness)
-  AND (finished_at IS NULL OR finished_at >= @since)
+  AND open_until >= @since
 UNION
 SELECT subject
 FROM evictrail.events

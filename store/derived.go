@@ -16,13 +16,13 @@ type derivation struct {
 	cluster    string
 	now        time.Time                      // for which is derived
 	thresholds trail.Thresholds               // of loops
-	settled    *time.Time                     // what was over before is settled; nil: nothing is
-	reach      time.Duration                  // how far what happens may depend on what was over before
+	settled    *time.Time                     // what had ended before is settled; nil: nothing is
+	reach      time.Duration                  // how far what happens may depend on what had ended before
 	locked     map[trail.Subject]bool         // their rows are taken
 	facts      map[trail.Subject][]trail.Fact // of the subjects that are held
 	held       since                          // what is held of them is enough for what changed since then
 	from       since                          // those that are derived from then on; the others are held whole
-	over       since                          // those of which nothing went on then: what is told to be over before stays as it is
+	quiet      since                          // those of which nothing was open then: what had ended before stays as it is, and is not sent
 	became     []becameRow                    // when new facts say that nodes became something
 	news       trail.News                     // what came of it so far
 
@@ -48,7 +48,7 @@ WHERE cluster = @cluster
 func newDerivation(ctx context.Context, tx pgx.Tx, cluster string, now time.Time, term int64) (*derivation, error) {
 	d := &derivation{
 		tx: tx, cluster: cluster, now: now, thresholds: trail.DefaultThresholds(),
-		locked: map[trail.Subject]bool{}, facts: map[trail.Subject][]trail.Fact{}, held: since{}, from: since{}, over: since{},
+		locked: map[trail.Subject]bool{}, facts: map[trail.Subject][]trail.Fact{}, held: since{}, from: since{}, quiet: since{},
 	}
 	var batch pgx.Batch
 	batch.Queue(dropNoFactsQuery)
@@ -239,7 +239,7 @@ func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, a
 	}
 	w := d.tables()
 	for i, s := range subjects {
-		w.addSince(s, onceOver(derived[i], d.over[s]), d.from[s])
+		w.addSince(s, d.changeable(s, derived[i]), d.from[s])
 	}
 	changed, err := w.write(ctx, d.tx, append(names(subjects), names(pods)...), &d.news)
 	if err == nil {
@@ -251,6 +251,14 @@ func (d *derivation) replaceVMs(ctx context.Context, subjects []trail.Subject, a
 		}
 	}
 	return changed, err
+}
+
+// changeable returns what of a VM's rows may not be stored as it is. Most rows had ended when nothing was open there: they are settled (oldSettled), and need not
+// be sent to find that. A placement may have been open all the time.
+func (d *derivation) changeable(vm trail.Subject, all trail.Derived) trail.Derived {
+	rows := all.Unsettled(d.quiet[vm], nil)
+	rows.Placements = all.Placements
+	return rows
 }
 
 // replaceAround derives nodes, and the cluster as a whole, of the rows of the VMs that touch them, each from when on things changed there. Where

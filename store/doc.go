@@ -1,7 +1,7 @@
 // Package store keeps facts and what is derived of them in Postgres.
 //
 // Append is the one way in: in one transaction it takes the rows of the subjects concerned, adds the facts that are
-// new, derives those subjects again from all their facts, and replaces their derived rows; one portion of the subjects
+// new, derives those subjects again from those of their facts that matter to what changed, and replaces their derived rows; one portion of the subjects
 // after the other, where they have more than is held at once. Two writers may append at once: whoever holds a subject's
 // row derives it, the other waits and then sees the first one's facts.
 //

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -97,6 +99,15 @@ func DerivedColumns() map[string][]string {
 	return out
 }
 
+// DerivedKeys gives the column by which each derived table tells the rows of a subject apart.
+func DerivedKeys() map[string]string {
+	out := map[string]string{}
+	for _, of := range derivedTables {
+		out[of.name] = of.key
+	}
+	return out
+}
+
 // Unmarshal lets tests read as facts are read.
 func Unmarshal(raw []byte, to any) error { return unmarshal(raw, to) }
 
@@ -125,4 +136,66 @@ func Paced(ctx context.Context, steps int, step time.Duration) (rested, owed tim
 		p.rest(ctx, step)
 	}
 	return p.rested, p.owed()
+}
+
+// StateBefore reads the facts of subjects from before a time that say how they stood then.
+func (s *Store) StateBefore(ctx context.Context, cluster string, subjects []trail.Subject, since time.Time) ([]trail.Fact, error) {
+	args := pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(subjects), "from": slices.Repeat([]time.Time{since}, len(subjects))}
+	facts, err := factsBy(ctx, s.pool, cluster, factsThatMatterQuery, args)
+	return slices.DeleteFunc(facts, func(f trail.Fact) bool { return !f.OccurredAt.Before(since) }), err
+}
+
+// Kept reads what would be kept of the facts of subjects before a boundary: what matters since a time, and how they stood then.
+func (s *Store) Kept(ctx context.Context, cluster string, subjects []trail.Subject, since, boundary time.Time) (facts []trail.Fact, err error) {
+	undo := errors.New("undo")
+	err = s.inTx(ctx, "keep facts", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "CREATE TABLE evictrail.events_next (LIKE evictrail.events INCLUDING ALL)"); err != nil {
+			return err
+		}
+		args := pgx.StrictNamedArgs{
+			"cluster": cluster, "boundary": boundary, "subjects": names(subjects), "since": slices.Repeat([]time.Time{since}, len(subjects)),
+		}
+		if _, err := tx.Exec(ctx, keepFactsQuery, args); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, "SELECT "+factColumns+" FROM evictrail.events_next")
+		if err != nil {
+			return err
+		}
+		if facts, err = collectFacts(rows, cluster); err != nil {
+			return err
+		}
+		return undo
+	})
+	if errors.Is(err, undo) {
+		err = nil
+	}
+	return facts, err
+}
+
+// Neighbours reads the facts of the VMs that were on a node at a moment, as they matter to what happened since a time.
+func (s *Store) Neighbours(ctx context.Context, cluster, node string, since, at time.Time) ([]trail.Fact, error) {
+	return factsBy(ctx, s.pool, cluster, neighboursQuery, pgx.StrictNamedArgs{
+		"cluster": cluster, "but": "", "nodes": []string{node}, "from": []time.Time{since}, "to": []time.Time{at}, "began": []time.Time{since}, "ended": []time.Time{at},
+		"guests": []bool{true}, "at": at, "everywhere": false, "before": time.Duration(0), "slack": tellingSlack,
+	})
+}
+
+// Deriver is a deriver for tests.
+type Deriver = deriver
+
+// NewDeriver returns one without a term.
+func NewDeriver(s *Store, cluster string) *Deriver { return s.newDeriver(cluster, 0) }
+
+// Hand hands over what was recorded.
+func (d *deriver) Hand(r recording) { d.hand(r) }
+
+// CatchUp derives until nothing is left.
+func (d *deriver) CatchUp(ctx context.Context, done func(int)) (int, trail.News, error) {
+	return d.catchUp(ctx, done)
+}
+
+// Record records facts.
+func (s *Store) Record(ctx context.Context, cluster string, facts []trail.Fact) (recording, error) {
+	return s.record(ctx, cluster, facts, nil)
 }

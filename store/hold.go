@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -18,64 +16,54 @@ SELECT @cluster, s, now()
 FROM unnest(@subjects::text[]) AS s
 ON CONFLICT (cluster, subject) DO UPDATE SET derived_at = excluded.derived_at`
 
-// wentOnOfVM asks for what went on of a VM n: when it began, and when it was over. A guest is always somewhere.
-var wentOnOfVM = func() string {
-	var out []string
-	for _, of := range derivedTables {
-		if slices.Contains(strings.Fields(of.of), "vmi") && of.name != "placements" && of.name != "timeline" {
-			out = append(out, fmt.Sprintf(`
-    SELECT %s AS began, %s AS over
-    FROM evictrail.%s AS t
-    WHERE t.cluster = @cluster
-      AND t.subject = n.subject`, of.begun, strings.ReplaceAll(of.over, "@.", "t."), of.name))
-		}
-	}
-	return strings.Join(out, "\n    UNION ALL")
-}()
-
 // vmReach finds, as SQL, from when on VMs are derived for what changed since a time: since some time before that, when nothing was open there, so that what
-// was over stays as it is told. Their facts matter since what was not over some time before that had begun, and some time before, as what happens may
-// depend on what had happened by then (trail.Reach). This is what is kept where facts are dropped (reach), for each VM by itself.
-var vmReach = `n AS (
+// had ended stays as it is. Their facts matter since what was open some time before that had begun, and some time before, as what happens may
+// depend on what had happened by then (trail.Reach). This is what is kept where facts are dropped (reach), for each VM by itself. Placements do not count: a guest
+// is always somewhere.
+const vmReach = `n AS (
   SELECT n.subject, least(n.since, s.next_at) - @slack::interval AS since
   FROM unnest(@vms::text[], @since::timestamptz[]) AS n(subject, since)
   LEFT JOIN evictrail.subjects AS s ON s.cluster = @cluster AND s.subject = n.subject
-), went AS MATERIALIZED (
-  SELECT n.subject, n.since, w.began, w.over
+), spans AS MATERIALIZED (
+  SELECT n.subject, s.began, s.open_until
   FROM n
-  CROSS JOIN LATERAL (` + wentOnOfVM + `
-  ) AS w
+  CROSS JOIN LATERAL (
+    SELECT requested_at AS began, open_until FROM evictrail.eviction_requests WHERE cluster = @cluster AND subject = n.subject
+    UNION ALL
+    SELECT marked_at, open_until FROM evictrail.evacuations WHERE cluster = @cluster AND subject = n.subject
+    UNION ALL
+    SELECT created_at, open_until FROM evictrail.migrations WHERE cluster = @cluster AND subject = n.subject
+    UNION ALL
+    SELECT decided_at, open_until FROM evictrail.cooldown_decisions WHERE cluster = @cluster AND subject = n.subject
+    UNION ALL
+    SELECT opened_at, open_until FROM evictrail.loops WHERE cluster = @cluster AND subject = n.subject
+  ) AS s
 ), quiet AS (
-  SELECT n.subject, least(n.since, min(w.began)) - interval '1 second' AS since
+  SELECT n.subject, least(n.since, min(s.began)) - interval '1 second' AS since
   FROM n
-  LEFT JOIN went AS w ON w.subject = n.subject AND (w.over IS NULL OR w.over >= n.since)
+  LEFT JOIN spans AS s ON s.subject = n.subject AND s.open_until >= n.since
   GROUP BY n.subject, n.since
 ), vm_reach AS MATERIALIZED (
-  SELECT q.subject, q.since AS told, least(q.since - @before::interval, min(w.began)) - @before::interval AS read
+  SELECT q.subject, q.since AS told, least(q.since - @before::interval, min(s.began)) - @before::interval AS read
   FROM quiet AS q
-  LEFT JOIN went AS w ON w.subject = q.subject AND (w.over IS NULL OR w.over >= q.since - @before::interval)
+  LEFT JOIN spans AS s ON s.subject = q.subject AND s.open_until >= q.since - @before::interval
   GROUP BY q.subject, q.since
 )`
 
-// vmReachQuery also asks whether anything went on across the time since which a VM is told again.
-var vmReachQuery = `
+// vmReachQuery also asks whether anything was open across the time since which a VM is derived again.
+const vmReachQuery = `
 WITH ` + vmReach + `
-SELECT v.subject, v.told, v.read, bool_or(w.subject IS NOT NULL)
+SELECT v.subject, v.told, v.read, bool_or(s.subject IS NOT NULL)
 FROM vm_reach AS v
-LEFT JOIN went AS w ON w.subject = v.subject AND w.began < v.told AND (w.over IS NULL OR w.over >= v.told - @margin::interval)
+LEFT JOIN spans AS s ON s.subject = v.subject AND s.began < v.told AND s.open_until >= v.told - @margin::interval
 GROUP BY v.subject, v.told, v.read`
 
 // toldMargin is how much earlier than it was told what is told again may begin: reviews and audit events of one request are up to seconds apart.
 const toldMargin = time.Minute
 
-// Of what is older than the facts that matter those are read that tell how it stood then, as keepFactsQuery keeps them: of a pod or a migration that was there
-// everything, of a VMI how it was first seen and each aspect as it was last. They are few: whole rows are read of these alone. OFFSET is there for what
-// factsOfSubjectsQuery has it for.
-const factsThatMatterQuery = `
-SELECT f.*
-FROM unnest(@subjects::text[], @from::timestamptz[]) AS s(of, since)
-CROSS JOIN LATERAL (
-  WITH older AS MATERIALIZED (
+// stateBefore is trail.StateBefore as SQL: where to find the facts of a subject s.of from before s.since that say how it stood then. Few columns are read to
+// find them: whole rows are read of these alone.
+const stateBefore = `older AS MATERIALIZED (
     SELECT occurred_at, id, object_kind, object_uid, object_version, what, migration_uid
     FROM evictrail.events
     WHERE cluster = @cluster
@@ -84,9 +72,9 @@ CROSS JOIN LATERAL (
   ), there AS MATERIALIZED (
     SELECT *
     FROM older
-    WHERE object_kind IN ('VirtualMachineInstance', 'VirtualMachineInstanceMigration', 'Pod')
+    WHERE object_kind IN ('VirtualMachineInstance', 'VirtualMachineInstanceMigration', 'Pod', 'Node')
       AND object_uid NOT IN (SELECT object_uid FROM older WHERE what = 'gone')
-  ), telling AS (
+  ), state_before AS (
     SELECT occurred_at, id
     FROM there
     WHERE object_kind = 'Pod'
@@ -98,17 +86,25 @@ CROSS JOIN LATERAL (
     (
       SELECT DISTINCT ON (object_uid) occurred_at, id
       FROM there
-      WHERE object_kind = 'VirtualMachineInstance'
+      WHERE object_kind IN ('VirtualMachineInstance', 'Node')
       ORDER BY object_uid, length(object_version), object_version, occurred_at
     )
     UNION
     (
       SELECT DISTINCT ON (object_uid, what) occurred_at, id
       FROM there
-      WHERE object_kind = 'VirtualMachineInstance'
+      WHERE object_kind IN ('VirtualMachineInstance', 'Node')
       ORDER BY object_uid, what, length(object_version) DESC, object_version DESC, occurred_at DESC
     )
-  )
+  )`
+
+// factsThatMatterQuery reads all facts of subjects since a time, and those from before it that say how they stood. OFFSET is there for what
+// factsOfSubjectsQuery has it for.
+const factsThatMatterQuery = `
+SELECT f.*
+FROM unnest(@subjects::text[], @from::timestamptz[]) AS s(of, since)
+CROSS JOIN LATERAL (
+  WITH ` + stateBefore + `
   SELECT ` + factColumns + `
   FROM evictrail.events
   WHERE cluster = @cluster
@@ -116,14 +112,14 @@ CROSS JOIN LATERAL (
     AND occurred_at >= s.since
   UNION ALL
   SELECT its.*
-  FROM telling AS t
+  FROM state_before AS b
   CROSS JOIN LATERAL (
     SELECT ` + factColumns + `
     FROM evictrail.events
     WHERE cluster = @cluster
       AND subject = s.of
-      AND occurred_at = t.occurred_at
-      AND id = t.id
+      AND occurred_at = b.occurred_at
+      AND id = b.id
     OFFSET 0
   ) AS its
   OFFSET 0
@@ -213,7 +209,7 @@ func (d *derivation) release(subjects []trail.Subject) {
 // forgetFrom forgets from when on a subject is derived.
 func (d *derivation) forgetFrom(s trail.Subject) {
 	delete(d.from, s)
-	delete(d.over, s)
+	delete(d.quiet, s)
 }
 
 // lockAndRead locks subjects and others, as far as they are not locked yet, and then reads the facts of the subjects: each statement sees what was committed
@@ -281,7 +277,7 @@ func (d *derivation) lockAndRead(ctx context.Context, changed since, others []tr
 			var across bool
 			err := row.Scan(&vm, &told, &from, &across)
 			if d.from[of[vm]], read[vm] = told.UTC(), from; !across {
-				d.over[of[vm]] = told.UTC().Add(-toldMargin)
+				d.quiet[of[vm]] = told.UTC().Add(-toldMargin)
 			}
 			return err
 		}))

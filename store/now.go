@@ -211,17 +211,15 @@ func (q *inquiry) annotations(batch *pgx.Batch, into *[]trail.Fact, vms []trail.
 // What is read of the rows of subjects: those since a time and, of what is older, what tells how they stand.
 var (
 	loopsNearQuery = rowsQuery("loops", `
-  AND (closed_at IS NULL OR closed_at >= @since)`, "opened_at, loop_id")
+  AND open_until >= @since`, "opened_at, loop_id")
 	evacuationsNearQuery = rowsQuery("evacuations", `
   AND (
-    ended_at IS NULL
-    OR ended_at >= @since
+    open_until >= @since
     OR evacuation_id IN (`+lastEvacuations+`)
   )`, "marked_at, evacuation_id")
 	placementsNearQuery = plainQuery[trail.Placement]("placements", `
   AND (
-    to_at IS NULL
-    OR to_at >= @since
+    open_until >= @since
     OR placement_id IN (
       SELECT DISTINCT ON (subject, ended_by) placement_id
       FROM evictrail.placements
@@ -256,8 +254,7 @@ var (
   AND requested_at <= @at`, "requested_at, request_id")
 	migrationsNearQuery = plainQuery[trail.Migration]("migrations", `
   AND (
-    finished_at IS NULL
-    OR finished_at >= @since
+    open_until >= @since
     OR migration_uid IN (
       SELECT DISTINCT ON (subject, evacuation_id IS NULL) migration_uid
       FROM evictrail.migrations
@@ -283,10 +280,10 @@ var (
   )
   AND decided_at <= @at`, "decided_at, decision_id")
 	drainsNearQuery = rowsQuery("drains", `
-  AND (ended_at IS NULL OR ended_at >= @since)`, "started_at, drain_id")
+  AND open_until >= @since`, "started_at, drain_id")
 	blockersOfQuery = rowsQuery("drain_blockers", "", "waiting_since, vmi_uid")
 	loopsOfVMQuery  = rowsQuery("loops", `
-  AND (closed_at IS NULL OR closed_at >= @since)
+  AND open_until >= @since
   AND `+tellsOfVM, "opened_at, loop_id")
 )
 
@@ -367,14 +364,14 @@ FROM (
   WHERE cluster = @cluster
     AND node = @node
     AND from_at <= @at
-    AND (to_at IS NULL OR to_at >= @since)
+    AND open_until >= @since
   UNION
   SELECT subject
   FROM evictrail.evacuations
   WHERE cluster = @cluster
     AND node = @node
     AND marked_at <= @at
-    AND (ended_at IS NULL OR ended_at >= @since)
+    AND open_until >= @since
   UNION
   SELECT subject
   FROM evictrail.eviction_requests

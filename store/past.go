@@ -22,14 +22,14 @@ SELECT EXISTS (
   WHERE cluster = @cluster
     AND node = @node
     AND opened_at <= @until
-    AND (closed_at IS NULL OR closed_at >= @since)
+    AND open_until >= @since
 ), EXISTS (
   SELECT
   FROM evictrail.drains
   WHERE cluster = @cluster
     AND subject = @subject
     AND started_at <= @until
-    AND (ended_at IS NULL OR ended_at >= @since)
+    AND open_until >= @since
 )`
 
 // The VMs that were on nodes, were to leave them or were asked to, within some times and, where that matters, those in the whole cluster whose
@@ -41,18 +41,19 @@ FROM evictrail.evacuations
 WHERE cluster = @cluster
   AND node = @node
   AND marked_at <= @until
-  AND (ended_at IS NULL OR ended_at >= @since)`
+  AND open_until >= @since`
 	loopsToldQuery = `
 SELECT node, greatest(opened_at, @since), least(closed_at, @at)
 FROM evictrail.loops
 WHERE cluster = @cluster
   AND node IS NOT NULL
   AND opened_at <= @at
-  AND (closed_at IS NULL OR closed_at >= @since)
+  AND open_until >= @since
   AND ` + tellsOfVM + `
 ORDER BY opened_at, loop_id`
-	// In the times that matter everything is read of a neighbour. Of others it is read where and how it stood, and how its migrations ended: not how
-	// they went, nor of pods that were gone. OFFSET is there for what factsOfSubjectsQuery has it for.
+	// In the times that matter everything is read of a neighbour. From before them more and less is read than trail.StateBefore: of VMIs everything, also of those
+	// that were gone, as cooldowns count completions however old they are; of pods the same; of migrations, whether they are there or not, how they
+	// ended since it may bear on the times: not how they went, as no answer says so of a neighbour. OFFSET is there for what factsOfSubjectsQuery has it for.
 	neighboursQuery = `
 WITH w AS (
   SELECT *
@@ -64,13 +65,13 @@ WITH w AS (
   JOIN evictrail.placements AS p ON p.cluster = @cluster AND p.node = w.node
   WHERE w.guests
     AND p.from_at <= w.ended
-    AND (p.to_at IS NULL OR p.to_at >= w.began)
+    AND p.open_until >= w.began
   UNION
   SELECT e.subject, w.since, w.until, least(w.began, e.marked_at - @slack::interval)
   FROM w
   JOIN evictrail.evacuations AS e ON e.cluster = @cluster AND e.node = w.node
   WHERE e.marked_at <= w.ended
-    AND (e.ended_at IS NULL OR e.ended_at >= w.began)
+    AND e.open_until >= w.began
   UNION
   SELECT r.subject, w.since, w.until, w.began
   FROM w
@@ -84,7 +85,7 @@ WITH w AS (
   WHERE cluster = @cluster
     AND @everywhere
     AND marked_at <= @at + @slack::interval
-    AND (ended_at IS NULL OR ended_at >= @at - @slack::interval)
+    AND open_until >= @at - @slack::interval
 ), s AS (
   SELECT subject, range_agg(tstzrange(least(n.since, m.created_at - @slack::interval), n.until, '[]')) AS times, min(began) - @before::interval AS began
   FROM (
@@ -100,7 +101,7 @@ WITH w AS (
     WHERE m.cluster = @cluster
       AND m.subject = n.subject
       AND m.created_at < n.since
-      AND (m.finished_at IS NULL OR m.finished_at >= n.since)
+      AND m.open_until >= n.since
   ) AS m
   WHERE subject <> @but
   GROUP BY subject

@@ -10,41 +10,40 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// What began before a time and was not over by then, with where it happened. Of a drain that is over it is told what it left until there is another.
+// What began before a time and was open then, with where it happened. What is left of a drain that has ended is shown until there is another.
 const acrossQuery = `
 SELECT subject, coalesce(node, ''), coalesce(namespace, ''), began
 FROM (
-  SELECT subject, node, namespace, marked_at AS began, ended_at AS over FROM evictrail.evacuations WHERE cluster = @cluster AND marked_at < @back
+  SELECT subject, node, namespace, marked_at AS began, open_until FROM evictrail.evacuations WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, source_node, namespace, created_at, finished_at FROM evictrail.migrations WHERE cluster = @cluster AND created_at < @back
+  SELECT subject, source_node, namespace, created_at, open_until FROM evictrail.migrations WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, node, namespace, opened_at, closed_at FROM evictrail.loops WHERE cluster = @cluster AND opened_at < @back
+  SELECT subject, node, namespace, opened_at, open_until FROM evictrail.loops WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, node, NULL, started_at, CASE WHEN NOT EXISTS (
+  SELECT subject, node, NULL, started_at, CASE WHEN EXISTS (
     SELECT FROM evictrail.drain_blockers AS b WHERE b.cluster = d.cluster AND b.subject = d.subject AND b.drain_id = d.drain_id
-  ) THEN ended_at END
+  ) THEN 'infinity' ELSE open_until END
   FROM evictrail.drains AS d
-  WHERE cluster = @cluster AND started_at < @back
+  WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, node, namespace, requested_at, greatest(requested_at, answered_at, last_repeat_at) FROM evictrail.eviction_requests
-  WHERE cluster = @cluster AND requested_at < @back
+  SELECT subject, node, namespace, requested_at, open_until FROM evictrail.eviction_requests WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, node, namespace, decided_at, greatest(decided_at, until) FROM evictrail.cooldown_decisions WHERE cluster = @cluster AND decided_at < @back
+  SELECT subject, node, namespace, decided_at, open_until FROM evictrail.cooldown_decisions WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, node, NULL, began_at, ended_at FROM evictrail.outages WHERE cluster = @cluster AND began_at < @back
+  SELECT subject, node, NULL, began_at, open_until FROM evictrail.outages WHERE cluster = @cluster
   UNION ALL
-  SELECT subject, NULL, NULL, opened_at, closed_at FROM evictrail.gaps WHERE cluster = @cluster AND opened_at < @back
+  SELECT subject, NULL, NULL, opened_at, open_until FROM evictrail.gaps WHERE cluster = @cluster
 ) AS r
-WHERE over IS NULL
-   OR over >= @back`
+WHERE began < @back
+  AND open_until >= @back`
 
-// reach says how far back facts of a cluster matter to what was not over at a boundary: of a VM, a node and the requests in a namespace since what went on
+// reach says how far back facts of a cluster matter to what was open at a boundary: of a VM, a node and the requests in a namespace since what went on
 // there had begun, and some time before, in which what happened may bear on that (trail.Reach).
 type reach struct {
 	cluster  string
 	boundary time.Time
 	before   time.Duration
-	back     time.Time // what was not over by then matters
+	back     time.Time // what was open then matters
 	subjects map[string]time.Time
 	nodes    map[string]time.Time
 	spaces   map[string]time.Time
@@ -107,44 +106,25 @@ func (r *reach) since(subject string, pods map[string]string) time.Time {
 }
 
 const (
-	// keepFactsQuery keeps the facts of subjects that matter: all since a time and, of what is older, those that tell how it stood then. An object that was gone
-	// tells nothing any more. Of a pod or a migration that was still there everything does, also what other objects say of that migration, as KubeVirt counts
-	// the last ones that are there; of a VMI and a node, which live long, how they were first seen and each aspect as it was last.
+	// keepFactsQuery keeps the facts of subjects that matter: all since a time, and those from before it that say how they stood.
 	keepFactsQuery = `
-WITH f AS MATERIALIZED (
-  SELECT
-    e.*,
-    e.occurred_at >= w.since AS matters,
-    bool_or(e.what = 'gone' AND e.occurred_at < w.since) OVER (PARTITION BY e.subject, e.object_kind, e.object_uid) AS gone,
-    row_number() OVER (PARTITION BY e.subject, e.object_kind, e.object_uid ORDER BY length(e.object_version), e.object_version, e.occurred_at) AS first,
-    row_number() OVER (
-      PARTITION BY e.subject, e.object_kind, e.object_uid, e.what, e.occurred_at >= w.since
-      ORDER BY length(e.object_version) DESC, e.object_version DESC, e.occurred_at DESC
-    ) AS last
-  FROM unnest(@subjects::text[], @since::timestamptz[]) AS w(subject, since)
-  JOIN evictrail.events AS e ON e.cluster = @cluster AND e.subject = w.subject
-  WHERE e.occurred_at < @boundary
-)
-INSERT INTO evictrail.events_next (
-  cluster, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node, migration, migration_uid,
-  object_kind, object_uid, object_version, what, value, evidence, detail
-)
-SELECT
-  cluster, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node, migration, migration_uid,
-  object_kind, object_uid, object_version, what, value, evidence, detail
-FROM f
-WHERE matters
-   OR NOT gone AND object_kind IN ('Pod', 'VirtualMachineInstanceMigration')
-   OR NOT gone AND object_kind IN ('VirtualMachineInstance', 'Node') AND (first = 1 OR last = 1)
-   OR EXISTS (
-     SELECT
-     FROM f AS m
-     WHERE m.subject = f.subject
-       AND m.object_kind = 'VirtualMachineInstanceMigration'
-       AND m.object_uid = f.migration_uid
-       AND NOT m.gone
-   )
+INSERT INTO evictrail.events_next (` + keptColumns + `)
+SELECT f.*
+FROM unnest(@subjects::text[], @since::timestamptz[]) AS s(of, since)
+CROSS JOIN LATERAL (
+  WITH ` + stateBefore + `
+  SELECT ` + keptColumns + `
+  FROM evictrail.events
+  WHERE cluster = @cluster
+    AND subject = s.of
+    AND occurred_at < @boundary
+    AND (occurred_at >= s.since OR (occurred_at, id) IN (SELECT occurred_at, id FROM state_before))
+  OFFSET 0
+) AS f
 ON CONFLICT DO NOTHING`
+	keptColumns = `
+    cluster, subject, occurred_at, id, kind, reason, clock, observed_at, stored_at, seen_late, namespace, vmi, vmi_uid, node, migration, migration_uid,
+    object_kind, object_uid, object_version, what, value, evidence, detail`
 	podsOfVMsQuery = `
 SELECT DISTINCT p.subject, e.subject
 FROM unnest(@pods::text[], @namespaces::text[], @names::text[]) AS p(subject, namespace, name)

@@ -48,7 +48,7 @@ const (
       AND p.node = drains.node
       AND p.namespace = ANY(@seen)
       AND p.from_at <= coalesce(drains.ended_at, 'infinity')
-      AND (p.to_at IS NULL OR p.to_at >= drains.started_at)
+      AND p.open_until >= drains.started_at
   )`
 	outageSeen = `EXISTS (
     SELECT FROM evictrail.placements AS p
@@ -56,7 +56,7 @@ const (
       AND p.node = node_outages.node
       AND p.namespace = ANY(@seen)
       AND p.from_at <= coalesce(node_outages.ended_at, 'infinity')
-      AND (p.to_at IS NULL OR p.to_at >= node_outages.began_at)
+      AND p.open_until >= node_outages.began_at
   )`
 	nodesSeen = `SELECT p.node FROM evictrail.placements AS p WHERE p.cluster = @cluster AND p.namespace = ANY(@seen)`
 )

@@ -15,11 +15,29 @@ import (
 
 // owned is what leads every derived row.
 type owned struct {
-	Cluster string `json:"cluster"`
-	Subject string `json:"subject"`
+	Cluster   string    `json:"cluster"`
+	Subject   string    `json:"subject"`
+	OpenUntil openUntil `json:"open_until"`
 }
 
 func (o owned) subject() string { return o.Subject }
+
+// with returns the columns that lead a row of the subject.
+func (o owned) with(r trail.Row) owned {
+	o.OpenUntil = openUntil(r.OpenUntil())
+	return o
+}
+
+// openUntil is a trail.Row's OpenUntil as Postgres has it: infinity while what the row is about goes on.
+type openUntil time.Time
+
+// MarshalText returns the time in RFC 3339, or infinity.
+func (t openUntil) MarshalText() ([]byte, error) {
+	if at := time.Time(t); !at.IsZero() {
+		return at.MarshalText()
+	}
+	return []byte("infinity"), nil
+}
 
 // table is a table of derived rows.
 type table struct {
@@ -32,74 +50,62 @@ type table struct {
 	judged     string // whether what came of it is told for good, as SQL; empty: nothing is
 	renamed    bool   // what a row is about may be told under another key later
 	begun      string // the column of when what a row is about began, of which there is an index
-	over       string // when what a row @ is about was over, as SQL; NULL: it is not
 	place      string // the node on which that was, as SQL of a row t
 }
-
-// overAt is when a row @ was over, as SQL: while facts are missing, what ends may end before it began.
-func overAt(begun, ended string) string {
-	return "CASE WHEN @." + ended + " IS NOT NULL THEN greatest(@." + begun + ", @." + ended + ") END"
-}
-
-// lineOver is when a line was over, as SQL: the one that counts how often a request was repeated is not as long as that may go on.
-const lineOver = `CASE WHEN @.at >= @settled::timestamptz OR @.kind <> 'eviction_requested' OR NOT EXISTS (
-    SELECT FROM evictrail.eviction_requests AS r
-    WHERE r.cluster = @.cluster AND r.subject = @.subject AND r.last_repeat_at >= @settled::timestamptz AND r.requested_at <= least(@.at, @settled::timestamptz)
-  ) THEN @.at END`
 
 var derivedTables = []table{
 	{
 		name: "eviction_requests", key: "request_id", row: requestRow{}, of: "vmi pod", renamed: true,
 		node: "CASE WHEN t.salient THEN t.node END", immaterial: "repeats last_repeat_at policy",
-		begun: "requested_at", over: "greatest(@.requested_at, @.answered_at, @.last_repeat_at)", place: "t.node",
+		begun: "requested_at", place: "t.node",
 	},
 	{
 		name: "evacuations", key: "evacuation_id", row: evacuationRow{}, of: "vmi", renamed: true,
 		node: "t.node", immaterial: "policy",
-		ended: "t.outcome", judged: "t.objective_met IS NOT NULL", begun: "marked_at", over: overAt("marked_at", "ended_at"), place: "t.node",
+		ended: "t.outcome", judged: "t.objective_met IS NOT NULL", begun: "marked_at", place: "t.node",
 	},
 	{
 		name: "migrations", key: "migration_uid", row: migrationRow{}, of: "vmi",
 		node: "t.source_node", immaterial: "phase phase_since pending_at scheduled_at preparing_target_at target_ready_at target_node policy need_because benefit_final",
-		ended: "t.outcome", judged: "coalesce(t.benefit_final, false)", begun: "created_at", over: overAt("created_at", "finished_at"), place: "t.source_node",
+		ended: "t.outcome", judged: "coalesce(t.benefit_final, false)", begun: "created_at", place: "t.source_node",
 	},
 	{
 		name: "placements", key: "placement_id", row: placementRow{}, of: "vmi",
 		node: "t.node", immaterial: "to_at left_by ended_by ended_requester ended_requester_class ended_detail terminating_since", ended: "t.ended_by",
-		begun: "from_at", over: overAt("from_at", "to_at"), place: "t.node",
+		begun: "from_at", place: "t.node",
 	},
 	{
 		name: "cooldown_decisions", key: "decision_id", row: decisionRow{}, of: "vmi node",
 		node:  "t.node",
-		begun: "decided_at", over: "greatest(@.decided_at, @.until)", place: "t.node",
+		begun: "decided_at", place: "t.node",
 	},
 	{
 		name: "loops", key: "loop_id", row: loopRow{}, of: "vmi node cluster",
-		ended: "t.closed_by", begun: "opened_at", over: overAt("opened_at", "closed_at"), place: "t.node",
+		ended: "t.closed_by", begun: "opened_at", place: "t.node",
 	},
 	{
 		name: "drains", key: "drain_id", row: drainRow{}, of: "node",
-		begun: "started_at", over: overAt("started_at", "ended_at"), place: "t.node",
+		begun: "started_at", place: "t.node",
 	},
 	{
 		name: "drain_blockers", key: "vmi_uid", row: blockerRow{}, of: "node",
-		begun: "waiting_since", over: "NULL::timestamptz", place: "t.node",
+		begun: "waiting_since", place: "t.node",
 	},
 	{
 		name: "consequences", key: "consequence_id", row: consequenceRow{}, of: "node",
-		begun: "at", over: "@.at", place: "t.node",
+		begun: "at", place: "t.node",
 	},
 	{
 		name: "outages", key: "outage_id", row: outageRow{}, of: "node",
-		begun: "began_at", over: overAt("began_at", "ended_at"), place: "t.node",
+		begun: "began_at", place: "t.node",
 	},
 	{
 		name: "gaps", key: "gap_id", row: gapRow{}, of: "source",
-		begun: "opened_at", over: overAt("opened_at", "closed_at"), place: "NULL",
+		begun: "opened_at", place: "NULL",
 	},
 	{
 		name: "timeline", key: "event_id", row: timelineRow{}, of: "vmi pod node cluster source config namespace",
-		begun: "at", over: lineOver, place: "t.node",
+		begun: "at", place: "t.node",
 	},
 }
 
@@ -118,8 +124,8 @@ func (of table) subjects(all []string) []string {
 type tables struct {
 	cluster string
 	now     time.Time
-	settled *time.Time           // what was over before is settled; nil: nothing is
-	since   map[string]time.Time // by subject, where not all that it has is derived: what was over before stays as it is told
+	settled *time.Time           // what had ended before is settled; nil: nothing is
+	since   map[string]time.Time // by subject, where not all that it has is derived: what had ended before stays as it is
 	rows    map[string][]any     // by table
 	next    []*time.Time         // of each subject added, when time alone changes its rows
 	of      []string             // the subjects added
@@ -137,18 +143,18 @@ func (t *tables) addSince(s trail.Subject, d trail.Derived, from time.Time) {
 }
 
 func (t *tables) add(s trail.Subject, d trail.Derived) {
-	o := owned{t.cluster, clean(s.String())}
-	put(t, "eviction_requests", d.Requests, func(r trail.EvictionRequest) any { return requestRow{o, r} })
-	put(t, "evacuations", d.Evacuations, func(r trail.Evacuation) any { return evacuationRow{o, r} })
-	put(t, "migrations", d.Migrations, func(r trail.Migration) any { return migrationRow{o, r} })
-	put(t, "placements", d.Placements, func(r trail.Placement) any { return placementRow{o, r} })
-	put(t, "cooldown_decisions", d.Decisions, func(r trail.Decision) any { return decisionRow{o, r} })
-	put(t, "loops", d.Loops, func(r trail.Loop) any { return loopRow{o, r} })
-	put(t, "drains", d.Drains, func(r trail.Drain) any { return drainRow{o, r} })
-	put(t, "drain_blockers", d.Blockers, func(r trail.DrainBlocker) any { return blockerRow{o, r} })
-	put(t, "consequences", d.Consequences, func(r trail.Consequence) any { return consequenceRow{o, r} })
-	put(t, "outages", d.Outages, func(r trail.Outage) any { return outageRow{o, r} })
-	put(t, "gaps", d.Gaps, func(r trail.Gap) any { return gapRow{o, r} })
+	o := owned{Cluster: t.cluster, Subject: clean(s.String())}
+	put(t, "eviction_requests", d.Requests, func(r trail.EvictionRequest) any { return requestRow{o.with(r), r} })
+	put(t, "evacuations", d.Evacuations, func(r trail.Evacuation) any { return evacuationRow{o.with(r), r} })
+	put(t, "migrations", d.Migrations, func(r trail.Migration) any { return migrationRow{o.with(r), r} })
+	put(t, "placements", d.Placements, func(r trail.Placement) any { return placementRow{o.with(r), r} })
+	put(t, "cooldown_decisions", d.Decisions, func(r trail.Decision) any { return decisionRow{o.with(r), r} })
+	put(t, "loops", d.Loops, func(r trail.Loop) any { return loopRow{o.with(r), r} })
+	put(t, "drains", d.Drains, func(r trail.Drain) any { return drainRow{o.with(r), r} })
+	put(t, "drain_blockers", d.Blockers, func(r trail.DrainBlocker) any { return blockerRow{o.with(r), r} })
+	put(t, "consequences", d.Consequences, func(r trail.Consequence) any { return consequenceRow{o.with(r), r} })
+	put(t, "outages", d.Outages, func(r trail.Outage) any { return outageRow{o.with(r), r} })
+	put(t, "gaps", d.Gaps, func(r trail.Gap) any { return gapRow{o.with(r), r} })
 	put(t, "timeline", timelineRows(o, d.Timeline), func(r timelineRow) any { return r })
 	t.of = append(t.of, o.Subject)
 	if d.NextAt.IsZero() {
@@ -225,11 +231,18 @@ func (t *tables) write(ctx context.Context, tx pgx.Tx, subjects []string, news *
 	return changed, nil
 }
 
+// What a row n that is derived, and a row t that is stored, are about ended before facts were dropped, or before the time since when the subject is derived
+// again: it is settled.
+const (
+	newSettled = "coalesce(n.open_until < greatest(@settled::timestamptz, (@since::jsonb ->> n.subject)::timestamptz), false)"
+	oldSettled = "coalesce(t.open_until < greatest(@settled::timestamptz, (@since::jsonb ->> t.subject)::timestamptz), false)"
+)
+
 // The rows come as a JSON array whose keys are the columns. Table, key and columns are names of ours. Rows are compared column
 // by column, without changed_at, which a row that comes or changes gets of the database; rows that a program wrote that knows
-// no changed_at count as changed. A loop that is derived no more stays: it was told. What is settled stays as it is: a row about what was over before
-// facts were dropped, or before the time since when its subject is derived again, unless it is derived as one that is not; and one that is derived as
-// over by then counts only where it was told and was not. Nothing comes before all went that goes, as that is counted first: it may have the same key.
+// no changed_at count as changed. A loop that is derived no more stays: it was shown. What is settled stays as it is, unless it is derived as open since;
+// and what is derived as settled counts only where it is stored as open. Nothing comes before all went that goes, as that is counted first: it may have
+// the same key.
 const (
 	replaceQuery = `
 WITH n AS MATERIALIZED (
@@ -242,15 +255,15 @@ WITH n AS MATERIALIZED (
   SELECT %[4]s
   FROM n
   WHERE (SELECT count(*) FROM went) >= 0
-    AND NOT %[5]s
+    AND NOT ` + newSettled + `
   ON CONFLICT DO NOTHING
   RETURNING %[3]s
-)%[6]s
+)%[5]s
 SELECT true AS gone, *
 FROM went
 UNION ALL
 SELECT false, *
-FROM came%[7]s`
+FROM came%[6]s`
 	goChangedQuery = `
   DELETE FROM evictrail.%[1]s AS t
   WHERE t.cluster = @cluster
@@ -258,71 +271,57 @@ FROM came%[7]s`
     AND NOT EXISTS (
       SELECT
       FROM n
-      WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[3]s) IS NOT DISTINCT FROM (%[4]s) AND t.changed_at IS NOT NULL OR %[5]s)
+      WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[3]s) IS NOT DISTINCT FROM (%[4]s) AND t.changed_at IS NOT NULL OR ` + newSettled + `)
     )
-    AND (NOT %[6]s OR EXISTS (SELECT FROM n WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s))`
+    AND (NOT ` + oldSettled + ` OR EXISTS (SELECT FROM n WHERE n.subject = t.subject AND n.%[2]s = t.%[2]s))`
 	goToldQuery = `
   DELETE FROM evictrail.%[1]s AS t
   USING n
   WHERE t.cluster = @cluster
     AND t.subject = ANY(@subjects)
-    AND n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[3]s) IS DISTINCT FROM (%[4]s) OR t.changed_at IS NULL) AND NOT %[5]s`
+    AND n.subject = t.subject AND n.%[2]s = t.%[2]s AND ((%[3]s) IS DISTINCT FROM (%[4]s) OR t.changed_at IS NULL) AND NOT ` + newSettled
 	endQuery = `, ended AS (
   UPDATE evictrail.%[1]s AS t
   SET (%[2]s, changed_at) = (%[3]s, now())
   FROM n
   WHERE t.cluster = @cluster
     AND t.subject = ANY(@subjects)
-    AND n.subject = t.subject AND n.%[4]s = t.%[4]s AND %[5]s AND NOT %[6]s
-  RETURNING %[7]s
+    AND n.subject = t.subject AND n.%[4]s = t.%[4]s AND ` + newSettled + ` AND NOT ` + oldSettled + `
+  RETURNING %[5]s
 )`
 	andEnded = `
 UNION ALL
 SELECT false, *
 FROM ended`
-)
-
-var refuteQuery = `
+	refuteQuery = `
 UPDATE evictrail.loops AS t
-SET closed_at = greatest(coalesce(closed_at, @now), opened_at), closed_by = 'refuted', changed_at = now()
+SET (closed_at, open_until) = (SELECT at, at FROM greatest(coalesce(t.closed_at, @now), t.opened_at) AS at), closed_by = 'refuted', changed_at = now()
 WHERE t.cluster = @cluster
   AND t.subject = ANY(@subjects)
   AND NOT EXISTS (
     SELECT FROM jsonb_populate_recordset(NULL::evictrail.loops, @rows::jsonb) AS n
     WHERE n.subject = t.subject AND n.loop_id = t.loop_id
   )
-  AND NOT coalesce(t.closed_at < greatest(@settled::timestamptz, (@since::jsonb ->> t.subject)::timestamptz), false)
+  AND NOT ` + oldSettled + `
   AND closed_by IS DISTINCT FROM 'refuted'`
+)
 
 // replacings has the SQL that replaces rows of each derived table, by its name: where something is settled, and where nothing is.
 var replacings = func() map[bool]map[string]string {
 	out := map[bool]map[string]string{true: {}, false: {}}
 	for _, of := range derivedTables {
-		columns, returning, stays, stayed := jsonKeys(reflect.TypeOf(of.row)), of.returning(), of.stays("n"), of.stays("t")
+		columns, returning := jsonKeys(reflect.TypeOf(of.row)), of.returning()
 		all, new, old := strings.Join(columns, ", "), "n."+strings.Join(columns, ", n."), "t."+strings.Join(columns, ", t.")
-		went := fmt.Sprintf(goChangedQuery, of.name, of.key, new, old, stays, stayed)
+		went := fmt.Sprintf(goChangedQuery, of.name, of.key, new, old)
 		if of.name == "loops" {
-			went = fmt.Sprintf(goToldQuery, of.name, of.key, new, old, stays)
+			went = fmt.Sprintf(goToldQuery, of.name, of.key, new, old)
 		}
-		ended := fmt.Sprintf(endQuery, of.name, all, new, of.key, stays, stayed, returning)
-		out[true][of.name] = fmt.Sprintf(replaceQuery, of.name, went, returning, all, stays, ended, andEnded)
-		out[false][of.name] = fmt.Sprintf(replaceQuery, of.name, went, returning, all, stays, "", "")
+		ended := fmt.Sprintf(endQuery, of.name, all, new, of.key, returning)
+		out[true][of.name] = fmt.Sprintf(replaceQuery, of.name, went, returning, all, ended, andEnded)
+		out[false][of.name] = fmt.Sprintf(replaceQuery, of.name, went, returning, all, "", "")
 	}
 	return out
 }()
-
-// overBy tells, as SQL, whether what a row is about was over before a time.
-func (of table) overBy(time, row string) string {
-	return "coalesce(" + strings.ReplaceAll(of.over+" < "+time, "@.", row+".") + ", false)"
-}
-
-// settled tells, as SQL, whether a row t is about what was over when facts were dropped.
-func (of table) settled() string { return of.overBy("@settled::timestamptz", "t") }
-
-// stays tells, as SQL, whether a row is about what was over when facts were dropped, or before its subject is derived again.
-func (of table) stays(row string) string {
-	return of.overBy("greatest(@settled::timestamptz, (@since::jsonb ->> @.subject)::timestamptz)", row)
-}
 
 // jsonKeys gives the keys that a struct, with those that it embeds, has in JSON.
 func jsonKeys(t reflect.Type) []string {

@@ -77,7 +77,7 @@ var addressed = []string{"eviction_requests", "migrations"}
 
 const erased = "(erased)"
 
-// eraseSettled erases the names of people, and addresses, in rows that are settled and were over before a time. Names come from the columns that
+// eraseSettled erases the names of people, and addresses, in rows that are settled and had ended before a time. Names come from the columns that
 // hold nothing else, which are erased last: should this be cut off, the next time finds them again.
 func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error) {
 	var settled *time.Time
@@ -88,7 +88,7 @@ func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error)
 	var parts []string
 	for _, of := range named {
 		for _, column := range of.names {
-			parts = append(parts, fmt.Sprintf("SELECT %[2]s FROM evictrail.%[1]s AS t WHERE %[3]s AND %[2]s NOT LIKE 'system:%%' AND %[2]s NOT LIKE '(erased%%'", of.table, column, settledIn(of.table)))
+			parts = append(parts, fmt.Sprintf("SELECT %[2]s FROM evictrail.%[1]s WHERE open_until < @settled AND %[2]s NOT LIKE 'system:%%' AND %[2]s NOT LIKE '(erased%%'", of.table, column))
 		}
 	}
 	rows, err := s.pool.Query(ctx, strings.Join(parts, "\nUNION\n"), planned, args)
@@ -101,7 +101,7 @@ func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error)
 	}
 	total := 0
 	for _, name := range addressed {
-		sql := fmt.Sprintf("UPDATE evictrail.%s AS t SET source_ip = NULL, changed_at = now() WHERE %s AND source_ip IS NOT NULL", name, settledIn(name))
+		sql := fmt.Sprintf("UPDATE evictrail.%s SET source_ip = NULL, changed_at = now() WHERE open_until < @settled AND source_ip IS NOT NULL", name)
 		tag, err := s.pool.Exec(ctx, sql, planned, args)
 		if err != nil {
 			return total, explain("erase addresses in "+name, err)
@@ -120,7 +120,7 @@ func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error)
 				set = append(set, fmt.Sprintf("%[1]s = regexp_replace(%[1]s::text, @pattern, @erased, 'g')::%[2]s", column, kind))
 				where = append(where, fmt.Sprintf("%s::text ~ @pattern", column))
 			}
-			sql := fmt.Sprintf("UPDATE evictrail.%s AS t SET %s, changed_at = now() WHERE %s AND (%s)", of.table, strings.Join(set, ", "), settledIn(of.table), strings.Join(where, " OR "))
+			sql := fmt.Sprintf("UPDATE evictrail.%s SET %s, changed_at = now() WHERE open_until < @settled AND (%s)", of.table, strings.Join(set, ", "), strings.Join(where, " OR "))
 			tag, err := s.pool.Exec(ctx, sql, planned, args)
 			if err != nil {
 				return total, explain("erase names in "+of.table, err)
@@ -129,10 +129,4 @@ func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error)
 		}
 	}
 	return total, nil
-}
-
-// settledIn tells, as SQL, whether a row t of a table is settled.
-func settledIn(name string) string {
-	of := derivedTables[slices.IndexFunc(derivedTables, func(of table) bool { return of.name == name })]
-	return of.settled()
 }

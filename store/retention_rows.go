@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// dropRowsQuery drops some of the rows about what was over before a time. Those stay that tell of what led to something that goes on, on the node or of the
+// dropRowsQuery drops some of the rows about what had ended before a time. Those stay that tell of what led to something that goes on, on the node or of the
 // VM of which it is told.
 const dropRowsQuery = `
 DELETE FROM evictrail.%[1]s
@@ -17,7 +17,7 @@ WHERE ctid = ANY(ARRAY(
   FROM evictrail.%[1]s AS t
   WHERE t.cluster = @cluster
     AND t.%[2]s < @settled
-    AND %[3]s
+    AND t.open_until < @settled
     AND NOT EXISTS (
       SELECT
       FROM unnest(@subjects::text[], @since::timestamptz[]) AS w(subject, since)
@@ -27,9 +27,9 @@ WHERE ctid = ANY(ARRAY(
     AND NOT EXISTS (
       SELECT
       FROM unnest(@nodes::text[], @node_since::timestamptz[]) AS w(node, since)
-      WHERE w.node = %[4]s
+      WHERE w.node = %[3]s
         AND t.%[2]s >= w.since
-    )%[5]s
+    )%[4]s
   LIMIT @limit
   FOR UPDATE SKIP LOCKED
 ))`
@@ -44,7 +44,7 @@ const numbered = `
 // rowsTogether is how many derived rows are dropped in one transaction.
 const rowsTogether = 5000
 
-// dropRows drops derived rows about what was over before a time, and before the facts that are there: others would be derived again. It tells how many, by table.
+// dropRows drops derived rows about what had ended before a time, and before the facts that are there: others would be derived again. It tells how many, by table.
 func (s *Store) dropRows(ctx context.Context, before, factsFrom time.Time) (map[string]int, error) {
 	before = earlier(before, factsFrom)
 	dropped := map[string]int{}
@@ -69,7 +69,7 @@ func (s *Store) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 			if of.name == "loops" {
 				more = numbered
 			}
-			sql := fmt.Sprintf(dropRowsQuery, of.name, of.begun, of.settled(), of.place, more)
+			sql := fmt.Sprintf(dropRowsQuery, of.name, of.begun, of.place, more)
 			for n := int64(rowsTogether); n == rowsTogether; {
 				tag, err := s.pool.Exec(ctx, sql, planned, args)
 				if err != nil {

@@ -19,7 +19,7 @@ const settledQuery = `
 SELECT facts_from
 FROM evictrail.retention`
 
-// readSettled asks, in a transaction in which no facts are dropped, before which time facts are gone and what was over is settled; nil where nothing is.
+// readSettled asks, in a transaction in which no facts are dropped, before which time facts are gone and what had ended is settled; nil where nothing is.
 func readSettled(batch *pgx.Batch, into **time.Time) {
 	batch.Queue(settledQuery).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
 }
@@ -29,11 +29,11 @@ SELECT coalesce(t.vmi_uid, t.namespace || '/' || t.vmi), t.kind, count(*)
 FROM unnest(@subjects::text[], @before::timestamptz[]) AS s(of, before)
 JOIN evictrail.loops AS t ON t.cluster = @cluster AND t.subject = s.of
 WHERE t.kind IN ('ping_pong', 'churn', 'shutdown_churn')
-  AND t.closed_at < s.before
+  AND t.open_until < s.before
   AND t.closed_by <> 'refuted'
 GROUP BY 1, t.kind`
 
-// settle tells an Env what is settled of VMs: what was over when facts were dropped, or before the time from which on a VM is derived.
+// settle tells an Env what is settled of VMs: what had ended when facts were dropped, or before the time from which on a VM is derived.
 func settle(ctx context.Context, tx pgx.Tx, env *trail.Env, cluster string, vms []trail.Subject, dropped *time.Time, from since) error {
 	s := trail.Settled{Before: map[trail.Subject]time.Time{}, Bounces: map[trail.Bounce]int{}}
 	var of []string
@@ -76,12 +76,12 @@ var settledRows = func() map[string]string {
 		if of.name == "timeline" {
 			order = "at, tie, event_id"
 		}
-		out[of.name] = rowsQuery(of.name, "\n  AND "+of.settled(), order)
+		out[of.name] = rowsQuery(of.name, "\n  AND open_until < @settled", order)
 	}
 	return out
 }()
 
-// goesOnQuery asks for the keys of rows about what had begun when facts were dropped and was not over.
+// goesOnQuery asks for the keys of rows about what was open when facts were dropped.
 var goesOnQuery = func() string {
 	var out []string
 	for _, of := range derivedTables {
@@ -91,12 +91,12 @@ FROM evictrail.%[1]s AS t
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)
   AND %[3]s < @settled
-  AND NOT %[4]s`, of.name, of.key, of.begun, of.settled()))
+  AND open_until >= @settled`, of.name, of.key, of.begun))
 	}
 	return strings.Join(out, "\nUNION ALL")
 }()
 
-// settle replaces, of what was derived, what was over when facts were dropped by what is told of it since before.
+// settle replaces, of what was derived, what had ended when facts were dropped by the rows that were stored before.
 func (q *inquiry) settle(ctx context.Context, rows map[trail.Subject]trail.Derived) error {
 	if q.settled == nil || len(rows) == 0 {
 		return nil

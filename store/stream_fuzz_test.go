@@ -56,15 +56,15 @@ func FuzzStream(f *testing.F) {
 		for _, f := range facts {
 			require.True(t, trail.Plausible(f.OccurredAt, f.ObservedAt), f)
 		}
-		require.NoError(t, q.Take(t.Context(), facts))
-		q.Sign(now, nil)
+		require.NoError(t, q.Append(t.Context(), facts))
+		q.AppendSign(now, nil)
 		for done := false; !done; {
 			some, sign, err := q.Next(t.Context())
 			require.NoError(t, err)
 			if done = sign != nil; !done {
 				storeAll(t, leader, q, some)
 			}
-			q.Stored()
+			q.Confirm()
 		}
 		_, _, err := leader.KeepUp(t.Context())
 		require.NoError(t, err)

@@ -13,7 +13,7 @@ type timelineRow struct {
 func timelineRows(of owned, lines []trail.Line) []timelineRow {
 	out := make([]timelineRow, len(lines))
 	for i, l := range lines {
-		out[i] = timelineRow{owned: of, Line: l}
+		out[i] = timelineRow{owned: of.with(l), Line: l}
 		if i > 0 && l.At.Equal(lines[i-1].At) {
 			out[i].Tie = out[i-1].Tie + 1
 		}

@@ -106,7 +106,8 @@ func (of table) returning() string {
 	node, matters, slot, ended, another := "NULL::text", "NULL::bigint", "NULL::timestamptz AS slot_from, NULL::timestamptz AS slot_to", "NULL::text", "NULL::text"
 	over := "NULL::timestamptz AS over, NULL::text AS over_by"
 	if of.node != "" {
-		columns := slices.DeleteFunc(jsonKeys(reflect.TypeOf(of.row)), func(c string) bool { return slices.Contains(strings.Fields(of.immaterial), c) })
+		immaterial := append(strings.Fields(of.immaterial), "open_until") // which follows from others
+		columns := slices.DeleteFunc(jsonKeys(reflect.TypeOf(of.row)), func(c string) bool { return slices.Contains(immaterial, c) })
 		node, matters = of.node, "hash_record_extended(ROW(t."+strings.Join(columns, ", t.")+"), 0)"
 	}
 	if of.name == "migrations" {
@@ -186,8 +187,6 @@ func changedSince(rows []changedRow) (since time.Time, changed bool) {
 
 func earliest(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }
 
-func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
-
 func sameTime(a, b *time.Time) bool {
 	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
 }
@@ -240,14 +239,14 @@ CROSS JOIN LATERAL (
   FROM evictrail.migrations
   WHERE cluster = @cluster
     AND scheduling_at BETWEEN w.since - interval '1 hour' AND w.until
-    AND (finished_at IS NULL OR finished_at >= w.since)
+    AND open_until >= w.since
   UNION ALL
   SELECT subject, migration_uid, coalesce(source_node, ''), scheduling_at, finished_at
   FROM evictrail.migrations
   WHERE cluster = @cluster
     AND scheduling_at < w.since - interval '1 hour'
     AND (finished_at IS NULL OR finished_at - scheduling_at > interval '1 hour')
-    AND (finished_at IS NULL OR finished_at >= w.since)
+    AND open_until >= w.since
 ) AS m
 WHERE NOT m.subject = ANY(@but)`
 
@@ -296,21 +295,19 @@ func slotsWithin(ctx context.Context, tx pgx.Tx, cluster string, from, to []time
 	})
 }
 
-// The rows of VMs that touch nodes, as columns or, where these hold JSON, as JSON with the columns of the table as keys: those that were not over at a time,
-// and a little before where what comes then may look back. While facts are missing, what ends may end before it began.
+// The rows of VMs that touch nodes, as columns or, where these hold JSON, as JSON with the columns of the table as keys: those that were open at a time,
+// and a little before where what comes then may look back.
 var (
 	nodesSince = `
 FROM unnest(@nodes::text[], @since::timestamptz[], @before::timestamptz[]) AS n(name, since, before)`
 	placementsOfNodesQuery = `
 SELECT t.node, ` + columnsOf[trail.Placement]() + nodesSince + `
 JOIN evictrail.placements AS t ON t.cluster = @cluster AND t.node = n.name
-WHERE t.to_at IS NULL
-   OR t.to_at >= n.before`
+WHERE t.open_until >= n.before`
 	evacuationsOfNodesQuery = `
 SELECT t.node, row_to_json(t)` + nodesSince + `
 JOIN evictrail.evacuations AS t ON t.cluster = @cluster AND t.node = n.name
-WHERE t.ended_at IS NULL
-   OR greatest(t.marked_at, t.ended_at) >= n.since`
+WHERE t.open_until >= n.since`
 	requestsOfNodesQuery = `
 SELECT t.node, ` + columnsOf[trail.EvictionRequest]() + nodesSince + `
 JOIN evictrail.eviction_requests AS t ON t.cluster = @cluster AND t.node = n.name
@@ -319,24 +316,24 @@ WHERE t.salient
 	migrationsOfNodesQuery = `
 SELECT t.source_node, ` + columnsOf[trail.Migration]() + nodesSince + `
 JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.source_node = n.name
-WHERE t.finished_at IS NULL
-   OR greatest(t.created_at, t.finished_at) >= n.before`
+WHERE t.open_until >= n.before`
 	arrivalsOfNodesQuery = `
 SELECT t.target_node, ` + columnsOf[trail.Migration]() + nodesSince + `
 JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.target_node = n.name
 WHERE (t.need = 'not_needed' OR t.benefit = 'harmed')
   AND t.outcome = 'succeeded'
-  AND t.finished_at >= n.before`
+  AND t.open_until >= n.before`
 	holdsOfNodesQuery = `
 SELECT t.node, row_to_json(t)` + nodesSince + `
 JOIN evictrail.cooldown_decisions AS t ON t.cluster = @cluster AND t.node = n.name
 WHERE t.verdict = 'holds'
-  AND greatest(t.decided_at, t.until) >= n.before`
+  AND t.open_until >= n.before`
 	stuckQuery = `
 SELECT '', row_to_json(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
-  AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes' AND ended_at >= @since)`
+  AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes')
+  AND open_until >= @since`
 )
 
 // collectColumnsAround reads rows that touch nodes, by column, into what is known of each node.

@@ -45,7 +45,7 @@ FROM evictrail.evacuations
 WHERE cluster = @cluster
   AND marked_at < @reach
   AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes')
-  AND (ended_at IS NULL OR ended_at >= @reach)
+  AND open_until >= @reach
 ORDER BY marked_at`
 	whatIfMigrationsQuery = `
 SELECT migration_uid, migration, namespace, vmi, coalesce(vmi_uid, ''), evacuation_id, coalesce(source_node, ''), created_at, running_at, finished_at, coalesce(outcome, '')

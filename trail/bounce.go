@@ -135,3 +135,11 @@ func (l *life) bounce(kind LoopKind, moves []move, opened, quiet time.Time, now 
 	}
 	return loop
 }
+
+// BounceOf returns what a loop of a VM is counted under when it is frozen.
+func BounceOf(l Loop) Bounce {
+	if l.VMIUID != "" {
+		return Bounce{Of: l.VMIUID, Kind: l.Kind}
+	}
+	return Bounce{Of: l.Namespace + "/" + l.VMI, Kind: l.Kind}
+}

@@ -27,6 +27,7 @@
 //   - what is derived of a node, by nodeview.go: retry.go and slots.go (loops), drain.go, blocks.go (what the descheduler counted),
 //     outage.go (when it was not ready)
 //   - loop.go and thresholds.go (what a loop is), timeline.go, moment.go (time), cluster.go (everything at once)
+//   - what of a history is left alone, and what of it must be known to go on: open.go (until when a row is open), settled.go, before.go (which older facts)
 //   - what holds when: env.go, policy.go (settings in force, and their fingerprints), semantics.go (which rules follow from versions)
 //   - what is said: sentence.go, evacuation_story.go and whynode.go (why), whynot.go and standing.go (why not), advice.go (what to do), wording.go
 //

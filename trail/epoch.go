@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,16 +98,50 @@ func (t *Tracker) Epoch() Epoch { return t.epoch }
 // Latest is an object, and at which resourceVersion it was recorded.
 type Latest struct{ Version, UID, Namespace, Name string }
 
-// Latest returns, of the objects of each kind that are there, the one that was recorded at the highest resourceVersion in this epoch; none of kinds of which nothing was.
-func (t *Tracker) Latest() map[ObjectKind]Latest {
-	latest := map[ObjectKind]Latest{}
+// Recent are the objects of one kind that changed last and are there, the latest first. They are few: in a cluster that went back those that changed after its
+// backup are older or gone, and one that is older proves it.
+type Recent []Latest
+
+// mostRecent is how many objects are remembered as changed last.
+const mostRecent = 8
+
+// With returns the objects with one more, or with its later version.
+func (r Recent) With(l Latest) Recent {
+	out := r.Without(l.UID)
+	i, _ := slices.BinarySearchFunc(out, l, func(x, l Latest) int {
+		if NewerVersion(x.Version, l.Version) {
+			return -1
+		}
+		return 1
+	})
+	if i == mostRecent {
+		return out
+	}
+	out = slices.Insert(out, i, l)
+	return out[:min(len(out), mostRecent)]
+}
+
+// Without returns the objects without the one of a UID.
+func (r Recent) Without(uid string) Recent {
+	i := slices.IndexFunc(r, func(l Latest) bool { return l.UID == uid })
+	if i < 0 {
+		return slices.Clone(r)
+	}
+	return slices.Concat(r[:i], r[i+1:])
+}
+
+// Recent returns, of the objects of each kind that are there, those that were recorded at the highest resourceVersions in this epoch.
+func (t *Tracker) Recent() map[ObjectKind]Recent {
+	recent := map[ObjectKind]Recent{}
 	for key, o := range t.objects {
 		epoch, version := SplitVersion(o.rv)
-		if old, known := latest[key.kind]; epoch == t.epoch && version != "" && (!known || NewerVersion(version, old.Version)) {
-			latest[key.kind] = Latest{version, key.uid, o.namespace, o.name}
+		of := recent[key.kind]
+		if epoch != t.epoch || version == "" || len(of) == mostRecent && NewerVersion(of[mostRecent-1].Version, version) {
+			continue
 		}
+		recent[key.kind] = of.With(Latest{version, key.uid, o.namespace, o.name})
 	}
-	return latest
+	return recent
 }
 
 // noteOlder notes that a list showed an object at a lower version than was recorded.

@@ -2,6 +2,7 @@ package trail
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -71,4 +72,23 @@ func TestRestoredGuests(t *testing.T) {
 		require.Zero(t, derived.Placements[len(nodes)-1].ToAt, tt.name)
 		require.Empty(t, tracker.Observe(see("151", tt.node, true, false)), "%s: once in each epoch", tt.name)
 	}
+}
+
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	var r Recent
+	for _, n := range []int{5, 100, 7, 30, 9, 12, 11, 10, 8, 6} {
+		r = r.With(Latest{Version: strconv.Itoa(n), UID: "u" + strconv.Itoa(n)})
+	}
+	versions := func() (out []string) {
+		for _, l := range r {
+			out = append(out, l.Version)
+		}
+		return out
+	}
+	require.Equal(t, []string{"100", "30", "12", "11", "10", "9", "8", "7"}, versions(), "the last eight, as numbers")
+	r = r.With(Latest{Version: "40", UID: "u9"})
+	require.Equal(t, []string{"100", "40", "30", "12", "11", "10", "8", "7"}, versions(), "one of them changed again")
+	r = r.Without("u100").Without("nobody")
+	require.Equal(t, []string{"40", "30", "12", "11", "10", "8", "7"}, versions())
 }

@@ -215,6 +215,8 @@ func (m *Migration) origin() string {
 		maker = "a volume update"
 	case TriggerUser, TriggerNamedNode:
 		maker = cmp.Or(m.Requester, "a user")
+	case TriggerController:
+		maker = cmp.Or(m.Requester, "a controller")
 	case TriggerDescheduler, TriggerDrain, TriggerDrainTaint, TriggerEviction:
 		maker = "another evacuation"
 	case TriggerDecentralized, TriggerUnknown:

@@ -42,15 +42,12 @@ type Bounce struct {
 // Settle tells the Env what is settled. Without it nothing is.
 func (e *Env) Settle(s Settled) { e.settled = s }
 
-// over tells whether what was over of a VM at a time is settled; zero: it goes on.
-func (s Settled) over(vm Subject, at time.Time) bool { return !at.IsZero() && at.Before(s.Before[vm]) }
-
 // number gives loops of one kind around what Bounce.Of names, in their order, their identities: they are numbered, after those that are settled. Those among them that
 // are settled themselves have other numbers than they were told under, as facts are missing: what is derived of them counts for nothing.
 func (s Settled) number(vm Subject, of string, kind LoopKind, loops []Loop) []Loop {
 	n := s.Bounces[Bounce{of, kind}]
 	for i := range loops {
-		if s.over(vm, loops[i].ClosedAt) {
+		if endedBefore(loops[i], s.Before[vm]) {
 			loops[i].ID = hashID("settled loop", string(kind), of, formatTime(loops[i].OpenedAt))
 			continue
 		}
@@ -60,45 +57,34 @@ func (s Settled) number(vm Subject, of string, kind LoopKind, loops []Loop) []Lo
 	return loops
 }
 
-// Unsettled leaves of what is derived what was not over before a time, and what is told to go on since: goesOn has the names of the views
-// that show such rows, each followed by a space and the key of the row. What is left of a drain is
-// never settled: it is told until there is another drain.
+// Unsettled returns the rows that were open at a time or began later, and those that are recorded as open then: goesOn has the names of the views
+// that show such rows, each followed by a space and the key of the row. Blockers and consequences stay: what a drain left is shown until there is
+// another drain.
 func (d Derived) Unsettled(before time.Time, goesOn map[string]bool) Derived {
 	u := unsettling{before, goesOn}
-	d.Requests = unsettled(u, "eviction_requests ", d.Requests, func(r EvictionRequest) (string, time.Time) {
-		return r.ID.String(), later(later(r.RequestedAt, r.AnsweredAt), r.LastRepeatAt)
-	})
-	d.Evacuations = unsettled(u, "evacuations ", d.Evacuations, func(e Evacuation) (string, time.Time) { return e.ID.String(), overAt(e.MarkedAt, e.EndedAt) })
-	d.Migrations = unsettled(u, "migrations ", d.Migrations, func(m Migration) (string, time.Time) { return m.UID, overAt(m.CreatedAt, m.FinishedAt) })
-	d.Placements = unsettled(u, "placements ", d.Placements, func(p Placement) (string, time.Time) { return p.ID.String(), overAt(p.FromAt, p.ToAt) })
-	d.Decisions = unsettled(u, "cooldown_decisions ", d.Decisions, func(x Decision) (string, time.Time) { return x.ID.String(), later(x.DecidedAt, x.Until) })
-	d.Loops = unsettled(u, "loops ", d.Loops, func(l Loop) (string, time.Time) { return l.ID.String(), overAt(l.OpenedAt, l.ClosedAt) })
-	d.Drains = unsettled(u, "drains ", d.Drains, func(x Drain) (string, time.Time) { return x.ID.String(), overAt(x.StartedAt, x.EndedAt) })
-	d.Outages = unsettled(u, "outages ", d.Outages, func(o Outage) (string, time.Time) { return o.ID.String(), overAt(o.BeganAt, o.EndedAt) })
-	d.Gaps = unsettled(u, "gaps ", d.Gaps, func(g Gap) (string, time.Time) { return g.ID.String(), overAt(g.OpenedAt, g.ClosedAt) })
-	d.Timeline = unsettled(u, "timeline ", d.Timeline, func(l Line) (string, time.Time) { return l.EventID.String(), l.At })
+	d.Requests = unsettled(u, "eviction_requests ", d.Requests, func(r EvictionRequest) string { return r.ID.String() })
+	d.Evacuations = unsettled(u, "evacuations ", d.Evacuations, func(e Evacuation) string { return e.ID.String() })
+	d.Migrations = unsettled(u, "migrations ", d.Migrations, func(m Migration) string { return m.UID })
+	d.Placements = unsettled(u, "placements ", d.Placements, func(p Placement) string { return p.ID.String() })
+	d.Decisions = unsettled(u, "cooldown_decisions ", d.Decisions, func(x Decision) string { return x.ID.String() })
+	d.Loops = unsettled(u, "loops ", d.Loops, func(l Loop) string { return l.ID.String() })
+	d.Drains = unsettled(u, "drains ", d.Drains, func(x Drain) string { return x.ID.String() })
+	d.Outages = unsettled(u, "outages ", d.Outages, func(o Outage) string { return o.ID.String() })
+	d.Gaps = unsettled(u, "gaps ", d.Gaps, func(g Gap) string { return g.ID.String() })
+	d.Timeline = unsettled(u, "timeline ", d.Timeline, func(l Line) string { return l.EventID.String() })
 	return d
 }
 
-// overAt is when what began and ended was over; zero while it goes on. While facts are missing, what ends may end before it began.
-func overAt(began, ended time.Time) time.Time {
-	if ended.IsZero() {
-		return ended
-	}
-	return later(began, ended)
-}
-
-// unsettling is before when what was over is settled, but for rows that are told to go on.
+// unsettling is before when what had ended is settled, but for rows that are recorded as open.
 type unsettling struct {
 	before time.Time
 	goesOn map[string]bool
 }
 
-// unsettled leaves of rows, whose keys and ends are given, those that are not settled; zero is no end.
-func unsettled[R any](u unsettling, view string, rows []R, of func(R) (key string, over time.Time)) []R {
+// unsettled returns the rows of a view that are not settled.
+func unsettled[R Row](u unsettling, view string, rows []R, key func(R) string) []R {
 	return slices.DeleteFunc(slices.Clone(rows), func(r R) bool {
-		key, over := of(r)
-		return !over.IsZero() && over.Before(u.before) && !u.goesOn[view+key]
+		return endedBefore(r, u.before) && (len(u.goesOn) == 0 || !u.goesOn[view+key(r)])
 	})
 }
 

@@ -20,6 +20,8 @@ type Line struct {
 	Node      string    `json:"node,omitempty"`
 	Sentence  string    `json:"sentence"`
 	SeenLate  bool      `json:"seen_late"`
+
+	repeatedAt time.Time // of a line that counts the repetitions of a request: when the last of them was
 }
 
 // vmiLines tells the facts of a VM and the requests about its pods as sentences, in the order of their times. Facts
@@ -109,17 +111,19 @@ func requestLines(requests []*request) []Line {
 		if fact == nil {
 			continue // the mark tells it
 		}
-		text := r.sentence()
+		text, repeatedAt := r.sentence(), time.Time{}
 		if r.RepeatOf != nil {
 			if repeated[*r.RepeatOf] {
 				continue
 			}
 			repeated[*r.RepeatOf] = true
-			text = r.repeatSentence(headOf(requests, *r.RepeatOf))
+			head := headOf(requests, *r.RepeatOf)
+			text, repeatedAt = r.repeatSentence(head), head.LastRepeatAt
 		}
 		out = append(out, Line{
 			EventID: fact.ID, At: r.RequestedAt, Kind: KindEvictionRequested, Reason: Reason(r.Answer), Namespace: r.Namespace,
 			VMI: r.VMI, VMIUID: r.VMIUID, Node: r.Node, Sentence: text, SeenLate: r.SeenLate,
+			repeatedAt: repeatedAt,
 		})
 	}
 	return out

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store/storetest"
@@ -12,6 +11,7 @@ import (
 
 // TestReadyDatabaseHasPartitions holds that gauges, which are read once the database is ready, find the partition of the next month.
 func TestReadyDatabaseHasPartitions(t *testing.T) {
+	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	f := databaseFlags{url: storetest.EmptyURL(t)}
 	db, err := f.later(t.Context(), log)
@@ -23,5 +23,5 @@ func TestReadyDatabaseHasPartitions(t *testing.T) {
 
 	upkeep, err := db.Upkeep(t.Context())
 	require.NoError(t, err)
-	assert.GreaterOrEqual(t, upkeep.PartitionsUntil.Sub(now()).Hours(), 28*24.0, "made until %s", upkeep.PartitionsUntil)
+	require.GreaterOrEqual(t, upkeep.PartitionsUntil.Sub(now()).Hours(), 28*24.0, "made until %s", upkeep.PartitionsUntil)
 }

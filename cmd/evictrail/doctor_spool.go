@@ -13,7 +13,7 @@ func (d *doctor) spool() {
 	if d.name == "" || d.f.spool.check() != nil {
 		return
 	}
-	c, err := spool.Look(d.f.spool.dir, d.name)
+	c, err := spool.Inspect(d.f.spool.dir, d.name)
 	switch {
 	case errors.Is(err, spool.ErrHeld):
 		d.ok("spool", "%s: a running evictrail has it; /readyz, its log and evictrail_spool_facts tell what waits", c.Path)

@@ -58,7 +58,7 @@ func (e epochs) compare(ctx context.Context, uid string) error {
 	case known.UID == uid || uid == "":
 		return nil
 	case known.UID == "":
-		if err := e.spool.Identify(trail.Identity{UID: uid, Epoch: known.Epoch}); err != nil {
+		if err := e.spool.SetIdentity(trail.Identity{UID: uid, Epoch: known.Epoch}); err != nil {
 			e.log.Warn("spool does not remember which cluster is recorded", "err", err)
 		}
 		return e.agree(ctx)
@@ -90,7 +90,7 @@ func (e epochs) agree(ctx context.Context) error {
 	case theirs == ours:
 		return nil
 	}
-	if err := e.spool.Identify(theirs); err != nil {
+	if err := e.spool.SetIdentity(theirs); err != nil {
 		e.log.Warn("spool does not remember which cluster is recorded", "err", err)
 	}
 	if theirs.Epoch == ours.Epoch {
@@ -218,7 +218,7 @@ func (s rewindable) rewound(err error) bool {
 	}
 	e.log.Error("the database has lost what it had stored: the cluster is compared with what is left", "since", from)
 	e.config.Metrics.Epochs.WithLabelValues(string(trail.ReasonDatabaseRewound)).Inc()
-	err = e.spool.Rewound(trail.Break{
+	err = e.spool.NoteRewind(trail.Break{
 		Cause: trail.ReasonDatabaseRewound, Key: "database/" + from.Format(time.RFC3339Nano), From: from,
 		Detail: "the database has lost what it had stored since; what the cluster still says of that time is recorded again",
 	})

@@ -140,6 +140,29 @@ func TestRestoredClusterThatCameFurther(t *testing.T) {
 	}
 }
 
+// TestRestoredClusterShownByAnotherResource puts etcd back, and writes more than there was before, while only the watch of migrations ends. The one that changed last is
+// gone, which alone could be a deletion; a guest that is older than it was recorded shows that it is none.
+func TestRestoredClusterShownByAnotherResource(t *testing.T) {
+	t.Parallel()
+	e, _ := shop(t)
+	e.vmi("db-2", "u2", "n2", "")
+	e.put("virtualmachineinstancemigrations", "shop", "m1", "mu1", map[string]any{"spec": map[string]any{"vmiName": "db-1"}, "status": map[string]any{"phase": "Running"}})
+	url := storetest.NewURL(t)
+	log, stop := startUnready(t, []string{"run", "--kubeconfig", e.config, "--cluster", "prod", "--listen", "127.0.0.1:0", "--database-url", url})
+	eventually(t, []string{"m1"}, func() any { return column(t, url, `SELECT migration AS value FROM evictrail_v1.migrations`) }, log)
+	eventually(t, "db-1/u1 on n1, db-2/u2 on n2, db-3/u3 on n2", func() any { return where(t, url) }, log)
+	e.goBack()
+	e.mu.Lock()
+	e.version = 200_000
+	e.mu.Unlock()
+	e.end("virtualmachineinstancemigrations")
+	eventually(t, []string{"cluster_restored"}, func() any { return breaks(t, url) }, log)
+	eventually(t, []string{"not_restored"}, func() any {
+		return column(t, url, `SELECT reason AS value FROM evictrail.events WHERE kind = 'migration_gone'`)
+	}, log)
+	require.Equal(t, exitFound, stop())
+}
+
 // TestRestoredClusterAsAWatchBegins puts etcd back after evictrail has checked that the cluster continues, and before its watch is open.
 func TestRestoredClusterAsAWatchBegins(t *testing.T) {
 	t.Parallel()

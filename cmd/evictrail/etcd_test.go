@@ -22,6 +22,7 @@ type etcd struct {
 	uid     string                    // of kube-system
 	version int                       // of the latest change
 	refuses bool                      // everything
+	ends    string                    // the resource whose watch ends next; empty: none does
 	meets   func(resource string)     // is called with each watch before it is served; nil: nothing is
 	goBack  func()                    // puts the last snapshot back, and ends no connection
 	held    *coordinationv1.Lease     // nil: none yet
@@ -77,6 +78,15 @@ func (e *etcd) remove(resource, namespace, name string) {
 
 func (e *etcd) note(c change) {
 	e.changes = append(e.changes, c)
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// end has the watch of one resource end, and no other.
+func (e *etcd) end(resource string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ends = resource
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
@@ -191,8 +201,14 @@ func (e *etcd) watch(w http.ResponseWriter, r *http.Request, resource string) {
 	w.(http.Flusher).Flush()
 	for {
 		e.mu.Lock()
-		changes, changed := e.changes, e.changed
+		changes, changed, ends := e.changes, e.changed, e.ends == resource
+		if ends {
+			e.ends = ""
+		}
 		e.mu.Unlock()
+		if ends {
+			return
+		}
 		for _, c := range changes {
 			if c.version <= from {
 				continue

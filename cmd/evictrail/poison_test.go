@@ -133,7 +133,7 @@ func TestASpoolPoisonedByAnOlderVersion(t *testing.T) {
 	})
 	require.Len(t, facts, 1)
 	facts[0].OccurredAt, facts[0].Clock, facts[0].Evidence = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), trail.ClockEmitter, "Event FailedMigration"
-	require.NoError(t, s.Take(t.Context(), facts))
+	require.NoError(t, s.Append(t.Context(), facts))
 	require.NoError(t, s.Close())
 
 	kubeconfig, _ := clusterAt(t, "e-user-migrations", all)

@@ -128,7 +128,7 @@ func (r *recorder) drain(ctx context.Context, s *spool.Spool, ended <-chan struc
 			return nil
 		}
 	}
-	if d := s.Doubted(); d != nil && !d.Asked {
+	if d := s.Doubt(); d != nil && !d.Asked {
 		asking, cancel := context.WithCancel(ctx)
 		go func() { // who is stopped as soon as it began asks once: what was seen is stored
 			select {
@@ -163,7 +163,7 @@ func (r *recorder) ask(ctx context.Context, s *spool.Spool) error {
 	if err != nil {
 		return err
 	}
-	return s.Ask(alive, seen)
+	return s.AnswerDoubt(alive, seen)
 }
 
 // collect watches the cluster until ctx ends. Where the spool is not sure to know what the database has, it begins anew once that is there:
@@ -243,7 +243,7 @@ func (r *recorder) untilCompared(ctx context.Context, s *spool.Spool) {
 	for {
 		select {
 		case <-tick.C:
-			if r.db.isReady() && s.Compare() {
+			if r.db.isReady() && s.NeedsComparison() {
 				return
 			}
 		case <-ctx.Done():
@@ -262,7 +262,7 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 		return collector.Config{}, err
 	}
 	c := r.config
-	c.Spool, c.Tracker, c.Identify, c.Breaks, c.UnseenAfter = s, trail.NewTracker(r.cluster), e.identify, s.TakeBreaks(), unseenAfter
+	c.Spool, c.Tracker, c.Identify, c.Breaks, c.UnseenAfter = s, trail.NewTracker(r.cluster), e.identify, s.ClaimBreaks(), unseenAfter
 	stored := false
 	var past spool.Past
 	if r.db.isReady() {
@@ -281,12 +281,12 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 		}
 	}
 	c.Tracker.Begin(s.Identity().Epoch)
-	kept, err := s.Past(stored, c.Tracker.Resume)
+	kept, err := s.LoadPast(stored, c.Tracker.Resume)
 	if err != nil {
 		r.log.Error("spool does not tell what it knows, going on without", "err", err)
 	}
 	past.Add(kept)
-	if d := s.Doubted(); stored && d != nil && !d.Alive.IsZero() {
+	if d := s.Doubt(); stored && d != nil && !d.Alive.IsZero() {
 		past.Alive, past.Seen = d.Alive, d.Seen
 	}
 	c.LastAlive, c.LastSeen, c.Since = past.Alive, past.Seen, past.Alive
@@ -294,7 +294,7 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 		c.Since = waits // it is stored from now on
 	}
 	if stored {
-		if err := s.Remember(past, c.Tracker.State()); err != nil {
+		if err := s.ReplaceStates(past, c.Tracker.State()); err != nil {
 			r.log.Error("spool does not remember what the database has", "err", err)
 		}
 	}

@@ -29,12 +29,12 @@ const leastSpool = 16 << 20
 func (f *spoolFlags) add(cmd *cobra.Command) {
 	f.size = spool.DefaultSize
 	addSpoolDir(cmd, &f.dir)
-	cmd.Flags().Var(&f.size, "spool-size", "at most so many `bytes` of facts wait, such as 512MiB or 20GiB; the file may be a quarter larger")
+	cmd.Flags().Var(&f.size, "spool-size", "at most so many `bytes` of facts wait, such as 512MiB or 20GiB; their files may be an eighth larger, and hold the states of objects beside")
 	_ = cmd.RegisterFlagCompletionFunc("spool-size", cobra.FixedCompletions([]string{"1GiB", "4GiB", "20GiB"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func addSpoolDir(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "spool-dir", filepath.Join(embedded.DefaultDir(), "spool"), "`directory` in which facts wait until the database has them, in a file for each cluster")
+	cmd.Flags().StringVar(dir, "spool-dir", filepath.Join(embedded.DefaultDir(), "spool"), "`directory` in which facts wait until the database has them, in a directory for each cluster")
 	_ = cmd.MarkFlagDirname("spool-dir")
 }
 

@@ -51,10 +51,10 @@ func BenchmarkOneFact(b *testing.B) {
 		n := 0
 		for b.Loop() {
 			began := time.Now()
-			require.NoError(b, s.Take(b.Context(), next()))
+			require.NoError(b, s.Append(b.Context(), next()))
 			kept += time.Since(began)
 			n++
-			require.NoError(b, s.Empty(b.Context()))
+			require.NoError(b, s.WaitEmpty(b.Context()))
 		}
 		b.ReportMetric(kept.Seconds()*1000/float64(n), "ms-to-disk")
 		close(stopping)

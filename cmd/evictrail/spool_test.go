@@ -278,7 +278,7 @@ func TestOneRunPerSpool(t *testing.T) {
 	startRun(t, args, nil)
 	log := &lockedBuilder{}
 	require.Equal(t, exitError, execute(t.Context(), args, io.Discard, log))
-	require.Contains(t, log.String(), filepath.Join(args[len(args)-1], "c1.spool")+": in use by another evictrail: stop that one")
+	require.Contains(t, log.String(), filepath.Join(args[len(args)-1], "c1.queue")+": in use by another evictrail: stop that one")
 	_, found, _ := run(t, append([]string{"doctor"}, args[1:]...)...)
 	require.Regexp(t, `ok    spool .* a running evictrail has it`, found)
 }

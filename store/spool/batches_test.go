@@ -27,7 +27,7 @@ func TestEachOfManyBatchesComesBack(t *testing.T) {
 	kept, got := 0, []trail.Fact(nil)
 	for range batches {
 		n := 1 + random.IntN(most)
-		r.take(t, facts[kept:kept+n])
+		r.append(t, facts[kept:kept+n])
 		kept += n
 		switch random.IntN(100) {
 		case 0:

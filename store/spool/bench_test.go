@@ -28,7 +28,7 @@ func BenchmarkSpool(b *testing.B) {
 				n := 0
 				for b.Loop() {
 					began := time.Now()
-					require.NoError(b, s.Take(b.Context(), at(n)))
+					require.NoError(b, s.Append(b.Context(), at(n)))
 					taking += time.Since(began)
 					n++
 				}
@@ -37,7 +37,7 @@ func BenchmarkSpool(b *testing.B) {
 				for s.Condition().Facts > 0 && time.Since(began) < time.Second {
 					got, _, err := s.Next(b.Context())
 					require.NoError(b, err)
-					s.Stored()
+					s.Confirm()
 					out += len(got)
 				}
 				b.ReportMetric(float64(out)/time.Since(began).Seconds(), "drained/s")

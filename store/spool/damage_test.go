@@ -3,11 +3,12 @@ package spool
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
-	"runtime"
+	"path/filepath"
 	"slices"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,41 +17,106 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// filled is a file in which some of 10,000 facts wait and others did, with a sign between.
-func filled(t *testing.T) (raw []byte, waiting []trail.Fact) {
-	t.Helper()
-	return filledWith(t, 500)
-}
+// image is the content of the files of a spool, by their names.
+type image map[string][]byte
 
-// filledWith is filled with twenty times so many facts.
-func filledWith(t *testing.T, each int) (raw []byte, waiting []trail.Fact) {
+// imageOf reads the files of a spool, as a process finds them whose predecessor was killed.
+func (r *rig) imageOf(t *testing.T) image {
 	t.Helper()
-	r := begin(t, t.TempDir(), 1<<30)
-	stored := 0
-	for i := range 20 {
-		r.take(t, placed(i*each, each))
-		if i == 10 {
-			batch, _, err := r.Next(t.Context())
-			require.NoError(t, err)
-			r.Stored()
-			stored = len(batch)
-			r.Sign(start, []trail.Watching{{Source: "pods", Since: start}})
+	r.folding.Wait()
+	out := image{}
+	files, err := os.ReadDir(r.path)
+	require.NoError(t, err)
+	for _, file := range files {
+		raw, err := os.ReadFile(filepath.Join(r.path, file.Name()))
+		require.NoError(t, err)
+		if len(raw) > 0 {
+			out[file.Name()] = raw
 		}
 	}
-	raw, err := os.ReadFile(r.path)
-	require.NoError(t, err)
-	return raw, placed(stored, 20*each-stored)
+	return out
 }
 
-// opened opens a spool on a file of these bytes.
-func opened(t *testing.T, raw []byte) *rig {
+// memoryDir returns a directory in memory, where syncing costs nothing; what has to be on a disk is for the tests of power cuts.
+func memoryDir(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(PathOf(dir, "c1"), raw, 0o600))
+	const shared = "/dev/shm"
+	if !exists(shared) {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(shared, "evictrail")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// in opens a spool on these files.
+func (i image) in(t *testing.T) *rig {
+	t.Helper()
+	dir := memoryDir(t)
+	require.NoError(t, os.Mkdir(PathOf(dir, "c1"), 0o700))
+	for name, raw := range i {
+		require.NoError(t, os.WriteFile(filepath.Join(PathOf(dir, "c1"), name), raw, 0o600))
+	}
 	return begin(t, dir, 1<<30)
 }
 
-// requirePart wants facts to be some of those that went in, in their order, each once, and tells how many are missing.
+// segments names the segments in their order.
+func (i image) segments() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(i)), func(name string) bool { return !strings.HasSuffix(name, ".facts") })
+}
+
+// damaged is a copy in which some bits are turned: that of each place in the files one after the other.
+func (i image) damaged(bits ...int) image {
+	out := image{}
+	for _, name := range slices.Sorted(maps.Keys(i)) {
+		out[name] = bytes.Clone(i[name])
+		size := len(i[name]) * 8
+		for n, bit := range bits {
+			if bit >= 0 && bit < size {
+				out[name][bit/8] ^= 1 << (bit % 8)
+			}
+			bits[n] -= size
+		}
+	}
+	return out
+}
+
+// size returns the bytes of all files.
+func (i image) size() (n int) {
+	for _, raw := range i {
+		n += len(raw)
+	}
+	return n
+}
+
+// filled is a spool of several segments in which some facts are stored and others wait, with signs between, with states that were folded, and with an identity that
+// was noted last. It returns all facts, and how many are stored.
+func filled(t *testing.T, batches, each int) (files image, facts []trail.Fact, stored int) {
+	t.Helper()
+	r := begin(t, t.TempDir(), 1<<30)
+	r.journal.limit = 1 << 10 // bytes: about two batches
+	require.NoError(t, r.AnswerDoubt(time.Time{}, nil))
+	facts = placed(0, batches*each)
+	for i := range batches {
+		r.append(t, facts[i*each:(i+1)*each])
+		if i == batches/3 {
+			batch, _, err := r.Next(t.Context())
+			require.NoError(t, err)
+			r.Confirm()
+			stored = len(batch)
+		}
+		r.folding.Wait()
+		r.AppendSign(start.Add(time.Duration(i)*time.Second), []trail.Watching{{Source: "pods", Since: start}})
+	}
+	require.NoError(t, r.SetIdentity(trail.Identity{UID: "kube-system", Epoch: 3}))
+	files = r.imageOf(t)
+	require.Greater(t, len(files.segments()), 1)
+	require.Contains(t, files, "state")
+	return files, facts, stored
+}
+
+// requirePart wants facts to be some of those that went in, in their order, each once, and returns how many are missing.
 func requirePart(t *testing.T, in, out []trail.Fact, note string) (missing int) {
 	t.Helper()
 	at := 0
@@ -65,138 +131,159 @@ func requirePart(t *testing.T, in, out []trail.Fact, note string) (missing int) 
 	return len(in) - len(out)
 }
 
-// TestFlippedBits turns bits of a spool, one in each of many files, and a thousand in one. What comes out is what went in; what does not is
-// counted and told as a gap.
-func TestFlippedBits(t *testing.T) {
-	t.Parallel()
-	raw, want := filled(t)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d, %d bytes", seed, len(raw))
-	random := rand.New(rand.NewPCG(seed, 0))
-	flips := append(slices.Repeat([]int{1}, 60), 10, 100, 1000, 1000, 1000)
-	lostInAll := 0
-	for run, n := range flips {
-		damaged := bytes.Clone(raw)
-		for range n {
-			bit := random.IntN(len(damaged) * 8)
-			if run < 20 { // where the structure is: the first pages
-				bit = random.IntN(4 * 4096 * 8)
-			}
-			damaged[bit/8] ^= 1 << (bit % 8)
-		}
-		lostInAll += requireTold(t, damaged, want, n, fmt.Sprintf("run %d of seed %d", run, seed))
-	}
-	t.Logf("%d facts lost in all", lostInAll)
-	require.Positive(t, lostInAll, "no bit hit a fact")
-}
-
-// TestFlippedBuckets turns a bit of each byte that tells where the buckets are and what lies in them, while garbage is collected all the time: of a pointer
-// that leads nowhere the collector would end the process.
-func TestFlippedBuckets(t *testing.T) {
-	t.Parallel()
-	raw, want := filledWith(t, 2)
-	root, err := rootOf(bytes.NewReader(raw))
-	require.NoError(t, err)
-	at := bytes.Index(raw, root)
-	require.Positive(t, at)
-	stop := make(chan struct{})
-	var collecting sync.WaitGroup
-	defer collecting.Wait()
-	defer close(stop)
-	collecting.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(time.Millisecond): // the machine is for others, too
-				runtime.GC()
-			}
-		}
-	})
-	values, after := bytes.Index(root, keyKnown), bytes.Index(root, bucketQueue) // between are values that have a CRC of their own
-	require.Positive(t, values)
-	require.Less(t, values, after)
-	for i := range len(bytes.TrimRight(root, "\x00")) {
-		if i >= values && i < after {
-			continue
-		}
-		for _, bit := range []byte{0, 4} {
-			damaged := bytes.Clone(raw)
-			damaged[at+i] ^= 1 << bit
-			requireTold(t, damaged, want, 1, fmt.Sprintf("bit %d of byte %d of the page with the buckets", bit, i))
-		}
-	}
-}
-
-// TestFlippedSign turns a bit of the sign of life between facts: what cannot be read counts as lost, as nothing says that it was no fact.
-func TestFlippedSign(t *testing.T) {
-	t.Parallel()
-	raw, want := filled(t)
-	at := bytes.Index(raw, []byte(`{"at":"2`))
-	require.Positive(t, at)
-	raw[at] ^= 1
-	require.Zero(t, requireTold(t, raw, want, 1, "the sign"))
-}
-
-// requireTold wants what went into a file, of which some bits were turned, to come out but for what is told as lost, and the spool to go on.
-func requireTold(t *testing.T, damaged []byte, want []trail.Fact, bits int, note string) (missing int) {
+// requireTold wants the facts that waited in files, of which some are damaged, to come out, but for what is counted and recorded as a gap, and the spool to go on.
+func requireTold(t *testing.T, files image, facts []trail.Fact, stored int, note string) (missing int) {
 	t.Helper()
-	r := opened(t, damaged)
-	facts, signs := r.drain(t)
-	told, facts := gaps(facts)
-	missing = requirePart(t, want, facts, note)
-	lost := missing + 1 - len(signs) // one sign of life went in
-	require.Equal(t, lost, r.lost["unknown spool_corrupt"], "%s: %s", note, r.log)
-	if bits < 1000 {
-		require.LessOrEqual(t, lost, bits, "%s: no entry is lost with another", note)
+	r := files.in(t)
+	known := r.Identity().UID == "kube-system"
+	require.True(t, known || r.lost["unknown spool_corrupt"] > 0 || !strings.Contains(note, "one bit"), "%s: what is known was lost silently", note)
+	states := map[string]bool{}
+	_, err := r.LoadPast(false, func(f trail.Fact) { states[f.Object.UID] = true })
+	require.NoError(t, err)
+	out, _ := r.drain(t)
+	for _, f := range facts {
+		require.True(t, states[f.Object.UID] || r.Doubt() != nil, "%s: the state of %s was lost silently", note, f.VMI)
 	}
+	told, out := gaps(out)
+	for len(out) > 0 && slices.ContainsFunc(facts[:stored], func(f trail.Fact) bool { return f.ID == out[0].ID }) {
+		out = out[1:] // without its mark the spool does not know that it is stored
+	}
+	missing = requirePart(t, facts[stored:], out, note)
+	lost := r.lost["unknown spool_corrupt"]
+	require.GreaterOrEqual(t, lost, missing, "%s: %s", note, r.log)
 	if lost > 0 {
-		require.NotNil(t, r.Doubted(), note)
-		r.Sign(start, nil)
+		require.NotNil(t, r.Doubt(), note)
+		r.AppendSign(start, nil)
 		more, _ := r.drain(t)
 		later, _ := gaps(more)
 		told = append(told, later...)
 		require.Len(t, told, 1, note)
-		noun := "facts"
-		if lost == 1 {
-			noun = "fact"
-		}
-		require.Contains(t, told[0], fmt.Sprintf("evictrail corrupted: %d %s in", lost, noun), note)
+		require.Contains(t, told[0], fmt.Sprintf("evictrail corrupted: %d fact", lost), note)
 	}
-	r.take(t, placed(20_000, 5))
-	facts, _ = r.drain(t)
-	require.Len(t, facts, 5, "%s: it goes on", note)
+	r.append(t, placed(20_000, 5))
+	out, _ = r.drain(t)
+	require.Len(t, out, 5, "%s: it goes on", note)
 	require.NoError(t, r.Close())
+	require.NoError(t, os.RemoveAll(r.Dir))
 	return missing
 }
 
-// TestCutAndForeignFiles wants whatever lies in the place of a spool not to keep evictrail from starting.
-func TestCutAndForeignFiles(t *testing.T) {
+// TestEachFlippedByte turns one bit of each byte of a small spool. At most one fact is lost with it, and what is lost is recorded.
+func TestEachFlippedByte(t *testing.T) {
 	t.Parallel()
-	raw, want := filled(t)
-	for name, damaged := range map[string][]byte{
-		"cut in the middle": raw[:len(raw)/2], "a page and a half": raw[:6000], "some bytes": raw[:100], "zeros": make([]byte, 1<<20),
-		"another program's": []byte("this is a letter, and no spool"), "its middle is gone": append(append(append([]byte{}, raw[:len(raw)/3]...), make([]byte, len(raw)/3)...), raw[len(raw)/3*2:]...),
-	} {
-		r := opened(t, damaged)
-		facts, _ := r.drain(t)
-		_, facts = gaps(facts)
-		missing := requirePart(t, want, facts, name)
-		require.Contains(t, r.log.String(), "spool damaged", name)
-		require.FileExists(t, r.path+".damaged", name)
-		require.NotNil(t, r.Doubted(), name)
-		if name == "cut in the middle" || name == "its middle is gone" {
-			require.Less(t, missing, len(want), name)
-			require.Positive(t, r.lost["unknown spool_corrupt"], name)
+	files, facts, stored := filled(t, 5, 2)
+	t.Logf("%d bytes in %d files", files.size(), len(files))
+	lost := 0
+	for at := range files.size() {
+		missing := requireTold(t, files.damaged(at*8+at%8), facts, stored, fmt.Sprintf("one bit of byte %d of %v", at, files.segments()))
+		require.LessOrEqual(t, missing, 1, "byte %d", at)
+		lost += missing
+	}
+	require.Greater(t, lost, 100*(len(facts)-stored), "each byte of a fact that waits counts")
+}
+
+// TestFlippedBits turns bits anywhere in a larger spool, one in each of many copies, and a thousand in one.
+func TestFlippedBits(t *testing.T) {
+	t.Parallel()
+	files, facts, stored := filled(t, 20, 50)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d, %d bytes in %d files", seed, files.size(), len(files))
+	random := rand.New(rand.NewPCG(seed, 0))
+	lost := 0
+	for run, n := range append(slices.Repeat([]int{1}, 30), 10, 100, 1000, 1000, 1000) {
+		var bits []int
+		for range n {
+			bits = append(bits, random.IntN(files.size()*8))
 		}
-		r.take(t, placed(20_000, 5))
-		facts, _ = r.drain(t)
-		_, facts = gaps(facts)
-		require.Len(t, facts, 5, name)
+		note := fmt.Sprintf("%d bits, run %d of seed %d", n, run, seed)
+		missing := requireTold(t, files.damaged(bits...), facts, stored, note)
+		require.LessOrEqual(t, missing, n, "%s: no fact is lost with another", note)
+		lost += missing
+	}
+	require.Positive(t, lost, "no bit hit a fact")
+}
+
+// TestTornTail cuts the last segment at each of its bytes. Where the facts that are cut off had been acknowledged they are recorded as lost; where the write was
+// not finished, as the mark of before it says, what is whole comes out and nothing counts as lost.
+func TestTornTail(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	require.NoError(t, r.AnswerDoubt(time.Time{}, nil))
+	facts := placed(0, 6)
+	r.append(t, facts[:4])
+	before := r.imageOf(t)["mark"]
+	r.append(t, facts[4:])
+	files := r.imageOf(t)
+	last := files.segments()[0]
+	whole := files[last]
+	for at := range whole {
+		files[last] = whole[:at]
+		missing := requireTold(t, files, facts, 0, fmt.Sprintf("cut at %d", at))
+		require.Equal(t, missing > 0, at < len(whole), "cut at %d", at)
+
+		torn := maps.Clone(files)
+		torn["mark"] = before
+		r := torn.in(t)
+		out, _ := r.drain(t)
+		_, out = gaps(out)
+		missing = requirePart(t, facts, out, fmt.Sprintf("torn at %d", at))
+		require.Equal(t, max(0, missing-2), r.lost["unknown spool_corrupt"], "torn at %d: four were acknowledged", at)
+		require.NoError(t, os.RemoveAll(r.Dir))
 	}
 }
 
-// TestDamageWhileItRuns damages the file below an open spool.
+// TestGarbageBehind wants a write that the disk did not finish, of which the size of the file is all that came, to cost nothing; and where nobody knows any more
+// what was acknowledged, to count as a fact.
+func TestGarbageBehind(t *testing.T) {
+	t.Parallel()
+	files, facts, stored := filled(t, 5, 2)
+	last := files.segments()[len(files.segments())-1]
+	files[last] = append(bytes.Clone(files[last]), make([]byte, 5000)...)
+	r := files.in(t)
+	out, _ := r.drain(t)
+	require.Equal(t, facts[stored:], out)
+	require.Empty(t, r.lost)
+
+	delete(files, "mark")
+	r = files.in(t)
+	out, _ = r.drain(t)
+	require.Equal(t, 1, r.lost["unknown spool_corrupt"])
+	require.Zero(t, requirePart(t, facts[stored:], out[len(out)-len(facts)+stored:], "all come out"))
+}
+
+// TestMissingAndForeignFiles wants whatever lies in the place of a spool not to keep evictrail from starting, and what is missing to be recorded.
+func TestMissingAndForeignFiles(t *testing.T) {
+	t.Parallel()
+	files, facts, stored := filled(t, 20, 20)
+	segments := files.segments()
+	first := func(i int) (n int) { // of the facts of a segment, how many came before
+		if i == len(segments) {
+			return len(facts)
+		}
+		_, err := fmt.Sscanf(segments[i], segmentName, new(int), &n)
+		require.NoError(t, err)
+		return n - 1
+	}
+	for i, name := range append(slices.Clone(segments), "state", "mark", "known") {
+		want := 0
+		if i < len(segments) {
+			want = max(0, first(i+1)-max(first(i), stored))
+		}
+		for what, content := range map[string][]byte{"is gone": nil, "is empty": {}, "has zeros": make([]byte, 1<<20), "is another program's": []byte("this is a letter, and no spool")} {
+			damaged := maps.Clone(files)
+			if damaged[name] = content; content == nil {
+				delete(damaged, name)
+			}
+			require.Equal(t, want, requireTold(t, damaged, facts, stored, name+" "+what), "%s %s", name, what)
+		}
+	}
+	foreign := maps.Clone(files)
+	foreign["notes.txt"], foreign["0000000001-1.facts"], foreign["9999999999-x.facts"] = []byte("hello"), []byte("hello"), []byte("hello")
+	require.Zero(t, requireTold(t, foreign, facts, stored, "files of somebody else"))
+	require.Equal(t, len(facts)-stored, requireTold(t, image{"mark": files["mark"], "known": files["known"]}, facts, stored, "all facts are gone"))
+}
+
+// TestDamageWhileItRuns damages the files below an open spool.
 func TestDamageWhileItRuns(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -205,30 +292,46 @@ func TestDamageWhileItRuns(t *testing.T) {
 	for run := range 20 {
 		note := fmt.Sprintf("run %d of seed %d", run, seed)
 		r := begin(t, t.TempDir(), 1<<30)
-		var want []trail.Fact
+		r.journal.limit = 100 << 10
+		facts := placed(0, 1800)
 		for i := range 6 {
-			facts := placed(i*300, 300)
-			want = append(want, facts...)
-			r.take(t, facts)
+			r.append(t, facts[i*300:(i+1)*300])
 		}
-		f, err := os.OpenFile(r.path, os.O_RDWR, 0)
-		require.NoError(t, err)
-		size := 2 << 20
-		info, err := f.Stat()
-		require.NoError(t, err)
-		size = min(size, int(info.Size()))
+		r.folding.Wait()
 		for range 30 {
-			_, err := f.WriteAt([]byte{byte(random.IntN(256))}, int64(2*4096+random.IntN(size-2*4096)))
+			segment := r.journal.list[random.IntN(len(r.journal.list))]
+			f, err := os.OpenFile(r.journal.path(segment), os.O_RDWR, 0)
 			require.NoError(t, err)
+			_, err = f.WriteAt([]byte{byte(random.IntN(256))}, random.Int64N(segment.size))
+			require.NoError(t, err)
+			require.NoError(t, f.Close())
 		}
-		require.NoError(t, f.Close())
-		r.take(t, placed(5000, 10))
-		want = append(want, placed(5000, 10)...)
-		facts, _ := r.drain(t)
-		_, facts = gaps(facts)
-		missing := requirePart(t, want, facts, note)
+		r.append(t, placed(5000, 10))
+		out, _ := r.drain(t)
+		_, out = gaps(out)
+		missing := requirePart(t, append(facts, placed(5000, 10)...), out, note)
 		require.Equal(t, missing, r.lost["unknown spool_corrupt"], "%s: %s", note, r.log)
 		require.LessOrEqual(t, missing, 30, note)
 		require.NoError(t, r.Condition().Problem, note)
 	}
+}
+
+// TestStatesAreDoubtedWhenDamaged wants a comparison with the database where a state cannot be read, and the others to be resumed from.
+func TestStatesAreDoubtedWhenDamaged(t *testing.T) {
+	t.Parallel()
+	r := begin(t, t.TempDir(), 1<<30)
+	require.NoError(t, r.AnswerDoubt(time.Time{}, nil))
+	tracker := trail.NewTracker("c1")
+	for _, f := range placed(0, 10) {
+		tracker.Resume(f)
+	}
+	require.NoError(t, r.ReplaceStates(Past{}, tracker.State()))
+	files := r.imageOf(t)
+	files["state"][len(files["state"])/2] ^= 1
+	r = files.in(t)
+	require.Nil(t, r.Doubt(), "nobody looked yet")
+	_, state := r.past(t, false)
+	require.Len(t, state, 9)
+	require.NotNil(t, r.Doubt())
+	require.True(t, r.NeedsComparison())
 }

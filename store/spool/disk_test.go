@@ -70,7 +70,7 @@ func fillDisk(dir string) error {
 		facts := placed(next, 200)
 		next += len(facts)
 		taken := make(chan error, 1)
-		go func() { taken <- s.Take(ctx, facts) }()
+		go func() { taken <- s.Append(ctx, facts) }()
 		for done := false; !done; {
 			select {
 			case err := <-taken:
@@ -108,7 +108,7 @@ func fillDisk(dir string) error {
 		return err
 	}
 	s.retryAt = time.Time{}
-	if err := s.Take(ctx, placed(next, 100)); err != nil {
+	if err := s.Append(ctx, placed(next, 100)); err != nil {
 		return err
 	}
 	if c := s.Condition(); c.Problem != nil || c.Facts != 100 || !strings.Contains(log.String(), "spool works again") {
@@ -134,7 +134,7 @@ func readOnlyDisk(ctx context.Context, s *Spool, dir string, next int) error {
 		return fmt.Errorf("read-only: %+v, said: %s", c, log.String())
 	}
 	taken := make(chan error, 1)
-	go func() { taken <- s.Take(ctx, placed(next+100, 10)) }()
+	go func() { taken <- s.Append(ctx, placed(next+100, 10)) }()
 	if n, err := drainOf(ctx, s, 110); err != nil || n != 110 {
 		return fmt.Errorf("read-only: %d facts came out: %w", n, err)
 	}
@@ -152,7 +152,7 @@ func drainOf(ctx context.Context, s *Spool, want int) (n int, err error) {
 		for _, f := range facts {
 			seen[f.ID] = true
 		}
-		s.Stored()
+		s.Confirm()
 	}
 	return len(seen), nil
 }
@@ -161,39 +161,39 @@ func drainOf(ctx context.Context, s *Spool, want int) (n int, err error) {
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	r := begin(t, t.TempDir(), 1<<30)
-	r.take(t, placed(0, 10))
-	r.fault = func() error { return &os.PathError{Op: "write", Path: r.path, Err: syscall.EIO} }
+	r.append(t, placed(0, 10))
+	r.journal.sync = func(f *os.File) error { return &os.PathError{Op: "sync", Path: f.Name(), Err: syscall.EIO} }
 	ctx, cancel := context.WithCancel(t.Context())
 	away := make(chan error, 1)
-	go func() { away <- r.Take(ctx, placed(10, 5)) }()
+	go func() { away <- r.Append(ctx, placed(10, 5)) }()
 	require.Eventually(t, func() bool { return r.Condition().Facts == 15 }, 2*time.Minute, time.Millisecond, "they wait in memory")
 	require.ErrorIs(t, r.Condition().Problem, syscall.EIO)
-	r.Sign(start, nil)
+	r.AppendSign(start, nil)
 	cancel()
 	require.ErrorIs(t, <-away, context.Canceled, "the database is away, and somebody stops us: they were not kept")
 
 	there := make(chan error, 1)
-	go func() { there <- r.Take(t.Context(), placed(10, 5)) }()
+	go func() { there <- r.Append(t.Context(), placed(10, 5)) }()
 	require.Eventually(t, func() bool { return r.Condition().Facts == 15 }, 2*time.Minute, time.Millisecond)
 	var got []trail.Fact
 	for len(got) < 15 {
 		facts, _, err := r.Next(t.Context())
 		require.NoError(t, err)
 		got = append(got, facts...)
-		r.Stored()
+		r.Confirm()
 	}
 	require.NoError(t, <-there)
 	require.Equal(t, placed(0, 15), got)
 	_, sign, err := r.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, start, sign.At, "behind the facts")
-	r.Stored()
+	r.Confirm()
 	require.Equal(t, 1, strings.Count(r.log.String(), "the disk is failing"), r.log)
 
 	r.mu.Lock()
-	r.fault, r.retryAt = nil, time.Time{}
+	r.journal.sync, r.retryAt = (*os.File).Sync, time.Time{}
 	r.mu.Unlock()
-	r.take(t, placed(15, 1))
+	r.append(t, placed(15, 1))
 	require.NoError(t, r.Condition().Problem)
 	got, _ = r.drain(t)
 	require.Equal(t, placed(15, 1), got, "what was stored meanwhile is not given again")
@@ -208,7 +208,7 @@ func TestNoDirectory(t *testing.T) {
 	require.Error(t, r.Condition().Problem)
 	require.NoError(t, os.Remove(dir))
 	r.retryAt = time.Time{}
-	r.take(t, placed(0, 1))
+	r.append(t, placed(0, 1))
 	require.NoError(t, r.Condition().Problem)
 	facts, _ := r.drain(t)
 	require.Len(t, facts, 1)

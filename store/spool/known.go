@@ -1,19 +1,24 @@
 package spool
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
 )
 
-// known is what the spool knows of the past, beside the state of objects.
+// known is what the spool knows of the past, beside the states of objects. It lies in a file of its own, which is replaced
+// when it has changed.
 type known struct {
 	Cluster string               `json:"cluster"`
 	Alive   time.Time            `json:"alive,omitzero"` // the last sign of life
 	Seen    map[string]time.Time `json:"seen,omitempty"` // up to when each source was seen
-	Seq     uint64               `json:"seq,omitempty"`  // of the entry that brought them; zero: the database had them
+	Seq     uint64               `json:"seq,omitempty"`  // the number of the fact that came after them; zero: the database had them
 	Doubt   *Doubt               `json:"doubt,omitempty"`
 	Losses  trail.Losses         `json:"losses,omitempty"` // by source and cause, until they are told as gaps
 
@@ -21,15 +26,15 @@ type known struct {
 	Breaks   []trail.Break  `json:"breaks,omitempty"` // until they are recorded as gaps; at most one per key
 }
 
-// Identity returns which cluster is recorded, as far as the spool was told.
+// Identity returns which cluster is recorded, as far as the spool knows.
 func (s *Spool) Identity() trail.Identity {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.known.Identity
 }
 
-// Identify notes which cluster is recorded. It lasts like facts that were taken; without a disk as long as the process.
-func (s *Spool) Identify(id trail.Identity) error {
+// SetIdentity notes which cluster is recorded. It lasts like facts that were appended; without a disk as long as the process.
+func (s *Spool) SetIdentity(id trail.Identity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known.Identity == id {
@@ -49,49 +54,78 @@ func (s *Spool) BeginEpoch(id trail.Identity, b trail.Break) error {
 	return s.commitKnown()
 }
 
-// noteBreak notes a break, of which the next collector is told; the lock must be held.
+// noteBreak notes a break, which the next collector is to record; the lock must be held.
 func (s *Spool) noteBreak(b trail.Break) {
-	s.breaksTaken = false
+	s.breaksClaimed = false
 	if !slices.ContainsFunc(s.known.Breaks, func(noted trail.Break) bool { return noted.Key == b.Key }) {
 		s.known.Breaks = append(s.known.Breaks, b)
 	}
 }
 
-// Rewound notes that the database has lost what it acknowledged, which becomes a gap, and that the cluster is to be compared with what it still has.
-func (s *Spool) Rewound(b trail.Break) error {
+// NoteRewind notes that the database has lost what it acknowledged, which becomes a gap, and that the cluster is to be compared with what it still has.
+func (s *Spool) NoteRewind(b trail.Break) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noteBreak(b)
 	s.resumed = false
-	s.known.Doubt = &Doubt{Upto: s.mark.Tail, Asked: true, Alive: b.From}
+	s.known.Doubt = &Doubt{Upto: s.mark().Tail, Asked: true, Alive: b.From}
 	return s.commitKnown()
 }
 
-// TakeBreaks returns the breaks that are not recorded yet, in the order in which they were noted; nil where there are none. To be called for a collector that
-// records them: the next sign of life that says that everything is seen is taken as behind them.
-func (s *Spool) TakeBreaks() []trail.Break {
+// ClaimBreaks returns the breaks that are not recorded yet, in the order in which they were noted; nil where there are none. It is called for a collector that
+// records them: the next sign of life that says that everything is seen lies behind them.
+func (s *Spool) ClaimBreaks() []trail.Break {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.breaksTaken = true
+	s.breaksClaimed = true
 	return s.known.clone().Breaks
 }
 
-// commitKnown writes what is known; the lock must be held. Without a disk it is written with the next commit.
+// commitKnown writes what is known; the lock must be held. After an error it is in memory, and written with the next commit.
 func (s *Spool) commitKnown() error {
-	if !s.writable() {
-		return nil
-	}
-	return s.attempt(func() error { return s.commit(func(*change) error { return nil }) })
+	return s.commit(nil, s.known)
 }
 
-func (k known) clone() known {
-	raw, err := json.Marshal(k)
-	if err != nil {
-		panic("clone what is known: " + err.Error()) // times, texts and numbers: cannot fail
+func (s *Spool) knownPath() string { return filepath.Join(s.path, "known") }
+
+// writeKnown writes what is known where that is not on disk yet; the lock must be held.
+func (s *Spool) writeKnown(k known) error {
+	text := encodeJSON(k)
+	if bytes.Equal(text, s.knownText) {
+		return nil
 	}
+	err := replaceSynced(s.knownPath(), func(to *os.File) error {
+		_, err := to.WriteAt(frame{form: formKnown, payload: text}.appendTo(nil), 0)
+		return err
+	})
+	if err == nil {
+		s.knownText = text
+	}
+	s.works(err)
+	return err
+}
+
+// loadKnown reads what is known; where there is nothing yet the error is fs.ErrNotExist, where it is damaged errKnown.
+func (s *Spool) loadKnown() error {
+	raw, err := os.ReadFile(s.knownPath())
+	if err != nil {
+		return err
+	}
+	f, whole := decodeFrame(raw)
+	k := known{Cluster: s.Cluster}
+	if !whole || json.Unmarshal(f.payload, &k) != nil {
+		return errKnown
+	}
+	s.known, s.knownText = k, bytes.Clone(f.payload)
+	return nil
+}
+
+var errKnown = errors.New("what the spool knows beside facts cannot be read")
+
+func (k known) clone() known {
 	var out known
-	if err := json.Unmarshal(raw, &out); err != nil {
-		panic("clone what is known: " + err.Error())
+	if err := json.Unmarshal(encodeJSON(k), &out); err != nil {
+		panic("clone what is known: " + err.Error()) // it was just encoded
 	}
 	return out
 }
@@ -99,7 +133,7 @@ func (k known) clone() known {
 // Doubt says that the state of objects that the spool has may not be what the database has, or will have once all is drained: it was begun
 // while the database was away, or something that was recorded got lost. Then the cluster is to be compared with the database, as at a start.
 type Doubt struct {
-	Upto  uint64               `json:"upto"` // the number of the next entry when it arose: what lies before is to be drained first
+	Upto  uint64               `json:"upto"` // the number of the next fact when it arose: what lies before is to be drained first
 	Asked bool                 `json:"asked,omitempty"`
 	Alive time.Time            `json:"alive,omitzero"` // the last sign of life that the database had before anything was drained into it, once Asked
 	Seen  map[string]time.Time `json:"seen,omitempty"`
@@ -111,61 +145,96 @@ type Past struct {
 	Seen  map[string]time.Time // up to when each source was seen
 }
 
-// Past gives what the spool knows: all of it, or only what it has and the database does not. The state of objects, of each aspect the last that was
-// recorded, goes to resume (Tracker.Resume) one by one: there may be hundreds of thousands.
-func (s *Spool) Past(waiting bool, resume func(trail.Fact)) (Past, error) {
+// LoadPast returns what the spool knows: all of it, or only what it has and the database may not. The states of objects, of each aspect the last that was
+// recorded, go to resume (Tracker.Resume) one by one: there may be hundreds of thousands.
+func (s *Spool) LoadPast(waiting bool, resume func(trail.Fact)) (Past, error) {
+	s.stateMu.Lock()
+	defer s.stateMu.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	var p Past
-	if !waiting || s.known.Seq >= s.mark.Head && s.known.Seq > 0 {
+	head := s.mark().Head
+	if !waiting || s.known.Seq >= head && s.known.Seq > 0 {
 		k := s.known.clone()
 		p.Alive, p.Seen = k.Alive, k.Seen
 	}
-	torn := 0
-	err := s.readState(func(seq uint64, f trail.Fact, err error) {
-		switch {
-		case err != nil:
-			torn++
-		case !waiting || seq >= s.mark.Head && seq > 0:
-			resume(f)
+	if s.journal == nil {
+		s.mu.Unlock()
+		return p, nil
+	}
+	v := s.viewStates(true)
+	s.mu.Unlock()
+	var strange error
+	err := v.each(func(f frame) error {
+		if waiting && f.seq < head {
+			return nil
 		}
+		fact, err := trail.ReadFact(s.Cluster, f.payload)
+		if err != nil {
+			strange = err
+			return nil
+		}
+		resume(fact.State())
+		return nil
 	})
-	if torn > 0 {
-		s.Log.Error("states of objects in the spool cannot be read, they are compared with the database once it is there", "count", torn)
-		s.doubt()
+	if errors.Is(err, errBase) {
+		strange, err = err, nil
+	}
+	if strange != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.doubtStates(strange)
+		err = errors.Join(err, s.commitKnown())
 	}
 	return p, err
 }
 
-// Remember makes what the database knows, with what waits for it, the state that the spool has. To be called before a collector goes on
-// from there.
-func (s *Spool) Remember(p Past, state func(yield func(trail.Fact) bool)) error {
+// ReplaceStates makes what the database knows, with what waits for it, what the spool knows. To be called before a collector goes on from there.
+func (s *Spool) ReplaceStates(p Past, state func(yield func(trail.Fact) bool)) error {
+	s.stateMu.Lock()
+	defer s.stateMu.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.resumed = true
-	if s.known.Seq < s.mark.Head || s.known.Seq == 0 {
+	head := s.mark().Head
+	if s.known.Seq < head || s.known.Seq == 0 {
 		s.known.Alive, s.known.Seen, s.known.Seq = p.Alive, p.Seen, 0
 	}
-	if !s.writable() {
-		return nil
+	err := s.ready()
+	s.mu.Unlock()
+	if err != nil {
+		return err
 	}
-	return s.attempt(func() error { return s.replaceState(state) })
-}
-
-// Doubted gives the doubt that there is, nil where there is none.
-func (s *Spool) Doubted() *Doubt {
+	err = s.writeBase(head, func(put func(frame) error) error {
+		for f := range state {
+			out, err := stateOf(0, f)
+			if err == nil {
+				err = put(out)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known.Doubt == nil {
-		return nil
+	if err != nil {
+		s.fails(err)
+		return err
 	}
-	d := *s.known.clone().Doubt
-	return &d
+	s.deleteDrained()
+	return s.commitKnown()
 }
 
-// Ask notes for a doubt what the database said before anything was drained into it. One that never heard of the cluster has nothing that
-// could be compared, which ends the doubt.
-func (s *Spool) Ask(alive time.Time, seen map[string]time.Time) error {
+// Doubt returns the doubt that there is, nil where there is none.
+func (s *Spool) Doubt() *Doubt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.clone().Doubt
+}
+
+// AnswerDoubt notes for a doubt what the database said before anything was drained into it. One that never heard of the cluster has nothing that could be
+// compared, which ends the doubt.
+func (s *Spool) AnswerDoubt(alive time.Time, seen map[string]time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch d := s.known.Doubt; {
@@ -179,12 +248,12 @@ func (s *Spool) Ask(alive time.Time, seen map[string]time.Time) error {
 	return s.commitKnown()
 }
 
-// Compare tells whether there is a doubt and what lay before it is drained, so that the database can be asked how it stands.
-func (s *Spool) Compare() bool {
+// NeedsComparison reports whether there is a doubt and what lay before it is drained, so that the cluster can be compared with the database.
+func (s *Spool) NeedsComparison() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d := s.known.Doubt
-	return d != nil && d.Asked && !s.resumed && s.mark.Head >= d.Upto && s.mark.Facts < batchFacts && len(s.known.Losses) == 0
+	d, m := s.known.Doubt, s.mark()
+	return d != nil && d.Asked && !s.resumed && m.Head >= d.Upto && m.facts() < batchFacts && len(s.known.Losses) == 0
 }
 
 // doubt notes a doubt. One that arises while evictrail runs needs nothing that the database said before.
@@ -195,10 +264,10 @@ func (k *known) doubt(upto uint64) {
 	k.Doubt.Upto = upto
 }
 
-// doubt notes a doubt that arose beside a commit; the next one writes it.
+// doubt notes a doubt, which the next commit writes; the lock must be held.
 func (s *Spool) doubt() {
 	s.resumed = false
-	s.known.doubt(s.mark.Tail)
+	s.known.doubt(s.mark().Tail)
 }
 
 // Add takes in what another knows of the same past: of each time the later.

@@ -254,21 +254,10 @@ func DropLetters(dir, cluster string, stored map[trail.FactID]bool) error {
 	if len(rest) == 0 {
 		return errors.Join(os.Remove(d.path), syncDir(d.path))
 	}
-	return replaceSynced(d.path, rest)
-}
-
-// replaceSynced replaces a file in one step.
-func replaceSynced(path string, content []byte) error {
-	next := path + ".new"
-	to, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
+	return replaceSynced(d.path, func(to *os.File) error {
+		_, err := to.Write(rest)
 		return err
-	}
-	_, err = to.Write(content)
-	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
-		return errors.Join(err, os.Remove(next))
-	}
-	return errors.Join(os.Rename(next, path), syncDir(path))
+	})
 }
 
 // letterOf makes the letter of a fact that was refused.

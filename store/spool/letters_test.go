@@ -35,7 +35,7 @@ func TestDeadLetters(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, facts[i], fact)
 	}
-	r.take(t, facts[4:])
+	r.append(t, facts[4:])
 	got, _ := r.drain(t)
 	told, _ := gaps(got[1:])
 	require.Equal(t, []string{"virtualmachineinstances refused: 4 facts refused: 4 vmi_placed"}, told)

@@ -8,7 +8,7 @@ import (
 	"github.com/evictrail/evictrail/leaktest"
 )
 
-// TestMain runs the tests, or what one of them wants done on a small disk or until the power is cut.
+// TestMain runs the tests, or what one of them wants done on a small disk, until the power is cut, or until it is killed.
 func TestMain(m *testing.M) {
 	if os.Getenv(onSmallDisk) != "" {
 		os.Exit(smallDisk())
@@ -20,6 +20,12 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		if err := fillForPowerCut(dir, seed); err != nil {
+			panic(err)
+		}
+		os.Exit(0)
+	}
+	if what := os.Getenv(killed); what != "" {
+		if err := useUntilKilled(what); err != nil {
 			panic(err)
 		}
 		os.Exit(0)

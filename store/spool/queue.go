@@ -3,275 +3,245 @@ package spool
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"time"
-
-	"go.etcd.io/bbolt"
 
 	"github.com/evictrail/evictrail/trail"
 )
 
-// change is a transaction on the file, with what holds once it is committed.
-type change struct {
-	queue, state, meta *bbolt.Bucket
-	mark               mark
-	known              known
+// batch is what Next returned, and where the queue goes on behind it.
+type batch struct {
+	to     uint64 // the number of the fact behind
+	at     position
+	facts  int
+	direct *direct
+	sign   *trail.Sign // one that was in memory
 }
 
-// put puts an entry at the end of the queue.
-func (c *change) put(form form, payload []byte) error {
-	raw := frame{form, c.mark.Tail, payload}.encode()
-	if err := c.queue.Put(keyOf(c.mark.Tail), raw); err != nil {
+// direct are facts that go to the database without having been on disk.
+type direct struct {
+	facts  []trail.Fact
+	stored chan struct{}
+}
+
+// mark returns what waits; the lock must be held, as for all that follows.
+func (s *Spool) mark() mark {
+	if s.journal == nil {
+		return mark{Head: 1, Tail: 1}
+	}
+	return s.journal.mark
+}
+
+// facts returns how many facts wait.
+func (m mark) facts() int { return int(m.Tail - m.Head) }
+
+// bytesFrom returns how many bytes wait from a place on.
+func (s *Spool) bytesFrom(at position) int64 {
+	if s.journal == nil {
+		return 0
+	}
+	return s.journal.bytesFrom(at)
+}
+
+// waits reports whether something on disk does.
+func (s *Spool) waits() bool {
+	m := s.mark()
+	return m.facts() > 0 || s.bytesFrom(m.At) > 0
+}
+
+// commit writes facts and signs at the end of the queue, and then what is known where that has changed: where it is cut off between, a gap is recorded twice rather
+// than not. When it returns without an error the entries are on disk, and k is what is known; after an error nothing has changed.
+func (s *Spool) commit(entries []frame, k known) error {
+	if err := s.ready(); err != nil {
 		return err
 	}
-	c.mark.Tail++
-	c.mark.Bytes += entrySize(raw)
-	if form == formFact {
-		c.mark.Facts++
-	}
-	return nil
-}
-
-// putFacts puts facts at the end of the queue, and brings the state of their objects up to date.
-func (c *change) putFacts(facts []written) error {
-	for _, f := range facts {
-		if err := c.remember(c.mark.Tail, f); err != nil {
-			return err
-		}
-		if err := c.put(formFact, f.text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// entrySize is what an entry takes of the bound: itself, its key, and where bbolt says where it lies.
-func entrySize(raw []byte) int64 { return int64(len(raw)) + 8 + 16 }
-
-// commit changes the file in one transaction. When it returns without an error the change is on disk.
-func (s *Spool) commit(with func(*change) error) error {
-	if s.file == nil {
-		return errors.New("spool is not open")
-	}
-	started := time.Now()
-	c := change{mark: s.mark, known: s.known.clone()}
-	err := s.file.update(func(tx *bbolt.Tx) error {
-		c.queue, c.state, c.meta = tx.Bucket(bucketQueue), tx.Bucket(bucketState), tx.Bucket(bucketMeta)
-		c.queue.FillPercent = 0.95 // entries come in order
-		for seq := s.onDisk.Head; seq < c.mark.Head; seq++ {
-			if err := c.queue.Delete(keyOf(seq)); err != nil {
-				return err
+	started, waited, j := time.Now(), s.waits(), s.journal
+	if len(entries) > 0 {
+		m, rotates := j.mark, j.rotates()
+		var raw []byte
+		for _, f := range entries {
+			f.seq = m.Tail
+			raw = f.appendTo(raw)
+			if f.form == formFact {
+				m.Tail++
 			}
 		}
-		if err := with(&c); err != nil {
+		if err := j.append(raw); err != nil {
+			s.fails(err)
 			return err
 		}
-		if err := putJSON(c.meta, keyMark, formMark, c.mark); err != nil {
-			return err
+		j.mark = m
+		if !waited {
+			s.since = started
 		}
-		if err := putJSON(c.meta, keyKnown, formKnown, c.known); err != nil {
-			return err
+		s.works(j.writeMark())
+		if rotates {
+			s.foldSoon()
 		}
-		if s.fault != nil {
-			return s.fault()
-		}
-		return nil
-	})
-	if err != nil {
+	}
+	err := s.writeKnown(k)
+	if len(entries) == 0 && err != nil {
 		return err
 	}
-	s.mark, s.onDisk, s.known = c.mark, c.mark, c.known
+	s.known = k // where it could not be written it is with the next commit
 	s.Synced(time.Since(started))
 	return nil
 }
 
-func putJSON(to *bbolt.Bucket, key []byte, form form, v any) error {
-	payload, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return to.Put(key, frame{form, 0, payload}.encode())
-}
-
-func getJSON(from *bbolt.Bucket, key []byte, v any) error {
-	raw := from.Get(key)
-	if raw == nil {
-		return nil
-	}
-	f, err := decodeFrame(raw)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(f.payload, v)
-}
-
-// keep puts facts at the end of the queue, but those for which there is no room, and brings the state of their objects up to date.
+// keep puts facts at the end of the queue, but those for which there is no room.
 func (s *Spool) keep(facts []written) error {
-	if s.mark.Facts == 0 {
+	if s.mark().facts() == 0 {
 		clear(s.refused)
 	}
 	kept, lost := s.admit(facts)
+	k := s.known.clone()
 	var gaps []written
 	if len(lost) == 0 {
-		gaps, _, _ = write(s.tell())
+		gaps = s.lossGaps(&k)
 	}
-	began := s.mark.Tail == s.mark.Head
+	k.lose(lost, s.mark().Tail+uint64(len(kept)))
 	losses := s.known.Losses
-	err := s.commit(func(c *change) error {
-		if len(gaps) > 0 {
-			c.known.Losses = nil
-		}
-		if err := c.putFacts(slices.Concat(kept, gaps)); err != nil {
-			return err
-		}
-		c.lose(lost)
-		return nil
-	})
-	if err != nil {
+	if err := s.commit(framesOf(kept, gaps), k); err != nil {
 		return err
 	}
-	s.last = nil
-	if began {
-		s.since = time.Now()
-	}
 	if len(gaps) > 0 {
-		s.told(losses)
+		s.endLosses(losses)
 	}
-	s.wasLost(lost)
+	s.reportLost(lost)
 	return nil
 }
 
-// keepSign puts a sign of life at the end of the queue. One that says the same of another moment takes the place of the last, unless that
-// was given out.
+// keepSign puts a sign of life at the end of the queue. One for which there is no room stays in memory.
 func (s *Spool) keepSign(sign trail.Sign) error {
-	payload, err := json.Marshal(sign)
-	if err != nil {
-		return err
+	if s.bytesFrom(s.mark().At) >= s.Size {
+		return errFull
 	}
-	gaps, _, _ := write(s.tell())
-	replaced := len(gaps) == 0 && s.last != nil && slices.Equal(s.last.Watching, sign.Watching) && (s.out == nil || s.out.to < s.mark.Tail) &&
-		s.mark.Tail > s.mark.Head
-	began := s.mark.Tail == s.mark.Head
-	seq := s.mark.Tail
-	if replaced {
-		seq--
-	}
+	k := s.known.clone()
 	losses := s.known.Losses
-	err = s.commit(func(c *change) error {
-		if len(gaps) > 0 {
-			c.known.Losses = nil
-		}
-		if err := c.putFacts(gaps); err != nil {
-			return err
-		}
-		c.known.Seq = seq + uint64(len(gaps))
-		if replaced {
-			c.mark.Tail--
-			c.mark.Bytes -= entrySize(c.queue.Get(keyOf(c.mark.Tail)))
-		}
-		return c.put(formSign, payload)
-	})
-	if err != nil {
+	gaps := s.lossGaps(&k)
+	k.Seq = s.mark().Tail + uint64(len(gaps))
+	if err := s.commit(append(framesOf(gaps), frame{form: formSign, payload: encodeJSON(sign)}), k); err != nil {
 		return err
-	}
-	s.last = &sign
-	if began {
-		s.since = time.Now()
 	}
 	if len(gaps) > 0 {
-		s.told(losses)
+		s.endLosses(losses)
 	}
 	return nil
 }
 
-// next gives what is to be stored next. Where there is nothing yet it tells how long to wait for more, zero for as long as nothing comes.
+var errFull = errors.New("spool is full")
+
+// framesOf returns the frames of facts, not numbered yet.
+func framesOf(facts ...[]written) (out []frame) {
+	for _, f := range slices.Concat(facts...) {
+		out = append(out, f.frame)
+	}
+	return out
+}
+
+// next returns what is to be stored next. Where there is nothing yet it returns how long to wait for more, zero for as long as nothing comes.
 func (s *Spool) next() (facts []trail.Fact, sign *trail.Sign, wait time.Duration) {
 	s.out = nil
-	for s.file != nil && s.mark.Head < s.mark.Tail {
-		if wait := gather - time.Since(s.since); wait > 0 && s.mark.Tail-s.mark.Head < batchFacts {
+	for s.waits() {
+		if wait := gather - time.Since(s.since); wait > 0 && s.mark().facts() < batchFacts {
 			return nil, nil, wait
 		}
 		b, facts, sign, err := s.read()
-		switch {
-		case errors.Is(err, errDamaged):
-			if err := s.rescue(err); err != nil {
-				s.fails(err)
-			}
-			continue
-		case err != nil:
+		if err != nil {
 			s.fails(err)
-			return nil, nil, retryDisk
+			wait = retryDisk
+			break
 		}
 		if s.out = b; len(facts) > 0 || sign != nil {
 			return facts, sign, 0
 		}
 		s.confirm() // nothing of it could be read
 	}
+	at := s.mark().At
 	switch {
 	case s.direct != nil:
-		s.out = &batch{to: s.mark.Tail, direct: s.direct}
+		s.out = &batch{at: at, direct: s.direct}
 		return s.direct.facts, nil, 0
 	case s.sign != nil:
-		s.out = &batch{to: s.mark.Tail, sign: s.sign}
+		s.out = &batch{at: at, sign: s.sign}
 		return nil, s.sign, 0
 	}
-	return nil, nil, 0
+	return nil, nil, wait
 }
 
-// read reads the first entries of the queue: facts, or one sign.
-func (s *Spool) read() (b *batch, facts []trail.Fact, sign *trail.Sign, err error) {
-	b = &batch{to: s.mark.Head}
-	torn := 0
+// read reads the first entries of the queue: facts, or the last of the signs that say the same one after the other.
+func (s *Spool) read() (*batch, []trail.Fact, *trail.Sign, error) {
+	m := s.mark()
+	b := &batch{to: m.Head, at: m.At}
+	var facts []trail.Fact
+	var sign *trail.Sign
 	var strange []DeadLetter
-	err = s.file.view(func(tx *bbolt.Tx) error {
-		queue := tx.Bucket(bucketQueue)
-		for ; b.to < s.mark.Tail && len(facts) < batchFacts && b.bytes < batchBytes; b.to++ {
-			raw := queue.Get(keyOf(b.to))
-			if raw == nil {
-				return fmt.Errorf("%w: entry %d is missing", errDamaged, b.to)
+	size, lost := 0, 0
+	pass := func(upto uint64) { // what was lost among facts that were read before is noted
+		lost += max(0, int(upto)-int(max(b.to, s.reported)))
+		b.to = upto
+	}
+	more := false
+	_, err := s.journal.scan(m.At, func(f frame, behind position) bool {
+		switch f.form {
+		case formFact:
+			if sign != nil || b.to-m.Head >= batchFacts || size >= batchBytes {
+				more = true
+				return false
 			}
-			f, err := decodeFrame(raw)
-			if err == nil && f.form == formSign && len(facts) > 0 {
-				return nil // it is what comes next
+			if f.seq < b.to {
+				break
 			}
-			if err == nil && f.form == formHole {
-				continue
-			}
-			b.bytes += entrySize(raw)
-			if err == nil && f.form == formSign {
-				b.to++
-				sign = &trail.Sign{}
-				return json.Unmarshal(f.payload, sign)
-			}
-			b.facts++
-			if err != nil || f.seq != b.to {
-				torn++
-				continue
-			}
+			pass(f.seq)
+			b.to++
+			size += len(f.payload)
 			fact, err := trail.ReadFact(s.Cluster, f.payload)
 			if err != nil {
-				strange = append(strange, strangeLetter(f.payload, err, s.Clock()))
-				continue
+				if f.seq >= s.reported {
+					strange = append(strange, strangeLetter(f.payload, err, s.Clock()))
+				}
+				break
 			}
 			facts = append(facts, fact)
+		case formSign:
+			var next trail.Sign
+			if json.Unmarshal(f.payload, &next) != nil {
+				break // of another version: there will be more
+			}
+			if b.to > m.Head || sign != nil && !slices.Equal(sign.Watching, next.Watching) {
+				more = true
+				return false
+			}
+			sign = &next
+		case formState, formBase, formKnown, formMark:
 		}
-		return nil
+		b.at = behind
+		return true
 	})
-	if err == nil && torn > 0 {
-		s.corrupted(torn, facts)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	if err == nil && len(strange) > 0 {
+	if !more {
+		if sign == nil {
+			pass(m.Tail)
+		}
+		b.at = s.journal.end()
+	}
+	b.facts = int(b.to - m.Head)
+	s.reported = max(s.reported, b.to)
+	if lost > 0 {
+		s.corrupted(lost, facts)
+	}
+	if len(strange) > 0 {
 		s.setStrangeAside(strange, facts)
 	}
-	return b, facts, sign, err
+	return b, facts, sign, nil
 }
 
-// corrupted notes that entries cannot be read, between those around them.
+// corrupted notes that facts cannot be read, between those around them.
 func (s *Spool) corrupted(n int, around []trail.Fact) {
 	since, until := s.timesAround(around)
-	s.Log.Error("entries of the spool cannot be read: they are lost", "path", s.path, "count", n)
+	s.Log.Error("facts in the spool cannot be read: they are lost", "path", s.path, "count", n)
 	s.known.missing(trail.SourceSelf, trail.ReasonCorrupted, since, until, KindUnknown, n)
 	s.Lost(KindUnknown, LostCorrupt, n)
 	s.doubt()
@@ -289,7 +259,7 @@ func (s *Spool) timesAround(facts []trail.Fact) (since, until time.Time) {
 	return since, until
 }
 
-// confirm takes what was given out off the queue.
+// confirm removes what was given out from the queue.
 func (s *Spool) confirm() {
 	b := s.out
 	s.out = nil
@@ -305,109 +275,33 @@ func (s *Spool) confirm() {
 			s.sign = nil
 		}
 	default:
-		s.mark.Head, s.mark.Facts, s.mark.Bytes = b.to, max(0, s.mark.Facts-b.facts), max(0, s.mark.Bytes-b.bytes)
-		if s.mark.Head == s.mark.Tail {
-			s.last, s.mark.Facts, s.mark.Bytes = nil, 0, 0
+		j := s.journal
+		before := j.mark
+		j.mark.Head, j.mark.At = b.to, b.at
+		if s.commitKnown() != nil { // such as what turned out to be lost
+			return // the mark on disk is an older one: after a restart it is read again, and noted again
 		}
-		if s.problem == nil && s.attempt(func() error { return s.commit(func(*change) error { return nil }) }) == nil {
-			s.shrink()
+		if err := j.writeMark(); err != nil && s.problem == nil {
+			s.fails(err)
+		}
+		if j.mark.At.Segment > before.At.Segment {
+			s.deleteDrained()
 		}
 	}
 }
 
-// skip takes entries off the queue that were stored before.
-func (s *Spool) skip(head uint64) {
-	s.mark.Head = min(head, s.mark.Tail)
-	if s.mark.Head == s.mark.Tail {
-		s.mark.Facts, s.mark.Bytes = 0, 0
-	}
-}
-
-// oldest gives when the first fact that waits was seen; zero where that cannot be read.
+// oldest returns when the first fact that waits was seen; zero where that cannot be read.
 func (s *Spool) oldest() (at time.Time) {
-	if s.file == nil {
+	if s.journal == nil {
 		return at
 	}
-	_ = s.file.view(func(tx *bbolt.Tx) error {
-		queue := tx.Bucket(bucketQueue)
-		for seq := s.mark.Head; seq < s.mark.Tail; seq++ {
-			f, err := decodeFrame(queue.Get(keyOf(seq)))
-			if err != nil || f.form != formFact {
-				continue
-			}
+	_, _ = s.journal.scan(s.journal.mark.At, func(f frame, _ position) bool {
+		if f.form == formFact {
 			if fact, err := trail.ReadFact(s.Cluster, f.payload); err == nil {
 				at = fact.ObservedAt
-				return nil
 			}
 		}
-		return nil
+		return at.IsZero()
 	})
 	return at
-}
-
-// load reads from an open file what is kept in memory.
-func (s *Spool) load() error {
-	m, k := mark{Head: 1, Tail: 1}, known{Cluster: s.Cluster, Doubt: &Doubt{}}
-	err := s.file.view(func(tx *bbolt.Tx) error {
-		meta, queue := tx.Bucket(bucketMeta), tx.Bucket(bucketQueue)
-		if meta == nil || queue == nil {
-			return fmt.Errorf("%w: a part of it is missing", errDamaged)
-		}
-		if err := errors.Join(getJSON(meta, keyMark, &m), getJSON(meta, keyKnown, &k)); err != nil {
-			return fmt.Errorf("%w: %w", errDamaged, err)
-		}
-		first, _ := queue.Cursor().First()
-		last, raw := queue.Cursor().Last()
-		if m.Head == m.Tail {
-			if first != nil {
-				return fmt.Errorf("%w: entries are where none were", errDamaged)
-			}
-			return nil
-		}
-		if string(first) != string(keyOf(m.Head)) || string(last) != string(keyOf(m.Tail-1)) {
-			return fmt.Errorf("%w: entries are not where they were", errDamaged)
-		}
-		s.last = nil
-		if f, err := decodeFrame(raw); err == nil && f.form == formSign {
-			s.last = &trail.Sign{}
-			return json.Unmarshal(f.payload, s.last)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	s.mark, s.onDisk, s.known = m, m, k
-	s.since = time.Now()
-	return nil
-}
-
-// largeFile is how large a file is at least that is made anew when its queue is empty: a file of bbolt never gets smaller by itself.
-const largeFile = 64 << 20
-
-// shrink makes a large file anew when its queue is empty and the states of objects are the smaller part of it. Where that fails the old one
-// stays. A file that was looked at is looked at again when it has grown by half.
-func (s *Spool) shrink() {
-	info, err := os.Stat(s.path)
-	if err != nil || info.Size() < s.large || s.mark.Head < s.mark.Tail || info.Size() < s.looked+s.looked/2 {
-		return
-	}
-	s.looked = info.Size()
-	if info.Size() < 4*s.stateBytes() {
-		return
-	}
-	next := s.path + ".new"
-	_ = os.Remove(next)
-	to, err := openFile(next, false)
-	if err == nil {
-		if err = guarded(func() error { return copyInto(to, s.file) }); err == nil {
-			err = s.replaceFile(to, next)
-		}
-	}
-	if err != nil {
-		_ = os.Remove(next)
-		s.Log.Warn("spool keeps its size", "path", s.path, "err", err)
-		return
-	}
-	s.looked = 0
 }

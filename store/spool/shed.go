@@ -3,6 +3,7 @@ package spool
 import (
 	"cmp"
 	"crypto/sha256"
+	"fmt"
 	"strings"
 	"time"
 
@@ -34,7 +35,7 @@ const (
 // repeatsKept bounds the refused requests that are remembered to know their repeats.
 const repeatsKept = 50_000
 
-// shedFrom gives the share of the bound from which on a fact is left out.
+// shedFrom returns the share of the bound from which on a fact is left out.
 func (s *Spool) shedFrom(f trail.Fact) float64 {
 	switch d := f.Detail.(type) {
 	case *trail.RequestDetail:
@@ -47,7 +48,7 @@ func (s *Spool) shedFrom(f trail.Fact) float64 {
 	return shedAll
 }
 
-// isRepeat tells whether the same was asked before by the same user, and refused for the same reason, as long as the spool remembers. That
+// isRepeat reports whether the same was asked before by the same user, and refused for the same reason, as long as the spool remembers. That
 // is as long as there is something in it.
 func (s *Spool) isRepeat(f trail.Fact, d *trail.RequestDetail) bool {
 	switch trail.RequestAnswer(f.Reason) {
@@ -66,59 +67,63 @@ func (s *Spool) isRepeat(f trail.Fact, d *trail.RequestDetail) bool {
 	return false
 }
 
-// written is a fact with its text.
+// written is a fact with its frame, which has no number yet.
 type written struct {
 	trail.Fact
-	text []byte
+	frame frame
 }
 
-// write returns the texts of facts, and those facts that have none, such as those with a number that JSON cannot hold, with the error of the first.
+// write returns the frames of facts, and those facts that have none, such as those with a number that JSON cannot hold, with the error of the first.
 func write(facts []trail.Fact) (out []written, refused []trail.Fact, err error) {
 	out = make([]written, 0, len(facts))
 	for _, f := range facts {
 		text, writeErr := trail.WriteFact(f)
+		key := stateKey(f)
+		if writeErr == nil && (len(text) > payloadMax || len(key) > keyMax) {
+			writeErr = fmt.Errorf("write %s %s: %w: it is too long", f.Kind, f.ID, trail.ErrRefused)
+		}
 		if writeErr != nil {
 			refused, err = append(refused, f), cmp.Or(err, writeErr)
 			continue
 		}
-		out = append(out, written{f, text})
+		out = append(out, written{f, frame{form: formFact, key: key, payload: text}})
 	}
 	return out, refused, err
 }
 
 // admit parts facts into those for which there is room and those that are lost.
 func (s *Spool) admit(facts []written) (kept []written, lost []trail.Fact) {
-	bytes := s.mark.Bytes
+	bytes := s.bytesFrom(s.mark().At)
 	for _, f := range facts {
 		if from := s.shedFrom(f.Fact); float64(bytes) >= from*float64(s.Size) {
 			lost = append(lost, f.Fact)
 			continue
 		}
-		bytes += entrySize(f.text) + int64(headerSize)
+		bytes += f.frame.size()
 		kept = append(kept, f)
 	}
 	return kept, lost
 }
 
-// lose notes what found no room. What was recorded of an object and is lost must be recorded anew.
-func (c *change) lose(lost []trail.Fact) {
+// lose notes what found no room. What was recorded of an object and is lost must be recorded anew: tail is the number of the next fact.
+func (k *known) lose(lost []trail.Fact, tail uint64) {
 	for _, f := range lost {
-		c.known.missing(f.Source(), trail.ReasonOverflow, f.ObservedAt, f.ObservedAt, f.Kind, 1)
+		k.missing(f.Source(), trail.ReasonOverflow, f.ObservedAt, f.ObservedAt, f.Kind, 1)
 		if f.Object.Kind.Remembered() {
-			c.known.doubt(c.mark.Tail)
+			k.doubt(tail)
 		}
 	}
 }
 
-// wasLost tells of what found no room.
-func (s *Spool) wasLost(lost []trail.Fact) {
+// reportLost counts what found no room.
+func (s *Spool) reportLost(lost []trail.Fact) {
 	for _, f := range lost {
 		s.Lost(f.Kind, LostFull, 1)
 		s.resumed = s.resumed && !f.Object.Kind.Remembered()
 	}
 	if len(lost) > 0 && !s.full {
 		s.full = true
-		s.Log.Error("spool is filling up: what matters least is left out, counted, and told as a gap", "path", s.path, "count", len(lost), "waiting", s.mark.Facts)
+		s.Log.Error("spool is filling up: what matters least is left out, counted, and recorded as a gap", "path", s.path, "count", len(lost), "waiting", s.mark().facts())
 	}
 }
 
@@ -130,24 +135,26 @@ func (k *known) missing(source string, cause trail.Reason, since, until time.Tim
 	k.Losses.Add(source, cause, since, until, kind, n)
 }
 
-// tell returns the gaps of what was lost, once there is room for them and for what comes after.
-func (s *Spool) tell() []trail.Fact {
-	if len(s.known.Losses) == 0 || float64(s.mark.Bytes) >= roomAgain*float64(s.Size) {
+// lossGaps returns the gaps of what was lost, once there is room for them and for what comes after, and removes the losses from what is known.
+func (s *Spool) lossGaps(k *known) []written {
+	if len(k.Losses) == 0 || float64(s.bytesFrom(s.mark().At)) >= roomAgain*float64(s.Size) {
 		return nil
 	}
-	return s.known.Losses.Gaps(s.Cluster, s.Clock())
+	gaps, _, _ := write(k.Losses.Gaps(s.Cluster, s.Clock()))
+	k.Losses = nil
+	return gaps
 }
 
-// told notes that all losses were told: what is seen of their sources is whole from now on.
-func (s *Spool) told(losses trail.Losses) {
+// endLosses notes that losses are recorded: what is seen of their sources is whole from now on.
+func (s *Spool) endLosses(losses trail.Losses) {
 	for _, l := range losses {
 		s.whole[l.Source] = s.Clock()
 	}
 	s.full = false
 }
 
-// honest takes out of a sign what it must not say: a source of which something is missing was not seen without a break.
-func (s *Spool) honest(sign trail.Sign) trail.Sign {
+// withoutLosses removes from a sign what it must not say: a source of which something is missing was not seen without a break.
+func (s *Spool) withoutLosses(sign trail.Sign) trail.Sign {
 	out := trail.Sign{At: sign.At}
 	for _, w := range sign.Watching {
 		if s.known.Losses.Of(w.Source) {

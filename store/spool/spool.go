@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net/url"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -26,7 +29,7 @@ const (
 	gather     = 10 * time.Millisecond
 )
 
-// A few facts may wait for more to be told beside what the watches see: as many as were stored within prompt, but for the bounds.
+// A few facts may wait for more to be accepted beside what the watches see: as many as were stored within prompt, but for the bounds.
 const (
 	prompt    = 3 * time.Second
 	leastRoom = 500
@@ -40,7 +43,7 @@ const retryDisk = 5 * time.Second
 type Options struct {
 	Dir     string // is made where it is missing
 	Cluster string // names the file: clusters may share a directory
-	Size    int64  // bytes of entries that may wait; the file may be a third larger, and holds the state of objects beside
+	Size    int64  // bytes that may wait; an eighth more may lie on disk, and the states of objects beside it
 	Log     *slog.Logger
 	Clock   func() time.Time // UTC
 
@@ -48,65 +51,46 @@ type Options struct {
 	Synced func(took time.Duration)                  // is told of each commit to disk, likewise
 }
 
-// mark is where the queue begins and ends.
-type mark struct {
-	Head  uint64 `json:"head"` // the number of the first entry that waits
-	Tail  uint64 `json:"tail"` // the number of the next entry
-	Facts int    `json:"facts"`
-	Bytes int64  `json:"bytes"`
-}
+// segmentMost bounds a segment, in bytes. It is a sixteenth of the bound where that is less: so much may lie on disk beside what waits.
+const segmentMost = 16 << 20
 
-// Spool is safe for concurrent use; Take and Sign by one goroutine, Next and Stored by another.
+// Spool is safe for concurrent use; Append and AppendSign by one goroutine, Next and Confirm by another.
 type Spool struct {
 	Options
-	path string
+	path string // a directory
 
-	mu          sync.Mutex
-	file        *file // nil where there is none that can be read
-	problem     error // why the file cannot be written; nil while it can
-	retryAt     time.Time
-	mark        mark
-	onDisk      mark // as it was last committed
-	known       known
-	letters     *deadLetters
-	resumed     bool                 // the state is what the database has with what waits for it
-	breaksTaken bool                 // a collector records the breaks that are known
-	full        bool                 // it was said that something is left out
-	refused     map[[32]byte]bool    // requests that were refused, while something waits
-	whole       map[string]time.Time // since when nothing of a source is missing
-	out         *batch               // what Next gave and Stored has not confirmed
-	last        *trail.Sign          // the last entry of the queue, where that is a sign
-	since       time.Time            // when something began to wait
-	taken       uint64               // facts that were stored
-	takenAt     time.Time            // when some were last
-	givenAt     time.Time            // when Next gave what is not stored yet
-	room        int                  // how many facts may wait while more are told
-	direct      *direct              // facts that wait in memory for want of a disk
-	sign        *trail.Sign          // a sign of life that does
-	changed     chan struct{}        // closed and replaced when there is something new
-	large       int64                // bytes: a file of so many is made anew when its queue is empty
-	looked      int64                // bytes of the file when it was last looked at whether it should shrink
-	fault       func() error         // of tests: fails a commit as a disk does
+	stateMu   sync.Mutex     // locked before mu by whoever reads or replaces the base
+	base      base           // under both
+	folding   sync.WaitGroup // of fold
+	isFolding bool           // one runs
+
+	mu            sync.Mutex
+	journal       *journal // nil where there is none that can be read
+	problem       error    // why it cannot be written; nil while it can
+	retryAt       time.Time
+	known         known
+	knownText     []byte // of what is known, what is on disk
+	letters       *deadLetters
+	resumed       bool                 // the states are those that the database has with what waits for it
+	breaksClaimed bool                 // a collector records the breaks that are known
+	full          bool                 // it was said that something is left out
+	refused       map[[32]byte]bool    // requests that were refused, while something waits
+	whole         map[string]time.Time // since when nothing of a source is missing
+	out           *batch               // what Next returned and Confirm has not confirmed
+	reported      uint64               // what is lost of the facts before this number is noted
+	since         time.Time            // when something began to wait
+	stored        uint64               // facts that were stored
+	storedAt      time.Time            // when some were last
+	givenAt       time.Time            // when Next returned what is not stored yet
+	room          int                  // how many facts may wait while more are accepted
+	direct        *direct              // facts that wait in memory for want of a disk
+	sign          *trail.Sign          // a sign of life that does
+	changed       chan struct{}        // closed and replaced when there is something new
 }
 
-// batch is what Next gave.
-type batch struct {
-	to     uint64 // the number of the entry behind
-	facts  int
-	bytes  int64
-	direct *direct
-	sign   *trail.Sign // one that was in memory
-}
-
-// direct are facts that go to the database without having been on disk.
-type direct struct {
-	facts  []trail.Fact
-	stored chan struct{}
-}
-
-// PathOf gives the file of a cluster's spool.
+// PathOf returns the directory of a cluster's spool.
 func PathOf(dir, cluster string) string {
-	return filepath.Join(dir, url.PathEscape(cmp.Or(cluster, "unnamed"))+".spool")
+	return filepath.Join(dir, url.PathEscape(cmp.Or(cluster, "unnamed"))+pathExt)
 }
 
 // Open opens the spool of a cluster, or begins one. A disk that cannot be used is no error: the spool goes on without, says so, and tries
@@ -120,43 +104,82 @@ func Open(o Options) (*Spool, error) {
 	}
 	s := &Spool{
 		Options: o, path: PathOf(o.Dir, o.Cluster), refused: map[[32]byte]bool{}, whole: map[string]time.Time{}, changed: make(chan struct{}),
-		large: largeFile, room: mostRoom, letters: &deadLetters{path: LettersPath(o.Dir, o.Cluster), most: min(mostLetters, o.Size/4)},
+		known: known{Cluster: o.Cluster, Doubt: &Doubt{}}, // of one that knows nothing: the database may know more
+		room:  mostRoom, letters: &deadLetters{path: LettersPath(o.Dir, o.Cluster), most: min(mostLetters, o.Size/4)},
 	}
-	s.begin()
 	err := s.open()
 	if errors.Is(err, ErrHeld) {
 		return nil, err
 	}
 	if err != nil {
 		s.fails(err)
-	} else if s.mark.Facts > 0 {
-		s.Log.Info("facts wait in the spool", "path", s.path, "waiting", s.mark.Facts)
+	} else if n := s.mark().facts(); n > 0 {
+		s.Log.Info("facts wait in the spool", "path", s.path, "waiting", n)
 	}
 	return s, nil
 }
 
-// begin makes the spool one that knows nothing, which is a doubt: the database may know more.
-func (s *Spool) begin() {
-	s.mark = mark{Head: 1, Tail: 1}
-	s.onDisk = s.mark
-	s.known = known{Cluster: s.Cluster, Doubt: &Doubt{}}
+// open opens the journal and reads what is known. What it cannot read it counts, and notes a doubt.
+func (s *Spool) open() error {
+	j, err := openJournal(s.path, min(segmentMost, s.Size/16))
+	if j == nil {
+		return err
+	}
+	s.journal, s.since = j, time.Now()
+	begun := j.intact || len(j.list) > 0
+	knownErr, baseErr := s.loadKnown(), s.loadBase()
+	if errors.Is(knownErr, errKnown) || begun && errors.Is(knownErr, fs.ErrNotExist) {
+		s.corrupted(1, nil) // such as losses that are not recorded as gaps yet
+		knownErr = nil
+	}
+	if !j.intact && begun {
+		s.Log.Error("spool does not know what of it is stored: everything that it holds is stored again", "path", s.path)
+		s.doubt()
+	}
+	if errors.Is(baseErr, errBase) {
+		s.doubtStates(baseErr)
+		baseErr = nil
+	}
+	if errors.Is(knownErr, fs.ErrNotExist) {
+		knownErr = nil
+	}
+	former := strings.TrimSuffix(s.path, pathExt) + formerExt
+	upgraded := !begun && exists(former)
+	if upgraded {
+		s.corrupted(1, nil)
+	}
+	if err = cmp.Or(err, knownErr, baseErr); err == nil {
+		err = s.commitKnown()
+	}
+	if upgraded && err == nil {
+		err = os.Rename(former, former+".old")
+		s.Log.Error("spool of an earlier version is set aside: what waited in it is recorded as a gap, and the cluster is compared with the database", "path", former+".old")
+	}
+	return err
 }
 
-// Close gives back the file. What waits stays in it.
+// What the path of a spool ends in, and that of the file which versions before had in its place.
+const (
+	pathExt   = ".queue"
+	formerExt = ".spool"
+)
+
+// Close gives back the files. What waits stays in them.
 func (s *Spool) Close() error {
+	s.folding.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file == nil {
+	if s.journal == nil {
 		return nil
 	}
-	f := s.file
-	s.file, s.problem = nil, fs.ErrClosed
+	j := s.journal
+	s.journal, s.problem = nil, fs.ErrClosed
 	s.retryAt = time.Now().Add(1 << 40)
-	return f.close()
+	return j.close()
 }
 
-// Take keeps facts and returns when they are on disk. Without a disk it returns when they are stored. Its only error is that of ctx.
-func (s *Spool) Take(ctx context.Context, facts []trail.Fact) error {
+// Append keeps facts and returns when they are on disk. Without a disk it returns when they are stored. Its only error is that of ctx.
+func (s *Spool) Append(ctx context.Context, facts []trail.Fact) error {
 	texts, refused, err := write(facts)
 	if len(refused) > 0 {
 		s.SetAside(refused, err)
@@ -167,12 +190,16 @@ func (s *Spool) Take(ctx context.Context, facts []trail.Fact) error {
 	}
 	for {
 		s.mu.Lock()
-		if s.writable() && s.attempt(func() error { return s.keep(texts) }) == nil {
+		if s.keep(texts) == nil {
 			s.wake()
 			s.mu.Unlock()
 			return nil
 		}
-		d := &direct{facts: append(facts[:len(facts):len(facts)], s.tell()...), stored: make(chan struct{})}
+		k := s.known.clone()
+		d := &direct{facts: facts[:len(facts):len(facts)], stored: make(chan struct{})}
+		for _, gap := range s.lossGaps(&k) {
+			d.facts = append(d.facts, gap.Fact)
+		}
 		s.direct = d
 		s.wake()
 		s.mu.Unlock()
@@ -182,7 +209,7 @@ func (s *Spool) Take(ctx context.Context, facts []trail.Fact) error {
 			retry.Stop()
 			s.mu.Lock()
 			if len(d.facts) > len(facts) {
-				s.told(s.known.Losses)
+				s.endLosses(s.known.Losses)
 				s.known.Losses = nil
 			}
 			s.mu.Unlock()
@@ -200,16 +227,16 @@ func (s *Spool) Take(ctx context.Context, facts []trail.Fact) error {
 	}
 }
 
-// Sign keeps a sign of life behind what was taken before. It never waits for the database.
-func (s *Spool) Sign(at time.Time, watching []trail.Watching) {
+// AppendSign keeps a sign of life behind what was appended before. It never waits for the database.
+func (s *Spool) AppendSign(at time.Time, watching []trail.Watching) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sign := s.honest(trail.Sign{At: at, Watching: watching})
+	sign := s.withoutLosses(trail.Sign{At: at, Watching: watching})
 	complete := false
 	for _, w := range watching {
 		complete = complete || w.Source == trail.SourceSelf
 	}
-	if complete && s.breaksTaken {
+	if complete && s.breaksClaimed {
 		s.known.Breaks = nil
 	}
 	if complete && s.resumed { // what the lists said beside what the database has is in the spool
@@ -222,14 +249,14 @@ func (s *Spool) Sign(at time.Time, watching []trail.Watching) {
 	for _, w := range sign.Watching {
 		s.known.Seen[w.Source] = at
 	}
-	if !s.writable() || s.attempt(func() error { return s.keepSign(sign) }) != nil {
+	if s.sign = nil; s.keepSign(sign) != nil {
 		s.sign = &sign
 	}
 	s.wake()
 }
 
-// Next waits for what is to be stored next: facts of the cluster in their order, at most batchFacts, or a sign of life. It gives the same again
-// until Stored was called. Its only error is that of ctx.
+// Next waits for what is to be stored next: facts of the cluster in their order, at most batchFacts, or a sign of life. It returns the same again until Confirm
+// was called. Its only error is that of ctx.
 func (s *Spool) Next(ctx context.Context) ([]trail.Fact, *trail.Sign, error) {
 	for {
 		s.mu.Lock()
@@ -255,13 +282,13 @@ func (s *Spool) Next(ctx context.Context) ([]trail.Fact, *trail.Sign, error) {
 	}
 }
 
-// Stored says that what Next gave is stored.
-func (s *Spool) Stored() {
+// Confirm says that what Next returned is stored.
+func (s *Spool) Confirm() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.out != nil && s.out.facts > 0 {
 		s.makeRoom(s.out.facts, time.Since(s.givenAt))
-		s.taken, s.takenAt = s.taken+uint64(s.out.facts), time.Now()
+		s.stored, s.storedAt = s.stored+uint64(s.out.facts), time.Now()
 	}
 	s.confirm()
 	s.wake()
@@ -277,36 +304,36 @@ func (s *Spool) makeRoom(facts int, took time.Duration) {
 	}
 }
 
-// Away says that the database takes nothing, until Stored is called.
-func (s *Spool) Away() {
+// MarkAway says that the database accepts nothing, until Confirm is called.
+func (s *Spool) MarkAway() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.takenAt = time.Time{}
+	s.storedAt = time.Time{}
 }
 
 // standsStill is how long nothing was stored when a database that says nothing counts as away: longer than one that is behind takes for a batch,
 // shorter than an API server comes again with what was not taken.
 const standsStill = time.Minute
 
-// Backlog tells whether more facts wait than a database that takes some stores promptly, and how many it has taken since the start.
-func (s *Spool) Backlog() (long bool, taken uint64) {
+// Backlog reports whether more facts wait than a database that accepts some stores promptly, and how many it has stored since the start.
+func (s *Spool) Backlog() (long bool, stored uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mark.Facts > s.room && time.Since(s.takenAt) <= standsStill, s.taken
+	return s.mark().facts() > s.room && time.Since(s.storedAt) <= standsStill, s.stored
 }
 
-// Behind tells whether more waits behind what Next gave.
-func (s *Spool) Behind() bool {
+// HasMore reports whether more waits behind what Next returned.
+func (s *Spool) HasMore() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.out != nil && (s.out.to < s.mark.Tail || s.direct != nil)
+	return s.out != nil && (s.bytesFrom(s.out.at) > 0 || s.direct != nil)
 }
 
-// Empty waits until nothing waits. Its only error is that of ctx.
-func (s *Spool) Empty(ctx context.Context) error {
+// WaitEmpty waits until nothing waits. Its only error is that of ctx.
+func (s *Spool) WaitEmpty(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		empty := s.mark.Head == s.mark.Tail && s.direct == nil && s.sign == nil
+		empty := !s.waits() && s.direct == nil && s.sign == nil
 		changed := s.changed
 		s.mu.Unlock()
 		if empty {
@@ -333,12 +360,13 @@ type Condition struct {
 	DeadLetters int // facts that were refused and lie in the file of dead letters
 }
 
-// Condition tells how it stands.
+// Condition returns how it stands.
 func (s *Spool) Condition() Condition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := Condition{Path: s.path, Facts: s.mark.Facts, Bytes: s.mark.Bytes, Capacity: s.Size, Full: s.full, Problem: s.problem, DeadLetters: s.letters.count()}
-	if s.mark.Facts > 0 {
+	m := s.mark()
+	c := Condition{Path: s.path, Facts: m.facts(), Bytes: s.bytesFrom(m.At), Capacity: s.Size, Full: s.full, Problem: s.problem, DeadLetters: s.letters.count()}
+	if c.Facts > 0 {
 		c.Oldest = s.oldest()
 	}
 	if s.direct != nil {
@@ -350,42 +378,63 @@ func (s *Spool) Condition() Condition {
 	return c
 }
 
+// Inspect returns how it stands with a spool that no process has, without changing it; of one that does not exist, whether its directory can be written. Errors:
+// ErrHeld, beside which the path is known, and those of the system.
+func Inspect(dir, cluster string) (Condition, error) {
+	s := &Spool{path: PathOf(dir, cluster), letters: &deadLetters{path: LettersPath(dir, cluster)}}
+	s.Cluster = cluster
+	if exists(s.path) {
+		j, err := readJournal(s.path, false)
+		if err != nil {
+			return s.Condition(), err
+		}
+		defer func() { _ = j.close() }()
+		s.journal = j
+	}
+	return s.Condition(), checkWritable(dir)
+}
+
 // wake wakes who waits for something new; with the lock held.
 func (s *Spool) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// writable tells whether the disk can be written, trying again where it could not for a while.
-func (s *Spool) writable() bool {
-	if s.problem == nil {
-		return true
+// ready reports why the disk cannot be written. One that could not is tried again after a while. The lock must be held.
+func (s *Spool) ready() error {
+	switch {
+	case s.problem == nil:
+		return nil
+	case time.Now().Before(s.retryAt):
+		return s.problem
+	case s.journal == nil:
+		if err := s.open(); err != nil {
+			s.fails(err)
+			return err
+		}
+	case errors.Is(s.problem, syscall.ENOSPC):
+		s.freeRoom()
 	}
-	if time.Now().Before(s.retryAt) {
-		return false
-	}
-	err := s.reopen()
-	if err != nil {
-		s.fails(err)
-		return false
-	}
-	s.Log.Info("spool works again", "path", s.path, "waiting", s.mark.Facts)
-	s.problem = nil
-	return true
+	return nil
 }
 
-// attempt does what writes the disk, once more where the file was found damaged.
-func (s *Spool) attempt(do func() error) error {
-	err := do()
-	if errors.Is(err, errDamaged) {
-		if err = s.rescue(err); err == nil {
-			err = do()
-		}
+// freeRoom deletes what is stored though states of objects are known from there alone: they are to be compared with the database.
+func (s *Spool) freeRoom() {
+	before := len(s.journal.list)
+	if err := s.journal.deleteDrained(math.MaxUint64); err == nil && len(s.journal.list) < before {
+		s.doubt()
 	}
-	if err != nil {
+}
+
+// works notes that the disk can be written, or why it cannot after all.
+func (s *Spool) works(err error) {
+	switch {
+	case err != nil:
 		s.fails(err)
+	case s.problem != nil:
+		s.problem = nil
+		s.Log.Info("spool works again", "path", s.path, "waiting", s.mark().facts())
 	}
-	return err
 }
 
 // fails notes that the disk cannot be used, and says so once.
@@ -408,68 +457,4 @@ func advise(err error) error {
 		return fmt.Errorf("%w: the disk is failing", err)
 	}
 	return err
-}
-
-// open opens the file and reads where its queue begins and ends. A damaged one is rescued.
-func (s *Spool) open() error {
-	if err := makeDir(filepath.Dir(s.path)); err != nil {
-		return err
-	}
-	f, err := openFile(s.path, false)
-	if err == nil {
-		if err = syncDir(s.path); err != nil { // a file that was just created has no name on the disk yet
-			_ = f.close()
-		}
-	}
-	switch {
-	case errors.Is(err, errDamaged):
-		return s.rescue(err)
-	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission): // what waits in it can be drained all the same
-		if !exists(s.path) {
-			return err
-		}
-		reading, readErr := openFile(s.path, true)
-		if readErr != nil {
-			return err
-		}
-		s.file = reading
-		if loadErr := s.load(); loadErr != nil {
-			reading.abandon()
-			s.file = nil
-		}
-		return err
-	case err != nil:
-		return err
-	}
-	s.file = f
-	if err := s.load(); err != nil {
-		if errors.Is(err, errDamaged) {
-			return s.rescue(err)
-		}
-		return err
-	}
-	return nil
-}
-
-// reopen tries the disk again.
-func (s *Spool) reopen() error {
-	head := s.mark.Head
-	memory := s.known.clone()
-	fresh := s.file == nil
-	if s.file != nil {
-		if err := s.file.close(); err != nil {
-			s.file.abandon()
-		}
-		s.file = nil
-	}
-	if err := s.open(); err != nil {
-		return err
-	}
-	if !fresh {
-		s.known = memory
-	}
-	if head > s.mark.Head { // stored meanwhile, and could not be deleted
-		s.skip(head)
-	}
-	return nil
 }

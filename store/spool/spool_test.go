@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.etcd.io/bbolt"
 
 	"github.com/evictrail/evictrail/trail"
 )
@@ -102,57 +101,51 @@ func begin(t *testing.T, dir string, size int64) *rig {
 	return r
 }
 
-// crashed is the spool as a process finds it whose predecessor was killed now: a copy of the file, as nobody closed the first.
+// crashed is the spool as a process finds it whose predecessor was killed now: a copy, as nobody closed the first.
 func (r *rig) crashed(t *testing.T) string {
 	t.Helper()
+	r.folding.Wait() // else it may replace a file between two that are copied
 	dir := t.TempDir()
-	raw, err := os.ReadFile(r.path)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(PathOf(dir, "c1"), raw, 0o600))
+	require.NoError(t, os.CopyFS(PathOf(dir, "c1"), os.DirFS(r.path)))
 	return dir
 }
 
-func (r *rig) take(t *testing.T, facts []trail.Fact) {
+func (r *rig) append(t *testing.T, facts []trail.Fact) {
 	t.Helper()
-	require.NoError(t, r.Take(t.Context(), facts))
+	require.NoError(t, r.Append(t.Context(), facts))
 }
 
 // past gives what the spool knows, with the state of objects.
 func (r *rig) past(t *testing.T, waiting bool) (p Past, state []trail.Fact) {
 	t.Helper()
-	p, err := r.Past(waiting, func(f trail.Fact) { state = append(state, f) })
+	p, err := r.LoadPast(waiting, func(f trail.Fact) { state = append(state, f) })
 	require.NoError(t, err)
 	return p, state
 }
 
-// drain takes everything out.
+// drain takes everything out, without waiting for more.
 func (r *rig) drain(t *testing.T) (facts []trail.Fact, signs []trail.Sign) {
 	t.Helper()
 	for {
-		c := r.Condition()
 		r.mu.Lock()
-		empty := r.mark.Head == r.mark.Tail && r.direct == nil && r.sign == nil
+		r.since = time.Time{}
+		got, sign, wait := r.next()
 		r.mu.Unlock()
-		if empty {
-			require.Zero(t, c.Facts)
-			require.Zero(t, c.Bytes)
-			require.True(t, c.Oldest.IsZero())
-			return facts, signs
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		got, sign, err := r.Next(ctx)
-		cancel()
-		if err != nil { // the rest could not be read
-			require.Zero(t, r.Condition().Facts)
-			return facts, signs
-		}
+		require.Zero(t, wait, "%s", r.log)
 		require.LessOrEqual(t, len(got), batchFacts)
 		facts = append(facts, got...)
 		if sign != nil {
 			require.Empty(t, got)
 			signs = append(signs, *sign)
 		}
-		r.Stored()
+		if len(got) == 0 && sign == nil {
+			c := r.Condition()
+			require.Zero(t, c.Facts)
+			require.Zero(t, c.Bytes)
+			require.True(t, c.Oldest.IsZero())
+			return facts, signs
+		}
+		r.Confirm()
 	}
 }
 
@@ -175,9 +168,9 @@ func TestFactsComeOutAsTheyWentIn(t *testing.T) {
 	dir := t.TempDir()
 	r := begin(t, dir, 1<<30)
 	first, second := placed(0, batchFacts+1000), append(refusals(0, 3), blocks(3)...)
-	r.take(t, first)
-	r.Sign(start.Add(time.Minute), []trail.Watching{{Source: "pods", Since: start}})
-	r.take(t, second)
+	r.append(t, first)
+	r.AppendSign(start.Add(time.Minute), []trail.Watching{{Source: "pods", Since: start}})
+	r.append(t, second)
 	c := r.Condition()
 	require.Equal(t, batchFacts+1006, c.Facts)
 	require.Equal(t, first[0].ObservedAt, c.Oldest)
@@ -196,21 +189,21 @@ func TestFactsComeOutAsTheyWentIn(t *testing.T) {
 	long, taken := again.Backlog()
 	require.False(t, long, "as long as the database has taken nothing")
 	require.Zero(t, taken)
-	again.Stored()
+	again.Confirm()
 	long, taken = again.Backlog()
 	require.False(t, long, "1006 are soon stored")
 	require.Equal(t, uint64(batchFacts), taken)
 	again.makeRoom(batchFacts, 10*prompt)
 	long, _ = again.Backlog()
 	require.True(t, long)
-	again.takenAt = time.Now().Add(-30 * time.Second)
+	again.storedAt = time.Now().Add(-30 * time.Second)
 	long, _ = again.Backlog()
 	require.True(t, long, "a database that takes long for a batch is behind, not away")
-	again.takenAt = time.Now().Add(-2 * time.Minute)
+	again.storedAt = time.Now().Add(-2 * time.Minute)
 	long, _ = again.Backlog()
 	require.False(t, long)
-	again.takenAt = time.Now()
-	again.Away()
+	again.storedAt = time.Now()
+	again.MarkAway()
 	long, _ = again.Backlog()
 	require.False(t, long, "a database that says that it takes nothing is away at once")
 	again = begin(t, again.crashed(t), 1<<30)
@@ -223,9 +216,13 @@ func TestFactsComeOutAsTheyWentIn(t *testing.T) {
 	require.Empty(t, signs)
 	require.Empty(t, empty.lost)
 
-	info, err := os.Stat(r.path)
+	files, err := os.ReadDir(r.path)
 	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	for _, file := range files {
+		info, err := file.Info()
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), file.Name())
+	}
 }
 
 func TestOneProcessPerSpool(t *testing.T) {
@@ -247,13 +244,12 @@ func TestSignsOfLife(t *testing.T) {
 	r := begin(t, t.TempDir(), 1<<30)
 	whole := []trail.Watching{{Source: "pods", Since: start}, {Source: trail.SourceSelf, Since: start}}
 	for i := range 100 {
-		r.Sign(start.Add(time.Duration(i)*time.Second), whole)
+		r.AppendSign(start.Add(time.Duration(i)*time.Second), whole)
 	}
-	r.take(t, placed(0, 1))
-	r.Sign(start.Add(200*time.Second), whole[:1])
-	r.Sign(start.Add(201*time.Second), whole)
-	r.Sign(start.Add(202*time.Second), whole)
-	require.Equal(t, uint64(4), r.mark.Tail-r.mark.Head)
+	r.append(t, placed(0, 1))
+	r.AppendSign(start.Add(200*time.Second), whole[:1])
+	r.AppendSign(start.Add(201*time.Second), whole)
+	r.AppendSign(start.Add(202*time.Second), whole)
 	past, _ := r.past(t, false)
 	require.Equal(t, start.Add(202*time.Second), past.Alive)
 	require.Equal(t, map[string]time.Time{"pods": start.Add(202 * time.Second), trail.SourceSelf: start.Add(202 * time.Second)}, past.Seen)
@@ -261,24 +257,24 @@ func TestSignsOfLife(t *testing.T) {
 	_, sign, err := r.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, start.Add(99*time.Second), sign.At)
-	require.True(t, r.Behind())
-	r.Stored()
+	require.True(t, r.HasMore())
+	r.Confirm()
 	facts, _, err := r.Next(t.Context())
 	require.NoError(t, err)
 	require.Len(t, facts, 1)
-	r.Stored()
-	r.Stored() // nothing was given out
+	r.Confirm()
+	r.Confirm() // nothing was given out
 	_, sign, err = r.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, whole[:1], sign.Watching)
-	r.Stored()
+	r.Confirm()
 	_, sign, err = r.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, start.Add(202*time.Second), sign.At)
-	require.False(t, r.Behind())
-	r.Sign(start.Add(203*time.Second), whole) // the last is being stored: another one
-	require.True(t, r.Behind())
-	r.Stored()
+	require.False(t, r.HasMore())
+	r.AppendSign(start.Add(203*time.Second), whole) // the last is being stored: another one
+	require.True(t, r.HasMore())
+	r.Confirm()
 	_, sign, err = r.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, start.Add(203*time.Second), sign.At)
@@ -287,20 +283,20 @@ func TestSignsOfLife(t *testing.T) {
 // TestWhatMattersLeastIsLeftOutFirst fills a spool with everything at once.
 func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 	t.Parallel()
-	r := begin(t, t.TempDir(), 200_000)
-	share := func() float64 { return float64(r.mark.Bytes) / 200_000 }
+	r := begin(t, memoryDir(t), 200_000)
+	share := func() float64 { return float64(r.Condition().Bytes) / 200_000 }
 	asked, counted, seen := refusals(0, 2000), blocks(2000), placed(0, 2000)
 	var repeats, blocked, all float64 // how full it was when each began to be left out
 	for i := range asked {
-		r.take(t, asked[i:i+1])
+		r.append(t, asked[i:i+1])
 		if repeats == 0 && r.lost["eviction_requested spool_full"] > 0 {
 			repeats = share()
 		}
-		r.take(t, counted[i:i+1])
+		r.append(t, counted[i:i+1])
 		if blocked == 0 && r.lost["blocks_observed spool_full"] > 0 {
 			blocked = share()
 		}
-		r.take(t, seen[i:i+1])
+		r.append(t, seen[i:i+1])
 		if all == 0 && r.lost["vmi_placed spool_full"] > 0 {
 			all = share()
 		}
@@ -315,12 +311,12 @@ func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 
 	r = begin2(t, r)
 	watching := []trail.Watching{{Source: "virtualmachineinstances", Since: start}, {Source: "pods", Since: start}}
-	r.Sign(start.Add(time.Minute), watching)
+	r.AppendSign(start.Add(time.Minute), watching)
 	facts, signs := r.drain(t)
 	told, rest := gaps(facts)
 	require.Empty(t, told, "until there is room nothing is told")
 	require.Equal(t, watching[1:], signs[0].Watching, "a source of which something is missing was not seen whole")
-	r.Sign(start.Add(2*time.Minute), watching)
+	r.AppendSign(start.Add(2*time.Minute), watching)
 	facts, signs = r.drain(t)
 	told, more := gaps(facts)
 	require.Empty(t, more)
@@ -335,13 +331,13 @@ func TestWhatMattersLeastIsLeftOutFirst(t *testing.T) {
 		"virtualmachineinstances overflow: " + n(kinds[trail.KindVMIPlaced]) + " facts found no room in the spool: " + n(kinds[trail.KindVMIPlaced]) + " vmi_placed",
 	}, told)
 	require.Equal(t, watching[1:], signs[0].Watching, "it is of the moment before the gap was told")
-	r.Sign(start.Add(2*time.Hour), watching)
+	r.AppendSign(start.Add(2*time.Hour), watching)
 	facts, signs = r.drain(t)
 	require.Empty(t, facts, "a gap is told once")
 	require.Equal(t, []trail.Watching{{Source: "virtualmachineinstances", Since: start.Add(time.Hour)}, watching[1]}, signs[0].Watching)
-	require.NotNil(t, r.Doubted(), "what was left out of VMs is to be recorded anew")
-	require.NoError(t, r.Ask(start, nil))
-	require.True(t, r.Compare())
+	require.NotNil(t, r.Doubt(), "what was left out of VMs is to be recorded anew")
+	require.NoError(t, r.AnswerDoubt(start, nil))
+	require.True(t, r.NeedsComparison())
 }
 
 // begin2 goes on with a spool after a crash, with what was told of it so far.
@@ -356,10 +352,10 @@ func begin2(t *testing.T, r *rig) *rig {
 func TestTheFirstRefusalIsKept(t *testing.T) {
 	t.Parallel()
 	r := begin(t, t.TempDir(), 100_000)
-	for r.mark.Bytes < 82_000 {
-		r.take(t, placed(int(r.mark.Tail), 1))
+	for r.Condition().Bytes < 82_000 {
+		r.append(t, placed(int(r.mark().Tail), 1))
 	}
-	r.take(t, refusals(0, 5))
+	r.append(t, refusals(0, 5))
 	require.Equal(t, map[string]int{"eviction_requested spool_full": 4}, r.lost)
 }
 
@@ -372,15 +368,15 @@ func TestStateOutlivesTheProcess(t *testing.T) {
 	}
 	before := trail.NewTracker("c1")
 	r := begin(t, t.TempDir(), 1<<30)
-	r.take(t, seen(before, "10", "worker-1", "worker-1", false))
-	r.take(t, before.Observe(trail.PodObservation{
+	r.append(t, seen(before, "10", "worker-1", "worker-1", false))
+	r.append(t, before.Observe(trail.PodObservation{
 		Seen: trail.Seen{At: start}, Meta: trail.Meta{UID: "p", Namespace: "shop", Name: "virt-launcher-db", ResourceVersion: "11"}, VMI: "db", VMIUID: "u", Node: "worker-1",
 	}))
 	r.drain(t)
 
 	resumed := func(waiting bool) *trail.Tracker {
 		tr := trail.NewTracker("c1")
-		_, err := begin(t, r.crashed(t), 1<<30).Past(waiting, tr.Resume)
+		_, err := begin(t, r.crashed(t), 1<<30).LoadPast(waiting, tr.Resume)
 		require.NoError(t, err)
 		return tr
 	}
@@ -394,7 +390,7 @@ func TestStateOutlivesTheProcess(t *testing.T) {
 	require.Len(t, gone, 1)
 	require.Equal(t, "virt-launcher-db", gone[0].Detail.(*trail.PodDetail).Pod)
 
-	r.take(t, seen(before, "13", "worker-1", "worker-1", true))
+	r.append(t, seen(before, "13", "worker-1", "worker-1", true))
 	require.Equal(t, map[trail.ObjectKind]int{trail.ObjectPod: 1}, resumed(false).Held(), "who is gone is forgotten")
 }
 
@@ -402,15 +398,15 @@ func TestStateOutlivesTheProcess(t *testing.T) {
 func TestRememberTakesWhatTheDatabaseHas(t *testing.T) {
 	t.Parallel()
 	r := begin(t, t.TempDir(), 1<<30)
-	require.NotNil(t, r.Doubted(), "a new one does not know what the database has")
-	r.take(t, placed(0, 2)) // vm-1 is to be forgotten, vm-0 not: it still waits
+	require.NotNil(t, r.Doubt(), "a new one does not know what the database has")
+	r.append(t, placed(0, 2)) // vm-1 is to be forgotten, vm-0 not: it still waits
 	r.drain(t)
-	r.take(t, append(placed(0, 1), placed(7, 1)...))
+	r.append(t, append(placed(0, 1), placed(7, 1)...))
 	database := trail.NewTracker("c1")
 	for _, f := range placed(2, 3) {
 		database.Resume(f)
 	}
-	require.NoError(t, r.Remember(Past{Alive: start, Seen: map[string]time.Time{"pods": start}}, database.State()))
+	require.NoError(t, r.ReplaceStates(Past{Alive: start, Seen: map[string]time.Time{"pods": start}}, database.State()))
 	r = begin2(t, r)
 	past, state := r.past(t, false)
 	var names []string
@@ -423,58 +419,65 @@ func TestRememberTakesWhatTheDatabaseHas(t *testing.T) {
 	require.Len(t, state, 2)
 	require.True(t, waiting.Alive.IsZero())
 
-	require.NoError(t, r.Remember(Past{Alive: start}, database.State()))
-	r.Sign(start.Add(time.Second), []trail.Watching{{Source: "pods", Since: start}})
-	require.NotNil(t, r.Doubted(), "not everything was listed yet")
-	r.Sign(start.Add(2*time.Second), []trail.Watching{{Source: trail.SourceSelf, Since: start}})
-	require.Nil(t, r.Doubted())
+	require.NoError(t, r.ReplaceStates(Past{Alive: start}, database.State()))
+	r.AppendSign(start.Add(time.Second), []trail.Watching{{Source: "pods", Since: start}})
+	require.NotNil(t, r.Doubt(), "not everything was listed yet")
+	r.AppendSign(start.Add(2*time.Second), []trail.Watching{{Source: trail.SourceSelf, Since: start}})
+	require.Nil(t, r.Doubt())
 }
 
 // TestDoubtIsAskedOnce wants what the database said before anything was drained to outlive the process.
 func TestDoubtIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	r := begin(t, t.TempDir(), 1<<30)
-	r.take(t, placed(0, 1))
-	require.False(t, r.Compare())
-	require.NoError(t, r.Ask(start, map[string]time.Time{"pods": start}))
-	require.NoError(t, r.Ask(start.Add(time.Hour), nil))
+	r.append(t, placed(0, 1))
+	require.False(t, r.NeedsComparison())
+	require.NoError(t, r.AnswerDoubt(start, map[string]time.Time{"pods": start}))
+	require.NoError(t, r.AnswerDoubt(start.Add(time.Hour), nil))
 	r = begin2(t, r)
-	require.Equal(t, &Doubt{Asked: true, Alive: start, Seen: map[string]time.Time{"pods": start}}, r.Doubted())
-	require.True(t, r.Compare())
-	require.NoError(t, r.Remember(Past{Alive: start}, trail.NewTracker("c1").State()))
-	require.False(t, r.Compare(), "it is being done")
+	require.Equal(t, &Doubt{Asked: true, Alive: start, Seen: map[string]time.Time{"pods": start}}, r.Doubt())
+	require.True(t, r.NeedsComparison())
+	require.NoError(t, r.ReplaceStates(Past{Alive: start}, trail.NewTracker("c1").State()))
+	require.False(t, r.NeedsComparison(), "it is being done")
 
 	fresh := begin(t, t.TempDir(), 1<<30)
-	require.NoError(t, fresh.Ask(time.Time{}, nil))
-	require.Nil(t, fresh.Doubted(), "a database that knows nothing has nothing to compare with")
+	require.NoError(t, fresh.AnswerDoubt(time.Time{}, nil))
+	require.Nil(t, fresh.Doubt(), "a database that knows nothing has nothing to compare with")
 }
 
-// TestFileShrinks wants a file that had grown to be made anew once it is empty.
-func TestFileShrinks(t *testing.T) {
+// onDisk returns the bytes of all files of a spool.
+func (r *rig) onDisk(t *testing.T) (n int64) {
+	t.Helper()
+	r.folding.Wait()
+	files, err := os.ReadDir(r.path)
+	require.NoError(t, err)
+	for _, file := range files {
+		info, err := file.Info()
+		require.NoError(t, err)
+		n += info.Size()
+	}
+	return n
+}
+
+// TestDiskIsGivenBack wants what is stored to be deleted, and the states of objects to stay.
+func TestDiskIsGivenBack(t *testing.T) {
 	t.Parallel()
 	r := begin(t, t.TempDir(), 1<<30)
-	r.large = 1 << 20
+	r.journal.limit = 1 << 20
+	r.append(t, placed(0, 10))
 	for i := range 20 {
-		r.take(t, refusals(i*1000, 1000))
+		r.append(t, refusals(i*1000, 1000))
 	}
-	r.take(t, placed(0, 10))
-	before, err := os.Stat(r.path)
-	require.NoError(t, err)
-	require.Greater(t, before.Size(), int64(8<<20))
+	require.Greater(t, r.onDisk(t), int64(8<<20))
 	facts, _ := r.drain(t)
 	require.Len(t, facts, 20_010)
-	after, err := os.Stat(r.path)
-	require.NoError(t, err)
-	require.Less(t, after.Size(), before.Size()/4)
-	r.take(t, placed(100, 5))
+	require.Less(t, r.onDisk(t), int64(2<<20))
+	r.append(t, placed(100, 5))
 	r = begin2(t, r)
 	_, state := r.past(t, false)
 	require.Len(t, state, 15, "the state of objects stays")
 	facts, _ = r.drain(t)
 	require.Len(t, facts, 5)
-	left, err := filepath.Glob(filepath.Join(r.Dir, "*"))
-	require.NoError(t, err)
-	require.Equal(t, []string{r.path}, left)
 }
 
 // TestWhatCannotBeWrittenIsRefused wants one impossible fact to hold up nothing.
@@ -483,7 +486,7 @@ func TestWhatCannotBeWrittenIsRefused(t *testing.T) {
 	r := begin(t, t.TempDir(), 1<<30)
 	facts := placed(0, 3)
 	facts[1].OccurredAt = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
-	r.take(t, facts)
+	r.append(t, facts)
 	got, _ := r.drain(t)
 	require.Equal(t, []trail.Fact{facts[0], facts[2]}, got[:2])
 	told, _ := gaps(got[2:])
@@ -501,10 +504,10 @@ func TestWhatCannotBeWrittenIsRefused(t *testing.T) {
 func TestEntriesOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	r := begin(t, t.TempDir(), 1<<30)
-	r.take(t, placed(0, 3))
-	require.NoError(t, r.file.update(func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketQueue).Put(keyOf(2), frame{formFact, 2, []byte(`{"id":"01020304-0000-8000-8000-000000000000","kind":"new","subject":"of another time"}`)}.encode())
-	}))
+	r.append(t, placed(0, 1))
+	newer := frame{form: formFact, payload: []byte(`{"id":"01020304-0000-8000-8000-000000000000","kind":"new","subject":"of another time"}`)}
+	require.NoError(t, r.commit([]frame{newer}, r.known))
+	r.append(t, placed(2, 1))
 	facts, _ := r.drain(t)
 	require.Len(t, facts, 2)
 	require.Empty(t, r.lost, "it is kept")
@@ -512,7 +515,7 @@ func TestEntriesOfAnotherVersion(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
 	require.Contains(t, string(letters[0].Fact), "of another time")
-	r.Sign(start, nil)
+	r.AppendSign(start, nil)
 	facts, _ = r.drain(t)
 	told, _ := gaps(facts)
 	require.Equal(t, []string{"evictrail refused: 1 fact refused: 1 new"}, told)
@@ -535,8 +538,7 @@ func TestNextEndsWithItsContext(t *testing.T) {
 
 // TestMemoryIsBounded wants what waits to be on disk alone.
 func TestMemoryIsBounded(t *testing.T) { //nolint:paralleltest // others would be measured, too
-	r := begin(t, t.TempDir(), 1<<30)
-	r.file.db.NoSync = true
+	r := begin(t, memoryDir(t), 1<<30)
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -546,12 +548,91 @@ func TestMemoryIsBounded(t *testing.T) { //nolint:paralleltest // others would b
 	facts := refusals(0, 2000)
 	before := heap()
 	for range 100 {
-		r.take(t, facts)
+		r.append(t, facts)
 	}
 	require.Greater(t, r.Condition().Bytes, int64(80<<20))
 	after := heap()
 	require.Less(t, after, before+8<<20)
 	require.Equal(t, 200_000, r.Condition().Facts)
+}
+
+// TestTheFileOfAnEarlierVersion wants what this version cannot read to be kept, recorded as a gap once, and in nobody's way.
+func TestTheFileOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	former := filepath.Join(dir, "c1.spool")
+	require.NoError(t, os.WriteFile(former, []byte("pages"), 0o600))
+	r := begin(t, dir, 1<<30)
+	require.NoFileExists(t, former)
+	require.FileExists(t, former+".old")
+	require.Contains(t, r.log.String(), "set aside")
+	require.Equal(t, map[string]int{"unknown spool_corrupt": 1}, r.lost)
+	require.NotNil(t, r.Doubt())
+	r = begin2(t, r)
+	r.append(t, placed(0, 1))
+	facts, _ := r.drain(t)
+	told, facts := gaps(facts)
+	require.Equal(t, placed(0, 1), facts)
+	require.Equal(t, []string{"evictrail corrupted: 1 fact in the spool could not be read again: 1 unknown"}, told)
+	require.Equal(t, map[string]int{"unknown spool_corrupt": 1}, r.lost, "once")
+}
+
+// TestAllAtOnce appends, drains, folds, resumes and looks at a spool at the same time: all facts come out in order, and the states are complete in the end.
+func TestAllAtOnce(t *testing.T) {
+	t.Parallel()
+	r := begin(t, memoryDir(t), 1<<30)
+	r.journal.limit = 16 << 10 // bytes: states are folded all the time
+	facts := placed(0, 3000)
+	tracker := trail.NewTracker("c1")
+	for _, f := range facts[:100] {
+		tracker.Resume(f)
+	}
+	var running, looking sync.WaitGroup
+	done := make(chan struct{})
+	running.Go(func() {
+		for i := 0; i < len(facts); i += 10 {
+			require.NoError(t, r.Append(t.Context(), facts[i:i+10]))
+			r.AppendSign(start.Add(time.Duration(i)*time.Second), []trail.Watching{{Source: "pods", Since: start}})
+			require.NoError(t, r.SetIdentity(trail.Identity{UID: "a", Epoch: trail.Epoch(i)}))
+		}
+	})
+	var got []trail.Fact
+	running.Go(func() {
+		for len(got) < len(facts) {
+			some, _, err := r.Next(t.Context())
+			require.NoError(t, err)
+			got = append(got, some...)
+			r.Confirm()
+		}
+	})
+	for _, look := range []func(){
+		func() { require.NoError(t, r.Condition().Problem) },
+		func() { _, err := r.LoadPast(false, func(trail.Fact) {}); require.NoError(t, err) },
+		func() { require.NoError(t, r.ReplaceStates(Past{}, tracker.State())) },
+		func() { r.Backlog(); r.HasMore(); r.NeedsComparison() },
+	} {
+		looking.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				case <-time.After(time.Millisecond):
+					look()
+				}
+			}
+		})
+	}
+	running.Wait()
+	close(done)
+	looking.Wait()
+	require.Equal(t, facts, got)
+	require.Empty(t, r.lost)
+	for _, f := range facts {
+		tracker.Resume(f)
+	}
+	require.NoError(t, r.ReplaceStates(Past{}, tracker.State()))
+	_, state := begin2(t, r).past(t, false)
+	require.Len(t, state, len(facts))
 }
 
 // TestRoom lets as many facts wait as are stored promptly.
@@ -586,17 +667,17 @@ func TestBreaks(t *testing.T) {
 	rebuilt := trail.Break{Cause: trail.ReasonClusterRebuilt, Key: "epoch/2", From: start.Add(time.Minute)}
 	whole := []trail.Watching{{Source: trail.SourceSelf, Since: start}}
 	require.NoError(t, r.BeginEpoch(trail.Identity{UID: "a", Epoch: 1}, restored))
-	require.Equal(t, []trail.Break{restored}, r.TakeBreaks())
-	r.Sign(start.Add(time.Second), nil) // not everything is seen
+	require.Equal(t, []trail.Break{restored}, r.ClaimBreaks())
+	r.AppendSign(start.Add(time.Second), nil) // not everything is seen
 	require.NoError(t, r.BeginEpoch(trail.Identity{UID: "b", Epoch: 2}, rebuilt))
-	r.Sign(start.Add(2*time.Second), whole) // of the collector that does not know of the second
+	r.AppendSign(start.Add(2*time.Second), whole) // of the collector that does not know of the second
 	require.NoError(t, r.Close())
 
 	r = begin(t, r.Dir, 1<<30)
 	require.Equal(t, trail.Identity{UID: "b", Epoch: 2}, r.Identity())
-	require.Equal(t, []trail.Break{restored, rebuilt}, r.TakeBreaks())
+	require.Equal(t, []trail.Break{restored, rebuilt}, r.ClaimBreaks())
 	require.NoError(t, r.BeginEpoch(trail.Identity{UID: "b", Epoch: 2}, rebuilt))
-	require.Equal(t, []trail.Break{restored, rebuilt}, r.TakeBreaks(), "the same break once")
-	r.Sign(start.Add(3*time.Minute), whole)
-	require.Empty(t, r.TakeBreaks())
+	require.Equal(t, []trail.Break{restored, rebuilt}, r.ClaimBreaks(), "the same break once")
+	r.AppendSign(start.Add(3*time.Minute), whole)
+	require.Empty(t, r.ClaimBreaks())
 }

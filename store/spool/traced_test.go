@@ -45,8 +45,7 @@ type node struct {
 
 // traced is a process whose system calls are seen: what it writes, truncates, syncs, creates, renames and removes below a directory.
 //
-// Nothing in the process knows of it: the calls are those of bbolt, of package os and of the Go runtime as they reach the kernel. A layer below
-// bbolt could not see fdatasync, which bbolt calls by itself on the descriptor.
+// Nothing in the process knows of it: the calls are those of package os and of the Go runtime as they reach the kernel.
 type traced struct {
 	root   string
 	events []event
@@ -234,12 +233,9 @@ func (p *traced) add(c call, e event) {
 func (p *traced) name() {
 	tree, inodes := map[string]node{}, map[uint64]int{}
 	_ = filepath.WalkDir(p.root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
 		var stat syscall.Stat_t
-		if err := syscall.Lstat(path, &stat); err != nil {
-			return err
+		if err != nil || syscall.Lstat(path, &stat) != nil {
+			return nil //nolint:nilerror // another thread removed or renamed it: that comes as an event of its own
 		}
 		file, is := p.inodes[stat.Ino]
 		if !is {

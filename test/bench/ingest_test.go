@@ -141,9 +141,9 @@ func spoolAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
 	var draining sync.WaitGroup
 	draining.Go(func() { storing.Drain(tb.Context(), taken, stopping) })
 	for batch := range slices.Chunk(facts, onDisk) {
-		require.NoError(tb, taken.Take(tb.Context(), batch))
+		require.NoError(tb, taken.Append(tb.Context(), batch))
 	}
-	require.NoError(tb, taken.Empty(tb.Context()))
+	require.NoError(tb, taken.WaitEmpty(tb.Context()))
 	close(stopping)
 	draining.Wait()
 	keptUp()

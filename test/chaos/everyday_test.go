@@ -29,7 +29,7 @@ const (
 	soon           = 0.99                   // of facts are committed within a second of their sight
 	nearlyAll      = 0.999                  // within five
 	answered       = 100 * time.Millisecond // 99 % of who sends
-	syncs          = 4                      // that an answer to audit events may wait for: a commit of the spool under way and its own, two each (bbolt: the pages, then the meta page)
+	syncs          = 4                      // that an answer to audit events may wait for: a sign of life that the spool commits, of three, and its own
 )
 
 // TestEverydayLoad has a cluster of 10,000 VMs on 500 nodes change 200 times a second, while an API server sends audit events and asks the eviction

@@ -120,7 +120,7 @@ func (e *evictrail) metrics(name string, labels ...string) []float64 {
 	return sums
 }
 
-// memory gives the most memory of its own that it was seen to hold, in bytes: pages of the spool's file are the kernel's, which takes them back.
+// memory returns the most memory of its own that it was seen to hold, in bytes.
 func (e *evictrail) memory() int64 { return e.held.Load() }
 
 // watchMemory looks at its memory as long as it runs.

@@ -83,6 +83,8 @@ scrape_configs:
 	require.NoError(t, err)
 	require.Equal(t, "0", moved.Result[0].Value[1], "what the first list tells is history")
 
+	eventually(`ALERTS{alertname="EvictrailEvacuationStuck", alertstate="firing"}`) // the recorded mark is weeks old, and stands
+
 	var loaded struct {
 		Groups []struct {
 			Rules []struct{ Name, Health, LastError, Type, State string }
@@ -103,7 +105,9 @@ scrape_configs:
 	for _, g := range loaded.Groups {
 		for _, r := range g.Rules {
 			require.Equal(t, "ok", r.Health, "%s: %s", r.Name, r.LastError)
-			require.NotEqual(t, "firing", r.State, r.Name)
+			if r.Name != "EvictrailEvacuationStuck" {
+				require.NotEqual(t, "firing", r.State, r.Name)
+			}
 		}
 	}
 

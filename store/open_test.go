@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// openUntil reads until when each row of each derived table is open, by table, subject and key; zero: it goes on.
+func openUntil(t *testing.T, s *store.Store) map[string]time.Time {
+	t.Helper()
+	out := map[string]time.Time{}
+	for table, key := range store.DerivedKeys() {
+		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT concat_ws(' ', $1::text, subject, %s), nullif(open_until, 'infinity') FROM evictrail.%s", key, table), table)
+		require.NoError(t, err)
+		var of string
+		var until *time.Time
+		_, err = pgx.ForEachRow(rows, []any{&of, &until}, func() error {
+			out[of] = time.Time{}
+			if until != nil {
+				out[of] = until.UTC()
+			}
+			return nil
+		})
+		require.NoError(t, err)
+	}
+	return out
+}
+
+// openUntilOf returns the same of what is derived in memory.
+func openUntilOf(all *trail.Cluster) map[string]time.Time {
+	out := map[string]time.Time{}
+	for subject, d := range all.Rows {
+		add := func(table string, key any, r trail.Row) {
+			until := r.OpenUntil()
+			out[fmt.Sprintf("%s %s %s", table, subject, key)] = until.UTC().Round(time.Microsecond)
+		}
+		for _, r := range d.Requests {
+			add("eviction_requests", r.ID, r)
+		}
+		for _, r := range d.Evacuations {
+			add("evacuations", r.ID, r)
+		}
+		for _, r := range d.Migrations {
+			add("migrations", r.UID, r)
+		}
+		for _, r := range d.Placements {
+			add("placements", r.ID, r)
+		}
+		for _, r := range d.Decisions {
+			add("cooldown_decisions", r.ID, r)
+		}
+		for _, r := range d.Loops {
+			add("loops", r.ID, r)
+		}
+		for _, r := range d.Drains {
+			add("drains", r.ID, r)
+		}
+		for _, r := range d.Blockers {
+			add("drain_blockers", r.VMIUID, r)
+		}
+		for _, r := range d.Consequences {
+			add("consequences", r.ID, r)
+		}
+		for _, r := range d.Outages {
+			add("outages", r.ID, r)
+		}
+		for _, r := range d.Gaps {
+			add("gaps", r.ID, r)
+		}
+		for _, r := range d.Timeline {
+			add("timeline", r.EventID, r)
+		}
+	}
+	return out
+}
+
+// TestOpenUntil stores histories with outages of nodes and gaps: each row of each table is open until when trail says. The schema migration that brings the column
+// says the same of rows of a program of before.
+func TestOpenUntil(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(52, 7))
+	facts := shifts(r, 52, 24, 20)
+	tracker := trail.NewTracker("c1")
+	end := facts[len(facts)-1].ObservedAt
+	for i := range 3 {
+		at := facts[len(facts)/3*i].ObservedAt
+		facts = append(facts, tracker.Observe(readiness("worker-1", at, i, i%2 == 1))...)
+		facts = append(facts, tracker.Observe(trail.GapObservation{
+			Seen: trail.Seen{At: at.Add(time.Minute)}, Source: "nodes", Key: fmt.Sprint(i), OpenedAt: at, ClosedAt: at.Add(time.Minute), Cause: trail.ReasonRelisted,
+		})...)
+	}
+	for i := range facts {
+		facts[i].OccurredAt, facts[i].ObservedAt = facts[i].OccurredAt.Truncate(time.Microsecond), facts[i].ObservedAt.Truncate(time.Microsecond)
+	}
+	s := storetest.New(t)
+	require.NoError(t, s.Judge(t.Context(), "c1", brief))
+	require.NoError(t, s.Alive(t.Context(), "c1", end))
+	_, err := s.Import(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	_, err = s.DeriveStale(t.Context(), "c1", nil)
+	require.NoError(t, err)
+	_, err = s.Pool().Exec(t.Context(), "DELETE FROM evictrail.loops WHERE closed_by = 'refuted'") // all facts do not tell of them
+	require.NoError(t, err)
+	got := openUntil(t, s)
+	require.Equal(t, openUntilOf(trail.DeriveAll(facts, brief, end)), got)
+
+	for table := range store.DerivedKeys() {
+		n := count(t, s, "SELECT count(*) FROM evictrail."+table+" WHERE open_until < 'infinity'")
+		t.Log(table, n, "ended")
+		require.True(t, n > 0 || table == "drain_blockers" || table == "consequences", table) // of consequences the recordings tell (cmd/evictrail)
+		_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail."+table+" SET open_until = 'infinity'")
+		require.NoError(t, err)
+	}
+	_, err = s.Pool().Exec(t.Context(), "SELECT evictrail.fill_open_until()")
+	require.NoError(t, err)
+	require.Equal(t, got, openUntil(t, s))
+}

@@ -1,0 +1,276 @@
+package fold
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Cluster folds the facts of one cluster into rows. One goroutine uses it.
+type Cluster struct {
+	// Lookback returns how far what happens may depend on what had ended before, by the rules in force and the thresholds: trail.Reach. Tests have shorter
+	// histories.
+	Lookback func(rules []trail.Fact, thresholds trail.Thresholds) time.Duration
+
+	name     string
+	source   Source
+	bound    int // bytes that windows may take
+	size     int // bytes that they take, about
+	fold     int64
+	windows  map[trail.Subject]*Window
+	queue    queue
+	lookback time.Duration               // how far what happens may depend on what had ended before: trail.Reach of the rules and thresholds
+	deeper   map[trail.Subject]time.Time // windows that have to reach back further than was wanted, in the Fold that goes on
+}
+
+// New returns a Cluster without anything in memory. bound is how many bytes its windows may take, about.
+func New(name string, source Source, bound int) *Cluster {
+	c := &Cluster{Lookback: trail.Reach, name: name, source: source, bound: bound}
+	c.Reset()
+	return c
+}
+
+// Reset drops everything from memory: what is needed again is loaded.
+func (c *Cluster) Reset() {
+	c.windows, c.queue, c.size = map[trail.Subject]*Window{}, queue{of: map[trail.Subject]map[string]queued{}}, 0
+}
+
+// Size returns about how many bytes the windows in memory take.
+func (c *Cluster) Size() int { return c.size }
+
+// errTooShort says that a window whose rows were changed in this Fold has to reach back further: the Fold begins again.
+var errTooShort = errors.New("a window does not reach back far enough")
+
+// Fold derives what is dirty and what depends on it, and returns what changed. With an error, which is that of the Source, and where the changes are not
+// written, call Reset.
+func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
+	c.deeper = map[trail.Subject]time.Time{}
+	for {
+		c.fold++
+		t := &tick{
+			c: c, batch: b, nodes: dirtyMarks{}, touched: map[trail.Subject][]change{}, owned: map[trail.Subject]bool{}, launched: map[trail.Subject]bool{}, derived: map[trail.Subject]bool{},
+			changes: &Changes{
+				Put: map[string][]Row{}, Delete: map[string][]Row{}, Due: map[trail.Subject]time.Time{}, Clean: map[trail.Subject]int64{},
+				Failed: map[trail.Subject]error{},
+			},
+		}
+		err := t.run(ctx)
+		switch {
+		case errors.Is(err, errTooShort):
+			c.Reset()
+			for i := range b.Dirty { // the Source has them
+				b.Dirty[i].Facts = nil
+			}
+			continue
+		case err != nil:
+			return nil, err
+		}
+		c.queue.trim(b.Now)
+		c.evict()
+		return t.changes, nil
+	}
+}
+
+// tick is one Fold.
+type tick struct {
+	c        *Cluster
+	batch    Batch
+	changes  *Changes
+	nodes    dirtyMarks                 // nodes and the cluster as a whole, to be derived after the VMs
+	touched  map[trail.Subject][]change // how their inputs changed
+	owned    map[trail.Subject]bool     // pods that are a launcher pod of a known VM
+	derived  map[trail.Subject]bool     // subjects that were derived, or failed
+	launched map[trail.Subject]bool     // launcher pods that new facts name
+}
+
+func (t *tick) run(ctx context.Context) error {
+	rules := dirtyMarks{}
+	for _, s := range trail.RuleSubjects() {
+		rules.add(s, farFuture)
+	}
+	windows, err := t.c.load(ctx, rules.wants())
+	if err != nil {
+		return err
+	}
+	var settings []trail.Fact
+	for _, w := range windows {
+		settings = append(settings, w.Facts...)
+	}
+	t.c.lookback = t.c.Lookback(settings, t.batch.Thresholds)
+	fresh, vms, err := t.append(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.spread(ctx, fresh, vms); err != nil {
+		return err
+	}
+	if err := t.deriveVMs(ctx, vms); err != nil {
+		return err
+	}
+	owned := dirtyMarks{}
+	for s := range t.owned {
+		if !t.derived[s] {
+			owned.add(s, time.Time{})
+		}
+	}
+	if err := t.deriveVMs(ctx, owned); err != nil {
+		return err
+	}
+	if t.batch.DeferNodes {
+		t.changes.Deferred = t.nodes
+	} else if err := t.deriveNodes(ctx, t.nodes); err != nil {
+		return err
+	}
+	for _, d := range t.batch.Dirty {
+		if !d.Due && (t.derived[d.Subject] || isNode(d.Subject) && t.batch.DeferNodes) {
+			t.changes.Clean[d.Subject] = d.Version
+		}
+	}
+	return nil
+}
+
+// append adds the new facts to the windows of their subjects. It returns those that say something new, and marks what stands for itself as dirty.
+func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, err error) {
+	vms = dirtyMarks{}
+	load := dirtyMarks{}
+	facts := map[trail.Subject][]trail.Fact{}
+	version := map[trail.Subject]int64{}
+	for _, d := range t.batch.Dirty {
+		since := d.Since
+		for i := range d.Facts {
+			since = earlier(since, dirtySince(&d.Facts[i]))
+		}
+		if w := t.c.windows[d.Subject]; w != nil && d.Version > w.Version && (d.Facts == nil || d.First != w.Version+1) {
+			delete(t.c.windows, d.Subject) // another replica recorded facts in between
+		}
+		if isNode(d.Subject) {
+			t.nodes.add(d.Subject, since)
+			since = farFuture
+		}
+		load.add(d.Subject, since)
+		facts[d.Subject], version[d.Subject] = d.Facts, d.Version
+	}
+	wants := load.wants()
+	windows, err := t.c.load(ctx, wants)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, w := range windows {
+		since, its := wants[i].Since, facts[w.Subject]
+		if w.Version < version[w.Subject] && its != nil {
+			added, redundant := w.add(its)
+			its = added
+			t.changes.Redundant = append(t.changes.Redundant, redundant...)
+			w.Version = version[w.Subject]
+		} else if at := t.dirtySinceOf(w.Subject); its == nil && !at.IsZero() {
+			its = w.factsSince(at)
+		}
+		its = deleteFacts(its, func(f *trail.Fact) bool { return idle(f, w.Facts) })
+		fresh = append(fresh, its...)
+		for _, pod := range podsOf(its) {
+			t.launched[pod] = true
+		}
+		for i := range its {
+			if at := dirtySince(&its[i]); isNode(w.Subject) {
+				t.nodes.add(w.Subject, at)
+			} else {
+				since = earlier(since, at)
+			}
+		}
+		if !isNode(w.Subject) {
+			vms.add(w.Subject, since)
+		}
+	}
+	return fresh, vms, nil
+}
+
+// dirtySinceOf returns since when facts were recorded of a subject of the batch; zero where none were, or everything is to be derived again.
+func (t *tick) dirtySinceOf(s trail.Subject) time.Time {
+	for _, d := range t.batch.Dirty {
+		if d.Subject == s && !d.Due {
+			return d.Since
+		}
+	}
+	return time.Time{}
+}
+
+// spread marks as dirty what new facts are not of but affect.
+func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) error {
+	impact := impactOf(fresh, func(s trail.Subject) []trail.Fact {
+		if w := t.c.windows[s]; w != nil {
+			return w.Facts
+		}
+		return nil
+	})
+	for _, d := range t.batch.Dirty {
+		if d.Subject.Kind == trail.SubjectPod && !slices.Contains(impact.Pods, d.Subject) {
+			impact.ask(d.Since, MigrationLife{}, d.Subject)
+		}
+	}
+	if impact.empty() {
+		return nil
+	}
+	of, err := t.c.source.Affected(ctx, impact)
+	if err != nil {
+		return err
+	}
+	for _, s := range of.VMs {
+		vms.add(s, impact.Since)
+	}
+	for _, s := range of.Nodes {
+		t.nodes.add(s, impact.Since)
+	}
+	for _, s := range of.Requesters {
+		vms.add(s, *impact.Settings)
+	}
+	for _, s := range of.Owned {
+		t.owned[s] = true
+	}
+	for _, s := range of.Owners {
+		vms.add(s, impact.Requested)
+		if w := t.c.windows[s]; w != nil {
+			for i := range fresh {
+				if concerns(&fresh[i], w) {
+					w.hear(fresh[i : i+1])
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// concerns reports whether a request is about a pod or a migration of a VM.
+func concerns(f *trail.Fact, w *Window) bool {
+	switch f.Subject.Kind {
+	case trail.SubjectPod:
+		return w.knows[f.Subject]
+	case trail.SubjectNamespace:
+		for _, l := range livesOf(w.Facts) {
+			if l.Namespace == f.Namespace && (f.Migration == l.Name || f.Migration == "") {
+				return true
+			}
+		}
+	default:
+	}
+	return false
+}
+
+func isNode(s trail.Subject) bool {
+	return s.Kind == trail.SubjectNode || s.Kind == trail.SubjectCluster
+}
+
+func compareSubjects(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) }
+
+func deleteFacts(facts []trail.Fact, drop func(*trail.Fact) bool) []trail.Fact {
+	out := make([]trail.Fact, 0, len(facts))
+	for i := range facts {
+		if !drop(&facts[i]) {
+			out = append(out, facts[i])
+		}
+	}
+	return out
+}

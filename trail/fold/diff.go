@@ -1,0 +1,178 @@
+package fold
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// difference compares the rows of one subject with those that are derived of it now.
+type difference struct {
+	subject trail.Subject
+	from    time.Time // rows that had ended before then are frozen; zero: none is
+	now     time.Time
+	changes *Changes
+	sums    sums          // of the rows as they are after it
+	was, is trail.Derived // the rows that changed, before and after
+	err     error         // the first row that cannot be written
+}
+
+// apply brings the rows of a window to what is derived, and notes what changes. Rows that are frozen stay. It returns the rows that
+// changed, as they were and as they are.
+func (c *Changes) apply(w *Window, next trail.Derived, from, now time.Time) (was, is trail.Derived, err error) {
+	d := &difference{subject: w.Subject, from: from, now: now, changes: c, sums: sums{}}
+	partly := !from.IsZero()
+	compare(d, &requestTable, w, &next, nil)
+	compare(d, &evacuationTable, w, &next, nil)
+	compare(d, &migrationTable, w, &next, nil)
+	compare(d, &placementTable, w, &next, nil)
+	compare(d, &decisionTable, w, &next, nil)
+	compare(d, &loopTable, w, &next, nil)
+	if !partly || len(next.Drains) > 0 { // what is left of a drain is reported until there is another
+		compare(d, &blockerTable, w, &next, nil)
+	} else {
+		d.sums[blockerTable.name] = w.sums[blockerTable.name]
+	}
+	compare(d, &drainTable, w, &next, nil)
+	compare(d, &consequenceTable, w, &next, nil)
+	compare(d, &outageTable, w, &next, nil)
+	compare(d, &gapTable, w, &next, nil)
+	compare(d, &lineTable, w, &next, withTies(next.Timeline))
+	w.sums = d.sums
+	return d.was, d.is, d.err
+}
+
+// endedBefore reports whether what a row is about had ended before a time.
+func endedBefore(r trail.Row, at time.Time) bool {
+	until := r.OpenUntil()
+	return !until.IsZero() && until.Before(at)
+}
+
+// withTies returns the lines as they are written.
+func withTies(lines []trail.Line) func(*trail.Line) any {
+	tie := make(map[trail.FactID]int, len(lines))
+	for i, l := range lines {
+		if i > 0 && l.At.Equal(lines[i-1].At) {
+			tie[l.EventID] = tie[lines[i-1].EventID] + 1
+		}
+	}
+	return func(l *trail.Line) any { return &Line{*l, tie[l.EventID]} }
+}
+
+// compare compares the rows of one table. written returns a row as it is written; nil: as it is.
+func compare[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Derived, written func(*R) any) {
+	frozen := func(r *R) bool { return endedBefore(*r, d.from) }
+	olds, news := *t.rows(&w.Rows), *t.rows(next)
+	before, sums := make(map[string]*R, len(olds)), make(map[string]uint64, len(news))
+	for i := range olds {
+		before[t.key(&olds[i])] = &olds[i]
+	}
+	rows := make([]R, 0, len(news))
+	var changed []trail.Told[R]
+	for i := range news {
+		r := &news[i]
+		key := t.key(r)
+		was, known := before[key]
+		delete(before, key)
+		if frozen(r) && (!known || frozen(was)) {
+			if known {
+				rows, sums[key] = append(rows, *was), w.sums[t.name][key]
+			}
+			continue
+		}
+		row := any(r)
+		if written != nil {
+			row = written(r)
+		}
+		digest, err := sum(row)
+		if err != nil && d.err == nil {
+			d.err = err
+		}
+		rows, sums[key] = append(rows, *r), digest
+		if known && digest == w.sums[t.name][key] {
+			continue
+		}
+		change := trail.Told[R]{ID: key, Row: *r}
+		if known {
+			change.Change = trail.ChangeOther
+			change.Was, change.Judged = t.end(was)
+			*t.rows(&d.was) = append(*t.rows(&d.was), *was)
+		}
+		*t.rows(&d.is) = append(*t.rows(&d.is), *r)
+		d.put(t.name, key, row)
+		changed = append(changed, change)
+	}
+	var gone []*R
+	for _, was := range before {
+		switch {
+		case frozen(was):
+		case t.name == loopTable.name:
+			was = any(refuted(any(*was).(trail.Loop), d.now)).(*R)
+			digest, err := sum(was)
+			if err != nil && d.err == nil {
+				d.err = err
+			}
+			if sums[t.key(was)] = digest; digest != w.sums[t.name][t.key(was)] {
+				d.put(t.name, t.key(was), was)
+			}
+			rows = append(rows, *was)
+			continue
+		default:
+			gone = append(gone, was)
+			continue
+		}
+		rows, sums[t.key(was)] = append(rows, *was), w.sums[t.name][t.key(was)]
+	}
+	slices.SortFunc(gone, func(a, b *R) int { return strings.Compare(t.key(a), t.key(b)) })
+	for _, was := range gone {
+		*t.rows(&d.was) = append(*t.rows(&d.was), *was)
+		d.changes.Delete[t.name] = append(d.changes.Delete[t.name], Row{Subject: d.subject, Key: t.key(was)})
+	}
+	slices.SortStableFunc(rows, func(a, b R) int { return t.begun(&a).Compare(t.begun(&b)) })
+	*t.rows(&w.Rows), d.sums[t.name] = rows, sums
+	if t.changes != nil {
+		list := t.changes(&d.changes.News)
+		*list = append(*list, t.renames(changed, gone)...)
+	}
+}
+
+// renames ties rows that came to those that went, in a table whose rows may get another key, and adds those that are gone.
+func (t *table[R]) renames(changed []trail.Told[R], gone []*R) []trail.Told[R] {
+	for i := range changed {
+		if c := &changed[i]; t.renamed && c.Change == trail.ChangeNew && len(gone) > 0 {
+			c.Instead = t.key(gone[0])
+			c.Was, c.Judged = t.end(gone[0])
+			gone = gone[1:]
+		}
+	}
+	for _, was := range gone {
+		changed = append(changed, trail.Told[R]{ID: t.key(was), Change: trail.ChangeGone})
+	}
+	return changed
+}
+
+// end returns how a row had ended, and whether what came of it was final.
+func (t *table[R]) end(r *R) (outcome string, judged bool) {
+	if t.outcome != nil {
+		outcome = t.outcome(r)
+	}
+	return outcome, t.judged != nil && t.judged(r)
+}
+
+// refuted returns a loop that was reported and is not derived any more: it stays, as refuted.
+func refuted(l trail.Loop, now time.Time) *trail.Loop {
+	if l.ClosedBy == trail.LoopRefuted {
+		return &l
+	}
+	if l.ClosedAt.IsZero() {
+		l.ClosedAt = now
+	}
+	l.ClosedAt, l.ClosedBy = latest(l.ClosedAt, l.OpenedAt), trail.LoopRefuted
+	return &l
+}
+
+func (d *difference) put(table, key string, value any) {
+	d.changes.Put[table] = append(d.changes.Put[table], Row{Subject: d.subject, Key: key, Value: value})
+}

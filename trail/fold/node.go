@@ -1,0 +1,310 @@
+package fold
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// inputs are the rows of VMs that a node, or the cluster as a whole, is derived from, by their keys.
+type inputs struct {
+	since       time.Time // complete for changes since then
+	from        time.Time // what had ended before then may be missing
+	placements  map[string]*trail.Placement
+	evacuations map[string]*trail.Evacuation
+	requests    map[string]*trail.EvictionRequest
+	migrations  map[string]*trail.Migration
+	arrivals    map[string]*trail.Migration
+	decisions   map[string]*trail.Decision
+}
+
+func newInputs(of *NodeRows) *inputs {
+	in := &inputs{
+		since: of.Since, from: of.From,
+		placements: map[string]*trail.Placement{}, evacuations: map[string]*trail.Evacuation{}, requests: map[string]*trail.EvictionRequest{},
+		migrations: map[string]*trail.Migration{}, arrivals: map[string]*trail.Migration{}, decisions: map[string]*trail.Decision{},
+	}
+	in.add(of.Inputs)
+	return in
+}
+
+func (in *inputs) add(rows trail.Rows) {
+	put(in.placements, rows.Placements, placementTable.key)
+	put(in.evacuations, rows.Evacuations, evacuationTable.key)
+	put(in.requests, rows.Requests, requestTable.key)
+	put(in.migrations, rows.Migrations, migrationTable.key)
+	put(in.arrivals, rows.Arrivals, migrationTable.key)
+	put(in.decisions, rows.Decisions, decisionTable.key)
+}
+
+func (in *inputs) remove(rows trail.Rows) {
+	drop(in.placements, rows.Placements, placementTable.key)
+	drop(in.evacuations, rows.Evacuations, evacuationTable.key)
+	drop(in.requests, rows.Requests, requestTable.key)
+	drop(in.migrations, rows.Migrations, migrationTable.key)
+	drop(in.arrivals, rows.Arrivals, migrationTable.key)
+	drop(in.decisions, rows.Decisions, decisionTable.key)
+}
+
+func put[R any](all map[string]*R, rows []*R, key func(*R) string) {
+	for _, r := range rows {
+		all[key(r)] = r
+	}
+}
+
+func drop[R any](all map[string]*R, rows []*R, key func(*R) string) {
+	for _, r := range rows {
+		delete(all, key(r))
+	}
+}
+
+// rows returns all inputs; a node sorts them itself.
+func (in *inputs) rows() trail.Rows {
+	return trail.Rows{
+		Since: in.from, Placements: list(in.placements), Evacuations: list(in.evacuations), Requests: list(in.requests),
+		Migrations: list(in.migrations), Arrivals: list(in.arrivals), Decisions: list(in.decisions),
+	}
+}
+
+func list[R any](all map[string]*R) []*R {
+	out := make([]*R, 0, len(all))
+	for _, r := range all {
+		out = append(out, r)
+	}
+	return out
+}
+
+// size returns about how many bytes the inputs take.
+func (in *inputs) size() int {
+	return rowShare * (len(in.placements) + len(in.evacuations) + len(in.requests) + len(in.migrations) + len(in.arrivals) + len(in.decisions))
+}
+
+// touch notes how the rows changed that nodes, and the cluster as a whole, are derived from, and marks these as dirty.
+func (t *tick) touch(was, is map[trail.Subject]trail.Rows) {
+	for s := range was {
+		if _, both := is[s]; !both {
+			t.touchOne(s, was[s], trail.Rows{})
+		}
+	}
+	for s := range is {
+		t.touchOne(s, was[s], is[s])
+	}
+}
+
+func (t *tick) touchOne(s trail.Subject, was, is trail.Rows) {
+	t.touched[s] = append(t.touched[s], change{was, is})
+	if w := t.c.windows[s]; w != nil && w.node != nil {
+		w.node.remove(was)
+		w.node.add(is)
+	}
+	if since, changed := changedSince(was, is); changed {
+		t.nodes.add(s, since)
+	}
+}
+
+// change is how the inputs of a node changed.
+type change struct{ was, is trail.Rows }
+
+// changedSince reports whether rows differ in what matters to a node, and since when: since what they are about began or, where only the end
+// of a placement changed, since that.
+func changedSince(was, is trail.Rows) (since time.Time, changed bool) {
+	add := func(at time.Time, differ bool) {
+		if differ && (!changed || at.Before(since)) {
+			since, changed = at, true
+		}
+	}
+	add(differSince(was.Evacuations, is.Evacuations, &evacuationTable))
+	add(differSince(was.Requests, is.Requests, &requestTable))
+	add(differSince(was.Migrations, is.Migrations, &migrationTable))
+	add(differSince(was.Arrivals, is.Arrivals, &migrationTable))
+	add(differSince(was.Decisions, is.Decisions, &decisionTable))
+	withoutEnd := func(p *trail.Placement) *trail.Placement {
+		short := *p
+		short.ToAt, short.LeftBy, short.EndedBy, short.EndedRequester, short.EndedRequesterClass, short.EndedDetail, short.TerminatingSince =
+			time.Time{}, "", "", "", "", "", time.Time{}
+		return &short
+	}
+	before := map[string]*trail.Placement{}
+	put(before, was.Placements, placementTable.key)
+	for _, p := range is.Placements {
+		old := before[p.ID.String()]
+		delete(before, p.ID.String())
+		switch {
+		case old == nil:
+			add(p.FromAt, true)
+		case same(old, p):
+		case same(withoutEnd(old), withoutEnd(p)):
+			add(earliestEnd(old.ToAt, p.ToAt), true)
+		default:
+			add(earlier(old.FromAt, p.FromAt), true)
+		}
+	}
+	for _, old := range before {
+		add(old.FromAt, true)
+	}
+	return since, changed
+}
+
+// differSince reports whether rows of one table differ, and since when.
+func differSince[R trail.Row](was, is []*R, t *table[R]) (since time.Time, differ bool) {
+	add := func(at time.Time) {
+		if !differ || at.Before(since) {
+			since, differ = at, true
+		}
+	}
+	before := map[string]*R{}
+	put(before, was, t.key)
+	for _, r := range is {
+		old := before[t.key(r)]
+		delete(before, t.key(r))
+		if old == nil || !same(old, r) {
+			add(t.begun(r))
+			if old != nil {
+				add(t.begun(old))
+			}
+		}
+	}
+	for _, old := range before {
+		add(t.begun(old))
+	}
+	return since, differ
+}
+
+// same reports whether two rows are written alike.
+func same(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// earliestEnd returns the earlier of two ends; zero is none.
+func earliestEnd(a, b time.Time) time.Time {
+	switch {
+	case a.IsZero():
+		return b
+	case b.IsZero():
+		return a
+	}
+	return earlier(a, b)
+}
+
+// deriveNodes derives nodes, and the cluster as a whole, from the rows of the VMs that are about them.
+func (t *tick) deriveNodes(ctx context.Context, dirty dirtyMarks) error {
+	if len(dirty) == 0 {
+		return nil
+	}
+	wants := dirty.wants()
+	facts := dirtyMarks{}
+	for _, w := range wants {
+		facts.add(w.Subject, farFuture)
+	}
+	windows, err := t.c.load(ctx, facts.wants())
+	if err != nil {
+		return err
+	}
+	if err := t.loadNodeRows(ctx, wants); err != nil {
+		return err
+	}
+	first := farFuture
+	for _, w := range windows {
+		first = earlier(first, w.node.from)
+	}
+	rules := dirtyMarks{}
+	for _, s := range trail.RuleSubjects() {
+		if since := first; since.IsZero() {
+			rules.add(s, since)
+		} else {
+			rules.add(s, since.Add(-2*t.c.lookback))
+		}
+	}
+	if _, err := t.c.load(ctx, rules.wants()); err != nil {
+		return err
+	}
+	whole := dirtyMarks{}
+	for _, w := range windows {
+		if t.deriveNode(w) {
+			whole.add(w.Subject, time.Time{})
+		}
+	}
+	return t.deriveNodes(ctx, whole)
+}
+
+// loadNodeRows loads what nodes are derived from, complete for changes since the times wanted.
+func (t *tick) loadNodeRows(ctx context.Context, wants []Want) error {
+	var missing []NodeWant
+	for _, want := range wants {
+		w := t.c.windows[want.Subject]
+		want.Since = before(want.Since, w.Due)
+		if w.node == nil || want.Since.Before(w.node.since) {
+			missing = append(missing, NodeWant{want, w.Facts})
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	rows, err := t.c.source.NodeRows(ctx, missing)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		w := t.c.windows[r.Subject]
+		in := newInputs(r)
+		for _, c := range t.touched[r.Subject] { // the Source has them as they were before
+			in.remove(c.was)
+			in.add(c.is)
+		}
+		w.size += in.size()
+		w.node, w.Rows, w.FrozenTo = in, r.Rows, r.FrozenTo
+		if w.sums, err = sumsOf(&w.Rows); err != nil {
+			return err
+		}
+		w.read = w.size
+	}
+	return nil
+}
+
+// deriveNode derives one node from its inputs. It reports whether that has to be done of its whole history: where a drain is none any more, the one
+// before it is reported again.
+func (t *tick) deriveNode(w *Window) (whole bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			t.fail(w, fmt.Errorf("derive %s: panic: %v", w.Subject, cause))
+			whole = false
+		}
+	}()
+	d := &derivation{env: t.envOf(w), from: w.node.from}
+	rows := w.node.rows()
+	if w.Subject == trail.ClusterSubject && !t.limitsTotal() {
+		rows.Evacuations = nil
+	}
+	d.env.Around(w.Subject, rows)
+	d.rows = trail.Derive(w.Subject, w.Facts, d.env, t.batch.Now)
+	d.from = latest(d.from, w.FrozenTo)
+	if len(d.rows.Drains) == 0 && len(w.Rows.Drains) > 0 && !w.node.from.IsZero() {
+		return true
+	}
+	t.write(w, d)
+	return false
+}
+
+// limitsTotal reports whether rules in force bound how many VMs the descheduler may evict from all nodes together.
+func (t *tick) limitsTotal() bool {
+	var rules []trail.Fact
+	for _, s := range trail.RuleSubjects() {
+		if w := t.c.windows[s]; w != nil {
+			rules = append(rules, w.Facts...)
+		}
+	}
+	return trail.LimitsTotal(rules)
+}

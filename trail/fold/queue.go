@@ -1,0 +1,183 @@
+package fold
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// queue knows of each migration when it held a slot under KubeVirt's limits and whether it waited for one, as far as it had not finished at
+// a time.
+type queue struct {
+	from   time.Time // complete for migrations that had not finished by then
+	loaded bool
+	of     map[trail.Subject]map[string]queued // by VM and UID
+}
+
+// queued is a migration in the queue.
+type queued struct {
+	created time.Time
+	until   time.Time // when it finished; zero while it runs
+	waited  bool
+	slot    trail.Slot
+	holds   bool // it got a slot
+}
+
+// endedBefore reports whether the migration had finished before a time.
+func (q queued) endedBefore(at time.Time) bool { return !q.until.IsZero() && q.until.Before(at) }
+
+// span is a time; the zero span is none. Without an end it goes on.
+type span struct {
+	from, to time.Time
+	open     bool
+}
+
+// join extends a span so that it has another in it.
+func (s *span) join(o span) {
+	switch {
+	case o.from.IsZero():
+		return
+	case s.from.IsZero():
+		*s = o
+		return
+	}
+	if o.from.Before(s.from) {
+		s.from = o.from
+	}
+	s.open, s.to = s.open || o.open, latest(s.to, o.to)
+}
+
+// span returns when a migration held its slot; the zero span where it got none.
+func (q queued) span() span {
+	if !q.holds {
+		return span{}
+	}
+	return span{from: q.slot.From, to: q.slot.To, open: q.slot.To.IsZero()}
+}
+
+func entryOf(m *trail.Migration) queued {
+	q := queued{created: m.CreatedAt, until: m.OpenUntil(), waited: m.WaitReason != ""}
+	for _, s := range (trail.Derived{Migrations: []trail.Migration{*m}}).Slots() {
+		q.slot, q.holds = s, true
+	}
+	return q
+}
+
+// update takes the migrations of a VM that were derived in place of those in the rows of its window. It returns the time in which slots were
+// taken or freed.
+func (q *queue) update(w *Window, derived []trail.Migration) (changed span) {
+	before, its := entriesOf(w.Rows.Migrations), q.of[w.Subject]
+	if its == nil {
+		its = map[string]queued{}
+		q.of[w.Subject] = its
+	}
+	now := entriesOf(derived)
+	for uid, e := range now {
+		was, known := before[uid]
+		if its[uid] = e; known && was.holds == e.holds && was.slot == e.slot {
+			continue
+		}
+		changed.join(was.span())
+		changed.join(e.span())
+	}
+	for uid, was := range before {
+		if _, kept := now[uid]; !kept && !was.endedBefore(w.RowsFrom) {
+			changed.join(was.span())
+			delete(its, uid)
+		}
+	}
+	return changed
+}
+
+func entriesOf(migrations []trail.Migration) map[string]queued {
+	out := make(map[string]queued, len(migrations))
+	for i := range migrations {
+		out[migrations[i].UID] = entryOf(&migrations[i])
+	}
+	return out
+}
+
+// slots returns who held slots at some moment of some times.
+func (q *queue) slots(from, to []time.Time) []trail.Slot {
+	var out []trail.Slot
+	for _, its := range q.of {
+		for _, e := range its {
+			if !e.holds {
+				continue
+			}
+			for i := range from {
+				if !e.slot.From.After(to[i]) && (e.slot.To.IsZero() || !e.slot.To.Before(from[i])) {
+					out = append(out, e.slot)
+					break
+				}
+			}
+		}
+	}
+	return out
+}
+
+// waiting returns the VMs with migrations that waited at some moment of a time.
+func (q *queue) waiting(s span) []trail.Subject {
+	var out []trail.Subject
+	for vm, its := range q.of {
+		for _, e := range its {
+			if e.waited && (s.open || !e.created.After(s.to)) && (!e.holds || !e.slot.From.Before(s.from)) {
+				out = append(out, vm)
+				break
+			}
+		}
+	}
+	slices.SortFunc(out, compareSubjects)
+	return out
+}
+
+// loadQueue has the queue know all migrations that had not finished by a time.
+func (c *Cluster) loadQueue(ctx context.Context, since time.Time) error {
+	q := &c.queue
+	if q.loaded && !since.Before(q.from) {
+		return nil
+	}
+	all, err := c.source.Migrations(ctx, since)
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		its := q.of[m.VM]
+		if w := c.windows[m.VM]; w != nil && w.derived == c.fold && !endedBefore(m.Migration, w.RowsFrom) {
+			continue // the window knows better
+		}
+		if its == nil {
+			its = map[string]queued{}
+			q.of[m.VM] = its
+		}
+		if _, known := its[m.Migration.UID]; !known {
+			its[m.Migration.UID] = entryOf(m.Migration)
+		}
+	}
+	q.loaded, q.from = true, since
+	return nil
+}
+
+// keepQueue is how long before the time of a Fold the queue knows at least when it is trimmed.
+const keepQueue = time.Hour
+
+// trim forgets migrations that had finished long ago.
+func (q *queue) trim(now time.Time) {
+	from := now.Add(-keepQueue)
+	if !q.loaded || q.from.After(from.Add(-keepQueue)) {
+		return
+	}
+	for vm, its := range q.of {
+		for uid, e := range its {
+			if e.endedBefore(from) {
+				delete(its, uid)
+			}
+		}
+		if len(its) == 0 {
+			delete(q.of, vm)
+		}
+	}
+	q.from = from
+}

@@ -1,0 +1,135 @@
+package fold
+
+import (
+	"context"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// Source reads what a Cluster does not hold in memory, as of the last Changes that were written. All facts of a Batch are recorded
+// before Fold is called, so a Source returns them, too. Its errors end the Fold.
+type Source interface {
+	// Windows returns one Window for each subject wanted, in any order; a subject that was never seen has an empty one. lookback is how far what
+	// happens may depend on what had ended before.
+	Windows(ctx context.Context, wants []Want, lookback time.Duration) ([]*Window, error)
+	// Asked returns the recorded requests about pods and about migrations, in any order.
+	Asked(ctx context.Context, about Asked) ([]trail.Fact, error)
+	// Affected returns the subjects whose rows depend on what an Impact names.
+	Affected(ctx context.Context, of Impact) (Affected, error)
+	// NodeRows returns the rows that nodes, or the cluster as a whole, are derived from, and their own rows, in any order.
+	NodeRows(ctx context.Context, wants []NodeWant) ([]*NodeRows, error)
+	// Migrations returns all migrations that were not finished at a time, with the VM of each.
+	Migrations(ctx context.Context, since time.Time) ([]MigrationOf, error)
+}
+
+// Want asks for a subject, complete for changes since a time. The zero time wants its whole history.
+type Want struct {
+	Subject trail.Subject
+	Since   time.Time
+}
+
+// NodeWant asks for what a node is derived from.
+type NodeWant struct {
+	Want
+	Facts []trail.Fact // of the node: its counters say what happened since they were read before (trail.BlocksSince)
+}
+
+// Asked names the objects whose requests are wanted.
+type Asked struct {
+	Pods       []trail.Subject // of kind pod
+	Migrations []MigrationLife
+}
+
+// MigrationLife is the time in which a migration that a user may have created or deleted can have been asked for.
+type MigrationLife struct {
+	Namespace string
+	Name      string
+	Created   time.Time
+	Deleted   time.Time // the last time at which its deletion was seen; Created where that was not seen
+}
+
+// MigrationOf is a migration with the VM that it belongs to.
+type MigrationOf struct {
+	VM        trail.Subject
+	Migration *trail.Migration
+}
+
+// Window is the open part of the history of one subject.
+type Window struct {
+	Subject  trail.Subject
+	Version  int64                // of the subject when it was read: it counts how often facts were recorded
+	Since    time.Time            // complete for changes since then; zero: the whole history
+	FrozenTo time.Time            // facts from before were dropped: rows that had ended by then stay as they are; zero: none were
+	RowsFrom time.Time            // rows that had ended before then are not in Rows, and are frozen; zero: all are there
+	Due      time.Time            // when time alone changes its rows: it is complete for changes since then, too; zero: never
+	Facts    []trail.Fact         // all since some time before RowsFrom, and of the older ones those that say how it stood then
+	Rows     trail.Derived        // as they are written
+	Frozen   map[trail.Bounce]int // loops that are frozen, by kind
+
+	asked   []trail.Fact           // of a VM: the requests about its pods and about its migrations
+	knows   map[trail.Subject]bool // of a VM: pods whose requests are in asked, or are none
+	seen    map[string]bool        // of a VM: migrations, by UID, whose requests are in asked, or are none
+	sums    sums                   // of Rows
+	node    *inputs                // of a node and the cluster, once it was derived
+	size    int                    // bytes of Facts and Rows, about
+	read    int                    // size when it was loaded
+	used    int64                  // number of the Fold that used it last
+	derived int64                  // number of the Fold that changed its rows last
+}
+
+// NodeRows is what a node, or the cluster as a whole, is derived from, and what was derived.
+type NodeRows struct {
+	Subject  trail.Subject
+	Since    time.Time     // complete for changes since then; zero: for all
+	From     time.Time     // rows that had ended before then are frozen; zero: none are
+	FrozenTo time.Time     // as of a Window
+	Inputs   trail.Rows    // rows of VMs that are about the node and had not ended before From, or shortly before
+	Rows     trail.Derived // the node's own
+}
+
+// Batch is what is to be folded.
+type Batch struct {
+	Now        time.Time // for which rows are derived, UTC
+	Thresholds trail.Thresholds
+	Dirty      []Dirty
+
+	// DeferNodes leaves nodes, and the cluster as a whole, to a later Fold (Changes.Deferred): while many VMs wait, each node would be derived for a
+	// few of them at a time.
+	DeferNodes bool
+}
+
+// Dirty is a subject that is to be derived again.
+type Dirty struct {
+	Subject trail.Subject
+	Since   time.Time    // when its earliest new fact occurred, or when it is due; zero: everything is to be derived again
+	Version int64        // of the subject when the last of Facts was recorded, or when the mark was read
+	First   int64        // version when the first of Facts was recorded
+	Facts   []trail.Fact // all that were recorded from First to Version; nil: the Source has them
+	Due     bool         // nothing was recorded: time alone changes the rows
+}
+
+// Changes is what a Fold brought. Tables are named as in the schema.
+type Changes struct {
+	Put       map[string][]Row            // rows that came or changed, by table
+	Delete    map[string][]Row            // rows that are no more, by table, without values
+	Due       map[trail.Subject]time.Time // when time alone changes the rows of a subject that was derived; zero: never
+	Clean     map[trail.Subject]int64     // subjects that were derived, with the version that is in their rows
+	Deferred  map[trail.Subject]time.Time // nodes that are dirty since a time and were left to a later Fold
+	Failed    map[trail.Subject]error     // subjects that were left out, as they could not be derived
+	Redundant []trail.Fact                // facts that another replica had recorded in other words: they are in no row
+	News      trail.News
+}
+
+// Row is one row of a table.
+type Row struct {
+	Subject trail.Subject
+	Key     string
+	Value   any // *trail.Evacuation and alike; a *Line in table timeline
+}
+
+// Line is a line of a timeline with its place among those of the same time, from 0.
+type Line struct {
+	trail.Line
+	Tie int `json:"tie"`
+}

@@ -1,0 +1,300 @@
+package fold
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// deriveVMs derives subjects that do not depend on rows of others: VMs, and what stands for itself. Then it derives the VMs that
+// waited while slots were taken or freed by these, and so on.
+func (t *tick) deriveVMs(ctx context.Context, dirty dirtyMarks) error {
+	for len(dirty) > 0 {
+		windows, err := t.c.load(ctx, dirty.wants())
+		if err != nil {
+			return err
+		}
+		if err := t.loadAround(ctx, windows); err != nil {
+			return err
+		}
+		derived := make(map[*Window]*derivation, len(windows))
+		var slots span
+		for _, w := range windows {
+			d := t.derive(w)
+			if d == nil {
+				continue
+			}
+			derived[w] = d
+			if w.Subject.Kind == trail.SubjectVMI {
+				slots.join(t.c.queue.update(w, d.rows.Migrations))
+			}
+		}
+		if err := t.explainQueues(ctx, derived); err != nil {
+			return err
+		}
+		for _, w := range windows {
+			if d := derived[w]; d != nil {
+				t.write(w, d)
+			}
+		}
+		dirty, err = t.waiting(ctx, slots, derived)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// derivation is what was derived of one subject, before it is compared with its rows.
+type derivation struct {
+	rows trail.Derived
+	env  *trail.Env
+	from time.Time // rows that had ended before then are frozen
+}
+
+// loadAround loads what the derivation of windows reads beside their own facts: the facts of nodes, rules and gaps, and the requests about
+// pods and migrations of VMs.
+func (t *tick) loadAround(ctx context.Context, windows []*Window) error {
+	dirty := dirtyMarks{}
+	for _, s := range trail.EnvSubjects() {
+		dirty.add(s, t.rulesSince(windows))
+	}
+	var about Asked
+	var askers []*Window
+	for _, w := range windows {
+		if w.Subject.Kind != trail.SubjectVMI {
+			continue
+		}
+		asks := false
+		for _, s := range trail.EnvSubjects(w.Facts) {
+			switch s.Kind {
+			case trail.SubjectNode:
+				dirty.add(s, farFuture)
+			case trail.SubjectNamespace:
+				asks = true
+			default:
+			}
+		}
+		if t.want(w, asks, &about) {
+			askers = append(askers, w)
+		}
+	}
+	if _, err := t.c.load(ctx, dirty.wants()); err != nil {
+		return err
+	}
+	if len(askers) == 0 {
+		return nil
+	}
+	facts, err := t.c.source.Asked(ctx, about)
+	if err != nil {
+		return err
+	}
+	of := map[trail.Subject][]*Window{}
+	for _, w := range askers {
+		for _, s := range trail.EnvSubjects(w.Facts) {
+			of[s] = append(of[s], w)
+		}
+	}
+	heard := map[*Window][]trail.Fact{}
+	for i := range facts {
+		for _, w := range of[facts[i].Subject] {
+			heard[w] = append(heard[w], facts[i])
+		}
+		if t.launched[facts[i].Subject] { // its requests were rows of its own while its VM was unknown
+			t.owned[facts[i].Subject] = true
+		}
+	}
+	for w, its := range heard {
+		w.hear(its)
+	}
+	return nil
+}
+
+// want adds what the requests about a VM are about, as far as they are not in its window yet. It reports whether there was anything.
+func (t *tick) want(w *Window, migrations bool, about *Asked) bool {
+	any := false
+	for _, pod := range podsOf(w.Facts) {
+		if !w.knows[pod] {
+			w.knows[pod], any = true, true
+			about.Pods = append(about.Pods, pod)
+		}
+	}
+	if !migrations {
+		return any
+	}
+	for uid, l := range livesOf(w.Facts) {
+		if key := uid + " " + l.Deleted.String(); !w.seen[key] {
+			w.seen[key], any = true, true
+			about.Migrations = append(about.Migrations, l)
+		}
+	}
+	return any
+}
+
+// farFuture is later than anything: what is complete for changes since then has all that says how it stands.
+var farFuture = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// rulesSince returns since when the rules in force matter to windows: since some time before their rows begin.
+func (t *tick) rulesSince(windows []*Window) time.Time {
+	first := farFuture
+	for _, w := range windows {
+		if w.RowsFrom.Before(first) {
+			first = w.RowsFrom
+		}
+	}
+	if first.IsZero() || first.Equal(farFuture) {
+		return first
+	}
+	return first.Add(-2 * t.c.lookback)
+}
+
+// envOf returns what surrounds a window when it is derived.
+func (t *tick) envOf(w *Window) *trail.Env {
+	var facts []trail.Fact
+	seen := map[trail.Subject]bool{w.Subject: true}
+	add := func(s trail.Subject) {
+		if around := t.c.windows[s]; around != nil && !seen[s] {
+			seen[s] = true
+			for i := range around.Facts {
+				if around.Facts[i].Kind != trail.KindBlocksObserved { // they say nothing of VMs
+					facts = append(facts, around.Facts[i])
+				}
+			}
+		}
+	}
+	for _, s := range trail.EnvSubjects(w.Facts) {
+		add(s)
+	}
+	if w.Subject.Kind == trail.SubjectVMI {
+		facts = append(facts, w.asked...)
+		for i := range w.Facts {
+			if w.Facts[i].Object.Kind == trail.ObjectPod {
+				facts = append(facts, w.Facts[i])
+			}
+		}
+	}
+	env := trail.NewEnv(facts)
+	env.Judge(t.batch.Thresholds)
+	return env
+}
+
+// derive derives one window; nil where that fails, which is noted.
+func (t *tick) derive(w *Window) (d *derivation) {
+	d = &derivation{env: t.envOf(w), from: latest(w.RowsFrom, w.FrozenTo)}
+	defer func() {
+		if cause := recover(); cause != nil {
+			t.fail(w, fmt.Errorf("derive %s: panic: %v", w.Subject, cause))
+			d = nil
+		}
+	}()
+	if w.Subject.Kind == trail.SubjectVMI {
+		if !d.from.IsZero() {
+			d.env.Settle(trail.Settled{Before: map[trail.Subject]time.Time{w.Subject: d.from}, Bounces: w.frozenLoops(d.from)})
+		}
+	}
+	if w.Subject.Kind == trail.SubjectPod && t.owned[w.Subject] { // its requests are rows of its VM
+		return d
+	}
+	d.rows = trail.Derive(w.Subject, w.Facts, d.env, t.batch.Now)
+	return d
+}
+
+// frozenLoops counts the loops of a window that had ended before a time, by kind.
+func (w *Window) frozenLoops(before time.Time) map[trail.Bounce]int {
+	out := map[trail.Bounce]int{}
+	for b, n := range w.Frozen {
+		out[b] = n
+	}
+	for _, l := range w.Rows.Loops {
+		if endedBefore(l, before) && l.ClosedBy != trail.LoopRefuted {
+			out[trail.BounceOf(l)]++
+		}
+	}
+	return out
+}
+
+// explainQueues says of migrations that waited for nothing of their own who held the slots during that time.
+func (t *tick) explainQueues(ctx context.Context, derived map[*Window]*derivation) error {
+	first := farFuture
+	for _, d := range derived {
+		from, _ := d.rows.Queued()
+		for _, at := range from {
+			if at.Before(first) {
+				first = at
+			}
+		}
+	}
+	if first.Equal(farFuture) {
+		return nil
+	}
+	if err := t.c.loadQueue(ctx, first); err != nil {
+		return err
+	}
+	for _, d := range derived {
+		if from, to := d.rows.Queued(); len(from) > 0 {
+			d.rows.ExplainQueue(t.c.queue.slots(from, to), d.env)
+		}
+	}
+	return nil
+}
+
+// write compares what was derived with the rows of its window, and marks the nodes that the changes are about as dirty.
+func (t *tick) write(w *Window, d *derivation) {
+	was, is, err := t.changes.apply(w, d.rows, d.from, t.batch.Now)
+	if err != nil {
+		t.fail(w, err)
+		return
+	}
+	w.derived = t.c.fold
+	w.Due, t.changes.Due[w.Subject] = d.rows.NextAt, d.rows.NextAt
+	t.derived[w.Subject] = true
+	if w.Subject.Kind == trail.SubjectVMI {
+		t.touch(was.Around(), is.Around())
+	}
+}
+
+// waiting returns the VMs that waited while slots were taken or freed, but for those that were just derived.
+func (t *tick) waiting(ctx context.Context, slots span, derived map[*Window]*derivation) (dirtyMarks, error) {
+	if slots.from.IsZero() {
+		return nil, nil
+	}
+	if err := t.c.loadQueue(ctx, slots.from); err != nil {
+		return nil, err
+	}
+	out := dirtyMarks{}
+	for _, vm := range t.c.queue.waiting(slots) {
+		if w := t.c.windows[vm]; w != nil && derived[w] != nil && w.covers(slots.from) {
+			continue
+		}
+		out.add(vm, slots.from)
+	}
+	return out, nil
+}
+
+// fail leaves a subject out: its rows stay as they are.
+func (t *tick) fail(w *Window, err error) {
+	t.changes.Failed[w.Subject] = err
+	t.derived[w.Subject] = false
+}
+
+// dirtyMarks are subjects that are to be derived again, each since when; the zero time: ever.
+type dirtyMarks map[trail.Subject]time.Time
+
+func (d dirtyMarks) add(s trail.Subject, since time.Time) {
+	if was, known := d[s]; !known || since.Before(was) {
+		d[s] = since
+	}
+}
+
+// wants returns the marks in the order of their subjects.
+func (d dirtyMarks) wants() []Want {
+	out := make([]Want, 0, len(d))
+	for s, since := range d {
+		out = append(out, Want{s, since})
+	}
+	slices.SortFunc(out, func(a, b Want) int { return compareSubjects(a.Subject, b.Subject) })
+	return out
+}

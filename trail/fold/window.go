@@ -1,0 +1,157 @@
+package fold
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// covers reports whether a window is complete for changes since a time.
+func (w *Window) covers(since time.Time) bool { return !since.Before(w.Since) }
+
+// before returns the earlier of a time and when something is due; zero is never due.
+func before(at, due time.Time) time.Time {
+	if due.IsZero() {
+		return at
+	}
+	return earlier(at, due)
+}
+
+// add appends those of some facts that say something new, and returns them with those that do not.
+func (w *Window) add(facts []trail.Fact) (fresh, redundant []trail.Fact) {
+	fresh = trail.Fresh(slices.Values(w.Facts), facts)
+	isFresh := make(map[trail.FactID]bool, len(fresh))
+	for i := range fresh {
+		isFresh[fresh[i].ID] = true
+		w.size += fresh[i].Size()
+	}
+	for i := range facts {
+		if !isFresh[facts[i].ID] && !slices.ContainsFunc(w.Facts, func(f trail.Fact) bool { return f.ID == facts[i].ID }) {
+			redundant = append(redundant, facts[i])
+		}
+	}
+	w.Facts = append(w.Facts, fresh...)
+	return fresh, redundant
+}
+
+// since returns the facts of a window that occurred since a time.
+func (w *Window) factsSince(at time.Time) []trail.Fact {
+	var out []trail.Fact
+	for i := range w.Facts {
+		if !w.Facts[i].OccurredAt.Before(at) {
+			out = append(out, w.Facts[i])
+		}
+	}
+	return out
+}
+
+// hear appends requests about the pods and migrations of a VM, each once.
+func (w *Window) hear(facts []trail.Fact) {
+	for i := range facts {
+		if !slices.ContainsFunc(w.asked, func(f trail.Fact) bool { return f.ID == facts[i].ID }) {
+			w.asked = append(w.asked, facts[i])
+			w.size += facts[i].Size()
+		}
+	}
+}
+
+// rowShare is about how many bytes a row takes in memory.
+const rowShare = 512
+
+// loaded prepares a window that a Source returned.
+func (w *Window) loaded() error {
+	w.size = 0
+	for i := range w.Facts {
+		w.size += w.Facts[i].Size()
+	}
+	w.knows, w.seen = map[trail.Subject]bool{}, map[string]bool{}
+	var err error
+	w.sums, err = sumsOf(&w.Rows)
+	for _, of := range w.sums {
+		w.size += rowShare * len(of)
+	}
+	w.read = w.size
+	return err
+}
+
+// sumsOf returns the digests of rows.
+func sumsOf(d *trail.Derived) (sums, error) {
+	c := Changes{Put: map[string][]Row{}, Delete: map[string][]Row{}}
+	w := Window{sums: sums{}}
+	_, _, err := c.apply(&w, *d, time.Time{}, time.Time{})
+	return w.sums, err
+}
+
+// outgrown reports whether a window has so much more in it than when it was loaded that it is worth loading it anew, as most of what it
+// holds has ended by now.
+func (w *Window) outgrown() bool {
+	const worthwhile = 256 << 10
+	return w.size > 2*w.read+worthwhile
+}
+
+// load brings windows into memory, complete for changes since the times wanted, and returns them in the order in which they are wanted.
+func (c *Cluster) load(ctx context.Context, wants []Want) ([]*Window, error) {
+	var missing []Want
+	for _, want := range wants {
+		w := c.windows[want.Subject]
+		if w != nil {
+			want.Since = before(want.Since, w.Due)
+		}
+		switch {
+		case w != nil && w.covers(want.Since):
+		case w != nil && w.derived == c.fold: // the Source has its rows from before
+			c.deeper[want.Subject] = want.Since
+			return nil, errTooShort
+		default:
+			if since, known := c.deeper[want.Subject]; known && since.Before(want.Since) {
+				want.Since = since
+			}
+			missing = append(missing, want)
+		}
+	}
+	if len(missing) > 0 {
+		windows, err := c.source.Windows(ctx, missing, c.lookback)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range windows {
+			if err := w.loaded(); err != nil {
+				return nil, err
+			}
+			c.windows[w.Subject] = w
+		}
+	}
+	out := make([]*Window, len(wants))
+	for i, want := range wants {
+		out[i] = c.windows[want.Subject]
+		out[i].used = c.fold
+	}
+	return out, nil
+}
+
+// evict drops the windows that were used longest ago until what is left takes no more than the bound, and those that have outgrown themselves.
+func (c *Cluster) evict() {
+	var order []*Window
+	total := 0
+	for s, w := range c.windows {
+		if w.outgrown() {
+			delete(c.windows, s)
+			continue
+		}
+		order, total = append(order, w), total+w.size
+	}
+	if total > c.bound {
+		slices.SortFunc(order, func(a, b *Window) int { return cmp.Compare(a.used, b.used) })
+		for _, w := range order {
+			if total <= c.bound {
+				break
+			}
+			total -= w.size
+			delete(c.windows, w.Subject)
+		}
+	}
+	c.size = total
+}
