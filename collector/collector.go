@@ -254,13 +254,20 @@ func (c *Collector) take(ctx context.Context, n notice) {
 	c.tellSelfGap(ctx, now)
 }
 
+// eventsKept is for how long a list is taken to show every Kubernetes Event: half as long as API servers keep them if nobody set another time (--event-ttl, 1 h).
+const eventsKept = 30 * time.Minute
+
 // list takes the end of a list, all of which was taken: what it no longer holds. Any list but the first of this run follows a
-// break in which states may have come and gone, which is a gap.
+// break in which states may have come and gone, which is a gap. Events do not go so soon: API servers have no bookmarks for them, so that a watch on which
+// few come is too old to be resumed each time it ends, and the list shows what came meanwhile.
 func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 	last, again := c.lastAt[n.feed.name]
-	if !again {
+	switch {
+	case !again:
 		c.tellUnseen(ctx, n.feed.name, now)
-	} else {
+	case n.expired && n.feed.kind == trail.ObjectKubeEvent && now.Sub(last) < eventsKept:
+		c.Log.Debug("watch listed anew", "resource", n.feed.String(), "reason", trail.ReasonExpired, "elapsed", now.Sub(last))
+	default:
 		cause := trail.ReasonRelisted
 		if n.expired {
 			cause = trail.ReasonExpired

@@ -435,6 +435,33 @@ func TestCollectorRecordsGaps(t *testing.T) {
 	require.NotContains(t, since(r.watching(time.Now())), vmis)
 }
 
+// TestCollectorListsEventsAnewWithoutAGap lets the watch of Events become too old to be resumed: the list that follows shows what came meanwhile, unless Events may
+// have come and gone.
+func TestCollectorListsEventsAnewWithoutAGap(t *testing.T) {
+	t.Parallel()
+	a, ahead := newAPI(), atomic.Int64{}
+	r := start(t, a, &sink{}, func(c *Config) {
+		c.Clock = func() time.Time { return time.Now().UTC().Add(time.Duration(ahead.Load())) }
+	})
+	require.NoError(t, r.Taken(t.Context(), "events", "100"))
+	gapsAfter := func(idle time.Duration, version string) (gaps int) {
+		ahead.Add(int64(idle))
+		a.streams["events"] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+		a.streams["events"] <- notification("BOOKMARK", fmt.Sprintf(`{"kind":"Event","metadata":{"resourceVersion":%q}}`, version))
+		require.NoError(t, r.Taken(t.Context(), "events", version))
+		require.NoError(t, r.Flush(t.Context()))
+		for _, f := range r.sink.facts {
+			if f.Kind == trail.KindGapClosed && f.Object.UID == "events" {
+				require.Equal(t, trail.ReasonExpired, f.Reason)
+				gaps++
+			}
+		}
+		return gaps
+	}
+	require.Zero(t, gapsAfter(eventsKept-time.Minute, "101"))
+	require.Equal(t, 1, gapsAfter(eventsKept, "102"))
+}
+
 // TestCollectorTellsAtOnceWhatItWatches wants the store to know what is watched as soon as all is listed: another replica that starts meanwhile would record a gap
 // up to then.
 func TestCollectorTellsAtOnceWhatItWatches(t *testing.T) {
