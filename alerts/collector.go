@@ -70,12 +70,13 @@ func watchStale() alert {
 	}
 }
 
-// auditStreamSilent needs an independent sign that requests were made: silence alone is peace.
+// auditStreamSilent needs an independent sign that requests were made: silence alone is peace. The silence is longer than evacuations are counted for
+// and than counting takes, so that a lone evacuation is not held against the audit events of its own time.
 func auditStreamSilent() alert {
 	return alert{
 		name: "EvictrailAuditStreamSilent", severity: Warning, of: perCluster, wait: "2m", board: boardCollector,
 		expr: lines(
-			"("+age(maxBy(perCluster, metrics.AuditLastEventTimestamp))+" > 1200)", // longer than evacuations are counted for, and than counting takes: an evacuation is not held against the events of its own time
+			"("+age(maxBy(perCluster, metrics.AuditLastEventTimestamp))+" > 1200)",
 			"and "+on(perCluster),
 			"("+maxBy(perCluster, metrics.AuditEnabled)+" == 1)",
 			"and "+on(perCluster),

@@ -35,7 +35,7 @@ type SpoolReader interface {
 	WaitEmpty(ctx context.Context) error
 }
 
-// signRetry is the longest wait between two attempts to give the Sink a sign of life.
+// signRetry is the longest wait between two attempts to send the Sink a sign of life.
 const signRetry = time.Second
 
 // Drain stores what a spool holds, in its order, until ctx ends. Once stopping is closed it ends when nothing is left, or as soon as the
@@ -97,7 +97,7 @@ func stopAt(ctx context.Context, stopping <-chan struct{}) (context.Context, fun
 // errSignLeft says that a sign of life was left in the spool.
 var errSignLeft = errors.New("sign of life not stored")
 
-// storeSign gives the Sink a sign of life, trying again as long as nothing waits behind it: what comes later says more.
+// storeSign sends the Sink a sign of life, trying again as long as nothing waits behind it: what comes later says more.
 func (s *Storing) storeSign(ctx context.Context, sign trail.Sign, from SpoolReader) error {
 	for wait := retryFirst; ; wait = min(2*wait, signRetry) {
 		if err := s.alive(ctx, sign); err == nil || from.HasMore() {

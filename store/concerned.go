@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/fold"
 )
 
 // A fact about a node can change what marks since the fact before it mean, and which taint took a pod away; one about the rules or a gap what marks of all
@@ -209,9 +210,7 @@ func (o *objectNames) add(namespace, name string, at time.Time) {
 }
 
 // askedAround is how far what is asked of a node may be from what becomes of it.
-//
-// Source: trail.actionSlack, and the API server's --request-timeout of a minute.
-const askedAround = 2 * time.Minute
+const askedAround = fold.AskedAround
 
 // idle tells whether a fact is of no consequence: that somebody patched a node only says who did what became of it then.
 func (d *derivation) idle(f trail.Fact) bool {

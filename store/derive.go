@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/fold"
 )
 
 // Of the requests about migrations in a namespace only those can be about a VM that came while a migration of it was there, and that name
@@ -112,9 +113,6 @@ func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*
 	return env, settle(ctx, q.tx, env, q.cluster, slices.Collect(maps.Keys(of)), q.settled, nil)
 }
 
-// slackOfRequests is how long before a migration was created or deleted, and after, requests for that are looked for.
-const slackOfRequests = time.Minute
-
 // migrationsIn gives the times from the creation of the migrations of VMs, whose facts these are, in namespaces, by name, to their deletion if somebody
 // may have asked for that; at the latest until a moment.
 func migrationsIn(cluster string, at time.Time, namespaces []trail.Subject, of iter.Seq[[]trail.Fact]) pgx.StrictNamedArgs {
@@ -146,7 +144,7 @@ func migrationsIn(cluster string, at time.Time, namespaces []trail.Subject, of i
 	var from, to []time.Time
 	for key, l := range lives {
 		in, name = append(in, key[0]), append(name, key[1])
-		from, to = append(from, l.from.Add(-slackOfRequests)), append(to, l.to.Add(slackOfRequests))
+		from, to = append(from, l.from.Add(-fold.AskedSlack)), append(to, l.to.Add(fold.AskedSlack))
 	}
 	return pgx.StrictNamedArgs{"cluster": cluster, "at": at, "namespaces": in, "names": name, "from": from, "to": to}
 }

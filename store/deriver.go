@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ type deriver struct {
 }
 
 func (s *Store) newDeriver(cluster string, term int64) *deriver {
-	c := fold.New(cluster, loader{s, cluster}, windowBytes)
+	c := fold.New(loader{s, cluster}, windowBytes)
 	c.Lookback = reachOf
 	return &deriver{
 		store: s, cluster: cluster, term: term, fold: c,
@@ -87,10 +88,6 @@ func (d *deriver) see(at time.Time) {
 }
 
 const (
-	standingQuery = `
-SELECT alive_at, thresholds
-FROM evictrail.clusters
-WHERE cluster = @cluster`
 	dirtyQuery = `
 SELECT subject, dirty_since, version
 FROM evictrail.subjects AS s
@@ -111,7 +108,7 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 	var out []fold.Dirty
 	var alive time.Time
 	var batch pgx.Batch
-	batch.Queue(standingQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(func(rows pgx.Rows) error {
+	batch.Queue(clusterQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(func(rows pgx.Rows) error {
 		var thresholds *trail.Thresholds
 		_, err := pgx.ForEachRow(rows, []any{&alive, &thresholds}, func() error { return nil })
 		if thresholds != nil {
@@ -228,9 +225,7 @@ func (d *deriver) batch(marks []fold.Dirty) fold.Batch {
 	if len(d.handed) == 0 {
 		d.facts = 0
 	}
-	slices.SortFunc(b.Dirty, func(x, y fold.Dirty) int {
-		return slices.Compare([]byte(x.Subject.String()), []byte(y.Subject.String()))
-	})
+	slices.SortFunc(b.Dirty, func(x, y fold.Dirty) int { return strings.Compare(x.Subject.String(), y.Subject.String()) })
 	return b
 }
 

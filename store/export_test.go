@@ -99,7 +99,7 @@ func DerivedColumns() map[string][]string {
 	return out
 }
 
-// DerivedKeys gives the column by which each derived table tells the rows of a subject apart.
+// DerivedKeys returns the key column of each derived table, by which the rows of a subject differ.
 func DerivedKeys() map[string]string {
 	out := map[string]string{}
 	for _, of := range derivedTables {

@@ -304,7 +304,8 @@ func names(subjects []trail.Subject) []string {
 	return out
 }
 
-const insertFactsQuery = `
+// insertFactsIfNew inserts the facts of factArgs that have no row yet.
+const insertFactsIfNew = `
 INSERT INTO evictrail.events (
     cluster, subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, namespace, vmi, vmi_uid, node,
     migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail
@@ -316,7 +317,9 @@ FROM unnest(
     @node::text[], @migration::text[], @migration_uid::text[], @object_kind::text[], @object_uid::text[],
     @object_version::text[], @what::text[], @value::text[], @evidence::text[], @detail::jsonb[]
 ) AS f
-ON CONFLICT DO NOTHING
+ON CONFLICT DO NOTHING`
+
+const insertFactsQuery = insertFactsIfNew + `
 RETURNING id`
 
 // factPlace is where a fact is stored.
@@ -348,6 +351,19 @@ func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.F
 
 // insertSome inserts facts in one statement, and tells which had no row yet.
 func insertSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) (map[trail.FactID]bool, error) {
+	rows, err := rowsFromFacts(facts)
+	if err != nil {
+		return nil, err
+	}
+	inserted, err := tx.Query(ctx, insertFactsQuery, factArgs(cluster, rows))
+	if err != nil {
+		return nil, explain("insert facts", err)
+	}
+	fresh, err := collectIDs(inserted)
+	return fresh, explain("insert facts", err)
+}
+
+func rowsFromFacts(facts []trail.Fact) ([]factRow, error) {
 	rows := make([]factRow, len(facts))
 	for i, f := range facts {
 		var err error
@@ -355,7 +371,12 @@ func insertSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 			return nil, err
 		}
 	}
-	inserted, err := tx.Query(ctx, insertFactsQuery, pgx.StrictNamedArgs{
+	return rows, nil
+}
+
+// factArgs returns the arguments of insertFactsIfNew.
+func factArgs(cluster string, rows []factRow) pgx.StrictNamedArgs {
+	return pgx.StrictNamedArgs{
 		"cluster": cluster,
 		"subject": column(rows, func(r factRow) string { return r.Subject }), "occurred_at": column(rows, func(r factRow) time.Time { return r.OccurredAt }),
 		"id": column(rows, func(r factRow) pgtype.UUID { return r.ID }), "kind": column(rows, func(r factRow) string { return r.Kind }),
@@ -368,12 +389,7 @@ func insertSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		"object_version": column(rows, func(r factRow) string { return r.ObjectVersion }), "what": column(rows, func(r factRow) string { return r.What }),
 		"value": column(rows, func(r factRow) string { return r.Value }), "evidence": column(rows, func(r factRow) string { return r.Evidence }),
 		"detail": column(rows, func(r factRow) []byte { return r.Detail }),
-	})
-	if err != nil {
-		return nil, explain("insert facts", err)
 	}
-	fresh, err := collectIDs(inserted)
-	return fresh, explain("insert facts", err)
 }
 
 // column takes one column out of rows, as unnest wants it.

@@ -72,14 +72,15 @@ func keyType(key string) string {
 }
 
 const (
-	// cleanQuery notes when subjects are due, and that they are not dirty where nothing was recorded since.
-	cleanQuery = `
+	// dueAgainQuery notes when subjects that were derived are due again.
+	dueAgainQuery = `
 INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, next_at)
 SELECT @cluster, n.subject, now(), n.next_at
-FROM unnest(@subjects::text[], @next::timestamptz[], @versions::bigint[]) AS n(subject, next_at, version)
+FROM unnest(@subjects::text[], @next::timestamptz[]) AS n(subject, next_at)
 ORDER BY n.subject
 ON CONFLICT (cluster, subject) DO UPDATE SET derived_at = now(), next_at = excluded.next_at`
-	derivedQuery = `
+	// cleanQuery notes that subjects are not dirty any more, where nothing was recorded since.
+	cleanQuery = `
 UPDATE evictrail.subjects AS s
 SET dirty_since = NULL
 FROM unnest(@subjects::text[], @versions::bigint[]) AS n(subject, version)
@@ -143,7 +144,7 @@ func queueSubjects(batch *pgx.Batch, cluster string, c *fold.Changes) {
 		for s, at := range c.Due {
 			subjects, next = append(subjects, clean(s.String())), append(next, nullTime(at))
 		}
-		batch.Queue(cleanQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "next": next, "versions": make([]int64, len(subjects))})
+		batch.Queue(dueAgainQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "next": next})
 	}
 	if len(c.Clean) > 0 {
 		var subjects []string
@@ -151,7 +152,7 @@ func queueSubjects(batch *pgx.Batch, cluster string, c *fold.Changes) {
 		for s, v := range c.Clean {
 			subjects, versions = append(subjects, clean(s.String())), append(versions, v)
 		}
-		batch.Queue(derivedQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "versions": versions})
+		batch.Queue(cleanQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "versions": versions})
 	}
 	if len(c.Deferred) > 0 {
 		var subjects []string

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/evictrail/evictrail/trail"
 )
@@ -17,19 +16,7 @@ import (
 // done: the row of the subject is locked until the transaction ends, so versions are in the order of commits. Rows are taken in order, so that two replicas that record
 // the same wait for each other instead of deadlocking.
 const recordQuery = `
-WITH recorded AS (
-  INSERT INTO evictrail.events (
-    cluster, subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, namespace, vmi, vmi_uid, node,
-    migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail
-  )
-  SELECT @cluster, f.*
-  FROM unnest(
-    @subject::text[], @occurred_at::timestamptz[], @id::uuid[], @kind::text[], @reason::text[], @clock::text[],
-    @observed_at::timestamptz[], @seen_late::boolean[], @namespace::text[], @vmi::text[], @vmi_uid::text[],
-    @node::text[], @migration::text[], @migration_uid::text[], @object_kind::text[], @object_uid::text[],
-    @object_version::text[], @what::text[], @value::text[], @evidence::text[], @detail::jsonb[]
-  ) AS f
-  ON CONFLICT DO NOTHING
+WITH recorded AS (` + insertFactsIfNew + `
   RETURNING subject, occurred_at, id
 ), dirty AS (
   INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, dirty_since, version)
@@ -72,30 +59,14 @@ func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 }
 
 func recordSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) (map[trail.FactID]int64, error) {
-	rows := make([]factRow, len(facts))
-	for i, f := range facts {
-		var err error
-		if rows[i], err = rowFromFact(f); err != nil {
-			return nil, err
-		}
+	rows, err := rowsFromFacts(facts)
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(rows, func(a, b factRow) int {
 		return cmp.Or(strings.Compare(a.Subject, b.Subject), a.OccurredAt.Compare(b.OccurredAt), slices.Compare(a.ID.Bytes[:], b.ID.Bytes[:]))
 	})
-	recorded, err := tx.Query(ctx, recordQuery, pgx.StrictNamedArgs{
-		"cluster": cluster,
-		"subject": column(rows, func(r factRow) string { return r.Subject }), "occurred_at": column(rows, func(r factRow) time.Time { return r.OccurredAt }),
-		"id": column(rows, func(r factRow) pgtype.UUID { return r.ID }), "kind": column(rows, func(r factRow) string { return r.Kind }),
-		"reason": column(rows, func(r factRow) string { return r.Reason }), "clock": column(rows, func(r factRow) string { return r.Clock }),
-		"observed_at": column(rows, func(r factRow) time.Time { return r.ObservedAt }), "seen_late": column(rows, func(r factRow) bool { return r.SeenLate }),
-		"namespace": column(rows, func(r factRow) *string { return r.Namespace }), "vmi": column(rows, func(r factRow) *string { return r.VMI }),
-		"vmi_uid": column(rows, func(r factRow) *string { return r.VMIUID }), "node": column(rows, func(r factRow) *string { return r.Node }),
-		"migration": column(rows, func(r factRow) *string { return r.Migration }), "migration_uid": column(rows, func(r factRow) *string { return r.MigrationUID }),
-		"object_kind": column(rows, func(r factRow) string { return r.ObjectKind }), "object_uid": column(rows, func(r factRow) string { return r.ObjectUID }),
-		"object_version": column(rows, func(r factRow) string { return r.ObjectVersion }), "what": column(rows, func(r factRow) string { return r.What }),
-		"value": column(rows, func(r factRow) string { return r.Value }), "evidence": column(rows, func(r factRow) string { return r.Evidence }),
-		"detail": column(rows, func(r factRow) []byte { return r.Detail }),
-	})
+	recorded, err := tx.Query(ctx, recordQuery, factArgs(cluster, rows))
 	if err != nil {
 		return nil, explain("record facts", err)
 	}

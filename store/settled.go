@@ -25,13 +25,13 @@ func readSettled(batch *pgx.Batch, into **time.Time) {
 }
 
 const bouncesQuery = `
-SELECT coalesce(t.vmi_uid, t.namespace || '/' || t.vmi), t.kind, count(*)
+SELECT t.subject, coalesce(t.vmi_uid, t.namespace || '/' || t.vmi), t.kind, count(*)
 FROM unnest(@subjects::text[], @before::timestamptz[]) AS s(of, before)
 JOIN evictrail.loops AS t ON t.cluster = @cluster AND t.subject = s.of
 WHERE t.kind IN ('ping_pong', 'churn', 'shutdown_churn')
   AND t.open_until < s.before
   AND t.closed_by <> 'refuted'
-GROUP BY 1, t.kind`
+GROUP BY t.subject, 2, t.kind`
 
 // settle tells an Env what is settled of VMs: what had ended when facts were dropped, or before the time from which on a VM is derived.
 func settle(ctx context.Context, tx pgx.Tx, env *trail.Env, cluster string, vms []trail.Subject, dropped *time.Time, from since) error {
@@ -56,13 +56,13 @@ func settle(ctx context.Context, tx pgx.Tx, env *trail.Env, cluster string, vms 
 		return explain("read what is settled", err)
 	}
 	type bounces struct {
-		Of    string
-		Kind  trail.LoopKind
-		Count int
+		Subject, Of string
+		Kind        trail.LoopKind
+		Count       int
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[bounces])
 	for _, b := range all {
-		s.Bounces[trail.Bounce{Of: b.Of, Kind: b.Kind}] = b.Count
+		s.Bounces[trail.Bounce{Of: b.Of, Kind: b.Kind}] += b.Count
 	}
 	env.Settle(s)
 	return explain("read what is settled", err)

@@ -59,40 +59,6 @@ type openWindow struct {
 	FactsFrom *time.Time
 }
 
-// nodeFactsQuery reads all that is known of nodes but, of what was asked of them, that which is near to what became of them: who cordoned a node, or tainted it.
-// A client may patch it every few seconds for something else.
-const nodeFactsQuery = `
-SELECT f.*
-FROM unnest(@subjects::text[]) AS s(node)
-CROSS JOIN LATERAL (
-  WITH states AS MATERIALIZED (
-    SELECT ` + factColumns + `
-    FROM evictrail.events
-    WHERE cluster = @cluster
-      AND subject = s.node
-      AND kind <> 'action_requested'
-  ), near AS (
-    SELECT unnest(range_agg(tstzrange(occurred_at - @around::interval, occurred_at + @around::interval))) AS at
-    FROM states
-    WHERE kind IN ('node_cordoned', 'node_uncordoned', 'node_tainted', 'node_untainted')
-  )
-  SELECT *
-  FROM states
-  UNION ALL
-  SELECT asked.*
-  FROM near
-  CROSS JOIN LATERAL (
-    SELECT ` + factColumns + `
-    FROM evictrail.events
-    WHERE cluster = @cluster
-      AND subject = s.node
-      AND kind = 'action_requested'
-      AND occurred_at BETWEEN lower(near.at) AND upper(near.at)
-    OFFSET 0
-  ) AS asked
-  OFFSET 0
-) AS f`
-
 // Windows returns windows of subjects (fold.Source). A version is read before the facts: what is recorded in between is in a later one.
 func (l loader) Windows(ctx context.Context, wants []fold.Want, lookback time.Duration) ([]*fold.Window, error) {
 	windows := map[trail.Subject]*fold.Window{}
@@ -121,7 +87,7 @@ func (l loader) Windows(ctx context.Context, wants []fold.Want, lookback time.Du
 	return out, err
 }
 
-// read runs a transaction in which no facts are dropped, and tells it until when facts were dropped before.
+// read runs a function in a transaction in which no facts are dropped. frozenTo is until when facts were dropped before; zero: none were.
 func (l loader) read(ctx context.Context, run func(tx pgx.Tx, frozenTo time.Time) error) error {
 	return l.store.inTx(ctx, "load windows", func(tx pgx.Tx) error {
 		var settled *time.Time
@@ -202,7 +168,9 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 		batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": whole}).Query(facts)
 	}
 	if len(nodes) > 0 {
-		batch.Queue(nodeFactsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": nodes, "around": askedAround}).Query(facts)
+		batch.Queue(factsOfNodesQuery, pgx.StrictNamedArgs{
+			"cluster": l.cluster, "nodes": nodes, "became": []string{}, "at": []time.Time{}, "around": askedAround, // all facts are recorded
+		}).Query(facts)
 	}
 	if len(namespaces) > 0 {
 		batch.Queue(factsSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": namespaces, "from": namespaceFrom}).Query(facts)
@@ -213,7 +181,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 	rows := map[trail.Subject]trail.Derived{}
 	readRows(&batch, l.cluster, all, rowsFrom, rows)
 	if len(frozen) > 0 {
-		batch.Queue(frozenLoopsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": frozen, "before": frozenFrom}).Query(each(func(row pgx.CollectableRow) error {
+		batch.Queue(bouncesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": frozen, "before": frozenFrom}).Query(each(func(row pgx.CollectableRow) error {
 			var subject string
 			var of trail.Bounce
 			var n int
@@ -233,14 +201,6 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 	}
 	return nil
 }
-
-const frozenLoopsQuery = `
-SELECT t.subject, coalesce(t.vmi_uid, t.namespace || '/' || t.vmi), t.kind, count(*)
-FROM unnest(@subjects::text[], @before::timestamptz[]) AS s(of, before)
-JOIN evictrail.loops AS t ON t.cluster = @cluster AND t.subject = s.of
-WHERE t.open_until < s.before
-  AND t.closed_by <> 'refuted'
-GROUP BY t.subject, coalesce(t.vmi_uid, t.namespace || '/' || t.vmi), t.kind`
 
 // rowsSince asks for the rows of subjects that had not ended before a time of each.
 func rowsSince(table, order string) string {
@@ -287,21 +247,6 @@ func readRows(batch *pgx.Batch, cluster string, subjects []string, since []time.
 	batch.Queue(linesSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }
 
-// requestsAboutQuery reads requests about migrations: of those in a namespace only those can be about a VM that came while a migration of it was
-// there, and that name it or, as the API server had yet to choose its name, none.
-const requestsAboutQuery = `
-SELECT ` + factColumns + `
-FROM unnest(@namespaces::text[], @names::text[], @from::timestamptz[], @to::timestamptz[]) AS w(of, name, since, until)
-CROSS JOIN LATERAL (
-  SELECT *
-  FROM evictrail.events AS e
-  WHERE e.cluster = @cluster
-    AND e.subject = w.of
-    AND e.occurred_at BETWEEN w.since AND w.until
-    AND (e.migration = w.name OR e.migration IS NULL AND e.occurred_at <= w.since + interval '2 minutes')
-  OFFSET 0
-) AS f`
-
 // Asked returns requests about pods and migrations (fold.Source).
 func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact, err error) {
 	collect := func(rows pgx.Rows) error {
@@ -318,9 +263,11 @@ func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact
 		var from, to []time.Time
 		for _, m := range about.Migrations {
 			namespaces, of = append(namespaces, clean(trail.Subject{Kind: trail.SubjectNamespace, Name: m.Namespace}.String())), append(of, clean(m.Name))
-			from, to = append(from, m.Created.Add(-slackOfRequests)), append(to, m.Deleted.Add(slackOfRequests))
+			from, to = append(from, m.Created.Add(-fold.AskedSlack)), append(to, m.Deleted.Add(fold.AskedSlack))
 		}
-		batch.Queue(requestsAboutQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "namespaces": namespaces, "names": of, "from": from, "to": to}).Query(collect)
+		batch.Queue(requestsAboutMigrationsQuery, pgx.StrictNamedArgs{
+			"cluster": l.cluster, "at": never, "namespaces": namespaces, "names": of, "from": from, "to": to,
+		}).Query(collect)
 	}
 	err = l.store.pool.SendBatch(ctx, &batch).Close()
 	return facts, explain("load requests", err)

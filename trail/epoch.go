@@ -107,6 +107,9 @@ const mostRecent = 8
 
 // With returns the objects with one more, or with its later version.
 func (r Recent) With(l Latest) Recent {
+	if len(r) == mostRecent && NewerVersion(r[mostRecent-1].Version, l.Version) {
+		return r // most objects of a long list
+	}
 	out := r.Without(l.UID)
 	i, _ := slices.BinarySearchFunc(out, l, func(x, l Latest) int {
 		if NewerVersion(x.Version, l.Version) {
@@ -114,9 +117,6 @@ func (r Recent) With(l Latest) Recent {
 		}
 		return 1
 	})
-	if i == mostRecent {
-		return out
-	}
 	out = slices.Insert(out, i, l)
 	return out[:min(len(out), mostRecent)]
 }
@@ -135,11 +135,9 @@ func (t *Tracker) Recent() map[ObjectKind]Recent {
 	recent := map[ObjectKind]Recent{}
 	for key, o := range t.objects {
 		epoch, version := SplitVersion(o.rv)
-		of := recent[key.kind]
-		if epoch != t.epoch || version == "" || len(of) == mostRecent && NewerVersion(of[mostRecent-1].Version, version) {
-			continue
+		if epoch == t.epoch && version != "" {
+			recent[key.kind] = recent[key.kind].With(Latest{version, key.uid, o.namespace, o.name})
 		}
-		recent[key.kind] = of.With(Latest{version, key.uid, o.namespace, o.name})
 	}
 	return recent
 }

@@ -50,8 +50,8 @@ func (g Gap) OpenUntil() time.Time { return endOf(g.OpenedAt, g.ClosedAt) }
 // OpenUntil returns the time of the line or, where it counts repetitions, of the last of them. A line that was read from a database does not know them.
 func (l Line) OpenUntil() time.Time { return later(l.At, l.repeatedAt) }
 
-// endedBefore reports whether what a row is about ended before a time.
-func endedBefore(r Row, at time.Time) bool {
+// EndedBefore reports whether what a row is about ended before a time.
+func EndedBefore(r Row, at time.Time) bool {
 	until := r.OpenUntil()
 	return !until.IsZero() && until.Before(at)
 }

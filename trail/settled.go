@@ -47,7 +47,7 @@ func (e *Env) Settle(s Settled) { e.settled = s }
 func (s Settled) number(vm Subject, of string, kind LoopKind, loops []Loop) []Loop {
 	n := s.Bounces[Bounce{of, kind}]
 	for i := range loops {
-		if endedBefore(loops[i], s.Before[vm]) {
+		if EndedBefore(loops[i], s.Before[vm]) {
 			loops[i].ID = hashID("settled loop", string(kind), of, formatTime(loops[i].OpenedAt))
 			continue
 		}
@@ -84,7 +84,7 @@ type unsettling struct {
 // unsettled returns the rows of a view that are not settled.
 func unsettled[R Row](u unsettling, view string, rows []R, key func(R) string) []R {
 	return slices.DeleteFunc(slices.Clone(rows), func(r R) bool {
-		return endedBefore(r, u.before) && (len(u.goesOn) == 0 || !u.goesOn[view+key(r)])
+		return EndedBefore(r, u.before) && (len(u.goesOn) == 0 || !u.goesOn[view+key(r)])
 	})
 }
 

@@ -43,7 +43,7 @@ func (s *stage) finishRecording(of scenario.Scenario, kubeVirt string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.recording.Dir, truthFile), append(text, '\n'), 0o644) //nolint:gosec // it is for everybody
+	return os.WriteFile(filepath.Join(s.recording.Dir, truthFile), append(text, '\n'), 0o644)
 }
 
 // loadTruth reads the truth of a recording.

@@ -33,7 +33,7 @@ func TestLocks(t *testing.T) {
 	require.False(t, locked, "by this process")
 
 	other := func(port string) string {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLocks$", "-test.v") //nolint:gosec // this test itself
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLocks$", "-test.v")
 		cmd.Env = append(os.Environ(), portOfOther+"="+port)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))

@@ -16,7 +16,6 @@ type Cluster struct {
 	// histories.
 	Lookback func(rules []trail.Fact, thresholds trail.Thresholds) time.Duration
 
-	name     string
 	source   Source
 	bound    int // bytes that windows may take
 	size     int // bytes that they take, about
@@ -28,8 +27,8 @@ type Cluster struct {
 }
 
 // New returns a Cluster without anything in memory. bound is how many bytes its windows may take, about.
-func New(name string, source Source, bound int) *Cluster {
-	c := &Cluster{Lookback: trail.Reach, name: name, source: source, bound: bound}
+func New(source Source, bound int) *Cluster {
+	c := &Cluster{Lookback: trail.Reach, source: source, bound: bound}
 	c.Reset()
 	return c
 }
@@ -137,8 +136,7 @@ func (t *tick) run(ctx context.Context) error {
 func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, err error) {
 	vms = dirtyMarks{}
 	load := dirtyMarks{}
-	facts := map[trail.Subject][]trail.Fact{}
-	version := map[trail.Subject]int64{}
+	dirty := make(map[trail.Subject]Dirty, len(t.batch.Dirty))
 	for _, d := range t.batch.Dirty {
 		since := d.Since
 		for i := range d.Facts {
@@ -152,7 +150,7 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 			since = farFuture
 		}
 		load.add(d.Subject, since)
-		facts[d.Subject], version[d.Subject] = d.Facts, d.Version
+		dirty[d.Subject] = d
 	}
 	wants := load.wants()
 	windows, err := t.c.load(ctx, wants)
@@ -160,16 +158,18 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 		return nil, nil, err
 	}
 	for i, w := range windows {
-		since, its := wants[i].Since, facts[w.Subject]
-		if w.Version < version[w.Subject] && its != nil {
-			added, redundant := w.add(its)
-			its = added
+		since, d := wants[i].Since, dirty[w.Subject]
+		its := d.Facts
+		switch {
+		case its != nil && w.Version < d.Version:
+			var redundant []trail.Fact
+			its, redundant = w.add(its)
 			t.changes.Redundant = append(t.changes.Redundant, redundant...)
-			w.Version = version[w.Subject]
-		} else if at := t.dirtySinceOf(w.Subject); its == nil && !at.IsZero() {
-			its = w.factsSince(at)
+			w.Version = d.Version
+		case its == nil && !d.Due && !d.Since.IsZero():
+			its = w.factsSince(d.Since)
 		}
-		its = deleteFacts(its, func(f *trail.Fact) bool { return idle(f, w.Facts) })
+		its = slices.DeleteFunc(slices.Clone(its), func(f trail.Fact) bool { return idle(&f, w.Facts) })
 		fresh = append(fresh, its...)
 		for _, pod := range podsOf(its) {
 			t.launched[pod] = true
@@ -186,16 +186,6 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 		}
 	}
 	return fresh, vms, nil
-}
-
-// dirtySinceOf returns since when facts were recorded of a subject of the batch; zero where none were, or everything is to be derived again.
-func (t *tick) dirtySinceOf(s trail.Subject) time.Time {
-	for _, d := range t.batch.Dirty {
-		if d.Subject == s && !d.Due {
-			return d.Since
-		}
-	}
-	return time.Time{}
 }
 
 // spread marks as dirty what new facts are not of but affect.
@@ -264,13 +254,3 @@ func isNode(s trail.Subject) bool {
 }
 
 func compareSubjects(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) }
-
-func deleteFacts(facts []trail.Fact, drop func(*trail.Fact) bool) []trail.Fact {
-	out := make([]trail.Fact, 0, len(facts))
-	for i := range facts {
-		if !drop(&facts[i]) {
-			out = append(out, facts[i])
-		}
-	}
-	return out
-}

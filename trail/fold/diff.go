@@ -44,12 +44,6 @@ func (c *Changes) apply(w *Window, next trail.Derived, from, now time.Time) (was
 	return d.was, d.is, d.err
 }
 
-// endedBefore reports whether what a row is about had ended before a time.
-func endedBefore(r trail.Row, at time.Time) bool {
-	until := r.OpenUntil()
-	return !until.IsZero() && until.Before(at)
-}
-
 // withTies returns the lines as they are written.
 func withTies(lines []trail.Line) func(*trail.Line) any {
 	tie := make(map[trail.FactID]int, len(lines))
@@ -63,7 +57,7 @@ func withTies(lines []trail.Line) func(*trail.Line) any {
 
 // compare compares the rows of one table. written returns a row as it is written; nil: as it is.
 func compare[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Derived, written func(*R) any) {
-	frozen := func(r *R) bool { return endedBefore(*r, d.from) }
+	frozen := func(r *R) bool { return trail.EndedBefore(*r, d.from) }
 	olds, news := *t.rows(&w.Rows), *t.rows(next)
 	before, sums := make(map[string]*R, len(olds)), make(map[string]uint64, len(news))
 	for i := range olds {

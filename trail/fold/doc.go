@@ -4,7 +4,7 @@
 // subject that something happens to, its facts and its rows, derives the windows that are dirty again (trail.Derive), and
 // returns what is to be written:
 //
-//	c := fold.New("prod", source, 64<<20)
+//	c := fold.New(source, 64<<20)
 //	changes, err := c.Fold(ctx, fold.Batch{Now: now, Dirty: []fold.Dirty{{Subject: vm, Since: at, Version: 7, Facts: phase}}})
 //	// changes.Put["migrations"] has the migration as it stands now, changes.Clean[vm] is 7
 //

@@ -86,7 +86,7 @@ func TestFoldIsDeriveAll(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seeds[0], 7))
 			m := newMemory(rules)
-			c := New("c1", m, 1<<20)
+			c := New(m, 1<<20)
 			fold := func(now time.Time, dirty []Dirty) {
 				changes, err := c.Fold(t.Context(), Batch{Now: now, Thresholds: rules, Dirty: dirty})
 				require.NoError(t, err)

@@ -40,9 +40,10 @@ func (i *Impact) empty() bool {
 	return len(i.Nodes) == 0 && !i.Everywhere && i.Settings == nil && len(i.Pods) == 0 && len(i.Migrations) == 0
 }
 
-// askedAround is how far what is asked of a node may be from what becomes of it: the slack between a request and its effect, and the API
-// server's --request-timeout of a minute.
-const askedAround = 2 * time.Minute
+// AskedAround is how far what is asked of a node may be from what becomes of it.
+//
+// Source: trail.actionSlack, and the API server's --request-timeout of a minute.
+const AskedAround = 2 * time.Minute
 
 // isNodeChange reports whether a fact says what became of a node that a user may have asked for.
 func isNodeChange(f *trail.Fact) bool {
@@ -52,7 +53,7 @@ func isNodeChange(f *trail.Fact) bool {
 // idle reports whether a fact changes nothing: that a user patched a node only says who caused what became of it then.
 func idle(f *trail.Fact, known []trail.Fact) bool {
 	return f.Subject.Kind == trail.SubjectNode && f.Kind == trail.KindActionRequested && !slices.ContainsFunc(known, func(other trail.Fact) bool {
-		return isNodeChange(&other) && other.OccurredAt.Sub(f.OccurredAt).Abs() <= askedAround
+		return isNodeChange(&other) && other.OccurredAt.Sub(f.OccurredAt).Abs() <= AskedAround
 	})
 }
 
@@ -148,8 +149,8 @@ func timeBefore(f *trail.Fact, known []trail.Fact) time.Time {
 	return last
 }
 
-// askedSlack is how long before a migration was created or deleted, and after, requests for that are looked for.
-const askedSlack = time.Minute
+// AskedSlack is how long before a migration was created or deleted, and after, requests for that are looked for.
+const AskedSlack = time.Minute
 
 // podsOf returns the pods that facts of a VM name.
 func podsOf(facts []trail.Fact) []trail.Subject {

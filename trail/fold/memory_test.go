@@ -90,7 +90,7 @@ func (m *memory) read(s trail.Subject, from time.Time) trail.Derived {
 	readTable(of, &gapTable, &d, from)
 	var lines []Line
 	for _, row := range of[lineTable.name] {
-		if l := row.(*Line); !endedBefore(l.Line, from) {
+		if l := row.(*Line); !trail.EndedBefore(l.Line, from) {
 			lines = append(lines, *l)
 		}
 	}
@@ -104,7 +104,7 @@ func (m *memory) read(s trail.Subject, from time.Time) trail.Derived {
 func readTable[R trail.Row](of map[string]map[string]any, t *table[R], d *trail.Derived, from time.Time) {
 	for _, row := range of[t.name] {
 		r := *row.(*R)
-		if !endedBefore(r, from) {
+		if !trail.EndedBefore(r, from) {
 			*t.rows(d) = append(*t.rows(d), r)
 		}
 	}
@@ -174,7 +174,7 @@ func (m *memory) Windows(_ context.Context, wants []Want, lookback time.Duration
 		}
 		w.Rows = m.read(want.Subject, w.RowsFrom)
 		for _, l := range rows.Loops {
-			if endedBefore(l, w.RowsFrom) && l.ClosedBy != trail.LoopRefuted {
+			if trail.EndedBefore(l, w.RowsFrom) && l.ClosedBy != trail.LoopRefuted {
 				w.Frozen[trail.BounceOf(l)]++
 			}
 		}
@@ -191,7 +191,7 @@ func (m *memory) Asked(_ context.Context, about Asked) ([]trail.Fact, error) {
 	}
 	for _, l := range about.Migrations {
 		for _, f := range m.facts[trail.Subject{Kind: trail.SubjectNamespace, Name: l.Namespace}] {
-			from, to := l.Created.Add(-askedSlack), l.Deleted.Add(askedSlack)
+			from, to := l.Created.Add(-AskedSlack), l.Deleted.Add(AskedSlack)
 			if f.OccurredAt.Before(from) || f.OccurredAt.After(to) {
 				continue
 			}

@@ -145,7 +145,7 @@ func (c *Cluster) loadQueue(ctx context.Context, since time.Time) error {
 	}
 	for _, m := range all {
 		its := q.of[m.VM]
-		if w := c.windows[m.VM]; w != nil && w.derived == c.fold && !endedBefore(m.Migration, w.RowsFrom) {
+		if w := c.windows[m.VM]; w != nil && w.derived == c.fold && !trail.EndedBefore(m.Migration, w.RowsFrom) {
 			continue // the window knows better
 		}
 		if its == nil {

@@ -209,7 +209,7 @@ func (w *Window) frozenLoops(before time.Time) map[trail.Bounce]int {
 		out[b] = n
 	}
 	for _, l := range w.Rows.Loops {
-		if endedBefore(l, before) && l.ClosedBy != trail.LoopRefuted {
+		if trail.EndedBefore(l, before) && l.ClosedBy != trail.LoopRefuted {
 			out[trail.BounceOf(l)]++
 		}
 	}

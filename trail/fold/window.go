@@ -37,7 +37,7 @@ func (w *Window) add(facts []trail.Fact) (fresh, redundant []trail.Fact) {
 	return fresh, redundant
 }
 
-// since returns the facts of a window that occurred since a time.
+// factsSince returns the facts of a window that occurred since a time.
 func (w *Window) factsSince(at time.Time) []trail.Fact {
 	var out []trail.Fact
 	for i := range w.Facts {
