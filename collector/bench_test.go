@@ -82,9 +82,7 @@ func heap() uint64 {
 type discard struct{ unprobed }
 
 func (discard) Append(context.Context, []trail.Fact) (trail.News, error) { return trail.News{}, nil }
-func (discard) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
-	return trail.News{}, nil
-}
+func (discard) Alive(context.Context, time.Time, []trail.Watching) error { return nil }
 
 // syntheticCluster streams N copies of a recorded VMI and pod with names and UIDs of their own, never holding them.
 func syntheticCluster(b *testing.B, n int, pods bool) http.Handler {

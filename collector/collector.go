@@ -25,12 +25,11 @@ import (
 
 // Sink keeps facts.
 type Sink interface {
-	// Append stores facts of one cluster and returns when they are durable, with what that brought, also beside an error.
+	// Append stores facts of one cluster and returns when they are durable, with those that were new, also beside an error.
 	// It may be given the same fact again. An error that is trail.ErrRefused will not go away by trying again; any other may.
 	Append(ctx context.Context, facts []trail.Fact) (trail.News, error)
-	// Alive notes that everything seen until at was given to Append, and what has been watched without a break. It tells what time alone
-	// has brought.
-	Alive(ctx context.Context, at time.Time, watching []trail.Watching) (trail.News, error)
+	// Alive notes that everything seen until at was given to Append, and what has been watched without a break.
+	Alive(ctx context.Context, at time.Time, watching []trail.Watching) error
 	// Probe writes as Append does, and leaves nothing behind. It returns nil where the Sink takes facts promptly, so that the cause for which it did not take
 	// some may lie in these; else why it does not, which may be the cause itself.
 	Probe(ctx context.Context, cause error) error

@@ -138,7 +138,7 @@ func (s *sink) Append(_ context.Context, facts []trail.Fact) (trail.News, error)
 	return trail.News{Facts: facts}, nil
 }
 
-func (s *sink) Alive(_ context.Context, at time.Time, watching []trail.Watching) (trail.News, error) {
+func (s *sink) Alive(_ context.Context, at time.Time, watching []trail.Watching) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.upto == nil {
@@ -147,7 +147,7 @@ func (s *sink) Alive(_ context.Context, at time.Time, watching []trail.Watching)
 	for _, w := range watching {
 		s.upto[w.Source] = at.Truncate(time.Microsecond) // as a database keeps it
 	}
-	return trail.News{}, nil
+	return nil
 }
 
 func (s *sink) seen() map[string]time.Time {
@@ -664,8 +664,8 @@ func (s *slowSink) Append(_ context.Context, facts []trail.Fact) (trail.News, er
 	return trail.News{}, nil
 }
 
-func (s *slowSink) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
-	return trail.News{}, nil
+func (s *slowSink) Alive(context.Context, time.Time, []trail.Watching) error {
+	return nil
 }
 
 // silentSink does not answer so many calls.
@@ -704,8 +704,8 @@ func (s *silentSink) Append(ctx context.Context, _ []trail.Fact) (trail.News, er
 	return trail.News{}, s.answer(ctx)
 }
 
-func (s *silentSink) Alive(ctx context.Context, _ time.Time, _ []trail.Watching) (trail.News, error) {
-	return trail.News{}, s.answer(ctx)
+func (s *silentSink) Alive(ctx context.Context, _ time.Time, _ []trail.Watching) error {
+	return s.answer(ctx)
 }
 
 // aliveSink takes longer for facts than they take to come.
@@ -719,9 +719,9 @@ func (s *aliveSink) Append(context.Context, []trail.Fact) (trail.News, error) {
 	return trail.News{}, nil
 }
 
-func (s *aliveSink) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
+func (s *aliveSink) Alive(context.Context, time.Time, []trail.Watching) error {
 	s.n.Add(1)
-	return trail.News{}, nil
+	return nil
 }
 
 // Unready says which watches are not seen, one line each.

@@ -135,8 +135,9 @@ func (s *toldSink) Append(_ context.Context, facts []trail.Fact) (trail.News, er
 	return s.take(facts[0].VMI)
 }
 
-func (s *toldSink) Alive(_ context.Context, at time.Time, _ []trail.Watching) (trail.News, error) {
-	return s.take(at.Format("alive 15:04"))
+func (s *toldSink) Alive(_ context.Context, at time.Time, _ []trail.Watching) error {
+	_, err := s.take(at.Format("alive 15:04"))
+	return err
 }
 
 func (s *toldSink) all() []string {
@@ -300,8 +301,8 @@ func (s *poisonSink) Append(_ context.Context, facts []trail.Fact) (trail.News, 
 	return trail.News{}, nil
 }
 
-func (s *poisonSink) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
-	return trail.News{}, nil
+func (s *poisonSink) Alive(context.Context, time.Time, []trail.Watching) error {
+	return nil
 }
 
 func (s *poisonSink) Probe(ctx context.Context, _ error) error {

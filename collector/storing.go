@@ -192,8 +192,7 @@ func (s *Storing) known(batch, added []trail.Fact) {
 func (s *Storing) alive(ctx context.Context, sign trail.Sign) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	news, err := s.Sink.Alive(ctx, sign.At, sign.Watching)
-	s.Metrics.Count(news, s.Clock())
+	err := s.Sink.Alive(ctx, sign.At, sign.Watching)
 	s.Metrics.Stored(metrics.OpAlive, err)
 	return err
 }

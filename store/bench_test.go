@@ -33,28 +33,17 @@ func benchmarkIncidents(b *testing.B, storing func(s *store.Store, cluster strin
 	}
 }
 
-// BenchmarkAppend derives in the transaction that stores.
+// BenchmarkAppend records and derives, batch by batch, as a leader does.
 func BenchmarkAppend(b *testing.B) {
 	benchmarkIncidents(b, func(s *store.Store, cluster string) func([]trail.Fact) int {
+		leader := s.For(cluster, "r1")
+		require.NoError(b, leader.Lead(b.Context(), "this", trail.DefaultThresholds()))
 		return func(batch []trail.Fact) int {
-			news, err := s.Append(b.Context(), cluster, batch)
+			news, err := leader.Append(b.Context(), batch)
+			require.NoError(b, err)
+			_, _, err = leader.CatchUp(b.Context(), nil)
 			require.NoError(b, err)
 			return len(news.Facts)
-		}
-	})
-}
-
-// BenchmarkFold records, and derives in memory, batch by batch.
-func BenchmarkFold(b *testing.B) {
-	benchmarkIncidents(b, func(s *store.Store, cluster string) func([]trail.Fact) int {
-		d := store.NewDeriver(s, cluster)
-		return func(batch []trail.Fact) int {
-			recorded, err := s.Record(b.Context(), cluster, batch)
-			require.NoError(b, err)
-			d.Hand(recorded)
-			_, _, err = d.CatchUp(b.Context(), nil)
-			require.NoError(b, err)
-			return len(batch)
 		}
 	})
 }

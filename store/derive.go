@@ -110,7 +110,7 @@ func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*
 	}
 	env := trail.NewEnv(facts)
 	env.Judge(q.thresholds)
-	return env, settle(ctx, q.tx, env, q.cluster, slices.Collect(maps.Keys(of)), q.settled, nil)
+	return env, q.settleEnv(ctx, env, slices.Collect(maps.Keys(of)))
 }
 
 // migrationsIn gives the times from the creation of the migrations of VMs, whose facts these are, in namespaces, by name, to their deletion if somebody
@@ -147,4 +147,42 @@ func migrationsIn(cluster string, at time.Time, namespaces []trail.Subject, of i
 		from, to = append(from, l.from.Add(-fold.AskedSlack)), append(to, l.to.Add(fold.AskedSlack))
 	}
 	return pgx.StrictNamedArgs{"cluster": cluster, "at": at, "namespaces": in, "names": name, "from": from, "to": to}
+}
+
+// A slot is looked for among those that were taken within a time or up to an hour before, and among those that were held for longer
+// than that, which are few.
+const slotsQuery = `
+SELECT DISTINCT m.migration_uid, m.source_node, m.scheduling_at, m.finished_at
+FROM unnest(@from::timestamptz[], @to::timestamptz[]) AS w(since, until)
+CROSS JOIN LATERAL (
+  SELECT subject, migration_uid, coalesce(source_node, '') AS source_node, scheduling_at, finished_at
+  FROM evictrail.migrations
+  WHERE cluster = @cluster
+    AND scheduling_at BETWEEN w.since - interval '1 hour' AND w.until
+    AND open_until >= w.since
+  UNION ALL
+  SELECT subject, migration_uid, coalesce(source_node, ''), scheduling_at, finished_at
+  FROM evictrail.migrations
+  WHERE cluster = @cluster
+    AND scheduling_at < w.since - interval '1 hour'
+    AND (finished_at IS NULL OR finished_at - scheduling_at > interval '1 hour')
+    AND open_until >= w.since
+) AS m
+WHERE NOT m.subject = ANY(@but)`
+
+// slotsWithin gives who held the slots of migrations at some moment of some times, but for some VMs.
+func slotsWithin(ctx context.Context, tx pgx.Tx, cluster string, from, to []time.Time, but []trail.Subject) ([]trail.Slot, error) {
+	rows, err := tx.Query(ctx, slotsQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": from, "to": to, "but": names(but)})
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Slot, error) {
+		var s trail.Slot
+		var end *time.Time
+		err := row.Scan(&s.MigrationUID, &s.Node, &s.From, &end)
+		if end != nil {
+			s.To = *end
+		}
+		return s, err
+	})
 }

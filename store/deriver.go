@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -28,22 +29,28 @@ type deriver struct {
 	handed map[trail.Subject]fold.Dirty // what this process recorded since the last tick
 	facts  int                          // how many facts that are
 
+	ticking    sync.Mutex // held in a tick: by who calls, or in turns
 	thresholds trail.Thresholds
-	now        time.Time // up to which the cluster was seen
-	due        map[trail.Subject]time.Time
-	began      bool
-	portion    int       // subjects that are derived at once
-	deferred   time.Time // when nodes were first left to a later tick; zero: none are
+	now        time.Time                   // up to which the cluster was seen
+	due        map[trail.Subject]time.Time // when time alone changes the rows of subjects
+	failing    map[trail.Subject]bool      // that could not be derived; true: they are left out for now
+	began      bool                        // due is what the database has
+	frozenTo   *time.Time                  // facts from before were dropped when it was last looked
+	portion    int                         // subjects that are derived at once
+	deferred   time.Time                   // when nodes were first left to a later tick; zero: none are
 }
 
 func (s *Store) newDeriver(cluster string, term int64) *deriver {
 	c := fold.New(loader{s, cluster}, windowBytes)
-	c.Lookback = reachOf
+	c.Lookback, c.Derive = reachOf, derive
 	return &deriver{
 		store: s, cluster: cluster, term: term, fold: c,
-		handed: map[trail.Subject]fold.Dirty{}, thresholds: trail.DefaultThresholds(), due: map[trail.Subject]time.Time{}, portion: leastPortion,
+		handed: map[trail.Subject]fold.Dirty{}, thresholds: trail.DefaultThresholds(), portion: leastPortion,
 	}
 }
+
+// derive is trail.Derive; tests have one that panics.
+var derive = trail.Derive
 
 const (
 	handedMost   = 20_000 // facts that wait in memory; what is more is read from the database
@@ -88,12 +95,15 @@ func (d *deriver) see(at time.Time) {
 }
 
 const (
+	clusterQuery = `
+SELECT alive_at, thresholds
+FROM evictrail.clusters
+WHERE cluster = @cluster`
 	dirtyQuery = `
 SELECT subject, dirty_since, version
-FROM evictrail.subjects AS s
+FROM evictrail.subjects
 WHERE cluster = @cluster
   AND dirty_since IS NOT NULL
-  AND NOT EXISTS (SELECT FROM evictrail.derive_failures AS f WHERE f.cluster = s.cluster AND f.subject = s.subject AND f.retry_at > now())
 ORDER BY subject LIKE 'node:%' OR subject LIKE 'cluster:%', dirty_since, subject
 LIMIT @limit`
 	dueSubjectsQuery = `
@@ -103,10 +113,12 @@ WHERE cluster = @cluster
   AND next_at IS NOT NULL`
 )
 
-// poll reads what is dirty, the first ones, and how far the cluster was seen; the first time also what is due when.
+// poll reads what is dirty, the first ones, how far the cluster was seen, and what could not be derived; the first time also what is due when.
 func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 	var out []fold.Dirty
 	var alive time.Time
+	var frozenTo *time.Time
+	failing := map[trail.Subject]bool{}
 	var batch pgx.Batch
 	batch.Queue(clusterQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(func(rows pgx.Rows) error {
 		var thresholds *trail.Thresholds
@@ -116,28 +128,27 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 		}
 		return err
 	})
-	batch.Queue(dirtyQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "limit": d.portion}).Query(each(func(row pgx.CollectableRow) error {
-		var subject string
-		var mark fold.Dirty
-		if err := row.Scan(&subject, &mark.Since, &mark.Version); err != nil {
-			return err
-		}
-		var err error
-		mark.Subject, err = trail.ParseSubject(subject)
+	batch.Queue(dirtyQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "limit": d.portion}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {
+		mark := fold.Dirty{Subject: s}
+		err := row.Scan(nil, &mark.Since, &mark.Version)
 		if mark.Since = mark.Since.UTC(); !mark.Since.After(beginning) {
 			mark.Since = time.Time{}
 		}
 		out = append(out, mark)
 		return err
 	}))
+	batch.Queue(failuresQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {
+		var leftOut bool
+		err := row.Scan(nil, &leftOut)
+		failing[s] = leftOut
+		return err
+	}))
+	readSettled(&batch, &frozenTo)
 	if !d.began {
-		batch.Queue(dueSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(each(func(row pgx.CollectableRow) error {
-			var subject string
+		d.due = map[trail.Subject]time.Time{}
+		batch.Queue(dueSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {
 			var at time.Time
-			if err := row.Scan(&subject, &at); err != nil {
-				return err
-			}
-			s, err := trail.ParseSubject(subject)
+			err := row.Scan(nil, &at)
 			d.due[s] = at.UTC()
 			return err
 		}))
@@ -145,15 +156,35 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 	if err := d.store.pool.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, explain("read what is to be derived", err)
 	}
-	d.began = true
+	if !sameTime(d.frozenTo, frozenTo) { // what is in memory has facts that were dropped
+		d.fold.Reset()
+	}
+	d.began, d.failing, d.frozenTo = true, failing, frozenTo
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.see(alive.UTC())
 	return out, nil
 }
 
-// tick derives what waits, a portion of it where that is much. It returns how many subjects that were, and what changed; more reports whether something is left.
+// sameTime reports whether two times, or none, are the same.
+func sameTime(a, b *time.Time) bool { return orZero(a).Equal(orZero(b)) }
+
+// eachSubject reads rows whose first column is a subject.
+func eachSubject(take func(trail.Subject, pgx.CollectableRow) error) func(pgx.Rows) error {
+	return each(func(row pgx.CollectableRow) error {
+		s, err := trail.ParseSubject(string(row.RawValues()[0]))
+		if err != nil {
+			return err
+		}
+		return take(s, row)
+	})
+}
+
+// tick derives what waits, a portion of it where that is much. It returns how many subjects that were, and what changed, also with an error; more reports whether
+// something is left.
 func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bool, err error) {
+	d.ticking.Lock()
+	defer d.ticking.Unlock()
 	marks, err := d.poll(ctx)
 	if err != nil {
 		return 0, news, false, err
@@ -165,13 +196,8 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	}
 	batch.DeferNodes = d.deferNodes(more)
 	began := time.Now()
-	changes, err := d.fold.Fold(ctx, batch)
-	if err == nil {
-		err = d.store.flush(ctx, d.cluster, d.term, changes)
-	}
+	news, err = d.write(ctx, batch)
 	if err != nil {
-		d.fold.Reset()
-		d.began = false
 		return 0, news, false, err
 	}
 	if took := time.Since(began); took > tickLong {
@@ -179,14 +205,53 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	} else if more {
 		d.portion = min(2*d.portion, mostPortion)
 	}
-	for s, at := range changes.Due {
+	return len(batch.Dirty), news, more || batch.DeferNodes, d.store.countGrown(ctx, len(batch.Dirty))
+}
+
+// write folds a batch and writes what that changes. What fails for what a subject is leaves that subject out.
+func (d *deriver) write(ctx context.Context, b fold.Batch) (news trail.News, err error) {
+	var changes *fold.Changes
+	err = guard(ctx, deriveWithin, func(ctx context.Context) (err error) {
+		if changes, err = d.fold.Fold(ctx, b); err != nil {
+			return err
+		}
+		return d.flush(ctx, changes, false)
+	})
+	if err == nil {
+		d.adopt(changes)
+		return changes.News, nil
+	}
+	d.reset()
+	if ctx.Err() != nil || !mayBeOfRecord(err) {
+		return news, err
+	}
+	if changes != nil && !errors.Is(err, context.DeadlineExceeded) { // writing failed: rows by themselves
+		err = guard(ctx, deriveWithin, func(ctx context.Context) error { return d.flush(ctx, changes, true) })
+		if err == nil || ctx.Err() != nil || !mayBeOfRecord(err) {
+			return changes.News, err
+		}
+	}
+	return d.isolate(ctx, b, err)
+}
+
+// adopt notes when the subjects that were derived are due again.
+func (d *deriver) adopt(c *fold.Changes) {
+	for s, at := range c.Due {
 		if at.IsZero() {
 			delete(d.due, s)
 		} else {
 			d.due[s] = at
 		}
 	}
-	return len(changes.Due), changes.News, more || len(changes.Deferred) > 0, nil
+	for s := range c.Failed {
+		delete(d.due, s)
+	}
+}
+
+// reset drops everything from memory.
+func (d *deriver) reset() {
+	d.fold.Reset()
+	d.began = false
 }
 
 // deferNodes reports whether nodes are left to a later tick: while many VMs wait, but not for long.
@@ -208,7 +273,7 @@ func (d *deriver) deferNodes(more bool) bool {
 func (d *deriver) batch(marks []fold.Dirty) fold.Batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	b := fold.Batch{Now: d.now, Thresholds: d.thresholds}
+	b := fold.Batch{Now: d.now, Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
 	in := map[trail.Subject]bool{}
 	for _, m := range marks {
 		if h, handed := d.handed[m.Subject]; handed && h.Version == m.Version && !m.Since.Before(h.Since) {
@@ -217,8 +282,15 @@ func (d *deriver) batch(marks []fold.Dirty) fold.Batch {
 		delete(d.handed, m.Subject)
 		b.Dirty, in[m.Subject] = append(b.Dirty, m), true
 	}
+	for s, leftOut := range d.failing {
+		if leftOut {
+			b.LeftOut[s] = true
+		} else if !in[s] {
+			b.Dirty, in[s] = append(b.Dirty, fold.Dirty{Subject: s, Due: true}), true
+		}
+	}
 	for s, at := range d.due {
-		if !in[s] && !at.After(d.now) {
+		if !in[s] && !at.After(d.now) && !b.LeftOut[s] {
 			b.Dirty, in[s] = append(b.Dirty, fold.Dirty{Subject: s, Since: at, Due: true}), true
 		}
 	}
@@ -227,18 +299,4 @@ func (d *deriver) batch(marks []fold.Dirty) fold.Batch {
 	}
 	slices.SortFunc(b.Dirty, func(x, y fold.Dirty) int { return strings.Compare(x.Subject.String(), y.Subject.String()) })
 	return b
-}
-
-// catchUp derives until nothing is left. done, which may be nil, is called with how many subjects were derived so far.
-func (d *deriver) catchUp(ctx context.Context, done func(subjects int)) (count int, news trail.News, err error) {
-	for {
-		n, brought, more, err := d.tick(ctx)
-		news.Add(brought)
-		if count += n; err != nil || n == 0 && !more {
-			return count, news, err
-		}
-		if done != nil {
-			done(count)
-		}
-	}
 }

@@ -22,8 +22,8 @@ SELECT evictrail.begin_drop(@boundary, current_user)`
 	finishDropQuery = `
 SELECT *
 FROM evictrail.finish_drop()`
-	stalePastQuery = `
-SELECT EXISTS (SELECT FROM evictrail.subjects WHERE stale_since < @boundary OR touched_since < @boundary)`
+	dirtyPastQuery = `
+SELECT EXISTS (SELECT FROM evictrail.subjects WHERE dirty_since < @boundary)`
 )
 
 // dropState is how far dropping facts is.
@@ -55,7 +55,7 @@ func (s *Store) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 		return err
 	}
 	var behind bool
-	if err := s.pool.QueryRow(ctx, stalePastQuery, pgx.StrictNamedArgs{"boundary": boundary}).Scan(&behind); err != nil {
+	if err := s.pool.QueryRow(ctx, dirtyPastQuery, pgx.StrictNamedArgs{"boundary": boundary}).Scan(&behind); err != nil {
 		return explain("look for what is to be derived", err)
 	}
 	if behind {
@@ -274,14 +274,12 @@ SET complete = false, done_cluster = '', done_subject = ''
 WHERE dropping > @at`
 
 // keepLate has facts that were inserted kept as well, where facts of their time are being dropped.
-func keepLate(ctx context.Context, tx pgx.Tx, inserted []trail.Fact) error {
+func keepLate(batch *pgx.Batch, inserted []trail.Fact) {
 	var oldest time.Time
-	for _, f := range inserted {
-		oldest = earlier(oldest, f.OccurredAt)
+	for i := range inserted {
+		oldest = earlier(oldest, inserted[i].OccurredAt)
 	}
-	if oldest.IsZero() || time.Since(oldest) < LeastFacts { // these are not
-		return nil
+	if !oldest.IsZero() && time.Since(oldest) >= LeastFacts { // those of later are not dropped
+		batch.Queue(keepLateQuery, pgx.StrictNamedArgs{"at": oldest})
 	}
-	_, err := tx.Exec(ctx, keepLateQuery, pgx.StrictNamedArgs{"at": oldest})
-	return explain("keep late facts", err)
 }

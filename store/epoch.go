@@ -91,29 +91,36 @@ FROM evictrail.acknowledged
 WHERE cluster = @cluster
   AND replica = @replica`
 
-// querier is a pool or a transaction.
-type querier interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
-
 // Unwrap is ErrUnavailable: nothing is wrong with what was to be written.
 func (e *RewoundError) Unwrap() error { return ErrUnavailable }
 
-// acknowledge counts a write that has what this replica saw up to a time, and returns its number, for acknowledged once it is committed. Errors:
-// *RewoundError.
-func (c *ClusterStore) acknowledge(ctx context.Context, in querier, at time.Time) (int64, error) {
-	var seq int64
+// errUnacknowledged ends a transaction of a database that does not know what it had acknowledged.
+var errUnacknowledged = errors.New("the database has lost what it acknowledged")
+
+// acknowledge counts a write that has what this replica saw up to a time, and gives its number, for acknowledged once it is committed. The error of the batch is
+// errUnacknowledged where the database has lost something.
+func (c *ClusterStore) acknowledge(batch *pgx.Batch, at time.Time, seq *int64) {
 	of := pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica, "at": at, "known": c.acked.Load()}
-	err := in.QueryRow(ctx, acknowledgeQuery, of).Scan(&seq)
-	if !errors.Is(err, pgx.ErrNoRows) {
-		return seq, explain("count what is acknowledged", err)
+	batch.Queue(acknowledgeQuery, of).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(seq)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return errUnacknowledged
+		}
+		return err
+	})
+}
+
+// rewound returns an error of a write, and as a *RewoundError where the database has lost something.
+func (c *ClusterStore) rewound(ctx context.Context, err error) error {
+	if !errors.Is(err, errUnacknowledged) {
+		return err
 	}
 	var from time.Time
-	err = in.QueryRow(ctx, acknowledgedQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica}).Scan(&from)
+	err = c.store.pool.QueryRow(ctx, acknowledgedQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica}).Scan(&from)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return 0, explain("read what is acknowledged", err)
+		return explain("read what is acknowledged", err)
 	}
-	return 0, &RewoundError{From: from.UTC()}
+	return &RewoundError{From: from.UTC()}
 }
 
 // acknowledged notes that a write was committed.

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -94,7 +93,7 @@ func (s *Store) Read(ctx context.Context, run func(pgx.Tx) error) error {
 func DerivedColumns() map[string][]string {
 	out := map[string][]string{}
 	for _, of := range derivedTables {
-		out[of.name] = jsonKeys(reflect.TypeOf(of.row))
+		out[of.name] = of.columns
 	}
 	return out
 }
@@ -110,33 +109,6 @@ func DerivedKeys() map[string]string {
 
 // Unmarshal lets tests read as facts are read.
 func Unmarshal(raw []byte, to any) error { return unmarshal(raw, to) }
-
-// HoldAtOnce has about so many facts held at once, until the test calls what it gives.
-func HoldAtOnce(facts int) (end func()) {
-	before := deriveFacts
-	deriveFacts = facts
-	return func() { deriveFacts = before }
-}
-
-// Portions tells in how many portions what is stored of the subjects of facts is held.
-func (s *Store) Portions(ctx context.Context, cluster string, facts []trail.Fact) (n int, err error) {
-	err = s.inTx(ctx, "count facts", func(tx pgx.Tx) error {
-		split, err := portions(ctx, tx, cluster, changedBy(facts))
-		n = len(split)
-		return err
-	})
-	return n, err
-}
-
-// Paced lets tests take steps at the pace of KeepUp, each of which takes a while, and tells how long who takes them rested in all, and owes in the end.
-func Paced(ctx context.Context, steps int, step time.Duration) (rested, owed time.Duration) {
-	p := &pace{began: time.Now()}
-	for range steps {
-		time.Sleep(step)
-		p.rest(ctx, step)
-	}
-	return p.rested, p.owed()
-}
 
 // StateBefore reads the facts of subjects from before a time that say how they stood then.
 func (s *Store) StateBefore(ctx context.Context, cluster string, subjects []trail.Subject, since time.Time) ([]trail.Fact, error) {
@@ -179,23 +151,4 @@ func (s *Store) Neighbours(ctx context.Context, cluster, node string, since, at 
 		"cluster": cluster, "but": "", "nodes": []string{node}, "from": []time.Time{since}, "to": []time.Time{at}, "began": []time.Time{since}, "ended": []time.Time{at},
 		"guests": []bool{true}, "at": at, "everywhere": false, "before": time.Duration(0), "slack": tellingSlack,
 	})
-}
-
-// Deriver is a deriver for tests.
-type Deriver = deriver
-
-// NewDeriver returns one without a term.
-func NewDeriver(s *Store, cluster string) *Deriver { return s.newDeriver(cluster, 0) }
-
-// Hand hands over what was recorded.
-func (d *deriver) Hand(r recording) { d.hand(r) }
-
-// CatchUp derives until nothing is left.
-func (d *deriver) CatchUp(ctx context.Context, done func(int)) (int, trail.News, error) {
-	return d.catchUp(ctx, done)
-}
-
-// Record records facts.
-func (s *Store) Record(ctx context.Context, cluster string, facts []trail.Fact) (recording, error) {
-	return s.record(ctx, cluster, facts, nil)
 }

@@ -1,10 +1,9 @@
 package store
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -95,205 +94,9 @@ func jsonText(v any) (string, error) {
 	return strings.ReplaceAll(string(raw), `\u0000`, `\ufffd`), nil
 }
 
-// Append stores the facts of one cluster and derives their subjects again, all or nothing. It tells what that brought: the facts that were new, in the
-// order given, and how derived rows changed; facts that are stored already add nothing, whatever else they say. With an error there may be news all the
-// same: of what was committed before it. See the package comment for its errors.
-func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) (trail.News, error) {
-	return s.append(ctx, cluster, facts, 0, nil)
-}
-
-// append is Append. In a term, which derives what was left four times a second, it leaves the nodes: a batch touches most of them, and of each all is read
-// that went on there lately.
-//
-// Where deriving fails, each subject is derived by itself, and which fails is left out. Where that fails, too, the facts are stored all the same, and what they
-// mean is derived later: by who derives in the term, else here.
-func (s *Store) append(ctx context.Context, cluster string, facts []trail.Fact, term int64, confirm confirmation) (trail.News, error) {
-	var news trail.News
-	for _, careful := range []bool{false, true} {
-		err := guard(ctx, timeToDerive(ctx), func(ctx context.Context) (err error) {
-			news, err = s.appendDerived(ctx, cluster, facts, term, confirm, careful)
-			return err
-		})
-		if err == nil || ctx.Err() != nil || !mayBeOfRecord(err) {
-			return news, err
-		}
-	}
-	kept, err := s.keep(ctx, cluster, facts, confirm)
-	if err != nil || term != 0 {
-		return kept, err
-	}
-	_, derived, err := s.deriveStale(ctx, cluster, 0, nil, nil)
-	kept.Add(derived)
-	return kept, err
-}
-
-// timeToDerive is how long an append may take that derives, so that half of the time is left for what comes after where it fails.
-func timeToDerive(ctx context.Context) time.Duration {
-	if until, bound := ctx.Deadline(); bound {
-		return time.Until(until) / 2
-	}
-	return time.Hour
-}
-
-// appendDerived is append where deriving succeeds.
-func (s *Store) appendDerived(ctx context.Context, cluster string, facts []trail.Fact, term int64, confirm confirmation, careful bool) (trail.News, error) {
-	return s.take(ctx, cluster, facts, term, confirm, func(d *derivation, facts []trail.Fact) ([]trail.Fact, error) {
-		d.careful = careful
-		vms, err := d.concernedByRequests(ctx, facts)
-		if err != nil {
-			return nil, err
-		}
-		added, err := d.insert(ctx, facts, vms.subjects())
-		if err != nil {
-			return nil, err
-		}
-		around, err := d.deriveFirst(ctx, added)
-		if err != nil {
-			return nil, err
-		}
-		if term != 0 { // CatchUp does that
-			return added, d.leaveTouched(ctx, around)
-		}
-		return added, d.replaceAround(ctx, around)
-	})
-}
-
-// keep stores facts like Append, and leaves it to the leader to derive their subjects.
-func (s *Store) keep(ctx context.Context, cluster string, facts []trail.Fact, confirm confirmation) (trail.News, error) {
-	return s.take(ctx, cluster, facts, 0, confirm, func(d *derivation, facts []trail.Fact) ([]trail.Fact, error) {
-		added, err := d.insert(ctx, facts, nil)
-		if err != nil {
-			return nil, err
-		}
-		return added, markStale(ctx, d.tx, cluster, added)
-	})
-}
-
-// lastEvent returns when the newest fact was seen that is about the cluster, not about how it is watched; zero where there is none.
-func lastEvent(facts []trail.Fact) time.Time {
-	var last time.Time
-	for i := range facts {
-		if f := &facts[i]; f.Subject.Kind != trail.SubjectSource && f.ObservedAt.After(last) {
-			last = f.ObservedAt
-		}
-	}
-	return last
-}
-
-// confirmation is written in the transaction that stores facts which were seen up to a time; nil: nothing is.
-type confirmation func(ctx context.Context, tx pgx.Tx, at time.Time) error
-
-// take stores facts and notes that all that was seen until then is stored.
-func (s *Store) take(ctx context.Context, cluster string, facts []trail.Fact, term int64, confirm confirmation, store func(*derivation, []trail.Fact) ([]trail.Fact, error)) (news trail.News, err error) {
-	if len(facts) == 0 {
-		return news, nil
-	}
-	facts, err = s.unstored(ctx, cluster, facts)
-	if err != nil || len(facts) == 0 {
-		return news, err
-	}
-	if err := s.ensureFor(ctx, facts, monthsBack); err != nil {
-		return news, err
-	}
-	var brought trail.News
-	var failed []DeriveFailure
-	err = s.inTx(ctx, "append facts", func(tx pgx.Tx) error {
-		if confirm != nil {
-			if err := confirm(ctx, tx, lastSeen(facts)); err != nil {
-				return err
-			}
-		}
-		d, err := newDerivation(ctx, tx, cluster, lastSeen(facts), term)
-		if err != nil {
-			return err
-		}
-		added, err := store(d, facts)
-		if err != nil {
-			return err
-		}
-		brought, failed = d.news, d.firstFailed
-		brought.Facts = added
-		if d.settled != nil && slices.ContainsFunc(added, func(f trail.Fact) bool { return f.OccurredAt.Before(*d.settled) }) {
-			brought.Settled = d.settled.UTC()
-		}
-		_, err = tx.Exec(ctx, appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": lastSeen(facts), "event": nullTime(lastEvent(added))})
-		return err
-	})
-	if err != nil {
-		return news, err
-	}
-	s.reportFailed(failed...)
-	return brought, s.countGrown(ctx, len(brought.Facts))
-}
-
-// namespaceSlack is how long before new requests in a namespace its facts are read: lines may be told a little later than their facts.
-const namespaceSlack = 10 * time.Minute
-
-// insert takes the rows of the subjects of facts and of more VMs that they concern, and inserts the facts that are new, in the order given. It gives those: of
-// what is not held, as it does not matter, the database knows what is stored.
-func (d *derivation) insert(ctx context.Context, facts []trail.Fact, more []trail.Subject) ([]trail.Fact, error) {
-	changed := changedBy(facts)
-	if err := d.hold(ctx, nil, slices.Concat(onlyVMs(changed.subjects()), more)...); err != nil {
-		return nil, err
-	}
-	of, place := map[trail.Subject][]trail.Fact{}, make(map[trail.FactID]int, len(facts))
-	for i := range facts {
-		f := &facts[i]
-		of[f.Subject], place[f.ID] = append(of[f.Subject], *f), i
-		if becomes(f) {
-			d.became = append(d.became, becameRow{f.Subject, f.OccurredAt})
-		}
-	}
-	var fresh []trail.Fact
-	err := d.byPortion(ctx, changed, func(some []trail.Subject) error {
-		for _, s := range some {
-			fresh = append(fresh, d.missing(s, of[s])...)
-			delete(of, s)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(fresh, func(a, b trail.Fact) int { return cmp.Compare(place[a.ID], place[b.ID]) })
-	added, err := insertFacts(ctx, d.tx, d.cluster, fresh)
-	if err != nil {
-		return nil, err
-	}
-	return added, keepAspects(ctx, d.tx, d.cluster, added)
-}
-
-// lastSeen gives the time of the last sight among facts.
-func lastSeen(facts []trail.Fact) time.Time {
-	var last time.Time
-	for _, f := range facts {
-		if f.ObservedAt.After(last) {
-			last = f.ObservedAt
-		}
-	}
-	return last
-}
-
-// sortedSubjects gives subjects in the order in which all writers take them.
-func sortedSubjects(set map[trail.Subject]bool) []trail.Subject {
-	out := make([]trail.Subject, 0, len(set))
-	for subject := range set {
-		out = append(out, subject)
-	}
-	slices.SortFunc(out, func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
-	return out
-}
-
-// onlyVMs gives the VMs among subjects, each once, sorted. Every writer takes them before the rest, as what surrounds a VM
-// is taken after it: two that work on the same VM then wait for each other, and do not deadlock.
-func onlyVMs(subjects []trail.Subject) []trail.Subject {
-	vms := map[trail.Subject]bool{}
-	for _, s := range subjects {
-		if s.Kind == trail.SubjectVMI {
-			vms[s] = true
-		}
-	}
-	return sortedSubjects(vms)
+// sortedSubjects returns subjects in the order of their names.
+func sortedSubjects[V any](of map[trail.Subject]V) []trail.Subject {
+	return slices.SortedFunc(maps.Keys(of), func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
 }
 
 func names(subjects []trail.Subject) []string {
@@ -319,49 +122,8 @@ FROM unnest(
 ) AS f
 ON CONFLICT DO NOTHING`
 
-const insertFactsQuery = insertFactsIfNew + `
-RETURNING id`
-
-// factPlace is where a fact is stored.
-type factPlace struct {
-	Subject    string    `db:"subject"`
-	OccurredAt time.Time `db:"occurred_at"`
-}
-
 // insertTogether is how many facts are written in one statement: on their way they take six times their memory.
 const insertTogether = 1000
-
-// insertFacts inserts facts and gives those that had no row yet, in their order.
-func insertFacts(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) ([]trail.Fact, error) {
-	var added []trail.Fact
-	for some := range slices.Chunk(facts, insertTogether) {
-		fresh, err := insertSome(ctx, tx, cluster, some)
-		if err != nil {
-			return nil, err
-		}
-		added = slices.Grow(added, len(fresh))
-		for i := range some {
-			if fresh[some[i].ID] {
-				added = append(added, some[i])
-			}
-		}
-	}
-	return added, keepLate(ctx, tx, added)
-}
-
-// insertSome inserts facts in one statement, and tells which had no row yet.
-func insertSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) (map[trail.FactID]bool, error) {
-	rows, err := rowsFromFacts(facts)
-	if err != nil {
-		return nil, err
-	}
-	inserted, err := tx.Query(ctx, insertFactsQuery, factArgs(cluster, rows))
-	if err != nil {
-		return nil, explain("insert facts", err)
-	}
-	fresh, err := collectIDs(inserted)
-	return fresh, explain("insert facts", err)
-}
 
 func rowsFromFacts(facts []trail.Fact) ([]factRow, error) {
 	rows := make([]factRow, len(facts))

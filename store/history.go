@@ -161,7 +161,7 @@ func (s *Store) Judge(ctx context.Context, cluster string, t trail.Thresholds) e
 		if _, err := tx.Exec(ctx, judgeQuery, pgx.StrictNamedArgs{"cluster": cluster, "thresholds": t}); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, makeStaleQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": everything})
+		_, err := tx.Exec(ctx, dirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": beginning})
 		return err
 	})
 }

@@ -16,7 +16,7 @@ var ErrDeposed = errors.New("another evictrail derives this cluster by now")
 
 const (
 	derivedByQuery = `
-SELECT coalesce(program = @program AND program_term = term, false)
+SELECT CASE WHEN holder = @tool AND program IS NULL THEN term = 1 ELSE coalesce(program = @program AND program_term = term, false) END
 FROM evictrail.leaders
 WHERE cluster = @cluster
 FOR UPDATE`
@@ -43,7 +43,7 @@ func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term
 		}
 		defer stop()
 		same := true
-		err = tx.QueryRow(ctx, derivedByQuery, pgx.StrictNamedArgs{"cluster": cluster, "program": program}).Scan(&same)
+		err = tx.QueryRow(ctx, derivedByQuery, pgx.StrictNamedArgs{"cluster": cluster, "program": program, "tool": toolHolder}).Scan(&same)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) { // nobody has derived it yet
 			return err
 		}
@@ -51,7 +51,7 @@ func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term
 			if _, err := tx.Exec(ctx, fillOpenUntilQuery); err != nil {
 				return err
 			}
-			if _, err := tx.Exec(ctx, makeStaleQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": everything}); err != nil {
+			if _, err := tx.Exec(ctx, dirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": beginning}); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, retryAllQuery, pgx.StrictNamedArgs{"cluster": cluster}); err != nil {
@@ -91,23 +91,28 @@ func (s *Store) endBlockers(ctx context.Context, tx pgx.Tx) (stop func(), err er
 	return stop, nil
 }
 
-// A leader that stands still in the middle of a transaction, such as one that was stopped, must not hold up the next.
-const (
-	bindTermQuery = `SET LOCAL idle_in_transaction_session_timeout = '5s'`
-	termQuery     = `
+const termQuery = `
 SELECT term, holder
 FROM evictrail.leaders
 WHERE cluster = @cluster
 FOR SHARE`
-)
 
-// fence makes sure for the length of a transaction that a term is the latest. Term 0 is that of tools that somebody runs by hand: they
-// derive whoever else does, one subject at a time.
+// deposedError is ErrDeposed with who derives by now.
+type deposedError struct {
+	holder       string
+	latest, ours int64
+}
+
+// Error implements error.
+func (e *deposedError) Error() string {
+	return fmt.Sprintf("%v: %s, since term %d; ours was %d", ErrDeposed, e.holder, e.latest, e.ours)
+}
+
+// Is reports that it is ErrDeposed.
+func (e *deposedError) Is(err error) bool { return err == ErrDeposed }
+
+// fence makes sure for the length of a transaction that a term is the latest.
 func fence(batch *pgx.Batch, cluster string, term int64) {
-	if term == 0 {
-		return
-	}
-	batch.Queue(bindTermQuery)
 	batch.Queue(termQuery, pgx.StrictNamedArgs{"cluster": cluster}).QueryRow(func(row pgx.Row) error {
 		var latest int64
 		var holder string
@@ -115,14 +120,14 @@ func fence(batch *pgx.Batch, cluster string, term int64) {
 			return explain("read whose term it is", err)
 		}
 		if latest != term {
-			return fmt.Errorf("%w: %s, since term %d; ours was %d", ErrDeposed, holder, latest, term)
+			return &deposedError{holder, latest, term}
 		}
 		return nil
 	})
 }
 
 // Lead begins a term in which this replica derives, as this version of the program does and by these thresholds of loops. It ends with Follow, or when another replica begins
-// one: then whatever would derive gives ErrDeposed once, and Append goes on as that of a follower.
+// one: then what would derive gives ErrDeposed once.
 func (c *ClusterStore) Lead(ctx context.Context, program string, thresholds trail.Thresholds) error {
 	term, err := c.store.lead(ctx, c.cluster, c.replica, program)
 	if err != nil {
@@ -131,78 +136,79 @@ func (c *ClusterStore) Lead(ctx context.Context, program string, thresholds trai
 	if err := c.store.Judge(ctx, c.cluster, thresholds); err != nil {
 		return err
 	}
-	c.term.Store(term)
+	c.program = program
+	c.deriver.Store(c.store.newDeriver(c.cluster, term))
 	return nil
 }
 
-// Follow ends the term: this replica stores facts and leaves what they mean to the leader.
-func (c *ClusterStore) Follow() { c.term.Store(0) }
+// Follow ends the term: this replica records facts and leaves what they mean to the leader.
+func (c *ClusterStore) Follow() { c.deriver.Store(nil) }
 
 // Leads tells whether this replica derives, as far as it knows.
-func (c *ClusterStore) Leads() bool { return c.term.Load() != 0 }
+func (c *ClusterStore) Leads() bool { return c.deriver.Load() != nil }
 
-// deposed ends a term where an error says that another has begun.
-func (c *ClusterStore) deposed(term int64, err error) bool {
-	if !errors.Is(err, ErrDeposed) {
-		return false
-	}
-	c.term.CompareAndSwap(term, 0)
-	return true
-}
-
-// CatchUp derives what followers, imports, older versions and other thresholds left. Only the leader does: the others get ErrDeposed.
-// It tells how many subjects that were, and what it brought; done, which may be nil, is told how many there were so far.
+// CatchUp derives all that waits: what was recorded, and what followers, imports, older versions and other thresholds left. Only the leader does: the others get
+// ErrDeposed. It returns how many subjects that were, and what it brought; done, which may be nil, is called with how many there were so far.
 func (c *ClusterStore) CatchUp(ctx context.Context, done func(subjects int)) (int, trail.News, error) {
-	return c.catchUp(ctx, nil, done)
+	return catchUp(ctx, c.tick, done)
 }
 
-// KeepUp is CatchUp for who calls it again and again, each time when it has rested for as long as this tells: four times a second, for a quarter of the time at
-// most. It takes its time, as facts that come wait for it.
+// CatchUpTo is CatchUp as of a time, where that is later than when the cluster was last seen.
+func (c *ClusterStore) CatchUpTo(ctx context.Context, at time.Time) (trail.News, error) {
+	if d := c.deriver.Load(); d != nil {
+		d.mu.Lock()
+		d.see(at)
+		d.mu.Unlock()
+	}
+	_, news, err := c.CatchUp(ctx, nil)
+	return news, err
+}
+
+// catchUp takes ticks until nothing is left.
+func catchUp(ctx context.Context, tick func(context.Context) (int, trail.News, bool, error), done func(subjects int)) (count int, news trail.News, err error) {
+	for {
+		n, brought, more, err := tick(ctx)
+		news.Add(brought)
+		if count += n; err != nil || n == 0 && !more {
+			return count, news, err
+		}
+		if done != nil {
+			done(count)
+		}
+	}
+}
+
+// tickEvery is how long a leader rests that has derived all there was.
+const tickEvery = 100 * time.Millisecond
+
+// KeepUp derives a portion of what waits, for who calls it again and again, each time when it has rested for as long as this tells.
 func (c *ClusterStore) KeepUp(ctx context.Context) (news trail.News, rest time.Duration, err error) {
-	pace := &pace{began: time.Now()}
-	_, news, err = c.catchUp(ctx, pace, nil)
-	return news, pace.owed(), err
-}
-
-func (c *ClusterStore) catchUp(ctx context.Context, pace *pace, done func(subjects int)) (int, trail.News, error) {
-	term := c.term.Load()
-	if term == 0 {
-		return 0, trail.News{}, ErrDeposed
+	_, news, more, err := c.tick(ctx)
+	if !more {
+		rest = tickEvery
 	}
-	n, news, err := c.store.deriveStale(ctx, c.cluster, term, pace, done)
-	c.deposed(term, err)
-	return n, news, err
+	return news, rest, err
 }
 
-// What was left is derived four times a second, for a quarter of the time at most, as facts that come wait meanwhile; but it is never left for longer than a
-// while.
-const (
-	catchUpEvery = 250 * time.Millisecond
-	catchUpShare = 4
-	catchUpMost  = 10 * time.Second
-)
-
-// pace is how who keeps up works and rests in turns. Nil is that of who does not rest.
-type pace struct {
-	began  time.Time
-	rested time.Duration
-}
-
-// rest rests after a step that took so long, unless the whole takes too long already.
-func (p *pace) rest(ctx context.Context, took time.Duration) {
-	if p == nil || time.Since(p.began) > catchUpMost {
-		return
+// tick is deriver.tick in the term of this replica. A tool that derived meanwhile ended it: then it begins another.
+func (c *ClusterStore) tick(ctx context.Context) (count int, news trail.News, more bool, err error) {
+	d := c.deriver.Load()
+	if d == nil {
+		return 0, news, false, ErrDeposed
 	}
-	began := time.Now()
-	select {
-	case <-time.After(min((catchUpShare-1)*took, catchUpMost)):
-	case <-ctx.Done():
+	count, news, more, err = d.tick(ctx)
+	var by *deposedError
+	switch {
+	case errors.As(err, &by) && by.holder == toolHolder:
+		term, err := c.store.lead(ctx, c.cluster, c.replica, c.program)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.term == by.ours && err == nil {
+			d.term = term
+		}
+		return 0, news, true, err
+	case errors.Is(err, ErrDeposed):
+		c.deriver.CompareAndSwap(d, nil)
 	}
-	p.rested += time.Since(began)
-}
-
-// owed tells how long it is to rest in the end.
-func (p *pace) owed() time.Duration {
-	worked := time.Since(p.began) - p.rested
-	return min(max(catchUpEvery, (catchUpShare-1)*worked-p.rested), catchUpMost)
+	return count, news, more, err
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,7 +30,7 @@ func TestFollowersLeaveDerivingToTheLeader(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts))
 	require.Empty(t, news.Migrations)
-	require.Empty(t, dump(t, s)["migrations"])
+	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.migrations"))
 	news, err = leader.Append(t.Context(), facts)
 	require.NoError(t, err)
 	require.Empty(t, news.Facts, "they are stored")
@@ -56,8 +55,10 @@ func TestADeposedLeaderDerivesNothing(t *testing.T) {
 	news, err := first.Append(t.Context(), facts)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts))
+	_, _, err = first.CatchUp(t.Context(), nil)
+	require.ErrorIs(t, err, store.ErrDeposed)
 	require.False(t, first.Leads())
-	require.Empty(t, dump(t, s)["migrations"])
+	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.migrations"))
 	_, _, err = second.CatchUp(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
@@ -65,13 +66,11 @@ func TestADeposedLeaderDerivesNothing(t *testing.T) {
 	require.NoError(t, first.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	_, _, err = second.CatchUp(t.Context(), nil)
 	require.NoError(t, err, "there is nothing to derive, and nothing to refuse")
-	_, err = s.Rederive(t.Context(), "c1")
-	require.NoError(t, err, "a tool that somebody runs by hand may")
-	_, err = s.Pool().Exec(t.Context(), "UPDATE evictrail.subjects SET stale_since = occurred FROM (SELECT min(occurred_at) AS occurred FROM evictrail.events) AS e")
+	_, err = s.Pool().Exec(t.Context(), "UPDATE evictrail.subjects SET dirty_since = occurred, version = version + 1 FROM (SELECT min(occurred_at) AS occurred FROM evictrail.events) AS e")
 	require.NoError(t, err)
 	_, _, err = second.CatchUp(t.Context(), nil)
 	require.ErrorIs(t, err, store.ErrDeposed)
-	require.ErrorContains(t, err, "r1, since term 3; ours was 2")
+	require.ErrorContains(t, err, "r1, since term 4; ours was 2")
 	require.False(t, second.Leads())
 }
 
@@ -171,10 +170,10 @@ func TestAGapOfOneReplicaIsNoneWhereAnotherWatched(t *testing.T) {
 				require.NoError(t, r.Lead(t.Context(), "this", trail.DefaultThresholds()))
 			}
 			if !c.noted.IsZero() {
-				_, err := other.Alive(t.Context(), c.noted, []trail.Watching{{Source: pods, Since: at(60)}, {Source: "nodes", Since: at(0)}})
+				err := other.Alive(t.Context(), c.noted, []trail.Watching{{Source: pods, Since: at(60)}, {Source: "nodes", Since: at(0)}})
 				require.NoError(t, err)
 			}
-			_, err := we.Alive(t.Context(), at(100), []trail.Watching{{Source: pods, Since: at(0)}})
+			err := we.Alive(t.Context(), at(100), []trail.Watching{{Source: pods, Since: at(0)}})
 			require.NoError(t, err, "what we watch ourselves covers nothing")
 			facts := trail.NewTracker("c1").Observe(trail.GapObservation{
 				Seen: trail.Seen{At: c.to}, Source: pods, Key: "100", OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted,
@@ -198,7 +197,7 @@ func TestLastWatched(t *testing.T) {
 	require.Empty(t, last)
 	for i := range 3 {
 		at := start.Add(time.Duration(i) * time.Minute)
-		_, err = r.Alive(t.Context(), at, []trail.Watching{{Source: "pods", Since: start}, {Source: fmt.Sprint("nodes", i), Since: at}})
+		err = r.Alive(t.Context(), at, []trail.Watching{{Source: "pods", Since: start}, {Source: fmt.Sprint("nodes", i), Since: at}})
 		require.NoError(t, err)
 		last, err = s.For("c1", "r1").LastWatched(t.Context())
 		require.NoError(t, err)
@@ -211,13 +210,13 @@ func TestLastWatched(t *testing.T) {
 	last, err = s.For("c1", "r2").LastWatched(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, last)
-	_, err = s.For("c1", "r2").Alive(t.Context(), start.Add(25*time.Hour), []trail.Watching{{Source: "pods", Since: start}})
+	err = s.For("c1", "r2").Alive(t.Context(), start.Add(25*time.Hour), []trail.Watching{{Source: "pods", Since: start}})
 	require.NoError(t, err)
 	last, err = r.LastWatched(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, last, "a replica that is away for long is forgotten")
 	for _, hours := range []time.Duration{37, 49, 60} {
-		_, err = s.For("c1", "r2").Alive(t.Context(), start.Add(hours*time.Hour), []trail.Watching{{Source: "nodes", Since: start}})
+		err = s.For("c1", "r2").Alive(t.Context(), start.Add(hours*time.Hour), []trail.Watching{{Source: "nodes", Since: start}})
 		require.NoError(t, err)
 	}
 	last, err = s.For("c1", "r2").LastWatched(t.Context())
@@ -268,10 +267,12 @@ func TestALeaderThatStandsStillLosesItsLocks(t *testing.T) {
 	leader := s.For("c1", "r1")
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	facts := incident("c1", 1)
+	_, err = leader.Append(t.Context(), facts)
+	require.NoError(t, err)
 	armed.Store(true)
 	stored := make(chan error, 1)
 	go func() {
-		_, err := leader.Append(t.Context(), facts)
+		_, _, err := leader.CatchUp(t.Context(), nil)
 		stored <- err
 	}()
 	<-reached
@@ -280,12 +281,12 @@ func TestALeaderThatStandsStillLosesItsLocks(t *testing.T) {
 	require.Eventually(t, func() bool { return count(t, s, idle) == 0 }, 15*time.Second, 100*time.Millisecond, "its session is ended")
 	goOn()
 	require.Error(t, <-stored, "it must not believe that it committed")
-	_, err = leader.Append(t.Context(), facts)
+	_, _, err = leader.CatchUp(t.Context(), nil)
 	require.NoError(t, err)
 	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
 }
 
-// TestLeaderKeepsUp has a leader derive nodes at its pace: all of them, and rest in the end.
+// TestLeaderKeepsUp has a leader derive in ticks: it rests once nothing is left, and writes nothing where nothing changed.
 func TestLeaderKeepsUp(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -296,42 +297,39 @@ func TestLeaderKeepsUp(t *testing.T) {
 	facts := incident("c1", 3)
 	_, err = leader.Append(t.Context(), facts)
 	require.NoError(t, err)
-	left := "SELECT count(*) FROM evictrail.subjects WHERE touched_since IS NOT NULL"
+	left := "SELECT count(*) FROM evictrail.subjects WHERE dirty_since IS NOT NULL"
 	require.Positive(t, count(t, s, left))
-	_, rest, err := leader.KeepUp(t.Context())
+	news, rest, err := leader.KeepUp(t.Context())
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, rest, 250*time.Millisecond)
+	require.NotEmpty(t, news.Migrations)
+	require.Equal(t, 100*time.Millisecond, rest)
 	require.Zero(t, count(t, s, left))
 	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+	news, _, err = leader.KeepUp(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, news)
 }
 
-// TestPace has steps take a quarter of the time, until they take too long.
-func TestPace(t *testing.T) {
+// TestAToolBesideALeader has a tool derive while a leader holds the term: the leader goes on with the next facts as if nobody had been there.
+func TestAToolBesideALeader(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name         string
-		steps        int
-		step         time.Duration
-		rested, owed time.Duration
-	}{
-		{"nothing to do", 0, 0, 0, 250 * time.Millisecond},
-		{"a little", 2, 50 * time.Millisecond, 300 * time.Millisecond, 250 * time.Millisecond},
-		{"long steps end without a rest, and it follows", 5, 2 * time.Second, 12 * time.Second, 10 * time.Second},
-		{"one step of a minute", 1, time.Minute, 0, 10 * time.Second},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				rested, owed := store.Paced(t.Context(), test.steps, test.step)
-				require.Equal(t, test.rested, rested)
-				require.Equal(t, test.owed, owed)
-			})
-		})
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	synctest.Test(t, func(t *testing.T) {
-		rested, _ := store.Paced(ended, 1, time.Second)
-		require.Zero(t, rested, "an end does not wait for a rest")
-	})
+	s := storetest.New(t)
+	leader := s.For("c1", "r1")
+	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
+	facts := incident("c1", 3)
+	third := len(facts) / 3
+	_, err := leader.Append(t.Context(), facts[:third])
+	require.NoError(t, err)
+	_, _, err = leader.CatchUp(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = s.Append(t.Context(), "c1", facts[third:2*third])
+	require.NoError(t, err)
+	_, err = s.Rederive(t.Context(), "c1")
+	require.NoError(t, err)
+	_, err = leader.Append(t.Context(), facts[2*third:])
+	require.NoError(t, err)
+	_, _, err = leader.CatchUp(t.Context(), nil)
+	require.NoError(t, err)
+	require.True(t, leader.Leads())
+	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
 }

@@ -321,7 +321,7 @@ const (
 	planOnceQuery = `SET LOCAL plan_cache_mode = force_generic_plan`
 	planEachQuery = `SET LOCAL plan_cache_mode = auto`
 	statusQuery   = `
-SELECT stale_since IS NOT NULL OR coalesce(next_at <= @at, false)
+SELECT dirty_since IS NOT NULL OR coalesce(next_at <= @at, false)
 FROM evictrail.subjects
 WHERE cluster = @cluster
   AND subject = @subject`
@@ -355,9 +355,9 @@ SELECT count(*)
 FROM evictrail.subjects
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)
-  AND (stale_since IS NOT NULL OR next_at <= @at)`
+  AND (dirty_since IS NOT NULL OR next_at <= @at)`
 	onNodeQuery = `
-SELECT s.subject, s.stale_since IS NOT NULL OR coalesce(s.next_at <= @at, false)
+SELECT s.subject, s.dirty_since IS NOT NULL OR coalesce(s.next_at <= @at, false)
 FROM (
   SELECT subject
   FROM evictrail.placements

@@ -72,10 +72,7 @@ func (s *Store) probe(ctx context.Context, cluster string) error {
 	return s.inTx(ctx, "probe whether facts can be stored", func(tx pgx.Tx) error {
 		errBack := errors.New("taken back")
 		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-			if _, err := tx.Exec(ctx, holdSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names([]trail.Subject{probeSubject})}); err != nil {
-				return err
-			}
-			if _, err := insertSome(ctx, tx, cluster, []trail.Fact{fact}); err != nil {
+			if _, err := recordInTx(ctx, tx, cluster, []trail.Fact{fact}); err != nil {
 				return err
 			}
 			return errBack

@@ -50,18 +50,31 @@ type reach struct {
 	first    time.Time
 }
 
+const rulesQuery = `
+SELECT ` + factColumns + `
+FROM evictrail.events
+WHERE cluster = @cluster
+  AND kind = 'config_seen'`
+
 // reachOf is trail.Reach; tests have shorter histories.
 var reachOf = trail.Reach
 
 func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time) (*reach, error) {
-	d := &derivation{cluster: cluster, thresholds: trail.DefaultThresholds()}
-	var batch pgx.Batch
-	d.readReach(&batch)
-	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+	rules, err := factsBy(ctx, tx, cluster, rulesQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	if err != nil {
 		return nil, err
 	}
+	stated, err := tx.Query(ctx, thresholdsQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	if err != nil {
+		return nil, err
+	}
+	thresholds, err := collectThresholds(stated)
+	if err != nil {
+		return nil, err
+	}
+	before := reachOf(rules, thresholds)
 	r := &reach{
-		cluster: cluster, boundary: boundary, before: d.reach, back: boundary.Add(-d.reach),
+		cluster: cluster, boundary: boundary, before: before, back: boundary.Add(-before),
 		subjects: map[string]time.Time{}, nodes: map[string]time.Time{}, spaces: map[string]time.Time{},
 	}
 	r.first = r.back

@@ -35,10 +35,24 @@ JOIN dirty ON dirty.subject = recorded.subject`
 type recording struct {
 	facts    []trail.Fact
 	versions []int64
+	frozenTo time.Time // facts from before were dropped; zero: none were
 }
 
-// recordInTx inserts facts of one cluster, and marks their subjects as dirty. It reads no facts, and nothing depends on what they mean.
+// news returns what was recorded as news. What happened before facts were dropped changes no row.
+func (r recording) news() trail.News {
+	news := trail.News{Facts: r.facts}
+	if slices.ContainsFunc(r.facts, func(f trail.Fact) bool { return f.OccurredAt.Before(r.frozenTo) }) {
+		news.Settled = r.frozenTo
+	}
+	return news
+}
+
+// recordInTx inserts facts of one cluster that say something new, and marks their subjects as dirty. Nothing depends on what they mean.
 func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) (recording, error) {
+	facts, err := unrecorded(ctx, tx, cluster, facts)
+	if err != nil {
+		return recording{}, err
+	}
 	var out recording
 	for some := range slices.Chunk(facts, insertTogether) {
 		versions, err := recordSome(ctx, tx, cluster, some)
@@ -47,15 +61,11 @@ func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		}
 		for i := range some {
 			if v, is := versions[some[i].ID]; is {
-				delete(versions, some[i].ID) // a fact that is given twice is recorded once
 				out.facts, out.versions = append(out.facts, some[i]), append(out.versions, v)
 			}
 		}
 	}
-	if err := keepLate(ctx, tx, out.facts); err != nil {
-		return recording{}, err
-	}
-	return out, keepAspects(ctx, tx, cluster, out.facts)
+	return out, nil
 }
 
 func recordSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) (map[trail.FactID]int64, error) {
@@ -82,34 +92,108 @@ func recordSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 	return out, explain("record facts", err)
 }
 
+// confirmation is written in the transaction that records facts which were seen up to a time; nil: nothing is.
+type confirmation func(batch *pgx.Batch, at time.Time)
+
 // record records facts of one cluster, all or none, and notes that all that was seen until then is stored. Facts that are recorded already add nothing, whatever else
 // they say.
 func (s *Store) record(ctx context.Context, cluster string, facts []trail.Fact, confirm confirmation) (recording, error) {
+	seen := lastSeen(facts)
+	return s.recordSeen(ctx, cluster, facts, monthsBack, func(batch *pgx.Batch, fresh []trail.Fact) {
+		if confirm != nil {
+			confirm(batch, seen)
+		}
+		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": seen, "event": nullTime(lastEvent(fresh))})
+	})
+}
+
+// Import records facts of one cluster that nobody watched, and returns how many were new: DeriveStale derives them, however the caller ends. It is for facts in bulk
+// whose time never depends on who saw them and when, such as those of audit events: only then the same fact meets its own row. See the package comment for its errors.
+func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) (int, error) {
+	out, err := s.recordSeen(ctx, cluster, facts, monthsBackImported, func(batch *pgx.Batch, fresh []trail.Fact) {
+		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": time.Unix(0, 0), "event": nullTime(lastOccurrence(fresh))})
+	})
+	return len(out.facts), err
+}
+
+// recordSeen records facts that are from so many months at the most, and notes what that says of the cluster.
+func (s *Store) recordSeen(
+	ctx context.Context, cluster string, facts []trail.Fact, months int, note func(batch *pgx.Batch, fresh []trail.Fact),
+) (recording, error) {
+	if len(facts) == 0 {
+		return recording{}, nil
+	}
 	facts = slices.Clone(facts)
 	for i := range facts { // as they will be read
 		facts[i].OccurredAt, facts[i].ObservedAt = facts[i].OccurredAt.Truncate(time.Microsecond), facts[i].ObservedAt.Truncate(time.Microsecond)
 	}
-	if len(facts) == 0 {
-		return recording{}, nil
-	}
-	if err := s.ensureFor(ctx, facts, monthsBack); err != nil {
+	if err := s.ensureFor(ctx, facts, months); err != nil {
 		return recording{}, err
 	}
 	var out recording
 	err := s.inTx(ctx, "record facts", func(tx pgx.Tx) (err error) {
-		if confirm != nil {
-			if err := confirm(ctx, tx, lastSeen(facts)); err != nil {
-				return err
-			}
-		}
 		if out, err = recordInTx(ctx, tx, cluster, facts); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": lastSeen(facts), "event": nullTime(lastEvent(out.facts))})
+		var frozenTo *time.Time
+		var batch pgx.Batch
+		keepLate(&batch, out.facts)
+		keepAspects(&batch, cluster, out.facts)
+		readSettled(&batch, &frozenTo)
+		note(&batch, out.facts)
+		err = tx.SendBatch(ctx, &batch).Close()
+		out.frozenTo = orZero(frozenTo)
 		return err
 	})
 	if err != nil {
 		return recording{}, err
 	}
 	return out, s.countGrown(ctx, len(out.facts))
+}
+
+// lastSeen returns when the last of facts was seen.
+func lastSeen(facts []trail.Fact) time.Time {
+	var last time.Time
+	for i := range facts {
+		if at := facts[i].ObservedAt; at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+// lastEvent returns when the newest fact was seen that is about the cluster, not about how it is watched; zero where there is none.
+func lastEvent(facts []trail.Fact) time.Time {
+	var last time.Time
+	for i := range facts {
+		if f := &facts[i]; f.Subject.Kind != trail.SubjectSource && f.ObservedAt.After(last) {
+			last = f.ObservedAt
+		}
+	}
+	return last
+}
+
+// lastOccurrence returns when the newest of imported facts happened: they are read long after.
+func lastOccurrence(facts []trail.Fact) time.Time {
+	var last time.Time
+	for i := range facts {
+		if at := facts[i].OccurredAt; at.After(last) {
+			last = at
+		}
+	}
+	return last
+}
+
+const markDirtyQuery = `
+INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, dirty_since, version)
+SELECT @cluster, n.subject, '-infinity', min(n.since), 1
+FROM unnest(@subjects::text[], @since::timestamptz[]) AS n(subject, since)
+GROUP BY n.subject
+ORDER BY n.subject
+ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, excluded.dirty_since), version = s.version + 1`
+
+// markDirty notes that facts of subjects changed that occurred since a time of each.
+func markDirty(ctx context.Context, tx pgx.Tx, cluster string, subjects []string, since []time.Time) error {
+	_, err := tx.Exec(ctx, markDirtyQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since})
+	return explain("note what is to be derived", err)
 }

@@ -21,62 +21,43 @@ type ClusterStore struct {
 	store   *Store
 	cluster string
 	replica string
-	term    atomic.Int64 // 0: it follows
-	acked   atomic.Int64 // how often this replica was acknowledged, as far as it knows
+	program string                  // that leads
+	deriver atomic.Pointer[deriver] // nil: it follows
+	acked   atomic.Int64            // how often this replica was acknowledged, as far as it knows
 }
 
-// Append is Store.Append for the leader, and may return a *RewoundError besides. A follower's facts are stored alike, with the note that their subjects are to be derived. Gaps in
-// what this replica saw are left out where another was watching.
+// Append records facts, and hands them over to be derived where this replica leads. It returns those that were new, in the order given, and may return a
+// *RewoundError. Gaps in what this replica saw are left out where another was watching. See the package comment for its errors.
 func (c *ClusterStore) Append(ctx context.Context, facts []trail.Fact) (trail.News, error) {
 	facts, err := c.uncovered(ctx, facts)
 	if err != nil {
 		return trail.News{}, err
 	}
 	var seq int64
-	confirm := func(ctx context.Context, tx pgx.Tx, at time.Time) (err error) {
-		seq, err = c.acknowledge(ctx, tx, at)
-		return err
-	}
-	news, err := c.appendOrKeep(ctx, facts, confirm)
-	if err == nil {
-		c.acknowledged(seq)
-	}
-	return news, err
-}
-
-func (c *ClusterStore) appendOrKeep(ctx context.Context, facts []trail.Fact, confirm confirmation) (trail.News, error) {
-	if term := c.term.Load(); term != 0 {
-		news, err := c.store.append(ctx, c.cluster, facts, term, confirm)
-		if !c.deposed(term, err) {
-			return news, err
-		}
-	}
-	return c.store.keep(ctx, c.cluster, facts, confirm)
-}
-
-// Alive is Store.Alive with what this replica has been watching. The leader derives again what time alone has changed; where that is
-// much, the rest at the next times.
-func (c *ClusterStore) Alive(ctx context.Context, at time.Time, watching []trail.Watching) (trail.News, error) {
-	seq, err := c.acknowledge(ctx, c.store.pool, at)
+	recorded, err := c.store.record(ctx, c.cluster, facts, func(batch *pgx.Batch, at time.Time) { c.acknowledge(batch, at, &seq) })
 	if err != nil {
-		return trail.News{}, err
+		return trail.News{}, c.rewound(ctx, err)
+	}
+	c.acknowledged(seq)
+	if d := c.deriver.Load(); d != nil {
+		d.hand(recorded)
+	}
+	return recorded.news(), nil
+}
+
+// Alive is Store.Alive with what this replica has been watching.
+func (c *ClusterStore) Alive(ctx context.Context, at time.Time, watching []trail.Watching) error {
+	var seq int64
+	var batch pgx.Batch
+	c.acknowledge(&batch, at, &seq)
+	if err := c.store.pool.SendBatch(ctx, &batch).Close(); err != nil {
+		return c.rewound(ctx, explain("count what is acknowledged", err))
 	}
 	c.acknowledged(seq)
 	if err := c.store.Alive(ctx, c.cluster, at); err != nil {
-		return trail.News{}, err
+		return err
 	}
-	if err := c.noteWatching(ctx, at, watching); err != nil {
-		return trail.News{}, err
-	}
-	term := c.term.Load()
-	if term == 0 {
-		return trail.News{}, nil
-	}
-	_, news, err := c.store.deriveDue(ctx, c.cluster, at, term, dueAtOnce)
-	if c.deposed(term, err) {
-		err = nil // the leader does
-	}
-	return news, err
+	return c.noteWatching(ctx, at, watching)
 }
 
 const noteWatchingQuery = `

@@ -22,21 +22,22 @@ type aspectRow struct {
 	Node          *string `json:"node"`
 	Migration     *string `json:"migration"`
 	Pod           *string `json:"pod"`
+	FactID        string  `json:"fact_id"`
 }
 
 // A resourceVersion is a number written in decimal: the longer one is the larger one.
 const keepAspectsQuery = `
 INSERT INTO evictrail.aspects AS a (
-    cluster, object_kind, object_uid, what, value, object_version, subject, namespace, vmi, vmi_uid, node, migration, pod
+    cluster, object_kind, object_uid, what, value, object_version, subject, namespace, vmi, vmi_uid, node, migration, pod, fact_id
 )
 SELECT
-    @cluster, object_kind, object_uid, what, value, object_version, subject, namespace, vmi, vmi_uid, node, migration, pod
+    @cluster, object_kind, object_uid, what, value, object_version, subject, namespace, vmi, vmi_uid, node, migration, pod, fact_id
 FROM jsonb_to_recordset(@rows::jsonb) AS r(
     object_kind text, object_uid text, what text, value text, object_version text, subject text, namespace text,
-    vmi text, vmi_uid text, node text, migration text, pod text
+    vmi text, vmi_uid text, node text, migration text, pod text, fact_id uuid
 )
 ON CONFLICT (cluster, object_kind, object_uid, what) DO UPDATE
-SET value = excluded.value, object_version = excluded.object_version,
+SET value = excluded.value, object_version = excluded.object_version, fact_id = excluded.fact_id,
     vmi_uid = coalesce(excluded.vmi_uid, a.vmi_uid), node = excluded.node
 WHERE (length(excluded.object_version), excluded.object_version) >= (length(a.object_version), a.object_version)`
 
@@ -47,7 +48,7 @@ WHERE cluster = @cluster
 
 // keepAspects brings the state in which each object was last recorded up to date, and forgets objects that are gone.
 // Of Kubernetes Events and requests nothing is kept: their facts carry in their identity what they say.
-func keepAspects(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) error {
+func keepAspects(batch *pgx.Batch, cluster string, facts []trail.Fact) {
 	last := map[[3]string]aspectRow{}
 	var kinds, uids []string
 	for _, f := range facts {
@@ -65,15 +66,11 @@ func keepAspects(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.F
 		rows = append(rows, r)
 	}
 	if len(rows) > 0 {
-		if _, err := tx.Exec(ctx, keepAspectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "rows": rows}); err != nil {
-			return explain("keep state of objects", err)
-		}
+		batch.Queue(keepAspectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "rows": rows})
 	}
 	if len(uids) > 0 {
-		_, err := tx.Exec(ctx, dropAspectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "kinds": kinds, "uids": uids})
-		return explain("forget state of objects", err)
+		batch.Queue(dropAspectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "kinds": kinds, "uids": uids})
 	}
-	return nil
 }
 
 func rowFromAspect(f trail.Fact) aspectRow {
@@ -81,6 +78,7 @@ func rowFromAspect(f trail.Fact) aspectRow {
 		ObjectKind: string(f.Object.Kind), ObjectUID: clean(f.Object.UID), What: clean(f.What), Value: clean(f.Value),
 		ObjectVersion: clean(f.Object.ResourceVersion), Subject: clean(f.Subject.String()), Namespace: null(f.Namespace),
 		VMI: null(f.VMI), VMIUID: null(f.VMIUID), Node: null(f.Node), Migration: null(f.Migration),
+		FactID: f.ID.String(),
 	}
 	if d, ok := f.Detail.(*trail.PodDetail); ok {
 		r.Pod = null(d.Pod)
@@ -89,7 +87,7 @@ func rowFromAspect(f trail.Fact) aspectRow {
 }
 
 const resumeQuery = `
-SELECT object_kind, object_uid, what, value, object_version, subject, namespace, vmi, vmi_uid, node, migration, pod
+SELECT object_kind, object_uid, what, value, object_version, subject, namespace, vmi, vmi_uid, node, migration, pod, fact_id
 FROM evictrail.aspects
 WHERE cluster = @cluster`
 
@@ -120,12 +118,13 @@ func eachAspect(rows pgx.Rows, take func(trail.Fact)) error {
 // aspectReader reads rows of resumeQuery.
 type aspectReader struct {
 	objectKind, objectUID, what, value, objectVersion, subject, namespace, vmi, vmiUID, node, migration, pod text
+	factID                                                                                                   *[16]byte
 }
 
 // columns gives where to read those of resumeQuery into.
 func (r *aspectReader) columns() []any {
 	return []any{
-		&r.objectKind, &r.objectUID, &r.what, &r.value, &r.objectVersion, &r.subject, &r.namespace, &r.vmi, &r.vmiUID, &r.node, &r.migration, &r.pod,
+		&r.objectKind, &r.objectUID, &r.what, &r.value, &r.objectVersion, &r.subject, &r.namespace, &r.vmi, &r.vmiUID, &r.node, &r.migration, &r.pod, &r.factID,
 	}
 }
 
@@ -136,6 +135,9 @@ func (r *aspectReader) fact() (trail.Fact, error) {
 		Subject: subject, What: r.what.last, Value: r.value.last, Namespace: r.namespace.last, VMI: r.vmi.last, VMIUID: r.vmiUID.last,
 		Node: r.node.last, Migration: r.migration.last,
 		Object: trail.Object{Kind: trail.ObjectKind(r.objectKind.last), UID: r.objectUID.last, ResourceVersion: r.objectVersion.last},
+	}
+	if r.factID != nil {
+		f.ID = *r.factID
 	}
 	if r.pod.last != "" {
 		f.Detail = &trail.PodDetail{Pod: r.pod.last}

@@ -37,12 +37,12 @@ func (s *Store) eraseRequesters(ctx context.Context, before time.Time) (int, err
 				return err
 			}
 			n = len(all)
-			of := map[string][]factPlace{}
+			subjects, since := map[string][]string{}, map[string][]time.Time{}
 			for _, p := range all {
-				of[p.Cluster] = append(of[p.Cluster], factPlace{p.Subject, p.OccurredAt})
+				subjects[p.Cluster], since[p.Cluster] = append(subjects[p.Cluster], p.Subject), append(since[p.Cluster], p.OccurredAt)
 			}
-			for cluster, places := range of {
-				if err := noteStale(ctx, tx, cluster, places); err != nil {
+			for cluster := range subjects {
+				if err := markDirty(ctx, tx, cluster, subjects[cluster], since[cluster]); err != nil {
 					return err
 				}
 			}

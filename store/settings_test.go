@@ -132,7 +132,7 @@ func TestAnswersNameGaps(t *testing.T) {
 	_, err := s.Append(t.Context(), "c1", h.facts)
 	require.NoError(t, err)
 	at := minute(300)
-	_, err = s.For("c1", "a").Alive(t.Context(), at, nil)
+	err = s.For("c1", "a").Alive(t.Context(), at, nil)
 	require.NoError(t, err)
 
 	named := func(gaps []trail.Gap) []time.Time {

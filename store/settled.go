@@ -33,25 +33,17 @@ WHERE t.kind IN ('ping_pong', 'churn', 'shutdown_churn')
   AND t.closed_by <> 'refuted'
 GROUP BY t.subject, 2, t.kind`
 
-// settle tells an Env what is settled of VMs: what had ended when facts were dropped, or before the time from which on a VM is derived.
-func settle(ctx context.Context, tx pgx.Tx, env *trail.Env, cluster string, vms []trail.Subject, dropped *time.Time, from since) error {
-	s := trail.Settled{Before: map[trail.Subject]time.Time{}, Bounces: map[trail.Bounce]int{}}
-	var of []string
-	var before []time.Time
-	for _, vm := range vms {
-		at := from[vm]
-		if dropped != nil && dropped.After(at) {
-			at = *dropped
-		}
-		if !at.IsZero() {
-			s.Before[vm] = at
-			of, before = append(of, clean(vm.String())), append(before, at)
-		}
-	}
-	if len(of) == 0 {
+// settleEnv tells an Env what is settled of VMs: what had ended when facts were dropped.
+func (q *inquiry) settleEnv(ctx context.Context, env *trail.Env, vms []trail.Subject) error {
+	if q.settled == nil || len(vms) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, bouncesQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": of, "before": before})
+	s := trail.Settled{Before: map[trail.Subject]time.Time{}, Bounces: map[trail.Bounce]int{}}
+	before := make([]time.Time, len(vms))
+	for i, vm := range vms {
+		s.Before[vm], before[i] = *q.settled, *q.settled
+	}
+	rows, err := q.tx.Query(ctx, bouncesQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(vms), "before": before})
 	if err != nil {
 		return explain("read what is settled", err)
 	}
@@ -101,11 +93,7 @@ func (q *inquiry) settle(ctx context.Context, rows map[trail.Subject]trail.Deriv
 	if q.settled == nil || len(rows) == 0 {
 		return nil
 	}
-	subjects := make(map[trail.Subject]bool, len(rows))
-	for s := range rows {
-		subjects[s] = true
-	}
-	of := names(sortedSubjects(subjects))
+	of := names(sortedSubjects(rows))
 	args := pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": of, "settled": q.settled}
 	told := map[trail.Subject]trail.Derived{}
 	var batch pgx.Batch

@@ -72,8 +72,10 @@ const (
 	retryWait = 20 * time.Millisecond
 )
 
-// writing begins a transaction of a writer: as those of readers its statements read few rows, though Postgres may guess otherwise.
+// writing begins a transaction of a writer: as those of readers its statements read few rows, though Postgres may guess otherwise. A writer that stands still in the
+// middle of it, such as one that was stopped, must not hold up the others.
 const writing = `BEGIN;
+SET LOCAL idle_in_transaction_session_timeout = '5s';
 SET LOCAL jit = off;
 SET LOCAL max_parallel_workers_per_gather = 0`
 

@@ -120,7 +120,7 @@ func TestFailuresAreRetriedLater(t *testing.T) {
 	for i, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 32 * time.Minute, time.Hour, time.Hour} {
 		_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail.derive_failures SET retry_at = now(); DELETE FROM evictrail.placements")
 		require.NoError(t, err)
-		_, err = s.Pool().Exec(t.Context(), "UPDATE evictrail.subjects SET stale_since = to_timestamp(0) WHERE subject = 'vmi:shop/db-0'")
+		_, err = s.Pool().Exec(t.Context(), "UPDATE evictrail.subjects SET dirty_since = to_timestamp(0), version = version + 1 WHERE subject = 'vmi:shop/db-0'")
 		require.NoError(t, err)
 		_, err = s.DeriveStale(t.Context(), "c1", nil)
 		require.NoError(t, err)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +15,135 @@ type loader struct {
 	store   *Store
 	cluster string
 }
+
+// stateBefore is trail.StateBefore as SQL: where to find the facts of a subject s.of from before s.since that say how it stood then. Few columns are read to
+// find them: whole rows are read of these alone.
+const stateBefore = `older AS MATERIALIZED (
+    SELECT occurred_at, id, object_kind, object_uid, object_version, what, migration_uid
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.of
+      AND occurred_at < s.since
+  ), there AS MATERIALIZED (
+    SELECT *
+    FROM older
+    WHERE object_kind IN ('VirtualMachineInstance', 'VirtualMachineInstanceMigration', 'Pod', 'Node')
+      AND object_uid NOT IN (SELECT object_uid FROM older WHERE what = 'gone')
+  ), state_before AS (
+    SELECT occurred_at, id
+    FROM there
+    WHERE object_kind = 'Pod'
+    UNION
+    SELECT occurred_at, id
+    FROM older
+    WHERE migration_uid IN (SELECT object_uid FROM there WHERE object_kind = 'VirtualMachineInstanceMigration')
+    UNION
+    (
+      SELECT DISTINCT ON (object_uid) occurred_at, id
+      FROM there
+      WHERE object_kind IN ('VirtualMachineInstance', 'Node')
+      ORDER BY object_uid, length(object_version), object_version, occurred_at
+    )
+    UNION
+    (
+      SELECT DISTINCT ON (object_uid, what) occurred_at, id
+      FROM there
+      WHERE object_kind IN ('VirtualMachineInstance', 'Node')
+      ORDER BY object_uid, what, length(object_version) DESC, object_version DESC, occurred_at DESC
+    )
+  )`
+
+// factsThatMatterQuery reads all facts of subjects since a time, and those from before it that say how they stood. OFFSET is there for what
+// factsOfSubjectsQuery has it for.
+const factsThatMatterQuery = `
+SELECT f.*
+FROM unnest(@subjects::text[], @from::timestamptz[]) AS s(of, since)
+CROSS JOIN LATERAL (
+  WITH ` + stateBefore + `
+  SELECT ` + factColumns + `
+  FROM evictrail.events
+  WHERE cluster = @cluster
+    AND subject = s.of
+    AND occurred_at >= s.since
+  UNION ALL
+  SELECT its.*
+  FROM state_before AS b
+  CROSS JOIN LATERAL (
+    SELECT ` + factColumns + `
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.of
+      AND occurred_at = b.occurred_at
+      AND id = b.id
+    OFFSET 0
+  ) AS its
+  OFFSET 0
+) AS f`
+
+// Of what is asked of a node that matters which is near what became of it: who cordoned it, or tainted it. Somebody may patch it every few seconds for something
+// else.
+const factsOfNodesQuery = `
+SELECT f.*
+FROM unnest(@nodes::text[]) AS s(of)
+CROSS JOIN LATERAL (
+  WITH became AS MATERIALIZED (
+    SELECT ` + factColumns + `
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.of
+      AND subject LIKE 'node:%'
+      AND kind <> 'action_requested'
+  ), near AS (
+    SELECT unnest(range_agg(tstzrange(c.at - @around::interval, c.at + @around::interval))) AS at
+    FROM (
+      SELECT occurred_at
+      FROM became
+      WHERE kind IN ('node_cordoned', 'node_uncordoned', 'node_tainted', 'node_untainted')
+    ) AS c(at)
+  )
+  SELECT *
+  FROM became
+  UNION ALL
+  SELECT asked.*
+  FROM near
+  CROSS JOIN LATERAL (
+    SELECT ` + factColumns + `
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.of
+      AND kind = 'action_requested'
+      AND occurred_at BETWEEN lower(near.at) AND upper(near.at)
+    OFFSET 0
+  ) AS asked
+  OFFSET 0
+) AS f`
+
+// A descheduler that runs as a CronJob is started hundreds of times a day: of what was before a time the last start tells.
+const rulesSinceQuery = `
+SELECT f.*
+FROM unnest(@subjects::text[]) AS s(of)
+CROSS JOIN LATERAL (
+  SELECT ` + factColumns + `
+  FROM evictrail.events
+  WHERE cluster = @cluster
+    AND subject = s.of
+    AND (kind <> 'descheduler_started' OR occurred_at >= @since)
+  UNION ALL
+  (
+    SELECT ` + factColumns + `
+    FROM evictrail.events
+    WHERE cluster = @cluster
+      AND subject = s.of
+      AND kind = 'descheduler_started'
+      AND occurred_at < @since
+    ORDER BY occurred_at DESC
+    LIMIT 1
+  )
+  OFFSET 0
+) AS f`
+
+// namespaceSlack is how long before new requests in a namespace its facts are read: lines may be a little later than their facts.
+const namespaceSlack = 10 * time.Minute
 
 // openWindowsQuery finds from when on subjects have to be derived for what changed since a time, and from when on their facts matter to that: rows that had
 // ended before the first stay as they are; what is derived of the others depends on what was open within the lookback before.
@@ -169,7 +297,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 	}
 	if len(nodes) > 0 {
 		batch.Queue(factsOfNodesQuery, pgx.StrictNamedArgs{
-			"cluster": l.cluster, "nodes": nodes, "became": []string{}, "at": []time.Time{}, "around": askedAround, // all facts are recorded
+			"cluster": l.cluster, "nodes": nodes, "around": fold.AskedAround,
 		}).Query(facts)
 	}
 	if len(namespaces) > 0 {
@@ -245,234 +373,4 @@ func readRows(batch *pgx.Batch, cluster string, subjects []string, since []time.
 	batch.Queue(outagesSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Outage { return &d.Outages }))
 	batch.Queue(gapsSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Gap { return &d.Gaps }))
 	batch.Queue(linesSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
-}
-
-// Asked returns requests about pods and migrations (fold.Source).
-func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact, err error) {
-	collect := func(rows pgx.Rows) error {
-		its, err := collectFacts(rows, l.cluster)
-		facts = append(facts, its...)
-		return err
-	}
-	var batch pgx.Batch
-	if len(about.Pods) > 0 {
-		batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": names(about.Pods)}).Query(collect)
-	}
-	if len(about.Migrations) > 0 {
-		var namespaces, of []string
-		var from, to []time.Time
-		for _, m := range about.Migrations {
-			namespaces, of = append(namespaces, clean(trail.Subject{Kind: trail.SubjectNamespace, Name: m.Namespace}.String())), append(of, clean(m.Name))
-			from, to = append(from, m.Created.Add(-fold.AskedSlack)), append(to, m.Deleted.Add(fold.AskedSlack))
-		}
-		batch.Queue(requestsAboutMigrationsQuery, pgx.StrictNamedArgs{
-			"cluster": l.cluster, "at": never, "namespaces": namespaces, "names": of, "from": from, "to": to,
-		}).Query(collect)
-	}
-	err = l.store.pool.SendBatch(ctx, &batch).Close()
-	return facts, explain("load requests", err)
-}
-
-// ownersQuery finds the VMs whose launcher pods some pods are.
-const ownersQuery = `
-SELECT DISTINCT e.subject, p.pod
-FROM unnest(@namespaces::text[], @names::text[], @pods::text[]) AS p(namespace, name, pod)
-JOIN evictrail.events AS e ON e.cluster = @cluster AND e.namespace = p.namespace AND e.detail ->> 'pod' = p.name
-WHERE e.kind = 'launcher_pod'`
-
-// Affected returns the subjects that new facts concern beside their own (fold.Source).
-func (l loader) Affected(ctx context.Context, of fold.Impact) (out fold.Affected, err error) {
-	collect := func(into *[]trail.Subject, only func(trail.Subject) bool) func(pgx.Rows) error {
-		return func(rows pgx.Rows) error {
-			found, err := collectSubjects(rows)
-			*into = append(*into, slices.DeleteFunc(found, func(s trail.Subject) bool { return !only(s) })...)
-			return err
-		}
-	}
-	isVM := func(s trail.Subject) bool { return s.Kind == trail.SubjectVMI }
-	all := func(trail.Subject) bool { return true }
-	var batch pgx.Batch
-	if len(of.Nodes) > 0 || of.Everywhere {
-		batch.Queue(concernedQuery, pgx.StrictNamedArgs{
-			"cluster": l.cluster, "nodes": of.Nodes, "readiness": of.Readiness, "everywhere": of.Everywhere, "since": sendable(of.Since),
-		}).Query(collect(&out.VMs, isVM))
-	}
-	if of.AllNodes {
-		batch.Queue(nodesQuery, pgx.StrictNamedArgs{"cluster": l.cluster}).Query(collect(&out.Nodes, all))
-	}
-	if of.Settings != nil {
-		batch.Queue(requestsSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": sendable(*of.Settings)}).Query(collect(&out.Requesters, all))
-	}
-	if len(of.Pods) > 0 {
-		var namespaces, podNames []string
-		for _, pod := range of.Pods {
-			namespace, name := pod.VM()
-			namespaces, podNames = append(namespaces, clean(namespace)), append(podNames, clean(name))
-		}
-		batch.Queue(ownersQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "namespaces": namespaces, "names": podNames, "pods": names(of.Pods)}).Query(each(func(row pgx.CollectableRow) error {
-			var vm, pod string
-			if err := row.Scan(&vm, &pod); err != nil {
-				return err
-			}
-			owner, err := trail.ParseSubject(vm)
-			if err != nil {
-				return err
-			}
-			owned, err := trail.ParseSubject(pod)
-			out.Owners, out.Owned = append(out.Owners, owner), append(out.Owned, owned)
-			return err
-		}))
-	}
-	var named, unnamed objectNames
-	for _, m := range of.Migrations {
-		if m.Name != "" {
-			named.add(m.Namespace, m.Name, m.Created)
-		} else {
-			unnamed.add(m.Namespace, "", m.Created)
-		}
-	}
-	if len(named.names) > 0 {
-		batch.Queue(ofNamedMigrationsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "namespaces": named.namespaces, "names": named.names}).Query(collect(&out.Owners, isVM))
-	}
-	if len(unnamed.names) > 0 {
-		batch.Queue(ofNewMigrationsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "namespaces": unnamed.namespaces, "times": unnamed.times}).Query(collect(&out.Owners, isVM))
-	}
-	err = l.store.pool.SendBatch(ctx, &batch).Close()
-	return out, explain("find what new facts affect", err)
-}
-
-// queueQuery reads the migrations that had not finished by a time, as far as slots and waiting are concerned.
-const queueQuery = `
-SELECT subject, migration_uid, coalesce(source_node, ''), created_at, scheduling_at, finished_at, coalesce(wait_reason, '')
-FROM evictrail.migrations
-WHERE cluster = @cluster
-  AND open_until >= @since`
-
-// Migrations returns the migrations that had not finished by a time (fold.Source).
-func (l loader) Migrations(ctx context.Context, since time.Time) ([]fold.MigrationOf, error) {
-	rows, err := l.store.pool.Query(ctx, queueQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": sendable(since)})
-	if err != nil {
-		return nil, explain("load the queue of migrations", err)
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (fold.MigrationOf, error) {
-		var vm string
-		var m trail.Migration
-		var scheduling, finished *time.Time
-		if err := row.Scan(&vm, &m.UID, &m.SourceNode, &m.CreatedAt, &scheduling, &finished, &m.WaitReason); err != nil {
-			return fold.MigrationOf{}, err
-		}
-		m.CreatedAt, m.SchedulingAt, m.FinishedAt = m.CreatedAt.UTC(), orZero(scheduling), orZero(finished)
-		s, err := trail.ParseSubject(vm)
-		return fold.MigrationOf{VM: s, Migration: &m}, err
-	})
-	return out, explain("load the queue of migrations", err)
-}
-
-// quietNodesQuery finds from when on nodes have to be derived for what changed since a time: since before that, when no evacuation, drain or loop was open there.
-const quietNodesQuery = `
-WITH wanted AS (
-  SELECT w.subject, w.node, least(w.since, s.next_at) - @slack::interval AS since
-  FROM unnest(@subjects::text[], @nodes::text[], @since::timestamptz[]) AS w(subject, node, since)
-  LEFT JOIN evictrail.subjects AS s ON s.cluster = @cluster AND s.subject = w.subject
-), recorded AS (
-  SELECT w.subject, t.marked_at AS begun, t.open_until
-  FROM wanted AS w
-  JOIN evictrail.evacuations AS t ON t.cluster = @cluster AND t.node = w.node
-  UNION ALL
-  SELECT w.subject, t.opened_at, t.open_until
-  FROM wanted AS w
-  JOIN evictrail.loops AS t ON t.cluster = @cluster AND t.subject = w.subject
-  UNION ALL
-  SELECT w.subject, t.started_at, t.open_until
-  FROM wanted AS w
-  JOIN evictrail.drains AS t ON t.cluster = @cluster AND t.subject = w.subject
-), busy AS (
-  SELECT subject, range_agg(tstzrange(begun - interval '1 second', open_until + interval '1 second', '[]')) AS times
-  FROM recorded
-  GROUP BY subject
-)
-SELECT w.subject, coalesce((SELECT lower(b) FROM unnest(busy.times) AS b WHERE b @> w.since), w.since)
-FROM wanted AS w
-LEFT JOIN busy ON busy.subject = w.subject`
-
-// NodeRows returns what nodes, and the cluster as a whole, are derived from (fold.Source).
-func (l loader) NodeRows(ctx context.Context, wants []fold.NodeWant) ([]*fold.NodeRows, error) {
-	of := map[string]*fold.NodeRows{}
-	out := make([]*fold.NodeRows, len(wants))
-	var subjects, nodes []string
-	var since []time.Time
-	for i, want := range wants {
-		out[i] = &fold.NodeRows{Subject: want.Subject, Since: want.Since}
-		of[clean(want.Subject.String())] = out[i]
-		if want.Since.IsZero() {
-			continue
-		}
-		node := ""
-		if want.Subject.Kind == trail.SubjectNode {
-			node = clean(want.Subject.Name)
-		}
-		subjects, nodes, since = append(subjects, clean(want.Subject.String())), append(nodes, node), append(since, want.Since)
-	}
-	err := l.read(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
-		if len(subjects) > 0 {
-			var batch pgx.Batch
-			batch.Queue(quietNodesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": subjects, "nodes": nodes, "since": since, "slack": aroundSlack}).
-				Query(each(func(row pgx.CollectableRow) error {
-					var subject string
-					var from time.Time
-					err := row.Scan(&subject, &from)
-					of[subject].From = from.UTC()
-					return err
-				}))
-			if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-				return err
-			}
-		}
-		return l.fillNodes(ctx, tx, out, wants, frozenTo)
-	})
-	return out, err
-}
-
-// fillNodes reads the rows of VMs that nodes are derived from, and their own.
-func (l loader) fillNodes(ctx context.Context, tx pgx.Tx, out []*fold.NodeRows, wants []fold.NodeWant, frozenTo time.Time) error {
-	inputs := map[string]*trail.Rows{}
-	var subjects, nodes []string
-	var from, nodesFrom, before []time.Time
-	for i, n := range out {
-		n.FrozenTo = frozenTo
-		subjects, from = append(subjects, clean(n.Subject.String())), append(from, sendable(n.From))
-		if n.Subject.Kind != trail.SubjectNode {
-			inputs[""] = &n.Inputs
-			continue
-		}
-		nodes, nodesFrom, before = append(nodes, clean(n.Subject.Name)), append(nodesFrom, sendable(n.From)), append(before, sendable(trail.BlocksSince(wants[i].Facts, n.From).Add(-aroundSlack)))
-		inputs[clean(n.Subject.Name)] = &n.Inputs
-	}
-	var batch pgx.Batch
-	rows := map[trail.Subject]trail.Derived{}
-	readRows(&batch, l.cluster, subjects, from, rows)
-	if len(nodes) > 0 {
-		args := pgx.StrictNamedArgs{"cluster": l.cluster, "nodes": nodes, "since": nodesFrom, "before": before}
-		batch.Queue(placementsOfNodesQuery, args).Query(collectColumnsAround(inputs, func(r *trail.Rows) *[]*trail.Placement { return &r.Placements }))
-		batch.Queue(evacuationsOfNodesQuery, args).Query(collectAround(inputs, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
-		batch.Queue(requestsOfNodesQuery, args).Query(collectColumnsAround(inputs, func(r *trail.Rows) *[]*trail.EvictionRequest { return &r.Requests }))
-		batch.Queue(migrationsOfNodesQuery, args).Query(collectColumnsAround(inputs, func(r *trail.Rows) *[]*trail.Migration { return &r.Migrations }))
-		batch.Queue(arrivalsOfNodesQuery, args).Query(collectColumnsAround(inputs, func(r *trail.Rows) *[]*trail.Migration { return &r.Arrivals }))
-		batch.Queue(holdsOfNodesQuery, args).Query(collectAround(inputs, func(r *trail.Rows) *[]*trail.Decision { return &r.Decisions }))
-	}
-	if all := inputs[""]; all != nil {
-		for _, n := range out {
-			if n.Subject.Kind != trail.SubjectNode {
-				batch.Queue(stuckQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": sendable(n.From)}).
-					Query(collectAround(inputs, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
-			}
-		}
-	}
-	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-		return err
-	}
-	for _, n := range out {
-		n.Rows = rows[n.Subject]
-	}
-	return nil
 }

@@ -197,12 +197,12 @@ func (s rewindable) Append(ctx context.Context, facts []trail.Fact) (trail.News,
 }
 
 // Alive implements collector.Sink.
-func (s rewindable) Alive(ctx context.Context, at time.Time, watching []trail.Watching) (trail.News, error) {
-	news, err := s.ClusterStore.Alive(ctx, at, watching)
+func (s rewindable) Alive(ctx context.Context, at time.Time, watching []trail.Watching) error {
+	err := s.ClusterStore.Alive(ctx, at, watching)
 	if s.rewound(err) {
 		return s.ClusterStore.Alive(ctx, at, watching)
 	}
-	return news, err
+	return err
 }
 
 // rewound reports whether the error is that the database has lost something, and notes that.

@@ -209,7 +209,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	}
 	if p.samples != nil {
 		hooks.Every, hooks.Tick = scrapeEvery, func(ctx context.Context, at time.Time) error {
-			return errors.Join(c.Flush(ctx), loads.Look(ctx, false), c.Flush(ctx), p.sample(ctx, cluster, at))
+			return errors.Join(c.Flush(ctx), loads.Look(ctx, false), c.Flush(ctx), p.sample(ctx, sink, cluster, at))
 		}
 		hooks.Clock = func(t time.Time) { // what is stored late by the recording's clock was not late
 			_ = c.Flush(ctx)
@@ -224,7 +224,7 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 	if err = errors.Join(err, <-done); err != nil {
 		return err
 	}
-	return p.finish(ctx, cluster, clock.now())
+	return p.finish(ctx, sink, cluster, clock.now())
 }
 
 // newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
@@ -260,17 +260,17 @@ func (p promptly) Append(ctx context.Context, facts []trail.Fact) (trail.News, e
 }
 
 // sample derives what is due, shows how it stands with the cluster, and takes a sample of all metrics.
-func (p player) sample(ctx context.Context, cluster string, at time.Time) error {
-	if err := p.show(ctx, cluster, at); err != nil {
+func (p player) sample(ctx context.Context, sink promptly, cluster string, at time.Time) error {
+	if err := p.show(ctx, sink, cluster, at); err != nil {
 		return err
 	}
 	return p.samples.take(at)
 }
 
 // show derives what is due and shows how it stands with the cluster.
-func (p player) show(ctx context.Context, cluster string, at time.Time) error {
-	_, news, err := p.store.DeriveDue(ctx, cluster, at)
-	if err != nil {
+func (p player) show(ctx context.Context, sink promptly, cluster string, at time.Time) error {
+	news, err := sink.CatchUpTo(ctx, at)
+	if err != nil && !errors.Is(err, store.ErrDeposed) {
 		return err
 	}
 	p.metrics.Count(news, at)
@@ -278,8 +278,8 @@ func (p player) show(ctx context.Context, cluster string, at time.Time) error {
 }
 
 // finish shows how a recording ended. The samples end a little later, when everything has settled and was counted.
-func (p player) finish(ctx context.Context, cluster string, at time.Time) error {
-	if err := p.show(ctx, cluster, at); err != nil {
+func (p player) finish(ctx context.Context, sink promptly, cluster string, at time.Time) error {
+	if err := p.show(ctx, sink, cluster, at); err != nil {
 		return err
 	}
 	p.metrics.CountRest()

@@ -93,11 +93,11 @@ func (s notedSink) Append(ctx context.Context, facts []trail.Fact) (trail.News, 
 }
 
 // Alive implements collector.Sink.
-func (s notedSink) Alive(ctx context.Context, at time.Time, watching []trail.Watching) (trail.News, error) {
+func (s notedSink) Alive(ctx context.Context, at time.Time, watching []trail.Watching) error {
 	s.log.begin(now())
-	news, err := s.Sink.Alive(ctx, at, watching)
+	err := s.Sink.Alive(ctx, at, watching)
 	s.log.end(now(), err)
-	return news, err
+	return err
 }
 
 // signs returns what this process knows of its own recording at a time.

@@ -130,9 +130,7 @@ type discard struct{}
 
 func (discard) Append(context.Context, []trail.Fact) (trail.News, error) { return trail.News{}, nil }
 func (discard) Probe(_ context.Context, cause error) error               { return cause }
-func (discard) Alive(context.Context, time.Time, []trail.Watching) (trail.News, error) {
-	return trail.News{}, nil
-}
+func (discard) Alive(context.Context, time.Time, []trail.Watching) error { return nil }
 
 // groupVersions has the group and version of each resource.
 var groupVersions = map[string]schema.GroupVersion{

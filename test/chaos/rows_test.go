@@ -61,7 +61,7 @@ func awaitDerived(t *testing.T, database string, c *cluster) {
 	placed += len(c.vms)
 	await(t, 3*time.Minute, "every stay is stored, and all is derived", func() bool {
 		return number(t, database, "SELECT count(*) AS n FROM evictrail_v1.events WHERE kind = 'vmi_placed'") >= placed &&
-			number(t, database, "SELECT count(*) AS n FROM evictrail.subjects WHERE stale_since IS NOT NULL") == 0
+			number(t, database, "SELECT count(*) AS n FROM evictrail.subjects WHERE dirty_since IS NOT NULL") == 0
 	})
 }
 

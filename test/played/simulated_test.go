@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/metrics"
-	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
@@ -158,6 +157,8 @@ func bounces(all *trail.Cluster, kind trail.LoopKind, end time.Time) []cause {
 func simulate(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fact) {
 	t.Helper()
 	s := storetest.New(t)
+	sink := s.For("c1", "sim")
+	require.NoError(t, sink.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	reg := prometheus.NewRegistry()
 	m := metrics.New(reg)
 	m.Leader.Set(1)
@@ -170,12 +171,17 @@ func simulate(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fa
 	shown := map[uint64]labels.Labels{}
 	next := run.Start.Truncate(time.Millisecond).Add(step)
 	tick := func() {
-		news, err := s.Append(t.Context(), "c1", fresh)
+		news, err := sink.Append(t.Context(), fresh)
 		require.NoError(t, err)
 		m.Count(news, next)
 		m.Stored(metrics.OpAppend, nil)
 		facts, fresh = append(facts, fresh...), nil
-		show(t, s, m, next)
+		news, err = sink.CatchUpTo(t.Context(), next)
+		require.NoError(t, err)
+		m.Count(news, next)
+		state, err := s.State(t.Context(), "c1", next)
+		require.NoError(t, err)
+		m.SetState(state)
 		shown = sample(t, scraped, reg, next, shown)
 		for _, a := range r.at(t, next) {
 			if a.State == rules.StateFiring {
@@ -198,17 +204,6 @@ func simulate(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fa
 		tick()
 	}
 	return fired, facts
-}
-
-// show derives what is due and shows the state at a time.
-func show(t *testing.T, s *store.Store, m *metrics.Metrics, at time.Time) {
-	t.Helper()
-	_, news, err := s.DeriveDue(t.Context(), "c1", at)
-	require.NoError(t, err)
-	m.Count(news, at)
-	state, err := s.State(t.Context(), "c1", at)
-	require.NoError(t, err)
-	m.SetState(state)
 }
 
 // sample writes the present values of counters and gauges as a scrape would, that it went well, and of the series that were

@@ -15,6 +15,8 @@ type Cluster struct {
 	// Lookback returns how far what happens may depend on what had ended before, by the rules in force and the thresholds: trail.Reach. Tests have shorter
 	// histories.
 	Lookback func(rules []trail.Fact, thresholds trail.Thresholds) time.Duration
+	// Derive is trail.Derive. Tests have one that panics.
+	Derive func(of trail.Subject, facts []trail.Fact, env *trail.Env, now time.Time) trail.Derived
 
 	source   Source
 	bound    int // bytes that windows may take
@@ -28,7 +30,7 @@ type Cluster struct {
 
 // New returns a Cluster without anything in memory. bound is how many bytes its windows may take, about.
 func New(source Source, bound int) *Cluster {
-	c := &Cluster{Lookback: trail.Reach, source: source, bound: bound}
+	c := &Cluster{Lookback: trail.Reach, Derive: trail.Derive, source: source, bound: bound}
 	c.Reset()
 	return c
 }
@@ -51,9 +53,9 @@ func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
 	for {
 		c.fold++
 		t := &tick{
-			c: c, batch: b, nodes: dirtyMarks{}, touched: map[trail.Subject][]change{}, owned: map[trail.Subject]bool{}, launched: map[trail.Subject]bool{}, derived: map[trail.Subject]bool{},
+			c: c, batch: b, nodes: dirtyMarks{}, touched: map[trail.Subject][]change{}, owned: map[trail.Subject]bool{}, launched: map[trail.Subject]bool{}, derived: map[trail.Subject]bool{}, anew: map[trail.Subject]bool{},
 			changes: &Changes{
-				Put: map[string][]Row{}, Delete: map[string][]Row{}, Due: map[trail.Subject]time.Time{}, Clean: map[trail.Subject]int64{},
+				Due: map[trail.Subject]time.Time{}, Clean: map[trail.Subject]int64{},
 				Failed: map[trail.Subject]error{},
 			},
 		}
@@ -84,6 +86,7 @@ type tick struct {
 	owned    map[trail.Subject]bool     // pods that are a launcher pod of a known VM
 	derived  map[trail.Subject]bool     // subjects that were derived, or failed
 	launched map[trail.Subject]bool     // launcher pods that new facts name
+	anew     map[trail.Subject]bool     // subjects that are derived again whatever their facts are
 }
 
 func (t *tick) run(ctx context.Context) error {
@@ -125,7 +128,7 @@ func (t *tick) run(ctx context.Context) error {
 		return err
 	}
 	for _, d := range t.batch.Dirty {
-		if !d.Due && (t.derived[d.Subject] || isNode(d.Subject) && t.batch.DeferNodes) {
+		if !d.Due {
 			t.changes.Clean[d.Subject] = d.Version
 		}
 	}
@@ -139,6 +142,7 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 	dirty := make(map[trail.Subject]Dirty, len(t.batch.Dirty))
 	for _, d := range t.batch.Dirty {
 		since := d.Since
+		t.anew[d.Subject] = since.IsZero()
 		for i := range d.Facts {
 			since = earlier(since, dirtySince(&d.Facts[i]))
 		}
@@ -162,9 +166,7 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 		its := d.Facts
 		switch {
 		case its != nil && w.Version < d.Version:
-			var redundant []trail.Fact
-			its, redundant = w.add(its)
-			t.changes.Redundant = append(t.changes.Redundant, redundant...)
+			its = w.add(its)
 			w.Version = d.Version
 		case its == nil && !d.Due && !d.Since.IsZero():
 			its = w.factsSince(d.Since)
@@ -220,9 +222,13 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 	for _, s := range of.Owned {
 		t.owned[s] = true
 	}
+	again := slices.ContainsFunc(t.batch.Dirty, func(d Dirty) bool { return d.Facts == nil && !d.Due })
 	for _, s := range of.Owners {
 		vms.add(s, impact.Requested)
 		if w := t.c.windows[s]; w != nil {
+			if again { // requests that are known may have changed: names are erased
+				w.forget()
+			}
 			for i := range fresh {
 				if concerns(&fresh[i], w) {
 					w.hear(fresh[i : i+1])

@@ -13,6 +13,7 @@ type difference struct {
 	subject trail.Subject
 	from    time.Time // rows that had ended before then are frozen; zero: none is
 	now     time.Time
+	anew    bool // derived again, of no new facts: what changes is no news
 	changes *Changes
 	sums    sums          // of the rows as they are after it
 	was, is trail.Derived // the rows that changed, before and after
@@ -21,8 +22,8 @@ type difference struct {
 
 // apply brings the rows of a window to what is derived, and notes what changes. Rows that are frozen stay. It returns the rows that
 // changed, as they were and as they are.
-func (c *Changes) apply(w *Window, next trail.Derived, from, now time.Time) (was, is trail.Derived, err error) {
-	d := &difference{subject: w.Subject, from: from, now: now, changes: c, sums: sums{}}
+func (c *Changes) apply(w *Window, next trail.Derived, from, now time.Time, anew bool) (was, is trail.Derived, err error) {
+	d := &difference{subject: w.Subject, from: from, now: now, anew: anew, changes: c, sums: sums{}}
 	partly := !from.IsZero()
 	compare(d, &requestTable, w, &next, nil)
 	compare(d, &evacuationTable, w, &next, nil)
@@ -122,11 +123,11 @@ func compare[R trail.Row](d *difference, t *table[R], w *Window, next *trail.Der
 	slices.SortFunc(gone, func(a, b *R) int { return strings.Compare(t.key(a), t.key(b)) })
 	for _, was := range gone {
 		*t.rows(&d.was) = append(*t.rows(&d.was), *was)
-		d.changes.Delete[t.name] = append(d.changes.Delete[t.name], Row{Subject: d.subject, Key: t.key(was)})
+		d.put(t.name, t.key(was), nil)
 	}
 	slices.SortStableFunc(rows, func(a, b R) int { return t.begun(&a).Compare(t.begun(&b)) })
 	*t.rows(&w.Rows), d.sums[t.name] = rows, sums
-	if t.changes != nil {
+	if t.changes != nil && !d.anew {
 		list := t.changes(&d.changes.News)
 		*list = append(*list, t.renames(changed, gone)...)
 	}
@@ -167,6 +168,7 @@ func refuted(l trail.Loop, now time.Time) *trail.Loop {
 	return &l
 }
 
+// put notes a row as it stands now; nil: it is no more.
 func (d *difference) put(table, key string, value any) {
-	d.changes.Put[table] = append(d.changes.Put[table], Row{Subject: d.subject, Key: key, Value: value})
+	d.changes.set(table, RowKey{d.subject, key}, value)
 }

@@ -6,7 +6,7 @@
 //
 //	c := fold.New(source, 64<<20)
 //	changes, err := c.Fold(ctx, fold.Batch{Now: now, Dirty: []fold.Dirty{{Subject: vm, Since: at, Version: 7, Facts: phase}}})
-//	// changes.Put["migrations"] has the migration as it stands now, changes.Clean[vm] is 7
+//	// changes.Rows["migrations"] has the migration as it stands now, changes.Clean[vm] is 7
 //
 // What holds:
 //

@@ -53,8 +53,8 @@ func expected(t *testing.T, facts []trail.Fact, rules trail.Thresholds, now time
 	t.Helper()
 	m := newMemory(rules)
 	for s, d := range trail.DeriveAll(facts, rules, now).Rows {
-		c := &Changes{Put: map[string][]Row{}, Delete: map[string][]Row{}}
-		_, _, err := c.apply(&Window{Subject: s, sums: sums{}}, d, time.Time{}, now)
+		c := &Changes{}
+		_, _, err := c.apply(&Window{Subject: s, sums: sums{}}, d, time.Time{}, now, true)
 		require.NoError(t, err)
 		m.write(c)
 	}

@@ -52,23 +52,24 @@ func (m *memory) record(facts []trail.Fact) []Dirty {
 
 // write applies changes.
 func (m *memory) write(c *Changes) {
-	for table, rows := range c.Delete {
-		for _, r := range rows {
-			delete(m.rows[r.Subject][table], r.Key)
-		}
-	}
 	for s, at := range c.Due {
 		m.due[s] = at
 	}
-	for table, rows := range c.Put {
-		for _, r := range rows {
-			if m.rows[r.Subject] == nil {
-				m.rows[r.Subject] = map[string]map[string]any{}
+	for table, rows := range c.Rows {
+		for key, value := range rows {
+			of := m.rows[key.Subject]
+			switch {
+			case value == nil:
+				delete(of[table], key.Key)
+				continue
+			case of == nil:
+				of = map[string]map[string]any{}
+				m.rows[key.Subject] = of
 			}
-			if m.rows[r.Subject][table] == nil {
-				m.rows[r.Subject][table] = map[string]any{}
+			if of[table] == nil {
+				of[table] = map[string]any{}
 			}
-			m.rows[r.Subject][table][r.Key] = r.Value
+			of[table][key.Key] = value
 		}
 	}
 }

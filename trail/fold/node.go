@@ -277,6 +277,9 @@ func (t *tick) loadNodeRows(ctx context.Context, wants []Want) error {
 // deriveNode derives one node from its inputs. It reports whether that has to be done of its whole history: where a drain is none any more, the one
 // before it is reported again.
 func (t *tick) deriveNode(w *Window) (whole bool) {
+	if t.batch.LeftOut[w.Subject] {
+		return false
+	}
 	defer func() {
 		if cause := recover(); cause != nil {
 			t.fail(w, fmt.Errorf("derive %s: panic: %v", w.Subject, cause))
@@ -289,7 +292,7 @@ func (t *tick) deriveNode(w *Window) (whole bool) {
 		rows.Evacuations = nil
 	}
 	d.env.Around(w.Subject, rows)
-	d.rows = trail.Derive(w.Subject, w.Facts, d.env, t.batch.Now)
+	d.rows = t.c.Derive(w.Subject, w.Facts, d.env, t.batch.Now)
 	d.from = latest(d.from, w.FrozenTo)
 	if len(d.rows.Drains) == 0 && len(w.Rows.Drains) > 0 && !w.node.from.IsZero() {
 		return true

@@ -65,9 +65,9 @@ func entryOf(m *trail.Migration) queued {
 	return q
 }
 
-// update takes the migrations of a VM that were derived in place of those in the rows of its window. It returns the time in which slots were
-// taken or freed.
-func (q *queue) update(w *Window, derived []trail.Migration) (changed span) {
+// update takes the migrations of a VM that were derived in place of those in the rows of its window, but for rows that had ended before a time: these are frozen. It
+// returns the time in which slots were taken or freed.
+func (q *queue) update(w *Window, derived []trail.Migration, from time.Time) (changed span) {
 	before, its := entriesOf(w.Rows.Migrations), q.of[w.Subject]
 	if its == nil {
 		its = map[string]queued{}
@@ -76,6 +76,9 @@ func (q *queue) update(w *Window, derived []trail.Migration) (changed span) {
 	now := entriesOf(derived)
 	for uid, e := range now {
 		was, known := before[uid]
+		if e.endedBefore(from) && (!known || was.endedBefore(from)) {
+			continue
+		}
 		if its[uid] = e; known && was.holds == e.holds && was.slot == e.slot {
 			continue
 		}
@@ -83,7 +86,7 @@ func (q *queue) update(w *Window, derived []trail.Migration) (changed span) {
 		changed.join(e.span())
 	}
 	for uid, was := range before {
-		if _, kept := now[uid]; !kept && !was.endedBefore(w.RowsFrom) {
+		if _, kept := now[uid]; !kept && !was.endedBefore(from) {
 			changed.join(was.span())
 			delete(its, uid)
 		}

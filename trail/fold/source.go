@@ -2,6 +2,8 @@ package fold
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
@@ -97,6 +99,9 @@ type Batch struct {
 	// DeferNodes leaves nodes, and the cluster as a whole, to a later Fold (Changes.Deferred): while many VMs wait, each node would be derived for a
 	// few of them at a time.
 	DeferNodes bool
+
+	// LeftOut are subjects that are not derived in this Fold: that failed not long ago.
+	LeftOut map[trail.Subject]bool
 }
 
 // Dirty is a subject that is to be derived again.
@@ -106,26 +111,59 @@ type Dirty struct {
 	Version int64        // of the subject when the last of Facts was recorded, or when the mark was read
 	First   int64        // version when the first of Facts was recorded
 	Facts   []trail.Fact // all that were recorded from First to Version; nil: the Source has them
-	Due     bool         // nothing was recorded: time alone changes the rows
+	Due     bool         // nothing was recorded: time alone changes the rows, or they could not be derived before
 }
 
 // Changes is what a Fold brought. Tables are named as in the schema.
 type Changes struct {
-	Put       map[string][]Row            // rows that came or changed, by table
-	Delete    map[string][]Row            // rows that are no more, by table, without values
-	Due       map[trail.Subject]time.Time // when time alone changes the rows of a subject that was derived; zero: never
-	Clean     map[trail.Subject]int64     // subjects that were derived, with the version that is in their rows
-	Deferred  map[trail.Subject]time.Time // nodes that are dirty since a time and were left to a later Fold
-	Failed    map[trail.Subject]error     // subjects that were left out, as they could not be derived
-	Redundant []trail.Fact                // facts that another replica had recorded in other words: they are in no row
-	News      trail.News
+	Subject  trail.Subject               // of those of one subject
+	Rows     map[string]map[RowKey]any   // rows that came or changed, by table: *trail.Evacuation and alike, a *Line in table timeline; nil: the row is no more
+	Due      map[trail.Subject]time.Time // when time alone changes the rows of a subject that was derived; zero: never
+	Clean    map[trail.Subject]int64     // subjects that were dirty, with the version that was folded: they are in Due, Deferred, Failed, or left out
+	Deferred map[trail.Subject]time.Time // nodes that are dirty since a time and were left to a later Fold
+	Failed   map[trail.Subject]error     // subjects that were left out, as they could not be derived
+	News     trail.News
 }
 
-// Row is one row of a table.
-type Row struct {
+// set notes a row as it stands now; the last time counts, as a subject may be derived several times in a Fold.
+func (c *Changes) set(table string, key RowKey, value any) {
+	if c.Rows == nil {
+		c.Rows = map[string]map[RowKey]any{}
+	}
+	if c.Rows[table] == nil {
+		c.Rows[table] = map[RowKey]any{}
+	}
+	c.Rows[table][key] = value
+}
+
+// BySubject returns the rows of each subject as Changes of their own, in the order of the subjects, with when it is due.
+func (c *Changes) BySubject() []*Changes {
+	of := map[trail.Subject]*Changes{}
+	its := func(s trail.Subject) *Changes {
+		if of[s] == nil {
+			of[s] = &Changes{Subject: s, Due: map[trail.Subject]time.Time{}}
+		}
+		return of[s]
+	}
+	for table, rows := range c.Rows {
+		for key, value := range rows {
+			its(key.Subject).set(table, key, value)
+		}
+	}
+	for s, at := range c.Due {
+		its(s).Due[s] = at
+	}
+	out := make([]*Changes, 0, len(of))
+	for _, s := range slices.SortedFunc(maps.Keys(of), compareSubjects) {
+		out = append(out, of[s])
+	}
+	return out
+}
+
+// RowKey tells rows of one table apart.
+type RowKey struct {
 	Subject trail.Subject
 	Key     string
-	Value   any // *trail.Evacuation and alike; a *Line in table timeline
 }
 
 // Line is a line of a timeline with its place among those of the same time, from 0.

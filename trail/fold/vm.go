@@ -13,6 +13,9 @@ import (
 // waited while slots were taken or freed by these, and so on.
 func (t *tick) deriveVMs(ctx context.Context, dirty dirtyMarks) error {
 	for len(dirty) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		windows, err := t.c.load(ctx, dirty.wants())
 		if err != nil {
 			return err
@@ -29,7 +32,7 @@ func (t *tick) deriveVMs(ctx context.Context, dirty dirtyMarks) error {
 			}
 			derived[w] = d
 			if w.Subject.Kind == trail.SubjectVMI {
-				slots.join(t.c.queue.update(w, d.rows.Migrations))
+				slots.join(t.c.queue.update(w, d.rows.Migrations, d.from))
 			}
 		}
 		if err := t.explainQueues(ctx, derived); err != nil {
@@ -181,8 +184,11 @@ func (t *tick) envOf(w *Window) *trail.Env {
 	return env
 }
 
-// derive derives one window; nil where that fails, which is noted.
+// derive derives one window; nil where it is left out, or where that fails, which is noted.
 func (t *tick) derive(w *Window) (d *derivation) {
+	if t.batch.LeftOut[w.Subject] {
+		return nil
+	}
 	d = &derivation{env: t.envOf(w), from: latest(w.RowsFrom, w.FrozenTo)}
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -198,7 +204,7 @@ func (t *tick) derive(w *Window) (d *derivation) {
 	if w.Subject.Kind == trail.SubjectPod && t.owned[w.Subject] { // its requests are rows of its VM
 		return d
 	}
-	d.rows = trail.Derive(w.Subject, w.Facts, d.env, t.batch.Now)
+	d.rows = t.c.Derive(w.Subject, w.Facts, d.env, t.batch.Now)
 	return d
 }
 
@@ -243,7 +249,7 @@ func (t *tick) explainQueues(ctx context.Context, derived map[*Window]*derivatio
 
 // write compares what was derived with the rows of its window, and marks the nodes that the changes are about as dirty.
 func (t *tick) write(w *Window, d *derivation) {
-	was, is, err := t.changes.apply(w, d.rows, d.from, t.batch.Now)
+	was, is, err := t.changes.apply(w, d.rows, d.from, t.batch.Now, t.anew[w.Subject])
 	if err != nil {
 		t.fail(w, err)
 		return

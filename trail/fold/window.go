@@ -20,21 +20,16 @@ func before(at, due time.Time) time.Time {
 	return earlier(at, due)
 }
 
-// add appends those of some facts that say something new, and returns them with those that do not.
-func (w *Window) add(facts []trail.Fact) (fresh, redundant []trail.Fact) {
-	fresh = trail.Fresh(slices.Values(w.Facts), facts)
-	isFresh := make(map[trail.FactID]bool, len(fresh))
+// add appends those of some facts that are not there yet, and returns them.
+func (w *Window) add(facts []trail.Fact) []trail.Fact {
+	fresh := slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool {
+		return slices.ContainsFunc(w.Facts, func(known trail.Fact) bool { return known.ID == f.ID })
+	})
 	for i := range fresh {
-		isFresh[fresh[i].ID] = true
 		w.size += fresh[i].Size()
 	}
-	for i := range facts {
-		if !isFresh[facts[i].ID] && !slices.ContainsFunc(w.Facts, func(f trail.Fact) bool { return f.ID == facts[i].ID }) {
-			redundant = append(redundant, facts[i])
-		}
-	}
 	w.Facts = append(w.Facts, fresh...)
-	return fresh, redundant
+	return fresh
 }
 
 // factsSince returns the facts of a window that occurred since a time.
@@ -58,6 +53,11 @@ func (w *Window) hear(facts []trail.Fact) {
 	}
 }
 
+// forget drops the requests about a VM: they are asked for again.
+func (w *Window) forget() {
+	w.asked, w.knows, w.seen = nil, map[trail.Subject]bool{}, map[string]bool{}
+}
+
 // rowShare is about how many bytes a row takes in memory.
 const rowShare = 512
 
@@ -67,7 +67,7 @@ func (w *Window) loaded() error {
 	for i := range w.Facts {
 		w.size += w.Facts[i].Size()
 	}
-	w.knows, w.seen = map[trail.Subject]bool{}, map[string]bool{}
+	w.forget()
 	var err error
 	w.sums, err = sumsOf(&w.Rows)
 	for _, of := range w.sums {
@@ -79,9 +79,9 @@ func (w *Window) loaded() error {
 
 // sumsOf returns the digests of rows.
 func sumsOf(d *trail.Derived) (sums, error) {
-	c := Changes{Put: map[string][]Row{}, Delete: map[string][]Row{}}
+	var c Changes
 	w := Window{sums: sums{}}
-	_, _, err := c.apply(&w, *d, time.Time{}, time.Time{})
+	_, _, err := c.apply(&w, *d, time.Time{}, time.Time{}, true)
 	return w.sums, err
 }
 

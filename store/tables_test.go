@@ -99,24 +99,3 @@ func TestChangedAt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, after, changes(t, s), "everything is derived anew, and nothing changes")
 }
-
-// TestChangedAtOfOlderPrograms: rows whose time a program left out that does not know it get one when they are derived next.
-func TestChangedAtOfOlderPrograms(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	_, err := s.Append(t.Context(), "c1", incident("c1", 1))
-	require.NoError(t, err)
-	want := dump(t, s)
-	for table := range store.DerivedColumns() {
-		_, err := s.Pool().Exec(t.Context(), fmt.Sprintf("UPDATE evictrail.%s SET changed_at = NULL", table))
-		require.NoError(t, err)
-	}
-	_, err = s.Rederive(t.Context(), "c1")
-	require.NoError(t, err)
-	require.Equal(t, want, dump(t, s))
-	for table := range store.DerivedColumns() {
-		var n int
-		require.NoError(t, s.Pool().QueryRow(t.Context(), fmt.Sprintf("SELECT count(*) FROM evictrail.%s WHERE changed_at IS NULL", table)).Scan(&n))
-		require.Zero(t, n, table)
-	}
-}

@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+const (
+	// oneRecorderQuery has replicas record one after the other until the transaction ends: what one has recorded the next one sees.
+	oneRecorderQuery = `SELECT pg_advisory_xact_lock(hashtextextended('evictrail records ' || @cluster, 0))`
+	// lastRecordedQuery reads how aspects of objects were last recorded.
+	lastRecordedQuery = `
+SELECT a.object_kind, a.object_uid, a.what, a.value, a.object_version, a.subject, a.namespace, a.vmi, a.vmi_uid, a.node, a.migration, a.pod, a.fact_id
+FROM unnest(@kinds::text[], @uids::text[], @whats::text[]) AS n(kind, uid, what)
+JOIN evictrail.aspects AS a ON a.cluster = @cluster AND a.object_kind = n.kind AND a.object_uid = n.uid AND a.what = n.what`
+	// sameAspectQuery reads what was recorded of aspects of objects where the last does not tell enough: it is newer than the fact, or gone with its object. What counts is
+	// near the fact, but for what a list says, as nobody knows since when that is so. Counters are compared with what all replicas counted.
+	sameAspectQuery = `
+SELECT f.*
+FROM unnest(@subjects::text[], @kinds::text[], @uids::text[], @whats::text[], @versions::text[], @since::timestamptz[], @listed::boolean[])
+  AS n(subject, kind, uid, what, version, since, listed)
+LEFT JOIN evictrail.aspects AS a ON a.cluster = @cluster AND a.object_kind = n.kind AND a.object_uid = n.uid AND a.what = n.what
+CROSS JOIN LATERAL (
+  SELECT ` + factColumns + `
+  FROM evictrail.events
+  WHERE cluster = @cluster
+    AND subject = n.subject
+    AND occurred_at >= CASE WHEN n.listed AND a.what IS NOT NULL THEN '-infinity' ELSE n.since END
+    AND object_uid = n.uid
+    AND what = n.what
+  OFFSET 0
+) AS f
+WHERE a.what IS NULL
+   OR a.fact_id IS NULL
+   OR n.kind = 'Descheduler'
+   OR (length(a.object_version), a.object_version) > (length(n.version), n.version)`
+)
+
+// sameWithin is how far apart, at the most, replicas see one change.
+const sameWithin = time.Hour
+
+// unrecorded returns those of some facts that say something new, with what counters grew that was not counted yet (trail.Fresh). Until the transaction ends no other
+// replica records.
+func unrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) ([]trail.Fact, error) {
+	var subjects, kinds, uids, whats, versions []string
+	var since []time.Time
+	var listed []bool
+	for i := range facts {
+		if f := &facts[i]; f.Object.Kind.Remembered() {
+			subjects, kinds, uids = append(subjects, clean(f.Subject.String())), append(kinds, string(f.Object.Kind)), append(uids, clean(f.Object.UID))
+			whats, versions = append(whats, clean(f.What)), append(versions, clean(f.Object.ResourceVersion))
+			since, listed = append(since, f.OccurredAt.Add(-sameWithin)), append(listed, f.Late)
+		}
+	}
+	var stored []trail.Fact
+	var batch pgx.Batch
+	batch.Queue(oneRecorderQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	if len(kinds) > 0 {
+		batch.Queue(lastRecordedQuery, pgx.StrictNamedArgs{"cluster": cluster, "kinds": kinds, "uids": uids, "whats": whats}).Query(func(rows pgx.Rows) error {
+			return eachAspect(rows, func(f trail.Fact) { stored = append(stored, f) })
+		})
+		batch.Queue(sameAspectQuery, pgx.StrictNamedArgs{
+			"cluster": cluster, "subjects": subjects, "kinds": kinds, "uids": uids, "whats": whats, "versions": versions, "since": since, "listed": listed,
+		}).Query(func(rows pgx.Rows) error {
+			more, err := collectFacts(rows, cluster)
+			stored = append(stored, more...)
+			return err
+		})
+	}
+	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, explain("read what is recorded", err)
+	}
+	return trail.Fresh(slices.Values(stored), facts), nil
+}
