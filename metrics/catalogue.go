@@ -134,6 +134,7 @@ var ownMetrics = []Metric{
 	{Name: DisplacedEventsTotal, Type: Counter, Help: "Kubernetes Events that were recorded without their VM, because too many waited for migrations that were not seen."},
 	{Name: TrackedObjects, Type: Gauge, Labels: []string{LabelKind}, Help: "Objects that the tracker remembers, by kind."},
 	{Name: Leader, Type: Gauge, Help: "Whether this replica derives what facts mean."},
+	{Name: DeriveLagSeconds, Type: Gauge, Help: "How long ago nothing was left to derive: how far rows are behind facts. Absent where another replica derives."},
 	{Name: ClockSkewSeconds, Type: Gauge, Labels: []string{LabelPeer}, Help: "How far another clock is ahead of ours, less than zero where it is behind."},
 	{Name: AuditEventsTotal, Type: Counter, Labels: []string{LabelResult}, Help: "Audit events that were read, by what became of them."},
 	{Name: AuditLastEventTimestamp, Type: Gauge, Help: "When audit events were last read."},

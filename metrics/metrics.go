@@ -65,6 +65,7 @@ type Metrics struct {
 	DisplacedEvents    *prometheus.CounterVec   // no label
 	TrackedObjects     *prometheus.GaugeVec     // kind
 	Leader             prometheus.Gauge         // 1 when this replica derives
+	DeriveLag          *prometheus.GaugeVec     // no label, so that it can be absent; seconds
 	ClockSkew          *prometheus.GaugeVec     // peer; seconds
 	AuditEvents        *prometheus.CounterVec   // result
 	AuditLastEvent     prometheus.Gauge         // Unix seconds
@@ -105,7 +106,7 @@ func New(reg prometheus.Registerer) *Metrics {
 		SpoolFsync:  f.histograms(SpoolFsyncDurationSeconds), QueueLength: f.gauge(QueueLength), StoreUp: f.gauge(StoreUp), StorePool: f.gauges(StorePoolConnections),
 		StoreErrors: f.counters(StoreErrorsTotal), StoreWrite: f.histograms(StoreWriteDurationSeconds),
 		WatchLastActivity: f.gauges(WatchLastActivityTimestamp), WatchRestarts: f.counters(WatchRestartsTotal), WatchSynced: f.gauges(WatchSynced),
-		DisplacedEvents: f.counters(DisplacedEventsTotal), TrackedObjects: f.gauges(TrackedObjects), Leader: f.gauge(Leader), ClockSkew: f.gauges(ClockSkewSeconds),
+		DisplacedEvents: f.counters(DisplacedEventsTotal), TrackedObjects: f.gauges(TrackedObjects), Leader: f.gauge(Leader), DeriveLag: f.gauges(DeriveLagSeconds), ClockSkew: f.gauges(ClockSkewSeconds),
 		AuditEvents: f.counters(AuditEventsTotal), AuditLastEvent: f.gauge(AuditLastEventTimestamp), AuditEnabled: f.gauge(AuditEnabled),
 		Reviews: f.counters(AdmissionReviewsTotal), Scrapes: f.counters(ScrapesTotal),
 		HTTPRequests: f.histograms(HTTPRequestDurationSeconds), Denied: f.counters(AuthzDeniedTotal), HTTPShed: f.counters(HTTPShedTotal),

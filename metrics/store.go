@@ -44,6 +44,15 @@ func (m *Metrics) Waiting(bytes int, oldest time.Time) {
 // Unix gives a time as metrics tell it, in seconds.
 func Unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
+// SetLeader shows how far a leader is behind at a time; nothing of a follower.
+func (m *Metrics) SetLeader(s trail.LeaderSigns, now time.Time) {
+	if !s.Leads {
+		m.DeriveLag.Reset()
+		return
+	}
+	m.DeriveLag.WithLabelValues().Set(now.Sub(s.Behind()).Seconds())
+}
+
 // SetRecorder shows the state of the recorder.
 func (m *Metrics) SetRecorder(s trail.RecorderStatus) {
 	for _, state := range trail.RecorderStates() {

@@ -231,10 +231,7 @@ func judgeDerivation(fresh []ReplicaReport, best RecorderState, now time.Time) [
 
 // judgeLeader looks whether a leader derives what is stored; stored is the sentence that facts are, empty where they are not.
 func judgeLeader(r ReplicaReport, stored string, now time.Time) []finding {
-	since := r.Leader.Since
-	if r.Leader.DerivedAt.After(since) {
-		since = r.Leader.DerivedAt
-	}
+	since := r.Leader.Behind()
 	if now.Sub(since) < derivationGrace {
 		return nil
 	}

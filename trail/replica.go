@@ -43,6 +43,14 @@ type LeaderSigns struct {
 	Failure   string    // of a leader: why it does not get on
 }
 
+// Behind returns up to when a leader has derived everything: since it leads, where it has not yet.
+func (l LeaderSigns) Behind() time.Time {
+	if l.DerivedAt.After(l.Since) {
+		return l.DerivedAt
+	}
+	return l.Since
+}
+
 // ReplicaSigns is what one process knows of its own recording.
 type ReplicaSigns struct {
 	Replica        string

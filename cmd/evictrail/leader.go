@@ -129,7 +129,7 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 		if ctx.Err() != nil {
 			return begun, nil
 		}
-		l.leading.derived(now(), begun, err)
+		l.leading.derived(now(), begun, rest == 0, err)
 		if within *= 2; !errors.Is(err, context.DeadlineExceeded) {
 			within = answerWithin
 		}

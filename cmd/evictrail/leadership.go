@@ -36,8 +36,8 @@ func (l *leadership) follow() {
 	}
 }
 
-// derived notes how deriving went that a leader did. One that could not begin does not lead.
-func (l *leadership) derived(at time.Time, begun bool, err error) {
+// derived notes how deriving went that a leader did, and whether more is left. One that could not begin does not lead.
+func (l *leadership) derived(at time.Time, begun, more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -46,7 +46,9 @@ func (l *leadership) derived(at time.Time, begun bool, err error) {
 			l.problem = "a term cannot begin, as the database does not take it"
 		}
 	case !l.leads.IsZero():
-		l.done, l.failure, l.problem = at, "", ""
+		if l.failure, l.problem = "", ""; !more {
+			l.done = at
+		}
 	}
 }
 

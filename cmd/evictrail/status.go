@@ -172,6 +172,7 @@ func (r *recorder) report(ctx context.Context) {
 	for {
 		r.reportOnce(ctx)
 		r.config.Metrics.SetRecorder(r.status(ctx))
+		r.config.Metrics.SetLeader(r.leading.signs(now()), now())
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
