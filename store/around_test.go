@@ -87,8 +87,8 @@ func shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
 	return facts
 }
 
-// TestDerivedAsOfAllFacts stores histories with hours between them, some facts of which come late, so that VMs and nodes are derived of what was since
-// nothing was open there: by a leader, a follower, an import or somebody's hand. Whenever everything is derived anew, of all facts, nothing changes.
+// TestDerivedAsOfAllFacts records histories with hours between them, some facts of which come late, so that VMs and nodes are derived of what was since
+// nothing was open there: by leaders that take turns, a follower, an import or a tool. Whenever everything is derived anew, of all facts, nothing changes.
 func TestDerivedAsOfAllFacts(t *testing.T) {
 	t.Parallel()
 	for _, seeds := range storetest.Some([][]uint64{{52, 24, 20}, {116, 216, 316}, {14, 62, 54}, {30, 79, 40}, {456, 515, 275}}, 2) {
@@ -112,7 +112,7 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 				})
 				facts = append(late[i], facts...)
 				at := all[i][len(all[i])-1].ObservedAt
-				switch r.IntN(6) {
+				switch r.IntN(7) {
 				case 0:
 					require.NoError(t, s.Alive(t.Context(), "c1", at))
 					_, err := s.Import(t.Context(), "c1", facts)
@@ -129,6 +129,11 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 					_, _, err := leader.CatchUp(t.Context(), nil)
 					require.NoError(t, err)
 					take(t, s, facts)
+				case 5: // another replica leads
+					_, err := leader.Append(t.Context(), facts)
+					require.NoError(t, err)
+					leader, follower = follower, leader
+					require.NoError(t, leader.Lead(t.Context(), "this", brief))
 				default:
 					take(t, s, facts)
 				}

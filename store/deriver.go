@@ -248,7 +248,18 @@ func (d *deriver) adopt(c *fold.Changes) {
 	}
 }
 
-// reset drops everything from memory.
+// forget drops everything from memory, also what was handed over: the database may not have it.
+func (d *deriver) forget() {
+	d.ticking.Lock()
+	defer d.ticking.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.handed)
+	d.facts = 0
+	d.reset()
+}
+
+// reset drops what was folded from memory.
 func (d *deriver) reset() {
 	d.fold.Reset()
 	d.began = false

@@ -136,6 +136,9 @@ func (c *ClusterStore) acknowledged(seq int64) {
 // Rewind has the store go on with a database that has lost what it acknowledged: what is known of it is forgotten.
 func (c *ClusterStore) Rewind() {
 	c.acked.Store(0)
+	if d := c.deriver.Load(); d != nil {
+		d.forget()
+	}
 	c.store.mu.Lock()
 	defer c.store.mu.Unlock()
 	clear(c.store.months)

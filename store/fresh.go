@@ -51,10 +51,14 @@ func unrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 	var since []time.Time
 	var listed []bool
 	for i := range facts {
-		if f := &facts[i]; f.Object.Kind.Remembered() {
+		if f := &facts[i]; f.Object.Kind != trail.ObjectRequest { // whose times are those of the API server, for all replicas
+			from := f.OccurredAt.Add(-sameWithin)
+			if f.Object.Kind == trail.ObjectSource { // a gap may have opened long ago
+				from = beginning
+			}
 			subjects, kinds, uids = append(subjects, clean(f.Subject.String())), append(kinds, string(f.Object.Kind)), append(uids, clean(f.Object.UID))
 			whats, versions = append(whats, clean(f.What)), append(versions, clean(f.Object.ResourceVersion))
-			since, listed = append(since, f.OccurredAt.Add(-sameWithin)), append(listed, f.Late)
+			since, listed = append(since, from), append(listed, f.Late)
 		}
 	}
 	var stored []trail.Fact

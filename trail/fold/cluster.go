@@ -149,6 +149,9 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 		if w := t.c.windows[d.Subject]; w != nil && d.Version > w.Version && (d.Facts == nil || d.First != w.Version+1) {
 			delete(t.c.windows, d.Subject) // another replica recorded facts in between
 		}
+		if slices.ContainsFunc(d.Facts, func(f trail.Fact) bool { return isNodeChange(&f) }) {
+			delete(t.c.windows, d.Subject) // what was asked of a node shortly before is known to the Source alone
+		}
 		if isNode(d.Subject) {
 			t.nodes.add(d.Subject, since)
 			since = farFuture
