@@ -31,7 +31,8 @@ func (s *Store) Append(ctx context.Context, cluster string, facts []trail.Fact) 
 		return trail.News{}, err
 	}
 	news := recorded.news()
-	_, derived, err := s.deriveByHand(ctx, cluster, time.Time{}, nil)
+	s.tool(cluster).hand(recorded)
+	_, derived, err := s.deriveByHand(ctx, cluster, lastSeen(recorded.facts), nil)
 	news.Add(derived)
 	return news, err
 }
@@ -66,17 +67,28 @@ func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
 	return s.DeriveStale(ctx, cluster, nil)
 }
 
+// tool returns the deriver of a cluster for tools of this process: what it holds in memory is good as long as nobody begins another term.
+func (s *Store) tool(cluster string) *deriver {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tools[cluster] == nil {
+		s.tools[cluster] = s.newDeriver(cluster, 0)
+	}
+	return s.tools[cluster]
+}
+
 // deriveByHand derives all that waits, as of a time or of when the cluster was last seen, in a term of its own. Where a leader ends that, it waits until that has
 // derived the rest.
 func (s *Store) deriveByHand(ctx context.Context, cluster string, now time.Time, done func(subjects int)) (count int, news trail.News, err error) {
+	d := s.tool(cluster)
+	d.using.Lock()
+	defer d.using.Unlock()
+	d.asOf(now)
 	for {
-		d := s.newDeriver(cluster, 0)
-		d.see(now)
-		err := s.inTx(ctx, "begin a term", func(tx pgx.Tx) error {
-			return tx.QueryRow(ctx, leadByHandQuery, pgx.StrictNamedArgs{"cluster": cluster, "holder": toolHolder}).Scan(&d.term)
-		})
-		if err != nil {
-			return count, news, err
+		if d.term == 0 {
+			if err := s.leadByHand(ctx, d); err != nil {
+				return count, news, err
+			}
 		}
 		n, brought, err := catchUp(ctx, d.tick, func(n int) {
 			if done != nil {
@@ -87,10 +99,23 @@ func (s *Store) deriveByHand(ctx context.Context, cluster string, now time.Time,
 		if count += n; !errors.Is(err, ErrDeposed) {
 			return count, news, err
 		}
+		d.term = 0
+		var by *deposedError
+		if errors.As(err, &by) && by.latest == 0 {
+			continue // nobody derives
+		}
 		if derived, err := s.awaitLeader(ctx, cluster); err != nil || derived {
 			return count, news, err
 		}
 	}
+}
+
+// leadByHand begins a term of a tool.
+func (s *Store) leadByHand(ctx context.Context, d *deriver) error {
+	d.reset()
+	return s.inTx(ctx, "begin a term", func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, leadByHandQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "holder": toolHolder}).Scan(&d.term)
+	})
 }
 
 const (

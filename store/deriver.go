@@ -29,7 +29,8 @@ type deriver struct {
 	handed map[trail.Subject]fold.Dirty // what this process recorded since the last tick
 	facts  int                          // how many facts that are
 
-	ticking    sync.Mutex // held in a tick: by who calls, or in turns
+	using      sync.Mutex // held by a tool while it derives
+	ticking    sync.Mutex // held in a tick
 	thresholds trail.Thresholds
 	now        time.Time                   // up to which the cluster was seen
 	due        map[trail.Subject]time.Time // when time alone changes the rows of subjects
@@ -85,6 +86,13 @@ func (d *deriver) hand(r recording) {
 		d.handed[f.Subject] = h
 		d.see(f.ObservedAt)
 	}
+}
+
+// asOf has rows derived as of a time, or when the cluster was last seen if that is later.
+func (d *deriver) asOf(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.now = at
 }
 
 // see notes that the cluster was seen up to a time.

@@ -39,7 +39,7 @@ func OpenFailing(ctx context.Context, url string, fail func(sql string) bool) (*
 	}
 	config.ConnConfig.Tracer = failing(fail)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
-	return &Store{Reader: Reader{pool: pool, scope: trail.Everything(), own: &ownSigns{}}, months: map[time.Time]bool{}}, err
+	return &Store{Reader: Reader{pool: pool, scope: trail.Everything(), own: &ownSigns{}}, months: map[time.Time]bool{}, tools: map[string]*deriver{}}, err
 }
 
 type failing func(sql string) bool

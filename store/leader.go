@@ -116,7 +116,9 @@ func fence(batch *pgx.Batch, cluster string, term int64) {
 	batch.Queue(termQuery, pgx.StrictNamedArgs{"cluster": cluster}).QueryRow(func(row pgx.Row) error {
 		var latest int64
 		var holder string
-		if err := row.Scan(&latest, &holder); err != nil {
+		if err := row.Scan(&latest, &holder); errors.Is(err, pgx.ErrNoRows) { // the database is another one, or was emptied
+			holder = "nobody"
+		} else if err != nil {
 			return explain("read whose term it is", err)
 		}
 		if latest != term {

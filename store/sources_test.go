@@ -324,7 +324,7 @@ func pieces(r *rand.Rand, sources [3][]trail.Fact) [][]trail.Fact {
 func wipe(t *testing.T, s *store.Store) {
 	t.Helper()
 	_, err := s.Pool().Exec(t.Context(), "TRUNCATE evictrail.events, evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations, evictrail.placements, "+
-		"evictrail.cooldown_decisions, evictrail.loops, evictrail.drains, evictrail.drain_blockers, evictrail.gaps, evictrail.timeline")
+		"evictrail.cooldown_decisions, evictrail.loops, evictrail.drains, evictrail.drain_blockers, evictrail.gaps, evictrail.timeline, evictrail.leaders")
 	require.NoError(t, err)
 }
 

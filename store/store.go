@@ -24,7 +24,8 @@ type Store struct {
 
 	grown  atomic.Int64 // facts since rows were counted
 	mu     sync.Mutex
-	months map[time.Time]bool // whether a partition that was asked for exists, or could not help; false: we may not make it. By the first instant of the month
+	tools  map[string]*deriver // by cluster, see deriveByHand
+	months map[time.Time]bool  // whether a partition that was asked for exists, or could not help; false: we may not make it. By the first instant of the month
 }
 
 // Open connects to a database. url is a PostgreSQL URL or keyword string; a password comes from a pgpass file or
@@ -52,7 +53,7 @@ func OpenLater(ctx context.Context, url, passwordFile string) (*Store, error) {
 	if err != nil {
 		return nil, explain("open database", err)
 	}
-	return &Store{Reader: Reader{pool: pool, scope: trail.Everything(), own: &ownSigns{}}, months: map[time.Time]bool{}}, nil
+	return &Store{Reader: Reader{pool: pool, scope: trail.Everything(), own: &ownSigns{}}, months: map[time.Time]bool{}, tools: map[string]*deriver{}}, nil
 }
 
 // OverlaySigns has readers replace what the recorder of this process reported last by what it knows now, which is newer and does not depend
