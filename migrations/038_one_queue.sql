@@ -7,6 +7,8 @@ ALTER TABLE evictrail.subjects DROP COLUMN stale_since, DROP COLUMN touched_sinc
 COMMENT ON INDEX evictrail.subjects_dirty IS 'What is still to be derived.';
 -- What was last recorded of an aspect tells whether a fact is recorded already.
 ALTER TABLE evictrail.aspects ADD COLUMN fact_id uuid;
+-- Programs from before derive of the former queues.
+CREATE OR REPLACE FUNCTION evictrail.oldest_schema() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 38::bigint';
 
 -- Drops the partitions of the months before that time and puts what was kept of them in their place. It gives the names of those that it dropped; none,
 -- and does nothing, where something that is to be kept is not there yet, or something is still to be derived of them.
@@ -45,6 +47,7 @@ $$;
 -- +goose StatementEnd
 
 -- +goose Down
+CREATE OR REPLACE FUNCTION evictrail.oldest_schema() RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT 17::bigint';
 ALTER TABLE evictrail.aspects DROP COLUMN fact_id;
 ALTER TABLE evictrail.subjects ADD COLUMN stale_since timestamptz, ADD COLUMN touched_since timestamptz;
 UPDATE evictrail.subjects SET stale_since = dirty_since WHERE dirty_since IS NOT NULL;

@@ -117,30 +117,3 @@ func TestAnotherProgramDerivesAnew(t *testing.T) {
 	lead("v2")
 	require.Equal(t, want, dump(t, s))
 }
-
-// TestRowsOfAnOlderProgramStay has a program of before schema 36 come back for a while, which does not say until when its rows are open, and drop the facts of
-// which some were derived: the next program fills that in, and derives the others anew.
-func TestRowsOfAnOlderProgramStay(t *testing.T) {
-	t.Parallel()
-	facts, end := acrossMarch(2, 0.7)
-	s := storetest.New(t)
-	require.NoError(t, s.Judge(t.Context(), "c1", brief))
-	take(t, s, facts)
-	require.NoError(t, s.Alive(t.Context(), "c1", end))
-	did, err := s.Retain(t.Context(), aWeek, dropMarch)
-	require.NoError(t, err)
-	require.Empty(t, did.Waits)
-	want := tables(t, s)
-	for _, table := range derivedTables {
-		_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail."+table+" SET open_until = 'infinity'")
-		require.NoError(t, err)
-	}
-	sink := s.For("c1", "r1")
-	require.NoError(t, sink.Lead(t.Context(), "older", brief))
-	require.NoError(t, sink.Lead(t.Context(), "next", brief))
-	_, _, err = sink.CatchUp(t.Context(), nil)
-	require.NoError(t, err)
-	_, _, err = s.DeriveDue(t.Context(), "c1", end)
-	require.NoError(t, err)
-	require.Equal(t, want, tables(t, s))
-}

@@ -118,14 +118,14 @@ func (s *Store) leadByHand(ctx context.Context, d *deriver) error {
 	})
 }
 
-const (
-	dirtyCountQuery = `
+// leaderStill is for how long a leader derives nothing that is gone; tests have leaders that derive when they are asked to.
+var leaderStill = 10 * time.Second
+
+const dirtyCountQuery = `
 SELECT count(*)
 FROM evictrail.subjects
 WHERE cluster = @cluster
   AND dirty_since IS NOT NULL`
-	leaderStill = 10 * time.Second // a leader that derived nothing for so long is gone
-)
 
 // awaitLeader waits until a leader has derived all that was dirty; it returns false where that derives nothing any more.
 func (s *Store) awaitLeader(ctx context.Context, cluster string) (derived bool, err error) {

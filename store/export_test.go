@@ -25,6 +25,7 @@ func init() {
 		}
 		return trail.Derive(s, facts, env, now)
 	}
+	leaderStill = 10 * time.Millisecond
 	keptTogether, lockTries, lockPause = 20, 4, 50*time.Millisecond
 }
 

@@ -26,11 +26,6 @@ VALUES (@cluster, 1, @holder, now(), @program, 1)
 ON CONFLICT (cluster) DO UPDATE SET
     term = l.term + 1, holder = excluded.holder, since = excluded.since, program = excluded.program, program_term = l.term + 1
 RETURNING term`
-	// Rows of an older program do not say until when they are open. Most are derived again; those whose facts were dropped cannot be.
-	fillOpenUntilQuery = `
-SELECT evictrail.fill_open_until()
-FROM evictrail.retention
-WHERE facts_from IS NOT NULL`
 )
 
 // lead begins the next term of a cluster. It waits for the transactions in which the one before derives, and ends that term. Where that was another
@@ -48,9 +43,6 @@ func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term
 			return err
 		}
 		if !same {
-			if _, err := tx.Exec(ctx, fillOpenUntilQuery); err != nil {
-				return err
-			}
 			if _, err := tx.Exec(ctx, dirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": beginning}); err != nil {
 				return err
 			}

@@ -104,29 +104,19 @@ func months(facts []trail.Fact) map[string]bool {
 	return out
 }
 
-// appendAll stores facts as a leader does, who derives what it leaves between two batches.
+// appendAll records facts as a leader does, who derives them meanwhile, and waits until all that is derived of them is there.
 func appendAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
 	tb.Helper()
 	sink := s.For("bench", "bench")
 	require.NoError(tb, sink.Lead(tb.Context(), "this", trail.DefaultThresholds()))
-	next := time.Now()
+	keptUp := storetest.KeepUp(tb, sink)
 	for batch := range slices.Chunk(facts, inOne) {
 		_, err := sink.Append(tb.Context(), batch)
 		require.NoError(tb, err)
-		if time.Now().After(next) {
-			next = catchUp(tb, sink)
-		}
 	}
-	catchUp(tb, sink)
-}
-
-// catchUp derives what was left, and tells when to do so again: for a quarter of the time at most.
-func catchUp(tb testing.TB, sink *store.ClusterStore) time.Time {
-	tb.Helper()
-	began := time.Now()
+	keptUp()
 	_, _, err := sink.CatchUp(tb.Context(), nil)
 	require.NoError(tb, err)
-	return time.Now().Add(max(250*time.Millisecond, 3*time.Since(began)))
 }
 
 // spoolAll takes facts into a spool on disk, out of which they are stored meanwhile, and waits until all that is derived of them is there.
@@ -147,7 +137,8 @@ func spoolAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
 	close(stopping)
 	draining.Wait()
 	keptUp()
-	catchUp(tb, sink)
+	_, _, err = sink.CatchUp(tb.Context(), nil)
+	require.NoError(tb, err)
 	require.NoError(tb, taken.Close())
 }
 
