@@ -37,7 +37,7 @@ func New(source Source, bound int) *Cluster {
 
 // Reset drops everything from memory: what is needed again is loaded.
 func (c *Cluster) Reset() {
-	c.windows, c.queue, c.size = map[trail.Subject]*Window{}, queue{of: map[trail.Subject]map[string]queued{}}, 0
+	c.windows, c.queue, c.size = map[trail.Subject]*Window{}, newQueue(), 0
 }
 
 // Size returns about how many bytes the windows in memory take.
@@ -62,7 +62,7 @@ func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
 		err := t.run(ctx)
 		switch {
 		case errors.Is(err, errTooShort):
-			c.Reset()
+			c.undo(t)
 			for i := range b.Dirty { // the Source has them
 				b.Dirty[i].Facts = nil
 			}
@@ -74,6 +74,16 @@ func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
 		c.evict()
 		return t.changes, nil
 	}
+}
+
+// undo drops from memory what a Fold changed there that begins again.
+func (c *Cluster) undo(t *tick) {
+	for s, w := range c.windows {
+		if _, touched := t.touched[s]; touched || w.derived == c.fold {
+			delete(c.windows, s)
+		}
+	}
+	c.queue = newQueue()
 }
 
 // tick is one Fold.

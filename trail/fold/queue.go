@@ -16,6 +16,8 @@ type queue struct {
 	of     map[trail.Subject]map[string]queued // by VM and UID
 }
 
+func newQueue() queue { return queue{of: map[trail.Subject]map[string]queued{}} }
+
 // queued is a migration in the queue.
 type queued struct {
 	created time.Time

@@ -95,6 +95,7 @@ func (w *Window) outgrown() bool {
 // load brings windows into memory, complete for changes since the times wanted, and returns them in the order in which they are wanted.
 func (c *Cluster) load(ctx context.Context, wants []Want) ([]*Window, error) {
 	var missing []Want
+	tooShort := false
 	for _, want := range wants {
 		w := c.windows[want.Subject]
 		if w != nil {
@@ -103,14 +104,16 @@ func (c *Cluster) load(ctx context.Context, wants []Want) ([]*Window, error) {
 		switch {
 		case w != nil && w.covers(want.Since):
 		case w != nil && w.derived == c.fold: // the Source has its rows from before
-			c.deeper[want.Subject] = want.Since
-			return nil, errTooShort
+			c.deeper[want.Subject], tooShort = want.Since, true
 		default:
 			if since, known := c.deeper[want.Subject]; known && since.Before(want.Since) {
 				want.Since = since
 			}
 			missing = append(missing, want)
 		}
+	}
+	if tooShort {
+		return nil, errTooShort
 	}
 	if len(missing) > 0 {
 		windows, err := c.source.Windows(ctx, missing, c.lookback)
