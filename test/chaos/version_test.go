@@ -12,9 +12,9 @@ import (
 	"github.com/evictrail/evictrail/test/build"
 )
 
-// previous is the commit that stands for the version before this one: the first with schema 17, from which on a version works on the schema of the next
+// previous is the commit that stands for the version before this one: the first with schema 38, from which on a version works on the schema of the next
 // (docs/adr/0025). Those from before refuse to.
-const previous = "30a361138444201a88b0492f7e83e6a6bd4c2402"
+const previous = "d829da089d559df82dca65b2e42aef02bd2d33a9"
 
 // buildPrevious builds the version before this one out of the history of the repository.
 func buildPrevious(t *testing.T) (program string) {
