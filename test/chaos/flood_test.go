@@ -89,8 +89,7 @@ func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
 	awaitStored(t, database, len(c.truth))
 	t.Logf("T10: %d audit events sent in %s (%.0f a second), answers: %v; %d were stored; lag up to %.1f s, %d MiB at most",
 		events, took.Round(time.Second), float64(events)/took.Seconds(), answers, len(stored), lag, e.memory()>>20)
-	require.Positive(t, answers[http.StatusTooManyRequests])
-	require.Positive(t, answers[http.StatusServiceUnavailable])
+	require.Positive(t, answers[http.StatusTooManyRequests]+answers[http.StatusServiceUnavailable], "not all is let in")
 	require.Positive(t, answers[http.StatusOK])
 	require.Less(t, lag, unharmed.Seconds())
 	require.Less(t, e.memory(), int64(limit))
