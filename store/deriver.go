@@ -38,7 +38,7 @@ type deriver struct {
 	began      bool                        // due is what the database has
 	frozenTo   *time.Time                  // facts from before were dropped when it was last looked
 	portion    int                         // subjects that are derived at once
-	deferred   time.Time                   // when nodes were first left to a later tick; zero: none are
+	deferred   time.Time                   // when something was first left to a later tick; zero: nothing is
 }
 
 func (s *Store) newDeriver(cluster string, term int64) *deriver {
@@ -112,7 +112,7 @@ SELECT subject, dirty_since, version
 FROM evictrail.subjects
 WHERE cluster = @cluster
   AND dirty_since IS NOT NULL
-ORDER BY subject LIKE 'node:%' OR subject LIKE 'cluster:%', dirty_since, subject
+ORDER BY CASE WHEN subject LIKE 'vmi:%' THEN 1 WHEN subject LIKE 'node:%' OR subject LIKE 'cluster:%' THEN 2 ELSE 0 END, dirty_since, subject
 LIMIT @limit`
 	dueSubjectsQuery = `
 SELECT subject, next_at
@@ -202,7 +202,7 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	if len(batch.Dirty) == 0 {
 		return 0, news, more, nil
 	}
-	batch.DeferNodes = d.deferNodes(more)
+	batch.Defer = d.deferOthers(more)
 	began := time.Now()
 	news, err = d.write(ctx, batch)
 	if err != nil {
@@ -213,7 +213,7 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	} else if more {
 		d.portion = min(2*d.portion, mostPortion)
 	}
-	return len(batch.Dirty), news, more || batch.DeferNodes, d.store.countGrown(ctx, len(batch.Dirty))
+	return len(batch.Dirty), news, more || batch.Defer, d.store.countGrown(ctx, len(batch.Dirty))
 }
 
 // write folds a batch and writes what that changes. What fails for what a subject is leaves that subject out.
@@ -273,8 +273,8 @@ func (d *deriver) reset() {
 	d.began = false
 }
 
-// deferNodes reports whether nodes are left to a later tick: while many VMs wait, but not for long.
-func (d *deriver) deferNodes(more bool) bool {
+// deferOthers reports whether what only depends on dirty subjects is left to a later tick: while many wait, but not for long.
+func (d *deriver) deferOthers(more bool) bool {
 	switch {
 	case !more:
 		d.deferred = time.Time{}

@@ -53,7 +53,7 @@ func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
 	for {
 		c.fold++
 		t := &tick{
-			c: c, batch: b, nodes: dirtyMarks{}, touched: map[trail.Subject][]change{}, owned: map[trail.Subject]bool{}, launched: map[trail.Subject]bool{}, derived: map[trail.Subject]bool{}, anew: map[trail.Subject]bool{},
+			c: c, batch: b, deferred: dirtyMarks{}, nodes: dirtyMarks{}, touched: map[trail.Subject][]change{}, owned: map[trail.Subject]bool{}, launched: map[trail.Subject]bool{}, derived: map[trail.Subject]bool{}, anew: map[trail.Subject]bool{},
 			changes: &Changes{
 				Due: map[trail.Subject]time.Time{}, Clean: map[trail.Subject]int64{},
 				Failed: map[trail.Subject]error{},
@@ -70,6 +70,7 @@ func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
 		case err != nil:
 			return nil, err
 		}
+		t.changes.Deferred = t.deferred
 		c.queue.trim(b.Now)
 		c.evict()
 		return t.changes, nil
@@ -91,6 +92,7 @@ type tick struct {
 	c        *Cluster
 	batch    Batch
 	changes  *Changes
+	deferred dirtyMarks                 // what is left to a later Fold
 	nodes    dirtyMarks                 // nodes and the cluster as a whole, to be derived after the VMs
 	touched  map[trail.Subject][]change // how their inputs changed
 	owned    map[trail.Subject]bool     // pods that are a launcher pod of a known VM
@@ -132,8 +134,10 @@ func (t *tick) run(ctx context.Context) error {
 	if err := t.deriveVMs(ctx, owned); err != nil {
 		return err
 	}
-	if t.batch.DeferNodes {
-		t.changes.Deferred = t.nodes
+	if t.batch.Defer {
+		for s, since := range t.nodes {
+			t.deferred.add(s, since)
+		}
 	} else if err := t.deriveNodes(ctx, t.nodes); err != nil {
 		return err
 	}
@@ -223,21 +227,28 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 	if err != nil {
 		return err
 	}
+	affect := func(s trail.Subject, since time.Time) {
+		if _, dirty := vms[s]; dirty || !t.batch.Defer {
+			vms.add(s, since)
+		} else {
+			t.deferred.add(s, since)
+		}
+	}
 	for _, s := range of.VMs {
-		vms.add(s, impact.Since)
+		affect(s, impact.Since)
 	}
 	for _, s := range of.Nodes {
 		t.nodes.add(s, impact.Since)
 	}
 	for _, s := range of.Requesters {
-		vms.add(s, *impact.Settings)
+		affect(s, *impact.Settings)
 	}
 	for _, s := range of.Owned {
 		t.owned[s] = true
 	}
 	again := slices.ContainsFunc(t.batch.Dirty, func(d Dirty) bool { return d.Facts == nil && !d.Due })
 	for _, s := range of.Owners {
-		vms.add(s, impact.Requested)
+		affect(s, impact.Requested)
 		if w := t.c.windows[s]; w != nil {
 			if again { // requests that are known may have changed: names are erased
 				w.forget()

@@ -96,9 +96,9 @@ type Batch struct {
 	Thresholds trail.Thresholds
 	Dirty      []Dirty
 
-	// DeferNodes leaves nodes, and the cluster as a whole, to a later Fold (Changes.Deferred): while many VMs wait, each node would be derived for a
-	// few of them at a time.
-	DeferNodes bool
+	// Defer leaves to a later Fold (Changes.Deferred) what only depends on that which is dirty: nodes, the cluster as a whole, and VMs that are not dirty themselves.
+	// While many subjects wait, each of these would be derived again and again.
+	Defer bool
 
 	// LeftOut are subjects that are not derived in this Fold: that failed not long ago.
 	LeftOut map[trail.Subject]bool
@@ -120,7 +120,7 @@ type Changes struct {
 	Rows     map[string]map[RowKey]any   // rows that came or changed, by table: *trail.Evacuation and alike, a *Line in table timeline; nil: the row is no more
 	Due      map[trail.Subject]time.Time // when time alone changes the rows of a subject that was derived; zero: never
 	Clean    map[trail.Subject]int64     // subjects that were dirty, with the version that was folded: they are in Due, Deferred, Failed, or left out
-	Deferred map[trail.Subject]time.Time // nodes that are dirty since a time and were left to a later Fold
+	Deferred map[trail.Subject]time.Time // subjects that are dirty since a time and were left to a later Fold
 	Failed   map[trail.Subject]error     // subjects that were left out, as they could not be derived
 	News     trail.News
 }

@@ -275,7 +275,11 @@ func (t *tick) waiting(ctx context.Context, slots span, derived map[*Window]*der
 		if w := t.c.windows[vm]; w != nil && derived[w] != nil && w.covers(slots.from) {
 			continue
 		}
-		out.add(vm, slots.from)
+		if t.batch.Defer {
+			t.deferred.add(vm, slots.from)
+		} else {
+			out.add(vm, slots.from)
+		}
 	}
 	return out, nil
 }
