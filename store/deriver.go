@@ -35,10 +35,11 @@ type deriver struct {
 	now        time.Time                   // up to which the cluster was seen
 	due        map[trail.Subject]time.Time // when time alone changes the rows of subjects
 	failing    map[trail.Subject]bool      // that could not be derived; true: they are left out for now
+	left       bool                        // something was left to a later tick
 	began      bool                        // due is what the database has
 	frozenTo   *time.Time                  // facts from before were dropped when it was last looked
 	portion    int                         // subjects that are derived at once
-	deferred   time.Time                   // when something was first left to a later tick; zero: nothing is
+	deferred   time.Time                   // when nodes were first left to a later tick; zero: none are
 }
 
 func (s *Store) newDeriver(cluster string, term int64) *deriver {
@@ -57,6 +58,7 @@ const (
 	handedMost   = 20_000 // facts that wait in memory; what is more is read from the database
 	leastPortion = 32
 	mostPortion  = 1024
+	mostOthers   = 100              // VMs that are derived in a tick though they are not dirty
 	deferLongest = 10 * time.Second // nodes wait for VMs at the most
 	tickLong     = 200 * time.Millisecond
 )
@@ -202,8 +204,11 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	if len(batch.Dirty) == 0 {
 		return 0, news, more, nil
 	}
-	batch.Defer = d.deferOthers(more)
+	if batch.DeferNodes = d.deferNodes(more); !more {
+		batch.Others = mostOthers
+	}
 	began := time.Now()
+	d.left = false
 	news, err = d.write(ctx, batch)
 	if err != nil {
 		return 0, news, false, err
@@ -213,7 +218,7 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	} else if more {
 		d.portion = min(2*d.portion, mostPortion)
 	}
-	return len(batch.Dirty), news, more || batch.Defer, d.store.countGrown(ctx, len(batch.Dirty))
+	return len(batch.Dirty), news, more || d.left, d.store.countGrown(ctx, len(batch.Dirty))
 }
 
 // write folds a batch and writes what that changes. What fails for what a subject is leaves that subject out.
@@ -244,6 +249,7 @@ func (d *deriver) write(ctx context.Context, b fold.Batch) (news trail.News, err
 
 // adopt notes when the subjects that were derived are due again.
 func (d *deriver) adopt(c *fold.Changes) {
+	d.left = d.left || len(c.Deferred) > 0
 	for s, at := range c.Due {
 		if at.IsZero() {
 			delete(d.due, s)
@@ -273,8 +279,8 @@ func (d *deriver) reset() {
 	d.began = false
 }
 
-// deferOthers reports whether what only depends on dirty subjects is left to a later tick: while many wait, but not for long.
-func (d *deriver) deferOthers(more bool) bool {
+// deferNodes reports whether nodes are left to a later tick: while many subjects wait, but not for long.
+func (d *deriver) deferNodes(more bool) bool {
 	switch {
 	case !more:
 		d.deferred = time.Time{}

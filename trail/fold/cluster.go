@@ -93,6 +93,7 @@ type tick struct {
 	batch    Batch
 	changes  *Changes
 	deferred dirtyMarks                 // what is left to a later Fold
+	others   int                        // VMs that are derived though they were not dirty, or left to a later Fold
 	nodes    dirtyMarks                 // nodes and the cluster as a whole, to be derived after the VMs
 	touched  map[trail.Subject][]change // how their inputs changed
 	owned    map[trail.Subject]bool     // pods that are a launcher pod of a known VM
@@ -134,7 +135,7 @@ func (t *tick) run(ctx context.Context) error {
 	if err := t.deriveVMs(ctx, owned); err != nil {
 		return err
 	}
-	if t.batch.Defer {
+	if t.batch.DeferNodes {
 		for s, since := range t.nodes {
 			t.deferred.add(s, since)
 		}
@@ -227,28 +228,21 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 	if err != nil {
 		return err
 	}
-	affect := func(s trail.Subject, since time.Time) {
-		if _, dirty := vms[s]; dirty || !t.batch.Defer {
-			vms.add(s, since)
-		} else {
-			t.deferred.add(s, since)
-		}
-	}
 	for _, s := range of.VMs {
-		affect(s, impact.Since)
+		t.affect(s, impact.Since, vms)
 	}
 	for _, s := range of.Nodes {
 		t.nodes.add(s, impact.Since)
 	}
 	for _, s := range of.Requesters {
-		affect(s, *impact.Settings)
+		t.affect(s, *impact.Settings, vms)
 	}
 	for _, s := range of.Owned {
 		t.owned[s] = true
 	}
 	again := slices.ContainsFunc(t.batch.Dirty, func(d Dirty) bool { return d.Facts == nil && !d.Due })
 	for _, s := range of.Owners {
-		affect(s, impact.Requested)
+		t.affect(s, impact.Requested, vms)
 		if w := t.c.windows[s]; w != nil {
 			if again { // requests that are known may have changed: names are erased
 				w.forget()
@@ -261,6 +255,19 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 		}
 	}
 	return nil
+}
+
+// affect marks a VM as dirty that depends on what is: in this Fold, or a later one where there are many.
+func (t *tick) affect(s trail.Subject, since time.Time, vms dirtyMarks) {
+	_, dirty := vms[s]
+	if !dirty {
+		t.others++
+	}
+	if dirty || t.others <= t.batch.Others {
+		vms.add(s, since)
+	} else {
+		t.deferred.add(s, since)
+	}
 }
 
 // concerns reports whether a request is about a pod or a migration of a VM.

@@ -88,7 +88,7 @@ func TestFoldIsDeriveAll(t *testing.T) {
 			m := newMemory(rules)
 			c := New(m, 1<<20)
 			fold := func(now time.Time, dirty []Dirty) {
-				changes, err := c.Fold(t.Context(), Batch{Now: now, Thresholds: rules, Dirty: dirty})
+				changes, err := c.Fold(t.Context(), Batch{Now: now, Thresholds: rules, Dirty: dirty, Others: 1 << 20})
 				require.NoError(t, err)
 				require.Empty(t, changes.Failed)
 				m.write(changes)

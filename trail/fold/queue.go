@@ -30,6 +30,11 @@ type queued struct {
 // endedBefore reports whether the migration had finished before a time.
 func (q queued) endedBefore(at time.Time) bool { return !q.until.IsZero() && q.until.Before(at) }
 
+// sameSlot reports whether two entries hold the same slot, or none. Times that were read have another location than those that were derived.
+func (q queued) sameSlot(o queued) bool {
+	return q.holds == o.holds && q.slot.MigrationUID == o.slot.MigrationUID && q.slot.Node == o.slot.Node && q.slot.From.Equal(o.slot.From) && q.slot.To.Equal(o.slot.To)
+}
+
 // span is a time; the zero span is none. Without an end it goes on.
 type span struct {
 	from, to time.Time
@@ -81,7 +86,7 @@ func (q *queue) update(w *Window, derived []trail.Migration, from time.Time) (ch
 		if e.endedBefore(from) && (!known || was.endedBefore(from)) {
 			continue
 		}
-		if its[uid] = e; known && was.holds == e.holds && was.slot == e.slot {
+		if its[uid] = e; known && was.sameSlot(e) {
 			continue
 		}
 		changed.join(was.span())

@@ -96,9 +96,10 @@ type Batch struct {
 	Thresholds trail.Thresholds
 	Dirty      []Dirty
 
-	// Defer leaves to a later Fold (Changes.Deferred) what only depends on that which is dirty: nodes, the cluster as a whole, and VMs that are not dirty themselves.
-	// While many subjects wait, each of these would be derived again and again.
-	Defer bool
+	// Others is how many VMs that only depend on what is dirty are derived with it, at the most. The others, and nodes and the cluster as a whole with DeferNodes, are left
+	// to a later Fold (Changes.Deferred): while many subjects wait, each of these would be derived again and again.
+	Others     int
+	DeferNodes bool
 
 	// LeftOut are subjects that are not derived in this Fold: that failed not long ago.
 	LeftOut map[trail.Subject]bool

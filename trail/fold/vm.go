@@ -275,11 +275,7 @@ func (t *tick) waiting(ctx context.Context, slots span, derived map[*Window]*der
 		if w := t.c.windows[vm]; w != nil && derived[w] != nil && w.covers(slots.from) {
 			continue
 		}
-		if t.batch.Defer {
-			t.deferred.add(vm, slots.from)
-		} else {
-			out.add(vm, slots.from)
-		}
+		t.affect(vm, slots.from, out)
 	}
 	return out, nil
 }
