@@ -16,7 +16,7 @@ var ErrDeposed = errors.New("another evictrail derives this cluster by now")
 
 const (
 	derivedByQuery = `
-SELECT CASE WHEN holder = @tool AND program IS NULL THEN term = 1 ELSE coalesce(program = @program AND program_term = term, false) END
+SELECT holder = @tool AND program IS NULL OR coalesce(program = @program AND program_term = term, false)
 FROM evictrail.leaders
 WHERE cluster = @cluster
 FOR UPDATE`

@@ -333,3 +333,19 @@ func TestAToolBesideALeader(t *testing.T) {
 	require.True(t, leader.Leads())
 	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
 }
+
+// TestALeaderAfterATool leads where only tools derived so far: nothing is derived again.
+func TestALeaderAfterATool(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	_, err := s.Append(t.Context(), "c1", incident("c1", 2))
+	require.NoError(t, err)
+	again, err := store.Open(t.Context(), s.Pool().Config().ConnString(), "")
+	require.NoError(t, err)
+	defer again.Close()
+	_, err = again.DeriveStale(t.Context(), "c1", nil)
+	require.NoError(t, err)
+	leader := s.For("c1", "r1")
+	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
+	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.subjects WHERE dirty_since IS NOT NULL"))
+}
