@@ -36,7 +36,7 @@ ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, 
 
 // flush writes what a fold brought, in one transaction of a term. Its error is ErrDeposed where the term has ended. Where it fails for what a row is, careful
 // writes the rows of each subject by themselves, and leaves out the subjects for which that fails. Those that had failed before and are derived now are no failures
-// any more. It returns the subjects that were left out.
+// any more.
 func (d *deriver) flush(ctx context.Context, c *fold.Changes, careful bool) error {
 	var failed []DeriveFailure
 	err := d.store.inTx(ctx, "write derived rows", func(tx pgx.Tx) error {

@@ -349,3 +349,24 @@ func TestALeaderAfterATool(t *testing.T) {
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.subjects WHERE dirty_since IS NOT NULL"))
 }
+
+// TestAListThatIsRecordedFirst has a replica list a VM, and another one, which watched, record the same change later, as of an earlier version: it is one change, whoever
+// comes first.
+func TestAListThatIsRecordedFirst(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	seen := func(version, node string, listed bool) []trail.Fact {
+		tracker := trail.NewTracker("c1")
+		return tracker.Observe(trail.VMIObservation{
+			Meta: trail.Meta{UID: "v1", Namespace: "shop", Name: "db", ResourceVersion: version, CreatedAt: start},
+			Seen: trail.Seen{At: start.Add(time.Minute), Listed: listed}, Node: node, Phase: "Running", Strategy: "LiveMigrate",
+		})
+	}
+	placed := "SELECT count(*) FROM evictrail.events WHERE kind = 'vmi_placed'"
+	for _, facts := range [][]trail.Fact{seen("900", "n1", true), seen("700", "n1", false)} {
+		require.NotEmpty(t, facts)
+		_, err := s.For("c1", "r1").Append(t.Context(), facts)
+		require.NoError(t, err)
+		require.Equal(t, 1, count(t, s, placed))
+	}
+}
