@@ -21,6 +21,7 @@ const factColumns = `
 const factsOfSubjectsQuery = `
 SELECT f.*
 FROM unnest(@subjects::text[]) AS s(of)
+JOIN evictrail.subjects AS known ON known.cluster = @cluster AND known.subject = s.of
 CROSS JOIN LATERAL (
   SELECT ` + factColumns + `
   FROM evictrail.events

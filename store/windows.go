@@ -330,13 +330,19 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 	return nil
 }
 
-// rowsSince asks for the rows of subjects that had not ended before a time of each.
+// rowsSince asks for the rows of subjects that had not ended before a time of each. OFFSET is there for what factsOfSubjectsQuery has it for.
 func rowsSince(table, order string) string {
 	return `
 SELECT t.subject, row_to_json(t)
 FROM unnest(@subjects::text[], @since::timestamptz[]) AS s(of, since)
-JOIN evictrail.` + table + ` AS t ON t.cluster = @cluster AND t.subject = s.of
-WHERE t.open_until >= s.since
+CROSS JOIN LATERAL (
+  SELECT *
+  FROM evictrail.` + table + `
+  WHERE cluster = @cluster
+    AND subject = s.of
+    AND open_until >= s.since
+  OFFSET 0
+) AS t
 ORDER BY ` + order
 }
 
