@@ -114,6 +114,21 @@ func readTable[R trail.Row](of map[string]map[string]any, t *table[R], d *trail.
 	})
 }
 
+// join adds subjects that were left to a later Fold to those that are dirty.
+func (m *memory) join(dirty []Dirty, deferred map[trail.Subject]time.Time) []Dirty {
+	out := slices.Clone(dirty)
+	for _, s := range keys(deferred) {
+		i := slices.IndexFunc(out, func(d Dirty) bool { return d.Subject == s })
+		switch since := deferred[s]; {
+		case i < 0:
+			out = append(out, Dirty{Subject: s, Since: since, Version: m.version[s]})
+		case since.Before(out[i].Since) || out[i].Due:
+			out[i] = Dirty{Subject: s, Since: earlier(since, out[i].Since), Version: m.version[s]}
+		}
+	}
+	return out
+}
+
 // spans calls do with when each row of what has one goes on.
 func spans(d trail.Derived, do func(begun, until time.Time)) {
 	spansOf(&requestTable, d, do)
@@ -254,7 +269,7 @@ func (m *memory) Affected(_ context.Context, of Impact) (Affected, error) {
 	return Affected{VMs: keys(vms), Nodes: keys(nodes), Requesters: keys(requesters), Owners: keys(owners), Owned: keys(owned)}, nil
 }
 
-func keys(of map[trail.Subject]bool) []trail.Subject {
+func keys[V any](of map[trail.Subject]V) []trail.Subject {
 	var out []trail.Subject
 	for s := range of {
 		out = append(out, s)

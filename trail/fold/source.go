@@ -96,10 +96,10 @@ type Batch struct {
 	Thresholds trail.Thresholds
 	Dirty      []Dirty
 
-	// Others is how many VMs that only depend on what is dirty are derived with it, at the most. The others, and nodes and the cluster as a whole with DeferNodes, are left
-	// to a later Fold (Changes.Deferred): while many subjects wait, each of these would be derived again and again.
-	Others     int
-	DeferNodes bool
+	// Others is how many VMs that only depend on what is dirty are derived with it at the most, and Nodes how many nodes, the cluster as a whole among them. What is more is left
+	// to a later Fold (Changes.Deferred): while many subjects wait, it would be derived again and again.
+	Others int
+	Nodes  int
 
 	// LeftOut are subjects that are not derived in this Fold: that failed not long ago.
 	LeftOut map[trail.Subject]bool

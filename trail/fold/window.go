@@ -64,6 +64,7 @@ const rowShare = 512
 // loaded prepares a window that a Source returned.
 func (w *Window) loaded() error {
 	w.size = 0
+	w.Facts = slices.Clip(slices.Clone(w.Facts))
 	for i := range w.Facts {
 		w.size += w.Facts[i].Size()
 	}
@@ -125,6 +126,7 @@ func (c *Cluster) load(ctx context.Context, wants []Want) ([]*Window, error) {
 				return nil, err
 			}
 			c.windows[w.Subject] = w
+			c.read += w.size
 		}
 	}
 	out := make([]*Window, len(wants))
