@@ -177,6 +177,7 @@ func (m *memory) Windows(_ context.Context, wants []Want, lookback time.Duration
 			}
 		})
 		first = first.Add(-lookback)
+		w.FactsFrom = first
 		gone := map[string]bool{}
 		for i := range all {
 			if all[i].What == trail.WhatGone && all[i].OccurredAt.Before(first) {
@@ -202,8 +203,12 @@ func (m *memory) Windows(_ context.Context, wants []Want, lookback time.Duration
 func (m *memory) Asked(_ context.Context, about Asked) ([]trail.Fact, error) {
 	m.reads++
 	var out []trail.Fact
-	for _, pod := range about.Pods {
-		out = append(out, m.facts[pod]...)
+	for _, want := range about.Pods {
+		for _, f := range m.facts[want.Subject] {
+			if !f.OccurredAt.Before(want.Since) {
+				out = append(out, f)
+			}
+		}
 	}
 	for _, l := range about.Migrations {
 		for _, f := range m.facts[trail.Subject{Kind: trail.SubjectNamespace, Name: l.Namespace}] {

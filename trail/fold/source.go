@@ -15,7 +15,7 @@ type Source interface {
 	// Windows returns one Window for each subject wanted, in any order; a subject that was never seen has an empty one. lookback is how far what
 	// happens may depend on what had ended before.
 	Windows(ctx context.Context, wants []Want, lookback time.Duration) ([]*Window, error)
-	// Asked returns the recorded requests about pods and about migrations, in any order.
+	// Asked returns the recorded requests about pods since some time, and about migrations, in any order.
 	Asked(ctx context.Context, about Asked) ([]trail.Fact, error)
 	// Affected returns the subjects whose rows depend on what an Impact names.
 	Affected(ctx context.Context, of Impact) (Affected, error)
@@ -39,7 +39,7 @@ type NodeWant struct {
 
 // Asked names the objects whose requests are wanted.
 type Asked struct {
-	Pods       []trail.Subject // of kind pod
+	Pods       []Want // of kind pod, each with since when
 	Migrations []MigrationLife
 }
 
@@ -59,15 +59,16 @@ type MigrationOf struct {
 
 // Window is the open part of the history of one subject.
 type Window struct {
-	Subject  trail.Subject
-	Version  int64                // of the subject when it was read: it counts how often facts were recorded
-	Since    time.Time            // complete for changes since then; zero: the whole history
-	FrozenTo time.Time            // facts from before were dropped: rows that had ended by then stay as they are; zero: none were
-	RowsFrom time.Time            // rows that had ended before then are not in Rows, and are frozen; zero: all are there
-	Due      time.Time            // when time alone changes its rows: it is complete for changes since then, too; zero: never
-	Facts    []trail.Fact         // all since some time before RowsFrom, and of the older ones those that say how it stood then
-	Rows     trail.Derived        // as they are written
-	Frozen   map[trail.Bounce]int // loops that are frozen, by kind
+	Subject   trail.Subject
+	Version   int64                // of the subject when it was read: it counts how often facts were recorded
+	Since     time.Time            // complete for changes since then; zero: the whole history
+	FrozenTo  time.Time            // facts from before were dropped: rows that had ended by then stay as they are; zero: none were
+	RowsFrom  time.Time            // rows that had ended before then are not in Rows, and are frozen; zero: all are there
+	Due       time.Time            // when time alone changes its rows: it is complete for changes since then, too; zero: never
+	Facts     []trail.Fact         // all since FactsFrom, and of the older ones those that say how it stood then
+	FactsFrom time.Time            // some time before RowsFrom; zero: Facts are all
+	Rows      trail.Derived        // as they are written
+	Frozen    map[trail.Bounce]int // loops that are frozen, by kind
 
 	asked   []trail.Fact           // of a VM: the requests about its pods and about its migrations
 	knows   map[trail.Subject]bool // of a VM: pods whose requests are in asked, or are none

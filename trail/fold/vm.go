@@ -122,7 +122,7 @@ func (t *tick) want(w *Window, migrations bool, about *Asked) bool {
 	for _, pod := range podsOf(w.Facts) {
 		if !w.knows[pod] {
 			w.knows[pod], any = true, true
-			about.Pods = append(about.Pods, pod)
+			about.Pods = append(about.Pods, Want{pod, w.FactsFrom})
 		}
 	}
 	if !migrations {
