@@ -314,7 +314,7 @@ func (d *deriver) deferNodes(more bool) bool {
 func (d *deriver) batch(marks []fold.Dirty) fold.Batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	b := fold.Batch{Now: d.now, Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
+	b := fold.Batch{Now: d.now, FrozenTo: orZero(d.frozenTo), Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
 	in := map[trail.Subject]bool{}
 	for _, m := range marks {
 		if h, handed := d.handed[m.Subject]; handed && h.Version == m.Version && !m.Since.Before(h.Since) {

@@ -171,6 +171,8 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 		if isNode(d.Subject) {
 			t.nodes.add(d.Subject, since)
 			since = farFuture
+		} else if d.First == 1 && d.Facts != nil && t.c.windows[d.Subject] == nil {
+			t.c.windows[d.Subject] = newWindow(d.Subject, t.batch.FrozenTo) // the Source has nothing else of it
 		}
 		load.add(d.Subject, since)
 		dirty[d.Subject] = d

@@ -94,6 +94,7 @@ type NodeRows struct {
 // Batch is what is to be folded.
 type Batch struct {
 	Now        time.Time // for which rows are derived, UTC
+	FrozenTo   time.Time // facts from before were dropped; zero: none were
 	Thresholds trail.Thresholds
 	Dirty      []Dirty
 
@@ -111,7 +112,7 @@ type Dirty struct {
 	Subject trail.Subject
 	Since   time.Time    // when its earliest new fact occurred, or when it is due; zero: everything is to be derived again
 	Version int64        // of the subject when the last of Facts was recorded, or when the mark was read
-	First   int64        // version when the first of Facts was recorded
+	First   int64        // version when the first of Facts was recorded; 1: nothing was recorded of the subject before
 	Facts   []trail.Fact // all that were recorded from First to Version; nil: the Source has them
 	Due     bool         // nothing was recorded: time alone changes the rows, or they could not be derived before
 }

@@ -53,6 +53,13 @@ func (w *Window) hear(facts []trail.Fact) {
 	}
 }
 
+// newWindow returns the window of a subject of which nothing is known.
+func newWindow(of trail.Subject, frozenTo time.Time) *Window {
+	w := &Window{Subject: of, FrozenTo: frozenTo, Frozen: map[trail.Bounce]int{}, sums: sums{}}
+	w.forget()
+	return w
+}
+
 // forget drops the requests about a VM: they are asked for again.
 func (w *Window) forget() {
 	w.asked, w.knows, w.seen = nil, map[trail.Subject]bool{}, map[string]bool{}
