@@ -77,6 +77,7 @@ const (
 // middle of it, such as one that was stopped, must not hold up the others.
 const writing = `BEGIN;
 SET LOCAL idle_in_transaction_session_timeout = '5s';
+SET LOCAL plan_cache_mode = force_generic_plan;
 SET LOCAL jit = off;
 SET LOCAL max_parallel_workers_per_gather = 0`
 
