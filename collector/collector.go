@@ -45,16 +45,16 @@ type Config struct {
 	Metrics *metrics.Metrics
 	Clock   func() time.Time // must give UTC; safe for concurrent use
 
-	LastAlive   time.Time              // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
-	LastSeen    map[string]time.Time   // up to when we saw each source, as the store was told: the time since is one where it ends before that of others; optional
-	OpenGaps    []trail.GapObservation // that the store has as open: they end when their source is seen; optional
-	Since       time.Time              // from when on what happens is counted; zero: from LastAlive on
-	Extra       []Observation          // taken when the collector is made, such as the descheduler's policy; optional
-	Policy      *PolicyMap             // the ConfigMap with the descheduler's policy, which is then watched; optional
-	UnseenAfter time.Duration          // how long a source is refused from the start on before that is recorded as a gap; zero: never
-	Breaks      []trail.Break          // why what is seen does not continue what was recorded: they are recorded as gaps in place of the time since LastAlive; empty: it does
-	Identify    Identify               // makes sure that the cluster continues what was recorded; nil: nobody does, as where a recording is played
-	Backoff     *wait.Backoff          // between attempts to list and watch; nil: 0.5 s to 7.5 s
+	LastAlive   time.Time            // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
+	LastSeen    map[string]time.Time // up to when we saw each source, as the store was told: the time since is one where it ends before that of others; optional
+	OpenGaps    []trail.GapReport    // that the store has as open: they end when their source is seen; optional
+	Since       time.Time            // from when on what happens is counted; zero: from LastAlive on
+	Extra       []Observation        // taken when the collector is made, such as the descheduler's policy; optional
+	Policy      *PolicyMap           // the ConfigMap with the descheduler's policy, which is then watched; optional
+	UnseenAfter time.Duration        // how long a source is refused from the start on before that is recorded as a gap; zero: never
+	Breaks      []trail.Break        // why what is seen does not continue what was recorded: they are recorded as gaps in place of the time since LastAlive; empty: it does
+	Identify    Identify             // makes sure that the cluster continues what was recorded; nil: nobody does, as where a recording is played
+	Backoff     *wait.Backoff        // between attempts to list and watch; nil: 0.5 s to 7.5 s
 }
 
 // lastHere gives up to when we were running before, as far as the store was told; zero: never.
@@ -271,8 +271,8 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 		if n.expired {
 			cause = trail.ReasonExpired
 		}
-		c.observe(ctx, trail.GapObservation{
-			Seen: trail.Seen{At: now}, Source: n.feed.name, Key: n.feed.version, OpenedAt: last, ClosedAt: now, Cause: cause,
+		c.observeGap(ctx, now, trail.GapReport{
+			Source: n.feed.name, Key: n.feed.version, OpenedAt: last, ClosedAt: now, Cause: cause,
 			Detail: fmt.Sprintf("resourceVersion %s to %s", n.feed.version, n.version),
 		})
 		c.Log.Info("watch listed anew", "resource", n.feed.String(), "reason", cause, "elapsed", now.Sub(last))
@@ -302,9 +302,14 @@ func (c *Collector) tellUnseen(ctx context.Context, source string, now time.Time
 	if !known || !c.wasAway || !last.Before(c.lastHere()) {
 		return
 	}
-	c.observe(ctx, trail.GapObservation{
-		Seen: trail.Seen{At: now}, Source: source, Key: last.Format(time.RFC3339Nano), OpenedAt: last, ClosedAt: now, Cause: trail.ReasonUnreachable,
+	c.observeGap(ctx, now, trail.GapReport{
+		Source: source, Key: last.Format(time.RFC3339Nano), OpenedAt: last, ClosedAt: now, Cause: trail.ReasonUnreachable,
 	})
+}
+
+// observeGap records a gap that is reported now.
+func (c *Collector) observeGap(ctx context.Context, now time.Time, gap trail.GapReport) {
+	c.observe(ctx, trail.GapObservation{Seen: trail.Seen{At: now}, GapReport: gap})
 }
 
 // object observes one object, or counts it as rejected when it cannot be read.
@@ -376,15 +381,15 @@ func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 	defer c.whole(trail.SourceSelf, now) // last: who is told that all is seen is told of the gap, too
 	go debug.FreeOSMemory()              // the first lists took several times what is kept of them: the machine has it back now, not within minutes
 	for _, b := range c.Breaks {
-		c.observe(ctx, trail.GapObservation{
-			Seen: trail.Seen{At: now}, Source: trail.SourceSelf, Key: b.Key, OpenedAt: b.From, ClosedAt: now, Cause: b.Cause, Detail: b.Detail,
+		c.observeGap(ctx, now, trail.GapReport{
+			Source: trail.SourceSelf, Key: b.Key, OpenedAt: b.From, ClosedAt: now, Cause: b.Cause, Detail: b.Detail,
 		})
 	}
 	if len(c.Breaks) > 0 || !c.wasAway {
 		return
 	}
-	c.observe(ctx, trail.GapObservation{
-		Seen: trail.Seen{At: now}, Source: trail.SourceSelf, Key: c.LastAlive.UTC().Format(time.RFC3339Nano),
+	c.observeGap(ctx, now, trail.GapReport{
+		Source: trail.SourceSelf, Key: c.LastAlive.UTC().Format(time.RFC3339Nano),
 		OpenedAt: c.LastAlive, ClosedAt: now, Cause: trail.ReasonNotRunning,
 	})
 }

@@ -48,7 +48,7 @@ var words = sync.OnceValue(func() map[string]bool {
 			}
 		}
 	}
-	for _, text := range trail.KnownTexts() {
+	for _, text := range slices.Concat(trail.KnownTexts(), trail.EventReasons()) {
 		for _, token := range token.FindAllString(text, -1) {
 			for _, part := range parts(token) {
 				out[strings.ToLower(part)] = true

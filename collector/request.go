@@ -213,8 +213,8 @@ func (c *Collector) takeReview(ctx context.Context, o trail.RequestObservation) 
 	c.mu.Unlock()
 	if lost > 0 {
 		now := c.Clock()
-		c.observe(ctx, trail.GapObservation{
-			Seen: trail.Seen{At: now}, Source: SourceObserver, Key: since.UTC().Format(time.RFC3339Nano), OpenedAt: since, ClosedAt: now,
+		c.observeGap(ctx, now, trail.GapReport{
+			Source: SourceObserver, Key: since.UTC().Format(time.RFC3339Nano), OpenedAt: since, ClosedAt: now,
 			Cause: trail.ReasonOverflow, Detail: strconv.Itoa(lost) + " reviews found no room",
 		})
 	}

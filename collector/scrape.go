@@ -140,10 +140,10 @@ func (s *Scraper) Scrape(ctx context.Context) error {
 	s.c.Metrics.CountsBlocks(o.Plugin)
 	seen := []Observation{func(trail.Seen) trail.Observation { return o }}
 	if !s.last.IsZero() && o.At.Sub(s.last) > scrapesMissed*s.target.Interval {
-		gap := trail.GapObservation{
-			Seen: o.Seen, Source: SourceDescheduler, Key: s.last.Format(time.RFC3339Nano), OpenedAt: s.last, ClosedAt: o.At,
+		gap := trail.GapObservation{Seen: o.Seen, GapReport: trail.GapReport{
+			Source: SourceDescheduler, Key: s.last.Format(time.RFC3339Nano), OpenedAt: s.last, ClosedAt: o.At,
 			Cause: trail.ReasonUnreachable, Detail: s.problem,
-		}
+		}}
 		seen = append(seen, func(trail.Seen) trail.Observation { return gap })
 		s.c.unseen(SourceDescheduler)
 	}

@@ -176,7 +176,7 @@ func TestAGapOfOneReplicaIsNoneWhereAnotherWatched(t *testing.T) {
 			err := we.Alive(t.Context(), at(100), []trail.Watching{{Source: pods, Since: at(0)}})
 			require.NoError(t, err, "what we watch ourselves covers nothing")
 			facts := trail.NewTracker("c1").Observe(trail.GapObservation{
-				Seen: trail.Seen{At: c.to}, Source: pods, Key: "100", OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted,
+				Seen: trail.Seen{At: c.to}, GapReport: trail.GapReport{Source: pods, Key: "100", OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted},
 			})
 			require.Len(t, facts, 2)
 			_, err = we.Append(t.Context(), facts)

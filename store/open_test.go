@@ -97,7 +97,8 @@ func TestOpenUntil(t *testing.T) {
 		at := facts[len(facts)/3*i].ObservedAt
 		facts = append(facts, tracker.Observe(readiness("worker-1", at, i, i%2 == 1))...)
 		facts = append(facts, tracker.Observe(trail.GapObservation{
-			Seen: trail.Seen{At: at.Add(time.Minute)}, Source: "nodes", Key: fmt.Sprint(i), OpenedAt: at, ClosedAt: at.Add(time.Minute), Cause: trail.ReasonRelisted,
+			Seen:      trail.Seen{At: at.Add(time.Minute)},
+			GapReport: trail.GapReport{Source: "nodes", Key: fmt.Sprint(i), OpenedAt: at, ClosedAt: at.Add(time.Minute), Cause: trail.ReasonRelisted},
 		})...)
 	}
 	for i := range facts {

@@ -49,7 +49,8 @@ func (m *minutes) asked(at int, pod string) {
 
 func (m *minutes) gap(from, to int) {
 	m.see(trail.GapObservation{
-		Seen: trail.Seen{At: minute(to)}, Source: "nodes", Key: fmt.Sprint(from), OpenedAt: minute(from), ClosedAt: minute(to), Cause: trail.ReasonRelisted,
+		Seen:      trail.Seen{At: minute(to)},
+		GapReport: trail.GapReport{Source: "nodes", Key: fmt.Sprint(from), OpenedAt: minute(from), ClosedAt: minute(to), Cause: trail.ReasonRelisted},
 	})
 }
 

@@ -157,7 +157,7 @@ func (t *Tracker) nextVersion(kind ObjectKind, uid string) string {
 }
 
 func (t *Tracker) config(kind ObjectKind, m Meta, seen Seen, reason Reason, d ConfigDetail, evidence string) []Fact {
-	r := t.take(kind, m, seen, Subject{SubjectConfig, string(kind)})
+	r := t.take(kind, m, seen, Subject{Kind: SubjectConfig, Name: string(kind)})
 	if r == nil || seen.Gone {
 		return nil
 	}
@@ -165,15 +165,12 @@ func (t *Tracker) config(kind ObjectKind, m Meta, seen Seen, reason Reason, d Co
 	if err != nil {
 		panic("marshal settings: " + err.Error()) // plain strings, numbers and lists: cannot fail
 	}
-	if r.became(whatSettings, digest(string(text))) {
+	if r.became(whatSettings, Digest(string(text))) {
 		value, _ := r.object.get(whatSettings)
 		r.change(KindConfigSeen, reason, whatSettings, value).from(evidence).with(&d)
 	}
 	return r.facts
 }
-
-// digest is a short name for a content, equal for equal contents.
-func digest(text string) string { return hashID(text).String()[:13] }
 
 // configAt is the settings history that Env keeps.
 type configAt struct {

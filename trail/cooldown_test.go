@@ -71,7 +71,7 @@ func TestCooldown(t *testing.T) {
 		{"a limit below the base: refused by the plugin, cut by us", with(func(p *CooldownPolicy) { p.Max = time.Minute }), hours(1), 0,
 			Cooldown{1, time.Minute, day.Add(time.Minute), true}},
 		{"what is not in the memory of the descheduler holds, and does not count", plain,
-			[]Completion{endsAt(-time.Hour)[0], {StartedAt: day.Add(-20 * time.Minute), EndedAt: day, forgotten: true}}, 0,
+			[]Completion{endsAt(-time.Hour)[0], Forgotten(Completion{StartedAt: day.Add(-20 * time.Minute), EndedAt: day})}, 0,
 			Cooldown{1, 20 * time.Minute, day.Add(20 * time.Minute), false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

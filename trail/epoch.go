@@ -41,7 +41,8 @@ func SplitVersion(version string) (Epoch, string) {
 	return Epoch(e), rest
 }
 
-func epochOf(version string) Epoch {
+// EpochOf returns the epoch of a fact's version.
+func EpochOf(version string) Epoch {
 	e, _ := SplitVersion(version)
 	return e
 }

@@ -67,11 +67,11 @@ func (s *eventShares) gaps(cluster string, now time.Time) []Fact {
 		if e.refused == 0 {
 			continue
 		}
-		facts = append(facts, GapObservation{
-			Seen: Seen{At: now}, Source: sourceOf[ObjectKubeEvent], Key: namespace + " " + e.first.UTC().Format(time.RFC3339Nano),
+		facts = append(facts, GapReport{
+			Source: ObjectKubeEvent.Source(), Key: namespace + " " + e.first.UTC().Format(time.RFC3339Nano),
 			OpenedAt: e.first, ClosedAt: e.last, Cause: ReasonOverflow,
 			Detail: fmt.Sprintf("%d Kubernetes Events of namespace %s were not recorded: more than %d an hour", e.refused, namespace, eventsAtOnce),
-		}.Facts(cluster)...)
+		}.Facts(cluster, now)...)
 		e.refused = 0
 	}
 	return facts

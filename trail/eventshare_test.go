@@ -35,7 +35,7 @@ func TestFloodOfEventsOfOneNamespace(t *testing.T) {
 	require.Equal(t, []Gap{{
 		ID: facts[0].ID, Source: "events", OpenedAt: day, ClosedAt: day, Cause: ReasonOverflow,
 		Detail: "20000 Kubernetes Events of namespace shop were not recorded: more than 10000 an hour",
-	}}, deriveGaps(facts))
+	}}, Derive(facts[0].Subject, facts[:2], NewEnv(nil), day.Add(time.Hour)).Gaps)
 	require.Len(t, tracker.Observe(about("bank", 3, day.Add(2*refusalsTold))), 1, "told once")
 
 	recorded = 0

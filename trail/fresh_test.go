@@ -33,7 +33,7 @@ func marks(facts []Fact) (out []string) {
 		return 1
 	})
 	for _, f := range facts {
-		if f.What == whatMark {
+		if f.What == "mark" {
 			out = append(out, f.Value)
 		}
 	}

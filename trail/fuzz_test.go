@@ -25,7 +25,7 @@ func FuzzRequests(f *testing.F) {
 		own := slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return f.Subject != subject })
 		d := Derive(subject, own, env, day.Add(time.Hour))
 		all := slices.Clone(d.Requests)
-		for pod, asked := range env.asked {
+		for pod, asked := range env.Asked() {
 			all = append(all, Derive(pod, asked, env, day.Add(time.Hour)).Requests...) // those of pods that nobody saw
 		}
 		audits, reviews := map[string]bool{}, map[string]bool{}

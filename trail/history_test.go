@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// notMigratableText is what KubeVirt's webhook says of a VM that cannot be moved.
+const notMigratableText = "is configured with an eviction strategy but is not live-migratable"
+
 // history is a made-up past of a cluster, told step by step through a tracker. Times are counted from day. What it makes is
 // in namespace shop; every migration is seen live, at the second at which it changes.
 type history struct {
@@ -91,7 +94,7 @@ func (h *history) reaches(at time.Duration, uid string, phases ...string) {
 	m := h.migrations[uid]
 	for _, p := range phases {
 		m.Phase = p
-		m.PhaseTimes = append(m.PhaseTimes, PhaseTime{p, day.Add(at + h.ahead)})
+		m.PhaseTimes = append(m.PhaseTimes, PhaseTime{Phase: p, At: day.Add(at + h.ahead)})
 	}
 	h.changed(at, uid)
 }

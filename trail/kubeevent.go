@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -55,6 +56,16 @@ var keptEvents = map[string]map[string]bool{
 		"SuccessfulAbortMigration": true, "FailedAbortMigration": true,
 		"BackupAbortedForMigration": true, "BackupAbortFailed": true,
 	},
+}
+
+// EventReasons lists the reasons of the Kubernetes Events that are recorded, each once, in their order.
+func EventReasons() []string {
+	var reasons []string
+	for _, kept := range keptEvents {
+		reasons = slices.AppendSeq(reasons, maps.Keys(kept))
+	}
+	slices.Sort(reasons)
+	return slices.Compact(reasons)
 }
 
 // waitingLimit bounds the Events that wait for the VMIM that they are about, in bytes.
@@ -176,7 +187,7 @@ func (t *Tracker) DisplacedEvents() uint64 { return t.waiting.displaced }
 func (t *Tracker) unattributed(events []KubeEventObservation) []Fact {
 	var facts []Fact
 	for _, o := range events {
-		facts = append(facts, t.kubeEvent(o, Subject{SubjectUnknown, o.About.Namespace + "/" + o.About.Name}, "", "")...)
+		facts = append(facts, t.kubeEvent(o, Subject{Kind: SubjectUnknown, Name: o.About.Namespace + "/" + o.About.Name}, "", "")...)
 	}
 	return facts
 }

@@ -17,8 +17,8 @@ func TestLoopsInWords(t *testing.T) {
 	over := map[LoopKind]bool{}
 	for _, s := range stories(t) {
 		c := DeriveAll(s.facts(), DefaultThresholds(), s.now)
-		for _, l := range c.allLoops() {
-			require.NotRegexp(t, wrongArticle, l.opening(), s.file)
+		for _, l := range c.AllLoops() {
+			require.NotRegexp(t, wrongArticle, l.Opening(), s.file)
 			require.NotEmpty(t, l.Advice, s.file)
 			if l.Open() {
 				require.Contains(t, l.Advice, "\n  ", "%s: what can be pasted", s.file)

@@ -55,6 +55,12 @@ func Phases() []string {
 	}
 }
 
+// PhaseTime is one entry of status.phaseTransitionTimestamps: the first time of each phase, 1 s resolution.
+type PhaseTime struct {
+	Phase string
+	At    time.Time
+}
+
 // phaseWhat keeps one copy of the aspect name of each known phase, as every migration held has several.
 var phaseWhat = func() map[string]string {
 	m := map[string]string{}
@@ -282,7 +288,7 @@ func (r *recorder) result(s *MigrationState, evidence string) {
 	if err != nil {
 		panic("marshal migration state: " + err.Error()) // plain strings, numbers and plausible times: cannot fail
 	}
-	value := s.UID + " " + digest(string(text))
+	value := s.UID + " " + Digest(string(text))
 	if !r.became(whatResult, value) {
 		return
 	}

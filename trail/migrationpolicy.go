@@ -27,7 +27,7 @@ type MigrationPolicySettings struct {
 func (t *Tracker) observeMigrationPolicy(o MigrationPolicyObservation) []Fact {
 	o.Settings.Name, o.Settings.CreatedAt = o.Name, o.CreatedAt
 	if o.Gone {
-		r := t.take(ObjectMigrationPolicy, o.Meta, o.Seen, Subject{SubjectConfig, string(ObjectMigrationPolicy)})
+		r := t.take(ObjectMigrationPolicy, o.Meta, o.Seen, Subject{Kind: SubjectConfig, Name: string(ObjectMigrationPolicy)})
 		if r == nil {
 			return nil
 		}

@@ -20,18 +20,11 @@ type Taint struct {
 	AddedAt            time.Time // timeAdded, which the node lifecycle controller sets; zero where nobody did
 }
 
-// The aspects of a node that are recorded.
-const (
-	whatCordon = "cordon"
-	whatTaint  = "taint/"
-	whatReady  = "ready"
-)
-
-// EffectNoSchedule is the effect that KubeVirt's drain taint carries.
-const EffectNoSchedule = "NoSchedule"
+// whatReady is the aspect under which it is recorded whether a node is ready.
+const whatReady = "ready"
 
 func (t *Tracker) observeNode(o NodeObservation) []Fact {
-	r := t.take(ObjectNode, o.Meta, o.Seen, Subject{SubjectNode, o.Name})
+	r := t.take(ObjectNode, o.Meta, o.Seen, Subject{Kind: SubjectNode, Name: o.Name})
 	if r == nil {
 		return nil
 	}
@@ -53,8 +46,8 @@ func (r *recorder) cordon(o NodeObservation) {
 	if o.Unschedulable {
 		value, kind, reason = "true", KindNodeCordoned, ReasonCordoned
 	}
-	if r.became(whatCordon, value) {
-		r.change(kind, reason, whatCordon, value).from("spec.unschedulable")
+	if r.became(WhatCordon, value) {
+		r.change(kind, reason, WhatCordon, value).from("spec.unschedulable")
 	}
 }
 
@@ -67,14 +60,14 @@ func (r *recorder) taints(o NodeObservation) {
 		if taint.Effect == "PreferNoSchedule" || taint.Key == "node.kubernetes.io/unschedulable" {
 			continue
 		}
-		what := whatTaint + taint.Key + ":" + taint.Effect
+		what := WhatTaint + taint.Key + ":" + taint.Effect
 		now[what] = "=" + taint.Value
 		if r.became(what, now[what]) {
 			r.dated(KindNodeTainted, ReasonTainted, what, now[what], timeOf{taint.AddedAt, ClockEmitter}).from("spec.taints")
 		}
 	}
 	for _, a := range r.object.state {
-		if !strings.HasPrefix(a.what, whatTaint) || a.value == "" {
+		if !strings.HasPrefix(a.what, WhatTaint) || a.value == "" {
 			continue
 		}
 		if _, still := now[a.what]; !still && r.became(a.what, "") {

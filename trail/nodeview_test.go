@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// since leaves out what the store does not read of what was over before a time.
-func (r Rows) since(at, before time.Time) Rows {
+// rowsSince leaves out what the store does not read of what was over before a time.
+func rowsSince(r Rows, at, before time.Time) Rows {
 	not := func(over, than time.Time) bool { return !over.IsZero() && over.Before(than) }
 	return Rows{
 		Since:       at,
@@ -25,8 +25,8 @@ func (r Rows) since(at, before time.Time) Rows {
 	}
 }
 
-// since leaves what was not over before a time.
-func (d Derived) since(at time.Time) Derived {
+// derivedSince leaves what was not over before a time.
+func derivedSince(d Derived, at time.Time) Derived {
 	d = d.Unsettled(at, nil)
 	return Derived{
 		Decisions: slices.Concat(d.Decisions), Loops: slices.Concat(d.Loops), Drains: slices.Concat(d.Drains), Blockers: d.Blockers, Timeline: slices.Concat(d.Timeline),
@@ -35,8 +35,8 @@ func (d Derived) since(at time.Time) Derived {
 	}
 }
 
-// quiet tells whether nothing that belongs to a node, or to the cluster, was open around a time.
-func (d Derived) quiet(evacuations []*Evacuation, at time.Time) bool {
+// isQuiet reports whether nothing that belongs to a node, or to the cluster, was open around a time.
+func isQuiet(d Derived, evacuations []*Evacuation, at time.Time) bool {
 	open := func(from, to time.Time) bool {
 		return !from.After(at.Add(time.Second)) && (to.IsZero() || !later(from, to).Before(at.Add(-time.Second)))
 	}
@@ -76,8 +76,8 @@ func TestNodesSince(t *testing.T) {
 		}
 		for s, rows := range around {
 			of := func(rows Rows) Derived {
-				all.env.Around(s, rows)
-				return Derive(s, all.facts[s], all.env, now)
+				all.Env().Around(s, rows)
+				return Derive(s, all.Facts(s), all.Env(), now)
 			}
 			whole := of(rows)
 			for range 20 {
@@ -86,15 +86,15 @@ func TestNodesSince(t *testing.T) {
 				if s == ClusterSubject {
 					evacuations = nil
 				}
-				if !whole.quiet(evacuations, at) {
+				if !isQuiet(whole, evacuations, at) {
 					continue
 				}
-				some := rows.since(at, BlocksSince(all.facts[s], at).Add(-time.Hour))
+				some := rowsSince(rows, at, BlocksSince(all.Facts(s), at).Add(-time.Hour))
 				if s == ClusterSubject {
-					some.Evacuations = rows.since(at, at).Evacuations
+					some.Evacuations = rowsSince(rows, at, at).Evacuations
 				}
 				left += len(rows.Placements) - len(some.Placements)
-				got, want := of(some).since(at), whole.since(at)
+				got, want := derivedSince(of(some), at), derivedSince(whole, at)
 				if len(want.Drains) == 0 { // what is left of the one before stays
 					want.Blockers = got.Blockers
 				}

@@ -95,7 +95,7 @@ func TestObjective(t *testing.T) {
 			c := DeriveAll(h.facts, thresholds, day.Add(tt.at))
 			require.Len(t, c.VM("shop", "db").Evacuations, 1)
 			e := c.VM("shop", "db").Evacuations[0]
-			require.Equal(t, tt.objectives.of(RequesterDescheduler), time.Duration(e.Objective))
+			require.Equal(t, tt.objectives.Of(RequesterDescheduler), time.Duration(e.Objective))
 			require.Equal(t, tt.met, e.ObjectiveMet)
 			switch {
 			case e.ObjectiveMet == nil:

@@ -32,11 +32,8 @@ const (
 	whatTerminating   = "terminating"
 	whatAnnotation    = "annotation/"
 	whatInProgress    = whatAnnotation + "descheduler.alpha.kubernetes.io/eviction-in-progress"
-	whatPreferNo      = whatAnnotation + annotationPreferNo
+	whatPreferNo      = whatAnnotation + AnnotationPreferNoEviction
 )
-
-// annotationPreferNo on a pod asks the descheduler to leave it alone.
-const annotationPreferNo = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 
 // PodDetail is a virt-launcher pod as far as it matters for evictions.
 type PodDetail struct {
@@ -49,7 +46,7 @@ type PodDetail struct {
 func (*PodDetail) detail() {}
 
 func (t *Tracker) observePod(o PodObservation) []Fact {
-	subject := Subject{SubjectUnknown, o.Namespace + "/" + o.Name}
+	subject := Subject{Kind: SubjectUnknown, Name: o.Namespace + "/" + o.Name}
 	if o.VMI != "" {
 		subject = VMISubject(o.Namespace, o.VMI)
 	}

@@ -58,7 +58,7 @@ func (c *chance) policies() {
 	one := int64(1 + c.IntN(2))
 	s := DeschedulerSettings{Model: pick(c, "", CooldownLive, CooldownReseeded, CooldownNone)}
 	if c.IntN(3) > 0 {
-		s.Cooldown = &CooldownSettings{DefaultCooldown, DefaultMaxCooldown, DefaultCooldownWindow}
+		s.Cooldown = &CooldownSettings{Base: DefaultCooldown, Max: DefaultMaxCooldown, Window: DefaultCooldownWindow}
 	}
 	if c.IntN(3) > 0 {
 		s.LimitPerNode = &one
@@ -211,23 +211,13 @@ func (c *chance) blocks(node string) {
 	})
 }
 
-// bare gives rows without what says when to look again, and what ExplainQueue needs.
-func bare(d Derived) Derived {
-	d.NextAt = time.Time{}
-	d.Migrations = slices.Clone(d.Migrations)
-	for i := range d.Migrations {
-		d.Migrations[i].waited = waited{}
-	}
-	return d
-}
-
 // amongOthers is what a wait says of the other migrations of the cluster, whose number newChance does not limit.
 var amongOthers = regexp.MustCompile(`\d+ of 1000 migrations`)
 
 // requireSame tells where two derivations differ, in the words of the stories.
 func requireSame(t *testing.T, want, got Derived, text string) {
 	t.Helper()
-	if want, got = bare(want), bare(got); reflect.DeepEqual(want, got) {
+	if want, got = Bare(want), Bare(got); reflect.DeepEqual(want, got) {
 		return
 	}
 	var a, b strings.Builder
@@ -386,7 +376,7 @@ func TestNothingIsAhead(t *testing.T) {
 	for _, s := range stories(t) {
 		facts := s.facts()
 		for _, o := range s.observations {
-			at := o.seen().At
+			at := o.SeenAt()
 			known := upTo(facts, at)
 			ahead := func(f Fact) bool { return f.OccurredAt.After(at) } // a clock of the cluster is before ours
 			if !slices.ContainsFunc(known, ahead) {
@@ -403,7 +393,7 @@ func TestNothingIsAhead(t *testing.T) {
 			now := c.at(c.now)
 			requireNothingAhead(t, now, name)
 			told := lastingOf(t, now, name)
-			for _, l := range now.allLoops() {
+			for _, l := range now.AllLoops() {
 				slack := time.Second
 				if l.Kind == LoopPriorityInversion {
 					slack = cordonBefore // its drain began with the cordon, and was known by the first request
@@ -450,7 +440,7 @@ func TestOthersDoNotMatter(t *testing.T) {
 	for seed := range uint64(randomHistories) {
 		c := newChance(seed)
 		c.vmOf, c.nodeOf = []string{"alone"}, []string{"x1", "x2"}
-		own := map[Subject]bool{VMISubject("shop", "alone"): true, {SubjectNode, "x1"}: true, {SubjectNode, "x2"}: true}
+		own := map[Subject]bool{VMISubject("shop", "alone"): true, {Kind: SubjectNode, Name: "x1"}: true, {Kind: SubjectNode, Name: "x2"}: true}
 		others := newChance(seed + 1000)
 		c.start("alone")
 		for range 50 {
@@ -470,7 +460,7 @@ func TestOthersDoNotMatter(t *testing.T) {
 		its := maps.Clone(own)
 		for _, f := range c.facts {
 			if d, ok := f.Detail.(*PodDetail); ok && f.VMI == "alone" {
-				its[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
+				its[Subject{Kind: SubjectPod, Name: f.Namespace + "/" + d.Pod}] = true
 			}
 		}
 		facts := slices.DeleteFunc(slices.Clone(c.facts), func(f Fact) bool {

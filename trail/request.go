@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -110,9 +111,9 @@ const (
 	textManyBudget = "more than one PodDisruptionBudget"
 )
 
-// answer classifies the answer by its text first: KubeVirt's and the API server's refusals share the code 429, and
+// Answer classifies the answer to an eviction request by its text first: KubeVirt's and the API server's refusals share the code 429, and
 // several budgets are answered 201 with status Failure.
-func (d *RequestDetail) answer() RequestAnswer {
+func (d *RequestDetail) Answer() RequestAnswer {
 	has := func(text string) bool { return strings.Contains(d.Message, text) }
 	switch {
 	case has(textInProgress):
@@ -123,7 +124,7 @@ func (d *RequestDetail) answer() RequestAnswer {
 		return AnswerNotMigratable
 	case has(textTargetPod):
 		return AnswerTargetPod
-	case has(textBudget), has(textManyBudget), contains(d.Causes, causeBudget):
+	case has(textBudget), has(textManyBudget), slices.Contains(d.Causes, causeBudget):
 		return AnswerPDB
 	case d.Code == 0:
 		return AnswerUnknown
@@ -140,8 +141,8 @@ func (d *RequestDetail) accepted() bool {
 	return d.Code >= 200 && d.Code < 300 && d.Status != "Failure" && !d.DryRun
 }
 
-// vmi gives the name of the VMI that the answer's text names, empty where it names none.
-func (d *RequestDetail) vmi() string {
+// VMIName returns the name of the VMI that the answer's text names, empty where it names none.
+func (d *RequestDetail) VMIName() string {
 	if _, after, ok := strings.Cut(d.Message, textTriggered+` "`); ok {
 		name, _, _ := strings.Cut(after, `"`)
 		_, name, _ = strings.Cut(name, "/")
@@ -163,14 +164,14 @@ const lateAfter = 10 * time.Minute
 func (t *Tracker) observeRequest(o RequestObservation) []Fact {
 	kind, reason := KindActionRequested, actionReasons[o.Action]
 	if o.Action == ActionEvict {
-		kind, reason = KindEvictionRequested, Reason(o.Detail.answer())
+		kind, reason = KindEvictionRequested, Reason(o.Detail.Answer())
 	}
 	detail := o.Detail
 	detail.Source, detail.Action, detail.Name = o.Source, o.Action, o.Name
 	if detail.Code < 0 || detail.Code > 999 { // it is no code of HTTP
 		detail.Code = 0
 	}
-	detail.AnsweredAt = detail.AnsweredAt.UTC().Truncate(resolution)
+	detail.AnsweredAt = detail.AnsweredAt.UTC().Truncate(TimeResolution)
 	r := &recorder{
 		t: t, seen: o.Seen,
 		object: &object{subject: o.subject(), namespace: o.Namespace},
@@ -187,10 +188,10 @@ func (t *Tracker) observeRequest(o RequestObservation) []Fact {
 }
 
 // name writes the names of the request's object on its fact.
-func (o RequestObservation) name(f *Fact, detail *RequestDetail) {
+func (o RequestObservation) name(f draft, detail *RequestDetail) {
 	switch o.Action {
 	case ActionEvict:
-		f.VMI = detail.vmi()
+		f.VMI = detail.VMIName()
 	case ActionMigrate, ActionCancel:
 		f.VMI = o.Name
 	case ActionCreateMigration, ActionDeleteMigration:
@@ -205,12 +206,12 @@ func (o RequestObservation) subject() Subject {
 	case ActionMigrate, ActionCancel:
 		return VMISubject(o.Namespace, o.Name)
 	case ActionCreateMigration, ActionDeleteMigration:
-		return Subject{SubjectNamespace, o.Namespace}
+		return Subject{Kind: SubjectNamespace, Name: o.Namespace}
 	case ActionChangeNode:
-		return Subject{SubjectNode, o.Name}
+		return Subject{Kind: SubjectNode, Name: o.Name}
 	case ActionEvict:
 	}
-	return Subject{SubjectPod, o.Namespace + "/" + o.Name}
+	return Subject{Kind: SubjectPod, Name: o.Namespace + "/" + o.Name}
 }
 
 // actionReasons gives the reason of the fact for each action that is no eviction.
@@ -220,15 +221,6 @@ var actionReasons = map[Action]Reason{
 	ActionMigrate:         ReasonMigrateCalled,
 	ActionCancel:          ReasonCancelCalled,
 	ActionChangeNode:      ReasonNodeChanged,
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // codeText writes an HTTP code as people say it, empty where none was seen.

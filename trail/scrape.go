@@ -27,37 +27,11 @@ type BlockCount struct {
 	Count     float64
 }
 
-// BlocksDetail says how often evictions from a node were held back for one reason, in one namespace.
-type BlocksDetail struct {
-	Target   string    `json:"target"`
-	Reason   string    `json:"reason"`   // as it came
-	Increase int64     `json:"increase"` // between Since and the fact's time; at least 1
-	Count    int64     `json:"count"`    // since the start of the process
-	Since    time.Time `json:"since"`    // the scrape before, as far as it is known, or the start of the process where that is later
-}
-
-func (*BlocksDetail) detail() {}
-
-// DeschedulerDetail is a process of the descheduler. Its start is the fact's time.
-type DeschedulerDetail struct {
-	Target  string `json:"target"`
-	Version string `json:"version,omitempty"`
-	Plugin  bool   `json:"plugin"` // KubevirtMigrationAware is at work in it
-}
-
-func (*DeschedulerDetail) detail() {}
-
 // The aspects of a descheduler that are recorded.
 const (
 	whatProcess = "process"
 	whatBlocks  = "blocks/" // and reason, node and namespace
 )
-
-// processSlack is how far apart two starts may be and still be one process: its start is reckoned from the clock of its
-// node, and moves when that is set. A process that lived for so short a time has blocked nothing.
-const processSlack = 5 * time.Second
-
-func sameProcess(a, b time.Time) bool { return a.Sub(b).Abs() <= processSlack }
 
 // observeScrape records the starts of the descheduler and the growth of its counters. A counter belongs to a process:
 // in a younger one than was recorded it has grown from zero, and what an older one says, or a smaller count of the same, was
@@ -72,7 +46,7 @@ func (t *Tracker) observeScrape(o ScrapeObservation) []Fact {
 		known = &object{}
 		t.objects[key] = known
 	}
-	known.subject, known.namespace = Subject{SubjectConfig, string(ObjectPolicy)}, ""
+	known.subject, known.namespace = Subject{Kind: SubjectConfig, Name: string(ObjectPolicy)}, ""
 	before, _ := strconv.ParseInt(known.rv, 10, 64)
 	known.rv = strconv.FormatInt(max(o.At.UnixMicro(), before), 10)
 	r := &recorder{t: t, object: known, seen: o.Seen, id: Object{Kind: ObjectDescheduler, UID: o.Target, ResourceVersion: known.rv}}
@@ -89,16 +63,16 @@ func (t *Tracker) observeScrape(o ScrapeObservation) []Fact {
 
 // process records the start of a process younger than the one recorded. It gives the start as it was first recorded.
 func (r *recorder) process(o ScrapeObservation) time.Time {
-	start := o.StartedAt.UTC().Truncate(resolution)
+	start := o.StartedAt.UTC().Truncate(TimeResolution)
 	value, _ := r.object.get(whatProcess)
-	last, _ := time.Parse(time.RFC3339Nano, value) // zero before the first
+	last := ParseProcessCount(value).StartedAt // zero before the first
 	switch {
-	case sameProcess(start, last):
+	case SameProcess(start, last):
 		return last
 	case start.Before(last):
 		return start
 	}
-	value = start.Format(time.RFC3339Nano)
+	value = ProcessCount{StartedAt: start}.String()
 	r.object.set(whatProcess, value)
 	r.event(KindDeschedulerStarted, ReasonStarted, whatProcess, value).from("process_start_time_seconds").
 		at(timeOf{start, ClockEmitter}).with(&DeschedulerDetail{Target: o.Target, Version: o.Version, Plugin: o.Plugin})
@@ -109,41 +83,24 @@ func (r *recorder) process(o ScrapeObservation) time.Time {
 func (r *recorder) blocks(o ScrapeObservation, b BlockCount, start, since time.Time) {
 	what := whatBlocks + strings.Join([]string{b.Reason, b.Node, b.Namespace}, "/")
 	count, from := int64(b.Count), int64(0)
-	switch process, last := r.lastBlocks(what); {
-	case sameProcess(start, process):
-		start, from = process, last
-	case start.Before(process):
+	switch last := r.lastBlocks(what); {
+	case SameProcess(start, last.StartedAt):
+		start, from = last.StartedAt, last.Count
+	case start.Before(last.StartedAt):
 		return
 	}
 	if count <= from {
 		return
 	}
-	value := start.Format(time.RFC3339Nano) + " " + strconv.FormatInt(count, 10)
+	value := ProcessCount{StartedAt: start, Count: count}.String()
 	r.object.set(what, value)
 	f := r.event(KindBlocksObserved, BlockReason(b.Reason), what, value).from("descheduler_kubevirt_eviction_blocks_total").
 		with(&BlocksDetail{Target: o.Target, Reason: b.Reason, Increase: count - from, Count: count, Since: since})
-	f.Subject, f.Node, f.Namespace = Subject{SubjectNode, b.Node}, b.Node, b.Namespace
+	f.Subject, f.Node, f.Namespace = Subject{Kind: SubjectNode, Name: b.Node}, b.Node, b.Namespace
 }
 
-// BlockReason gives the reason for which the descheduler's counter says that it held back: ReasonOther where evictrail does not know
-// it.
-func BlockReason(asItCame string) Reason {
-	if reason := Reason(asItCame); reason == ReasonCooldown || reason == ReasonMigrationInProgress {
-		return reason
-	}
-	return ReasonOther
-}
-
-// lastBlocks gives the process and the count that were last recorded of a counter, zero where none were.
-func (r *recorder) lastBlocks(what string) (process time.Time, count int64) {
+// lastBlocks returns the process and the count that were last recorded of a counter, zero where none were.
+func (r *recorder) lastBlocks(what string) ProcessCount {
 	value, _ := r.object.get(what)
-	return countedBlocks(value)
-}
-
-// countedBlocks reads the value of an aspect of a descheduler: the start of the process, and behind it what it counted.
-func countedBlocks(value string) (process time.Time, count int64) {
-	start, text, _ := strings.Cut(value, " ")
-	process, _ = time.Parse(time.RFC3339Nano, start)
-	count, _ = strconv.ParseInt(text, 10, 64)
-	return process, count
+	return ParseProcessCount(value)
 }

@@ -96,7 +96,7 @@ func TestAShutdownLoopSaysWhatToDo(t *testing.T) {
 	s := readStory(t, "testdata/shutdown-churn.txtar")
 	why := DeriveAll(s.facts(), DefaultThresholds(), s.now).Why("shop", "db")
 	require.Contains(t, why.Paragraph, "This is a shutdown loop since 2026-11-21 01:50:05Z: The descheduler shut shop/db down 3 times in 2h0m0s")
-	for _, text := range []string{annotationPreferNo, `"evictionStrategy":"LiveMigrate"`} {
+	for _, text := range []string{AnnotationPreferNoEviction, `"evictionStrategy":"LiveMigrate"`} {
 		require.Contains(t, why.Advice, text)
 	}
 	require.NotContains(t, adviceShutdown("shop", "db", strategyIfPossible, KubeVirtSettings{}), "evictionStrategy")

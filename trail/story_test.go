@@ -191,7 +191,7 @@ func readStory(t *testing.T, file string) *story {
 	}
 	if s.now.IsZero() {
 		for _, o := range s.observations {
-			s.now = later(s.now, o.seen().At)
+			s.now = later(s.now, o.SeenAt())
 		}
 	}
 	return s
@@ -361,7 +361,7 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		m.Namespace = ""
 		o := NodeObservation{Seen: seen, Meta: m, Unschedulable: l.Node.Cordoned}
 		for _, taint := range l.Node.Taints {
-			o.Taints = append(o.Taints, Taint{taint.Key, taint.Value, taint.Effect, momentOf(t, taint.Added)})
+			o.Taints = append(o.Taints, Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect, AddedAt: momentOf(t, taint.Added)})
 		}
 		if c := l.Node.Ready; c != nil {
 			o.Ready = &Condition{Type: "Ready", Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: momentOf(t, c.Since)}
@@ -426,9 +426,10 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		}
 		return o
 	case l.Gap != nil:
-		g := GapObservation{Seen: seen, Source: l.Gap.Source, Key: l.Gap.Key, OpenedAt: momentOf(t, l.Gap.From), Cause: Reason(l.Gap.Cause)}
-		g.ClosedAt = momentOf(t, l.Gap.To)
-		return g
+		g := l.Gap
+		return GapObservation{Seen: seen, GapReport: GapReport{
+			Source: g.Source, Key: g.Key, OpenedAt: momentOf(t, g.From), ClosedAt: momentOf(t, g.To), Cause: Reason(g.Cause),
+		}}
 	}
 	t.Fatalf("%s: no observation in %s", file, line)
 	return nil
@@ -450,7 +451,7 @@ func toldTimes(t *testing.T, in map[string]string) []PhaseTime {
 	t.Helper()
 	var out []PhaseTime
 	for phase, at := range in {
-		out = append(out, PhaseTime{phase, momentOf(t, at)})
+		out = append(out, PhaseTime{Phase: phase, At: momentOf(t, at)})
 	}
 	lastPhase(out)
 	return out

@@ -1,6 +1,7 @@
 package trail
 
 import (
+	"fmt"
 	"iter"
 	"sort"
 	"strconv"
@@ -98,25 +99,6 @@ func (o *object) identify(f Fact) {
 	}
 }
 
-// State gives of a fact what Resume takes.
-func (f Fact) State() Fact {
-	s := Fact{
-		Cluster: f.Cluster, Subject: f.Subject, Object: f.Object, What: f.What, Value: f.Value, Namespace: f.Namespace, VMI: f.VMI, VMIUID: f.VMIUID,
-	}
-	switch f.Object.Kind {
-	case ObjectMigration:
-		s.Migration = f.Migration
-	case ObjectNode:
-		s.Node = f.Node
-	case ObjectPod:
-		if d, ok := f.Detail.(*PodDetail); ok {
-			s.Kind, s.Detail = f.Kind, &PodDetail{Pod: d.Pod}
-		}
-	case ObjectVMI, ObjectKubeVirt, ObjectMigrationPolicy, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
-	}
-	return s
-}
-
 // Held counts the objects remembered, per kind.
 func (t *Tracker) Held() map[ObjectKind]int {
 	n := map[ObjectKind]int{}
@@ -126,7 +108,7 @@ func (t *Tracker) Held() map[ObjectKind]int {
 	return n
 }
 
-// State gives what Resume takes: of each object and aspect the last that was recorded, in no order.
+// State returns the facts that Resume reads: of each object and aspect the last that was recorded, in no order.
 func (t *Tracker) State() iter.Seq[Fact] {
 	return func(yield func(Fact) bool) {
 		for key, o := range t.objects {
@@ -135,19 +117,10 @@ func (t *Tracker) State() iter.Seq[Fact] {
 			}
 			for _, a := range o.state {
 				f := Fact{
-					Cluster: t.cluster, Subject: o.subject, Object: Object{key.kind, key.uid, o.rv}, What: a.what, Value: a.value,
-					Namespace: o.namespace, VMI: o.vmi, VMIUID: o.vmiUID,
+					Cluster: t.cluster, Kind: KindLauncherPod, Subject: o.subject, Object: Object{Kind: key.kind, UID: key.uid, ResourceVersion: o.rv}, What: a.what, Value: a.value,
+					Namespace: o.namespace, VMI: o.vmi, VMIUID: o.vmiUID, Node: o.name, Migration: o.name, Detail: &PodDetail{Pod: o.name},
 				}
-				switch key.kind {
-				case ObjectMigration:
-					f.Migration = o.name
-				case ObjectNode:
-					f.Node = o.name
-				case ObjectPod:
-					f.Kind, f.Detail = KindLauncherPod, &PodDetail{Pod: o.name}
-				case ObjectVMI, ObjectKubeVirt, ObjectMigrationPolicy, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
-				}
-				if !yield(f) {
+				if !yield(f.State()) {
 					return
 				}
 			}
@@ -155,15 +128,10 @@ func (t *Tracker) State() iter.Seq[Fact] {
 	}
 }
 
-// Remembered tells whether the state of such objects outlives a restart: the facts of the others carry in their identity what they say.
-func (k ObjectKind) Remembered() bool {
-	return k != ObjectKubeEvent && k != ObjectSource && k != ObjectRequest && k != ObjectNodeLoad
-}
-
 // Observe returns the facts that an observation adds, in the order in which they should be read; none where it is
 // older than what was seen before. The caller only stores them. Their times are plausible, see Fact.CorrectTimes.
 func (t *Tracker) Observe(o Observation) []Fact {
-	facts := append(t.shares.gaps(t.cluster, o.seen().At), t.observe(withPlausibleState(o))...)
+	facts := append(t.shares.gaps(t.cluster, o.SeenAt()), t.observe(withPlausibleState(o))...)
 	for i := range facts {
 		facts[i].CorrectTimes()
 	}
@@ -197,9 +165,9 @@ func (t *Tracker) observe(o Observation) []Fact {
 	case LoadObservation:
 		return t.observeLoad(o)
 	case GapObservation:
-		return t.observeGap(o)
+		return o.Facts(t.cluster, o.At)
 	}
-	return nil
+	panic(fmt.Sprintf("observation of type %T: the Tracker does not know it", o))
 }
 
 // observeList closes the objects of a kind that a list no longer holds. An object that was recorded at a later
@@ -268,7 +236,7 @@ func (t *Tracker) take(kind ObjectKind, m Meta, seen Seen, subject Subject) *rec
 		}
 		return nil
 	}
-	crossed := known && epochOf(o.rv) < t.epoch
+	crossed := known && EpochOf(o.rv) < t.epoch
 	if !known {
 		o = &object{subject: subject, namespace: m.Namespace, name: m.Name}
 		t.objects[key] = o
@@ -304,12 +272,12 @@ func (r *recorder) once(what, value string) bool {
 }
 
 // change is the fact of a change that can happen again: its natural key holds the resourceVersion.
-func (r *recorder) change(kind Kind, reason Reason, what, value string) *Fact {
+func (r *recorder) change(kind Kind, reason Reason, what, value string) draft {
 	return r.add(kind, reason, what, value, r.id.ResourceVersion)
 }
 
 // event is the fact of a thing that happens once to an object, and to one that is restored from a backup once in each epoch.
-func (r *recorder) event(kind Kind, reason Reason, what, value string) *Fact {
+func (r *recorder) event(kind Kind, reason Reason, what, value string) draft {
 	key := ""
 	if what != whatCompleted {
 		key = r.epochKey()
@@ -319,7 +287,7 @@ func (r *recorder) event(kind Kind, reason Reason, what, value string) *Fact {
 
 // dated is the fact of a change that the object itself dates: its natural key holds that time, so that the change is the same fact at whichever
 // resourceVersion it is first seen. Without a time it is a change like others.
-func (r *recorder) dated(kind Kind, reason Reason, what, value string, when timeOf) *Fact {
+func (r *recorder) dated(kind Kind, reason Reason, what, value string, when timeOf) draft {
 	if when.at.IsZero() {
 		return r.change(kind, reason, what, value)
 	}
@@ -344,18 +312,20 @@ func (r *recorder) goneReason() Reason {
 	switch {
 	case !r.seen.Listed:
 		return ReasonDeleted
-	case epochOf(r.object.rv) < r.t.epoch:
+	case EpochOf(r.object.rv) < r.t.epoch:
 		return ReasonNotRestored
 	}
 	return ReasonDeletedUnseen
 }
 
-// resolution is that of the times of facts: what Postgres keeps, so that a fact read back is the fact that was stored.
-const resolution = time.Microsecond
+// timeOf is a time with the clock that it was read from.
+type timeOf struct {
+	at    time.Time
+	clock Clock
+}
 
-func (r *recorder) add(kind Kind, reason Reason, what, value, rv string) *Fact {
-	r.facts = append(r.facts, Fact{
-		ID:         hashID(r.t.cluster, string(kind), string(r.id.Kind), r.id.UID, what, value, rv),
+func (r *recorder) add(kind Kind, reason Reason, what, value, occurrence string) draft {
+	f := Fact{
 		Cluster:    r.t.cluster,
 		Kind:       kind,
 		Reason:     reason,
@@ -363,33 +333,38 @@ func (r *recorder) add(kind Kind, reason Reason, what, value, rv string) *Fact {
 		Object:     r.id,
 		What:       what,
 		Value:      value,
-		OccurredAt: r.seen.At.Truncate(resolution),
+		OccurredAt: r.seen.At.Truncate(TimeResolution),
 		Clock:      ClockObserver,
-		ObservedAt: r.seen.At.Truncate(resolution),
+		ObservedAt: r.seen.At.Truncate(TimeResolution),
 		Late:       r.seen.Listed,
 		Namespace:  r.object.namespace,
 		VMI:        r.object.vmi,
 		VMIUID:     r.object.vmiUID,
-	})
-	return &r.facts[len(r.facts)-1]
+	}
+	f.ID = f.NaturalID(occurrence)
+	r.facts = append(r.facts, f)
+	return draft{&r.facts[len(r.facts)-1]}
 }
 
+// draft is a fact that is being written.
+type draft struct{ *Fact }
+
 // at stamps a fact with a time of the cluster; without one it keeps our own.
-func (f *Fact) at(when timeOf) *Fact {
+func (f draft) at(when timeOf) draft {
 	if !when.at.IsZero() {
-		f.OccurredAt, f.Clock = when.at.UTC().Truncate(resolution), when.clock
+		f.OccurredAt, f.Clock = when.at.UTC().Truncate(TimeResolution), when.clock
 	}
 	return f
 }
 
 // from names the field that says so.
-func (f *Fact) from(evidence string) *Fact {
+func (f draft) from(evidence string) draft {
 	f.Evidence = evidence
 	return f
 }
 
 // with adds the typed detail.
-func (f *Fact) with(d Detail) *Fact {
+func (f draft) with(d Detail) draft {
 	f.Detail = d
 	return f
 }

@@ -27,7 +27,6 @@ const (
 	whatSource    = "annotation/kubevirt.io/eviction-source"
 	whatEnded     = "ended"
 	whatDeletion  = "deletion" // of a VMI or a VMIM: it was asked for
-	WhatGone      = "gone"     // every kind of object: it exists no more
 	whatCompleted = "completed"
 	whatResult    = "result"
 	whatCondition = "condition/"
@@ -232,14 +231,15 @@ func (r *recorder) vmiResult(o VMIObservation) {
 		return
 	}
 	r.result(o.State, "status.migrationState")
-	if o.State.EndedAt.IsZero() || !r.became(whatCompleted, o.State.UID+"@"+formatTime(o.State.EndedAt)) {
+	value := o.State.UID + "@" + o.State.EndedAt.UTC().Format(time.RFC3339)
+	if o.State.EndedAt.IsZero() || !r.became(whatCompleted, value) {
 		return
 	}
 	reason := ReasonSucceeded
 	if o.State.Failed {
 		reason = ReasonFailed
 	}
-	f := r.event(KindMigrationCompleted, reason, whatCompleted, o.State.UID+"@"+formatTime(o.State.EndedAt)).
+	f := r.event(KindMigrationCompleted, reason, whatCompleted, value).
 		from("status.migrationState.endTimestamp").at(timeOf{o.State.EndedAt, ClockSourceNode}).with(resultDetail(o.State))
 	f.MigrationUID = o.State.UID
 }
@@ -317,5 +317,3 @@ func (o VMIObservation) phaseTime(phases ...string) timeOf {
 	}
 	return timeOf{}
 }
-
-func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

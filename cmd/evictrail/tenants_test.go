@@ -146,8 +146,10 @@ func shareCluster(t *testing.T) *sharedCluster {
 	}
 	// What a gap says in words may name anything of the cluster.
 	facts = append(facts, tracker.Observe(trail.GapObservation{
-		Seen: trail.Seen{At: history.End}, Source: "pods", Key: "1", OpenedAt: history.End.Add(-time.Minute), ClosedAt: history.End, Cause: trail.ReasonRelisted,
-		Detail: "the first object that could not be read is one of tenant-1, the last one of tenant-2",
+		Seen: trail.Seen{At: history.End}, GapReport: trail.GapReport{
+			Source: "pods", Key: "1", OpenedAt: history.End.Add(-time.Minute), ClosedAt: history.End, Cause: trail.ReasonRelisted,
+			Detail: "the first object that could not be read is one of tenant-1, the last one of tenant-2",
+		},
 	})...)
 	for name, facts := range map[string][]trail.Fact{cluster: facts, "other": facts[:len(facts)/8]} { // of the latter no right here tells
 		_, err = s.Import(t.Context(), name, facts)

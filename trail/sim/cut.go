@@ -102,9 +102,9 @@ func through(all []trail.Observation, kind trail.ObjectKind, source string, cuts
 // relist is what a collector takes after a cut: the gap, every object that exists, and the end of the list.
 func relist(is map[string]trail.Observation, kind trail.ObjectKind, source, version string, c cut) []sight {
 	seen := trail.Seen{At: c.to, Listed: true}
-	out := []sight{{c.to, trail.GapObservation{
-		Seen: trail.Seen{At: c.to}, Source: source, Key: strconv.FormatInt(c.from.UnixNano(), 10), OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted,
-	}}}
+	out := []sight{{c.to, trail.GapObservation{Seen: trail.Seen{At: c.to}, GapReport: trail.GapReport{
+		Source: source, Key: strconv.FormatInt(c.from.UnixNano(), 10), OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted,
+	}}}}
 	present := map[string]struct{}{}
 	for _, uid := range slices.Sorted(maps.Keys(is)) {
 		present[uid] = struct{}{}
