@@ -21,6 +21,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // Sink keeps facts.
@@ -38,9 +39,9 @@ type Sink interface {
 // Config is what a Collector needs. All fields are required but for those that say otherwise.
 type Config struct {
 	REST    *rest.Config
-	Tracker *trail.Tracker // resumed from the store; from here on the collector's
-	Sink    Sink           // not needed with a Spool
-	Spool   Spool          // keeps facts, which somebody else drains; nil: the Sink gets them from us
+	Tracker *tracker.Tracker // resumed from the store; from here on the collector's
+	Sink    Sink             // not needed with a Spool
+	Spool   Spool            // keeps facts, which somebody else drains; nil: the Sink gets them from us
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
 	Clock   func() time.Time // must give UTC; safe for concurrent use
@@ -72,7 +73,7 @@ func (c Config) lastHere() time.Time {
 }
 
 // Observation is an observation that lacks how it was seen.
-type Observation func(trail.Seen) trail.Observation
+type Observation func(tracker.Seen) tracker.Observation
 
 // queued bounds the notices that wait for the owner goroutine: with what the writer holds this is the memory that a standing Sink can cost.
 const queued = 256
@@ -87,7 +88,7 @@ type Collector struct {
 	feeds   []*feed
 	notices chan notice
 	told    chan told
-	reviews chan trail.RequestObservation
+	reviews chan tracker.RequestObservation
 	ended   chan struct{} // closed when the owner takes nothing more
 	pacing  chan struct{} // whoever is held back last; the others wait for it
 	paced   atomic.Int32  // how many are held back
@@ -127,7 +128,7 @@ func New(config Config) (*Collector, error) {
 	}
 	c := &Collector{
 		Config: config, client: client,
-		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan trail.RequestObservation, reviewed), ended: make(chan struct{}), pacing: make(chan struct{}, 1),
+		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan tracker.RequestObservation, reviewed), ended: make(chan struct{}), pacing: make(chan struct{}, 1),
 		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, wasAway: wasAway(config), started: config.Clock(), gaps: newOpenGaps(config.OpenGaps),
 		moved: make(chan struct{}), since: map[string]time.Time{},
 	}
@@ -150,7 +151,7 @@ func New(config Config) (*Collector, error) {
 		c.Metrics.Watch(r.name, string(r.kind))
 	}
 	for _, extra := range config.Extra {
-		c.observe(context.Background(), extra(trail.Seen{At: config.Clock()}))
+		c.observe(context.Background(), extra(tracker.Seen{At: config.Clock()}))
 	}
 	return c, nil
 }
@@ -236,9 +237,9 @@ func (c *Collector) take(ctx context.Context, n notice) {
 	now := c.Clock()
 	switch n.kind {
 	case noticeSeen:
-		c.object(ctx, n.object, n.feed, trail.Seen{At: now, Gone: n.gone})
+		c.object(ctx, n.object, n.feed, tracker.Seen{At: now, Gone: n.gone})
 	case noticeListed:
-		c.object(ctx, n.object, n.feed, trail.Seen{At: now, Listed: true, Gone: n.gone})
+		c.object(ctx, n.object, n.feed, tracker.Seen{At: now, Listed: true, Gone: n.gone})
 		return // it is not known yet how far the list goes
 	case noticeList:
 		c.list(ctx, n, now)
@@ -280,7 +281,7 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 	if len(n.present) == 0 && n.feed.kind == trail.ObjectPolicy {
 		c.judgePolicy(n.feed.String() + " " + noPolicy)
 	}
-	list := trail.ListObservation{Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: n.present}
+	list := tracker.ListObservation{Seen: tracker.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: n.present}
 	if recorded, back := c.Tracker.WentBack(list); back && c.Identify != nil {
 		c.fail(&RewoundError{Resource: n.feed.String(), Recorded: recorded, Now: n.version, Object: true})
 		return
@@ -309,11 +310,11 @@ func (c *Collector) tellUnseen(ctx context.Context, source string, now time.Time
 
 // observeGap records a gap that is reported now.
 func (c *Collector) observeGap(ctx context.Context, now time.Time, gap trail.GapReport) {
-	c.observe(ctx, trail.GapObservation{Seen: trail.Seen{At: now}, GapReport: gap})
+	c.observe(ctx, tracker.GapObservation{Seen: tracker.Seen{At: now}, GapReport: gap})
 }
 
 // object observes one object, or counts it as rejected when it cannot be read.
-func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.Seen) {
+func (c *Collector) object(ctx context.Context, o *object, f *feed, seen tracker.Seen) {
 	if o.err == nil {
 		c.observe(ctx, o.observe(seen))
 		return
@@ -327,12 +328,12 @@ func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.S
 	}
 }
 
-func (c *Collector) observe(ctx context.Context, o trail.Observation) {
+func (c *Collector) observe(ctx context.Context, o tracker.Observation) {
 	c.logSemantics(o)
 	switch o := o.(type) {
-	case trail.PolicyObservation:
+	case tracker.PolicyObservation:
 		c.judgePolicy(o.Problem)
-	case trail.NodeObservation:
+	case tracker.NodeObservation:
 		if !o.Gone {
 			c.Metrics.Node(o.Name)
 		}
@@ -354,7 +355,7 @@ func (c *Collector) observe(ctx context.Context, o trail.Observation) {
 
 // factsOf returns the facts that an observation adds. One on which the Tracker panics, by a bug, is counted and logged once, and the others go on: it would
 // come again after each restart.
-func (c *Collector) factsOf(o trail.Observation) (facts []trail.Fact) {
+func (c *Collector) factsOf(o tracker.Observation) (facts []trail.Fact) {
 	defer func() {
 		what := recover()
 		if what == nil {

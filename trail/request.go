@@ -7,20 +7,6 @@ import (
 	"time"
 )
 
-// RequestObservation is one call of the API server as an audit event or an admission review tells it: an eviction of
-// a virt-launcher pod, or something else that moves VMs or keeps them from moving.
-type RequestObservation struct {
-	Seen
-	Source    RequestSource
-	ID        string // auditID, or the UID of the admission request
-	Stage     string // of the audit event: ResponseComplete or Panic; empty for a review
-	Action    Action
-	Namespace string // of the object; empty for a Node
-	Name      string // of the pod, migration, VM or node; empty where the API server had yet to generate it
-	AskedAt   time.Time
-	Detail    RequestDetail
-}
-
 // RequestSource says who saw a request.
 type RequestSource string
 
@@ -152,75 +138,6 @@ func (d *RequestDetail) VMIName() string {
 		return before[strings.LastIndexByte(before, ' ')+1:]
 	}
 	return ""
-}
-
-// lateAfter is how long after its answer an audit event may arrive and still count as told in time: the API server
-// sends batches of 30 s and tries for some minutes.
-const lateAfter = 10 * time.Minute
-
-// observeRequest records a request. It has no state: a request is told whole, and its natural key is the ID that the
-// API server gave it. Everything about a pod belongs to the pod's name, as an audit event knows no VMI; what concerns
-// migrations belongs to their namespace, as names may be generated later.
-func (t *Tracker) observeRequest(o RequestObservation) []Fact {
-	kind, reason := KindActionRequested, actionReasons[o.Action]
-	if o.Action == ActionEvict {
-		kind, reason = KindEvictionRequested, Reason(o.Detail.Answer())
-	}
-	detail := o.Detail
-	detail.Source, detail.Action, detail.Name = o.Source, o.Action, o.Name
-	if detail.Code < 0 || detail.Code > 999 { // it is no code of HTTP
-		detail.Code = 0
-	}
-	detail.AnsweredAt = detail.AnsweredAt.UTC().Truncate(TimeResolution)
-	r := &recorder{
-		t: t, seen: o.Seen,
-		object: &object{subject: o.subject(), namespace: o.Namespace},
-		id:     Object{Kind: ObjectRequest, UID: string(o.Source) + ":" + o.ID},
-	}
-	f := r.event(kind, reason, string(o.Action), o.Stage).with(&detail)
-	f.Evidence = string(o.Source) + " " + o.ID
-	if o.Source == SourceAudit {
-		f.at(timeOf{o.AskedAt, ClockAPIServer})
-		f.Late = o.At.Sub(detail.AnsweredAt) > lateAfter
-	}
-	o.name(f, &detail)
-	return r.facts
-}
-
-// name writes the names of the request's object on its fact.
-func (o RequestObservation) name(f draft, detail *RequestDetail) {
-	switch o.Action {
-	case ActionEvict:
-		f.VMI = detail.VMIName()
-	case ActionMigrate, ActionCancel:
-		f.VMI = o.Name
-	case ActionCreateMigration, ActionDeleteMigration:
-		f.Migration = o.Name
-	case ActionChangeNode:
-		f.Node = o.Name
-	}
-}
-
-func (o RequestObservation) subject() Subject {
-	switch o.Action {
-	case ActionMigrate, ActionCancel:
-		return VMISubject(o.Namespace, o.Name)
-	case ActionCreateMigration, ActionDeleteMigration:
-		return Subject{Kind: SubjectNamespace, Name: o.Namespace}
-	case ActionChangeNode:
-		return Subject{Kind: SubjectNode, Name: o.Name}
-	case ActionEvict:
-	}
-	return Subject{Kind: SubjectPod, Name: o.Namespace + "/" + o.Name}
-}
-
-// actionReasons gives the reason of the fact for each action that is no eviction.
-var actionReasons = map[Action]Reason{
-	ActionCreateMigration: ReasonMigrationCreated,
-	ActionDeleteMigration: ReasonMigrationDeleted,
-	ActionMigrate:         ReasonMigrateCalled,
-	ActionCancel:          ReasonCancelCalled,
-	ActionChangeNode:      ReasonNodeChanged,
 }
 
 // codeText writes an HTTP code as people say it, empty where none was seen.

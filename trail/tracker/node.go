@@ -1,8 +1,10 @@
-package trail
+package tracker
 
 import (
 	"strings"
 	"time"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // NodeObservation is what is read of a Node.
@@ -23,8 +25,8 @@ type Taint struct {
 // whatReady is the aspect under which it is recorded whether a node is ready.
 const whatReady = "ready"
 
-func (t *Tracker) observeNode(o NodeObservation) []Fact {
-	r := t.take(ObjectNode, o.Meta, o.Seen, Subject{Kind: SubjectNode, Name: o.Name})
+func (t *Tracker) observeNode(o NodeObservation) []trail.Fact {
+	r := t.take(trail.ObjectNode, o.Meta, o.Seen, trail.Subject{Kind: trail.SubjectNode, Name: o.Name})
 	if r == nil {
 		return nil
 	}
@@ -42,12 +44,12 @@ func (t *Tracker) observeNode(o NodeObservation) []Fact {
 }
 
 func (r *recorder) cordon(o NodeObservation) {
-	value, kind, reason := "", KindNodeUncordoned, ReasonUncordoned
+	value, kind, reason := "", trail.KindNodeUncordoned, trail.ReasonUncordoned
 	if o.Unschedulable {
-		value, kind, reason = "true", KindNodeCordoned, ReasonCordoned
+		value, kind, reason = "true", trail.KindNodeCordoned, trail.ReasonCordoned
 	}
-	if r.became(WhatCordon, value) {
-		r.change(kind, reason, WhatCordon, value).from("spec.unschedulable")
+	if r.became(trail.WhatCordon, value) {
+		r.change(kind, reason, trail.WhatCordon, value).from("spec.unschedulable")
 	}
 }
 
@@ -60,18 +62,18 @@ func (r *recorder) taints(o NodeObservation) {
 		if taint.Effect == "PreferNoSchedule" || taint.Key == "node.kubernetes.io/unschedulable" {
 			continue
 		}
-		what := WhatTaint + taint.Key + ":" + taint.Effect
+		what := trail.WhatTaint + taint.Key + ":" + taint.Effect
 		now[what] = "=" + taint.Value
 		if r.became(what, now[what]) {
-			r.dated(KindNodeTainted, ReasonTainted, what, now[what], timeOf{taint.AddedAt, ClockEmitter}).from("spec.taints")
+			r.dated(trail.KindNodeTainted, trail.ReasonTainted, what, now[what], timeOf{taint.AddedAt, trail.ClockEmitter}).from("spec.taints")
 		}
 	}
 	for _, a := range r.object.state {
-		if !strings.HasPrefix(a.what, WhatTaint) || a.value == "" {
+		if !strings.HasPrefix(a.what, trail.WhatTaint) || a.value == "" {
 			continue
 		}
 		if _, still := now[a.what]; !still && r.became(a.what, "") {
-			r.change(KindNodeUntainted, ReasonUntainted, a.what, "").from("spec.taints")
+			r.change(trail.KindNodeUntainted, trail.ReasonUntainted, a.what, "").from("spec.taints")
 		}
 	}
 }
@@ -85,25 +87,25 @@ func (r *recorder) ready(c *Condition) {
 	if c == nil {
 		return
 	}
-	value, kind, reason := "", KindNodeReady, ReasonKubeletReady
+	value, kind, reason := "", trail.KindNodeReady, trail.ReasonKubeletReady
 	switch c.Status {
 	case "True":
 	case "False":
-		value, kind, reason = c.Status, KindNodeNotReady, ReasonKubeletNotReady
+		value, kind, reason = c.Status, trail.KindNodeNotReady, trail.ReasonKubeletNotReady
 	default:
-		value, kind, reason = c.Status, KindNodeNotReady, ReasonKubeletSilent
+		value, kind, reason = c.Status, trail.KindNodeNotReady, trail.ReasonKubeletSilent
 	}
 	if value != "" && !c.ChangedAt.IsZero() { // one that follows an unseen recovery is another
 		value += " since " + c.ChangedAt.UTC().Format(time.RFC3339)
 	}
 	if r.became(whatReady, value) {
-		detail := &ConditionDetail{Type: "Ready", Status: c.Status, Reason: c.Reason, Message: c.Message}
-		r.dated(kind, reason, whatReady, value, timeOf{c.ChangedAt, ClockEmitter}).from("status.conditions[Ready]").with(detail)
+		detail := &trail.ConditionDetail{Type: "Ready", Status: c.Status, Reason: c.Reason, Message: c.Message}
+		r.dated(kind, reason, whatReady, value, timeOf{c.ChangedAt, trail.ClockEmitter}).from("status.conditions[Ready]").with(detail)
 	}
 }
 
 func (r *recorder) nodeGone() {
-	if r.once(WhatGone, "true") {
-		r.event(KindNodeGone, ReasonNodeDeleted, WhatGone, "true").from("DELETED").Node = r.object.name
+	if r.once(trail.WhatGone, "true") {
+		r.event(trail.KindNodeGone, trail.ReasonNodeDeleted, trail.WhatGone, "true").from("DELETED").Node = r.object.name
 	}
 }

@@ -1,6 +1,10 @@
-package trail
+package tracker
 
-import "time"
+import (
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
 
 // Observation is one thing that a collector saw: an object (VMIObservation, PodObservation, MigrationObservation,
 // NodeObservation, KubeVirtObservation, MigrationPolicyObservation, PolicyObservation, KubeEventObservation), a call of the API server
@@ -64,7 +68,7 @@ type MigrationState struct {
 // ListObservation closes a list: every object of the kind that exists at ResourceVersion was observed just before.
 type ListObservation struct {
 	Seen
-	Kind            ObjectKind
+	Kind            trail.ObjectKind
 	ResourceVersion string
 	Present         map[string]struct{} // the UIDs that were in the list
 }
@@ -72,7 +76,7 @@ type ListObservation struct {
 // GapObservation reports a hole in what a source could see.
 type GapObservation struct {
 	Seen
-	GapReport
+	trail.GapReport
 }
 
 // withPlausibleState returns an observation whose migration state has plausible times, others being zero: what of a state is new is told by its text, and
@@ -94,6 +98,15 @@ func (s *MigrationState) plausible(seen time.Time) *MigrationState {
 		return nil
 	}
 	out := *s
-	ClearImplausible(seen, &out.StartedAt, &out.EndedAt)
+	trail.ClearImplausible(seen, &out.StartedAt, &out.EndedAt)
 	return &out
+}
+
+func findCondition(conditions []Condition, typ string) (Condition, bool) {
+	for _, c := range conditions {
+		if c.Type == typ {
+			return c, true
+		}
+	}
+	return Condition{Type: typ}, false
 }

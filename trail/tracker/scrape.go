@@ -1,9 +1,11 @@
-package trail
+package tracker
 
 import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // ScrapeObservation is what the metrics of a descheduler said at one moment.
@@ -39,17 +41,17 @@ const (
 //
 // A scrape has no resourceVersion. In its place stands our time of it in microseconds of Unix, never less than the last
 // one: it tells a restart since when the counters may have grown, and is no part of any identity.
-func (t *Tracker) observeScrape(o ScrapeObservation) []Fact {
-	key := objectKey{ObjectDescheduler, o.Target}
+func (t *Tracker) observeScrape(o ScrapeObservation) []trail.Fact {
+	key := objectKey{trail.ObjectDescheduler, o.Target}
 	known := t.objects[key]
 	if known == nil {
 		known = &object{}
 		t.objects[key] = known
 	}
-	known.subject, known.namespace = Subject{Kind: SubjectConfig, Name: string(ObjectPolicy)}, ""
+	known.subject, known.namespace = trail.Subject{Kind: trail.SubjectConfig, Name: string(trail.ObjectPolicy)}, ""
 	before, _ := strconv.ParseInt(known.rv, 10, 64)
 	known.rv = strconv.FormatInt(max(o.At.UnixMicro(), before), 10)
-	r := &recorder{t: t, object: known, seen: o.Seen, id: Object{Kind: ObjectDescheduler, UID: o.Target, ResourceVersion: known.rv}}
+	r := &recorder{t: t, object: known, seen: o.Seen, id: trail.Object{Kind: trail.ObjectDescheduler, UID: o.Target, ResourceVersion: known.rv}}
 	start := r.process(o)
 	since := start
 	if scraped := time.UnixMicro(before).UTC(); scraped.After(start) && scraped.Before(o.At) {
@@ -63,19 +65,19 @@ func (t *Tracker) observeScrape(o ScrapeObservation) []Fact {
 
 // process records the start of a process younger than the one recorded. It gives the start as it was first recorded.
 func (r *recorder) process(o ScrapeObservation) time.Time {
-	start := o.StartedAt.UTC().Truncate(TimeResolution)
+	start := o.StartedAt.UTC().Truncate(trail.TimeResolution)
 	value, _ := r.object.get(whatProcess)
-	last := ParseProcessCount(value).StartedAt // zero before the first
+	last := trail.ParseProcessCount(value).StartedAt // zero before the first
 	switch {
-	case SameProcess(start, last):
+	case trail.SameProcess(start, last):
 		return last
 	case start.Before(last):
 		return start
 	}
-	value = ProcessCount{StartedAt: start}.String()
+	value = trail.ProcessCount{StartedAt: start}.String()
 	r.object.set(whatProcess, value)
-	r.event(KindDeschedulerStarted, ReasonStarted, whatProcess, value).from("process_start_time_seconds").
-		at(timeOf{start, ClockEmitter}).with(&DeschedulerDetail{Target: o.Target, Version: o.Version, Plugin: o.Plugin})
+	r.event(trail.KindDeschedulerStarted, trail.ReasonStarted, whatProcess, value).from("process_start_time_seconds").
+		at(timeOf{start, trail.ClockEmitter}).with(&trail.DeschedulerDetail{Target: o.Target, Version: o.Version, Plugin: o.Plugin})
 	return start
 }
 
@@ -84,7 +86,7 @@ func (r *recorder) blocks(o ScrapeObservation, b BlockCount, start, since time.T
 	what := whatBlocks + strings.Join([]string{b.Reason, b.Node, b.Namespace}, "/")
 	count, from := int64(b.Count), int64(0)
 	switch last := r.lastBlocks(what); {
-	case SameProcess(start, last.StartedAt):
+	case trail.SameProcess(start, last.StartedAt):
 		start, from = last.StartedAt, last.Count
 	case start.Before(last.StartedAt):
 		return
@@ -92,15 +94,15 @@ func (r *recorder) blocks(o ScrapeObservation, b BlockCount, start, since time.T
 	if count <= from {
 		return
 	}
-	value := ProcessCount{StartedAt: start, Count: count}.String()
+	value := trail.ProcessCount{StartedAt: start, Count: count}.String()
 	r.object.set(what, value)
-	f := r.event(KindBlocksObserved, BlockReason(b.Reason), what, value).from("descheduler_kubevirt_eviction_blocks_total").
-		with(&BlocksDetail{Target: o.Target, Reason: b.Reason, Increase: count - from, Count: count, Since: since})
-	f.Subject, f.Node, f.Namespace = Subject{Kind: SubjectNode, Name: b.Node}, b.Node, b.Namespace
+	f := r.event(trail.KindBlocksObserved, trail.BlockReason(b.Reason), what, value).from("descheduler_kubevirt_eviction_blocks_total").
+		with(&trail.BlocksDetail{Target: o.Target, Reason: b.Reason, Increase: count - from, Count: count, Since: since})
+	f.Subject, f.Node, f.Namespace = trail.Subject{Kind: trail.SubjectNode, Name: b.Node}, b.Node, b.Namespace
 }
 
 // lastBlocks returns the process and the count that were last recorded of a counter, zero where none were.
-func (r *recorder) lastBlocks(what string) ProcessCount {
+func (r *recorder) lastBlocks(what string) trail.ProcessCount {
 	value, _ := r.object.get(what)
-	return ParseProcessCount(value)
+	return trail.ParseProcessCount(value)
 }

@@ -1,10 +1,12 @@
-package trail
+package tracker
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // The share of the record that the Kubernetes Events of one namespace may have: whoever may create Events there can create them without end.
@@ -56,20 +58,20 @@ func (s *eventShares) admit(namespace string, now time.Time) bool {
 }
 
 // gaps returns the facts of the refusals that were not told yet, once they are due.
-func (s *eventShares) gaps(cluster string, now time.Time) []Fact {
+func (s *eventShares) gaps(cluster string, now time.Time) []trail.Fact {
 	if s.due.IsZero() || now.Before(s.due) {
 		return nil
 	}
 	s.due = time.Time{}
-	var facts []Fact
+	var facts []trail.Fact
 	for _, namespace := range slices.Sorted(maps.Keys(s.of)) {
 		e := s.of[namespace]
 		if e.refused == 0 {
 			continue
 		}
-		facts = append(facts, GapReport{
-			Source: ObjectKubeEvent.Source(), Key: namespace + " " + e.first.UTC().Format(time.RFC3339Nano),
-			OpenedAt: e.first, ClosedAt: e.last, Cause: ReasonOverflow,
+		facts = append(facts, trail.GapReport{
+			Source: trail.ObjectKubeEvent.Source(), Key: namespace + " " + e.first.UTC().Format(time.RFC3339Nano),
+			OpenedAt: e.first, ClosedAt: e.last, Cause: trail.ReasonOverflow,
 			Detail: fmt.Sprintf("%d Kubernetes Events of namespace %s were not recorded: more than %d an hour", e.refused, namespace, eventsAtOnce),
 		}.Facts(cluster, now)...)
 		e.refused = 0
