@@ -64,7 +64,7 @@ func TestRestoredGuests(t *testing.T) {
 		if tt.ends {
 			facts = slices.Concat(facts, tr.Observe(see("210", "n1", false, true)), tr.Observe(see("220", tt.node, true, false))) // seen before the break is noticed
 		}
-		tr.Begin(1)
+		tr.BeginEpoch(1)
 		facts = append(facts, tr.Observe(see("150", tt.node, true, false))...)
 		derived := trail.Derive(trail.VMISubject("shop", "db-1"), facts, trail.NewEnv(nil), at.Add(time.Minute))
 		var nodes []string

@@ -281,7 +281,7 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 			c.Tracker = tracker.New(r.cluster)
 		}
 	}
-	c.Tracker.Begin(s.Identity().Epoch)
+	c.Tracker.BeginEpoch(s.Identity().Epoch)
 	kept, err := s.LoadPast(stored, c.Tracker.Resume)
 	if err != nil {
 		r.log.Error("spool does not tell what it knows, going on without", "err", err)

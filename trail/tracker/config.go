@@ -28,7 +28,7 @@ type PolicyObservation struct {
 const whatSettings = "settings"
 
 func (t *Tracker) observeKubeVirt(o KubeVirtObservation) []trail.Fact {
-	return t.config(trail.ObjectKubeVirt, o.Meta, o.Seen, trail.ReasonKubeVirtSettings, trail.ConfigDetail{KubeVirt: &o.Settings}, "spec.configuration")
+	return t.recordConfig(trail.ObjectKubeVirt, o.Meta, o.Seen, trail.ReasonKubeVirtSettings, trail.ConfigDetail{KubeVirt: &o.Settings}, "spec.configuration")
 }
 
 // observePolicy records a policy. One without a resourceVersion gets the next number after its last change, so that a
@@ -38,7 +38,7 @@ func (t *Tracker) observePolicy(o PolicyObservation) []trail.Fact {
 		o.ResourceVersion = t.nextVersion(trail.ObjectPolicy, o.UID)
 	}
 	d := trail.ConfigDetail{Policy: o.Text, Descheduler: o.Settings, Problem: o.Problem}
-	return t.config(trail.ObjectPolicy, o.Meta, o.Seen, trail.ReasonDeschedulerPolicy, d, "policy.yaml")
+	return t.recordConfig(trail.ObjectPolicy, o.Meta, o.Seen, trail.ReasonDeschedulerPolicy, d, "policy.yaml")
 }
 
 func (t *Tracker) nextVersion(kind trail.ObjectKind, uid string) string {
@@ -50,8 +50,8 @@ func (t *Tracker) nextVersion(kind trail.ObjectKind, uid string) string {
 	return strconv.FormatUint(last+1, 10)
 }
 
-func (t *Tracker) config(kind trail.ObjectKind, m Meta, seen Seen, reason trail.Reason, d trail.ConfigDetail, evidence string) []trail.Fact {
-	r := t.take(kind, m, seen, trail.Subject{Kind: trail.SubjectConfig, Name: string(kind)})
+func (t *Tracker) recordConfig(kind trail.ObjectKind, m Meta, seen Seen, reason trail.Reason, d trail.ConfigDetail, evidence string) []trail.Fact {
+	r := t.openRecorder(kind, m, seen, trail.Subject{Kind: trail.SubjectConfig, Name: string(kind)})
 	if r == nil || seen.Gone {
 		return nil
 	}
@@ -59,9 +59,9 @@ func (t *Tracker) config(kind trail.ObjectKind, m Meta, seen Seen, reason trail.
 	if err != nil {
 		panic("marshal settings: " + err.Error()) // plain strings, numbers and lists: cannot fail
 	}
-	if r.became(whatSettings, trail.Digest(string(text))) {
-		value, _ := r.object.get(whatSettings)
-		r.change(trail.KindConfigSeen, reason, whatSettings, value).from(evidence).with(&d)
+	if r.changeAspect(whatSettings, trail.Digest(string(text))) {
+		value, _ := r.object.aspectValue(whatSettings)
+		r.recordChange(trail.KindConfigSeen, reason, whatSettings, value).withEvidence(evidence).withDetail(&d)
 	}
 	return r.facts
 }

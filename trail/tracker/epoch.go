@@ -6,8 +6,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// Begin has the Tracker record in an epoch. What it remembers of epochs before is compared by its content: see observeList and take.
-func (t *Tracker) Begin(epoch trail.Epoch) { t.epoch = epoch }
+// BeginEpoch has the Tracker record in an epoch. What it remembers of epochs before is compared by its content: see observeList and take.
+func (t *Tracker) BeginEpoch(epoch trail.Epoch) { t.epoch = epoch }
 
 // Epoch returns the epoch in which the Tracker records.
 func (t *Tracker) Epoch() trail.Epoch { return t.epoch }

@@ -11,11 +11,11 @@ import (
 
 // The share of the record that the Kubernetes Events of one namespace may have: whoever may create Events there can create them without end.
 const (
-	eventsAtOnce = 10_000 // Events of a namespace; as many again come in evenly over an hour
-	refusalsTold = 10 * time.Minute
+	eventsAtOnce     = 10_000 // Events of a namespace; as many again come in evenly over an hour
+	refusalsReported = 10 * time.Minute
 )
 
-// eventShares holds the share of each namespace. What is refused is counted, and becomes a gap of the source of Events every refusalsTold.
+// eventShares holds the share of each namespace. What is refused is counted, and becomes a gap of the source of Events every refusalsReported.
 type eventShares struct {
 	of      map[string]*eventShare
 	refused uint64    // ever
@@ -52,13 +52,13 @@ func (s *eventShares) admit(namespace string, now time.Time) bool {
 	e.refused, e.last = e.refused+1, now
 	s.refused++
 	if s.due.IsZero() {
-		s.due = now.Add(refusalsTold)
+		s.due = now.Add(refusalsReported)
 	}
 	return false
 }
 
-// gaps returns the facts of the refusals that were not told yet, once they are due.
-func (s *eventShares) gaps(cluster string, now time.Time) []trail.Fact {
+// reportGaps returns the facts of the refusals that were not told yet, once they are due.
+func (s *eventShares) reportGaps(cluster string, now time.Time) []trail.Fact {
 	if s.due.IsZero() || now.Before(s.due) {
 		return nil
 	}

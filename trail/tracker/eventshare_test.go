@@ -32,13 +32,13 @@ func TestFloodOfEventsOfOneNamespace(t *testing.T) {
 	require.Empty(t, tr.Observe(about("shop", 1, day)), "known: a list returned it again")
 	require.EqualValues(t, flood-eventsAtOnce, tr.RefusedEvents())
 
-	facts := tr.Observe(about("bank", 2, day.Add(refusalsTold)))
+	facts := tr.Observe(about("bank", 2, day.Add(refusalsReported)))
 	require.Len(t, facts, 3, "the gap, and the Event")
 	require.Equal(t, []trail.Gap{{
 		ID: facts[0].ID, Source: "events", OpenedAt: day, ClosedAt: day, Cause: trail.ReasonOverflow,
 		Detail: "20000 Kubernetes Events of namespace shop were not recorded: more than 10000 an hour",
 	}}, trail.Derive(facts[0].Subject, facts[:2], trail.NewEnv(nil), day.Add(time.Hour)).Gaps)
-	require.Len(t, tr.Observe(about("bank", 3, day.Add(2*refusalsTold))), 1, "told once")
+	require.Len(t, tr.Observe(about("bank", 3, day.Add(2*refusalsReported))), 1, "told once")
 
 	recorded = 0
 	for i := range flood {

@@ -130,33 +130,33 @@ func (t *Tracker) observeKubeEvent(o KubeEventObservation) []trail.Fact {
 		return nil
 	}
 	if o.Gone {
-		facts := t.unattributed(t.waiting.remove(func(w KubeEventObservation) bool { return w.UID == o.UID }))
+		facts := t.recordUnattributed(t.waiting.remove(func(w KubeEventObservation) bool { return w.UID == o.UID }))
 		delete(t.objects, objectKey{trail.ObjectKubeEvent, o.UID})
 		return facts
 	}
-	if !t.isKnown(o) && !t.shares.admit(o.About.Namespace, o.At) {
+	if !t.isKnownEvent(o) && !t.shares.admit(o.About.Namespace, o.At) {
 		return nil
 	}
 	if o.About.Kind == string(trail.ObjectVMI) {
-		return t.kubeEvent(o, trail.VMISubject(o.About.Namespace, o.About.Name), o.About.Name, o.About.UID)
+		return t.recordKubeEvent(o, trail.VMISubject(o.About.Namespace, o.About.Name), o.About.Name, o.About.UID)
 	}
 	if m := t.objects[objectKey{trail.ObjectMigration, o.About.UID}]; m != nil {
-		return t.kubeEvent(o, m.subject, m.vmi, "")
+		return t.recordKubeEvent(o, m.subject, m.vmi, "")
 	}
-	return t.await(o)
+	return t.awaitMigration(o)
 }
 
-// isKnown reports whether an Event was seen at this count before: it adds nothing, or waits already.
-func (t *Tracker) isKnown(o KubeEventObservation) bool {
+// isKnownEvent reports whether an Event was seen at this count before: it adds nothing, or waits already.
+func (t *Tracker) isKnownEvent(o KubeEventObservation) bool {
 	if e := t.objects[objectKey{trail.ObjectKubeEvent, o.UID}]; e != nil {
-		count, _ := e.get("count")
+		count, _ := e.aspectValue("count")
 		return count == strconv.FormatInt(o.Count, 10)
 	}
 	return t.waiting.has(o)
 }
 
-// await has an Event wait for its VMIM, and returns the facts of those that give way to it.
-func (t *Tracker) await(o KubeEventObservation) []trail.Fact {
+// awaitMigration has an Event wait for its VMIM, and returns the facts of those that give way to it.
+func (t *Tracker) awaitMigration(o KubeEventObservation) []trail.Fact {
 	if t.waiting.has(o) {
 		return nil // a list returned it again
 	}
@@ -164,7 +164,7 @@ func (t *Tracker) await(o KubeEventObservation) []trail.Fact {
 	var facts []trail.Fact
 	for t.waiting.bytes > waitingLimit {
 		t.waiting.displaced++
-		facts = append(facts, t.unattributed([]KubeEventObservation{t.waiting.removeFirst()})...)
+		facts = append(facts, t.recordUnattributed([]KubeEventObservation{t.waiting.removeFirst()})...)
 	}
 	return facts
 }
@@ -172,38 +172,38 @@ func (t *Tracker) await(o KubeEventObservation) []trail.Fact {
 // DisplacedEvents counts the Kubernetes Events that were recorded without their VM because too many waited for migrations that were not seen.
 func (t *Tracker) DisplacedEvents() uint64 { return t.waiting.displaced }
 
-// unattributed records Events whose VMIM was never seen under a subject of their own.
-func (t *Tracker) unattributed(events []KubeEventObservation) []trail.Fact {
+// recordUnattributed records Events whose VMIM was never seen under a subject of their own.
+func (t *Tracker) recordUnattributed(events []KubeEventObservation) []trail.Fact {
 	var facts []trail.Fact
 	for _, o := range events {
-		facts = append(facts, t.kubeEvent(o, trail.Subject{Kind: trail.SubjectUnknown, Name: o.About.Namespace + "/" + o.About.Name}, "", "")...)
+		facts = append(facts, t.recordKubeEvent(o, trail.Subject{Kind: trail.SubjectUnknown, Name: o.About.Namespace + "/" + o.About.Name}, "", "")...)
 	}
 	return facts
 }
 
-// released returns the facts of the Events that waited for this VMIM.
-func (t *Tracker) released(m MigrationObservation) []trail.Fact {
+// releaseWaiting returns the facts of the Events that waited for this VMIM.
+func (t *Tracker) releaseWaiting(m MigrationObservation) []trail.Fact {
 	var facts []trail.Fact
 	for _, o := range t.waiting.remove(func(o KubeEventObservation) bool { return o.About.UID == m.UID }) {
-		facts = append(facts, t.kubeEvent(o, trail.VMISubject(m.Namespace, m.VMI), m.VMI, "")...)
+		facts = append(facts, t.recordKubeEvent(o, trail.VMISubject(m.Namespace, m.VMI), m.VMI, "")...)
 	}
 	return facts
 }
 
-// kubeEvent records a Kubernetes Event once for each count that it reached: repeated Events are updated in place, so
+// recordKubeEvent records a Kubernetes Event once for each count that it reached: repeated Events are updated in place, so
 // it is the count that says something happened again.
-func (t *Tracker) kubeEvent(o KubeEventObservation, subject trail.Subject, vmi, vmiUID string) []trail.Fact {
-	r := t.take(trail.ObjectKubeEvent, o.Meta, o.Seen, subject)
-	if r == nil || !r.became("count", strconv.FormatInt(o.Count, 10)) {
+func (t *Tracker) recordKubeEvent(o KubeEventObservation, subject trail.Subject, vmi, vmiUID string) []trail.Fact {
+	r := t.openRecorder(trail.ObjectKubeEvent, o.Meta, o.Seen, subject)
+	if r == nil || !r.changeAspect("count", strconv.FormatInt(o.Count, 10)) {
 		return nil
 	}
 	r.object.namespace, r.object.vmi, r.object.vmiUID = o.About.Namespace, vmi, vmiUID
-	f := r.event(trail.KindKubernetesEvent, trail.ReasonEmitted, "count", strconv.FormatInt(o.Count, 10)).
-		from("Event " + o.Reason).at(timeOf{o.LastAt, trail.ClockEmitter})
+	f := r.recordOnce(trail.KindKubernetesEvent, trail.ReasonEmitted, "count", strconv.FormatInt(o.Count, 10)).
+		withEvidence("Event " + o.Reason).withTime(clockTime{o.LastAt, trail.ClockEmitter})
 	if o.About.Kind == string(trail.ObjectMigration) {
 		f.Migration, f.MigrationUID = o.About.Name, o.About.UID
 	}
-	f.with(&trail.KubeEventDetail{
+	f.withDetail(&trail.KubeEventDetail{
 		About: o.About.Kind, Name: o.About.Name, Reason: o.Reason, Message: o.Message, Type: o.Type,
 		Component: o.Component, Count: o.Count,
 	})

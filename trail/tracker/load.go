@@ -10,7 +10,7 @@ type LoadObservation struct {
 	Readings []trail.Reading
 }
 
-// Known tells whether any value is known.
+// Known reports whether any value is known.
 func (o LoadObservation) Known() bool {
 	for _, r := range o.Readings {
 		if r.Value != nil {
@@ -20,7 +20,7 @@ func (o LoadObservation) Known() bool {
 	return false
 }
 
-// observeLoad makes the fact of what was read. The migration, the moment and the origin are its identity: who looks again adds nothing, also
+// observeLoad returns the fact of what was read. The migration, the moment and the origin are its identity: who looks again adds nothing, also
 // where Prometheus has other samples by then.
 func (t *Tracker) observeLoad(o LoadObservation) []trail.Fact {
 	r := recorder{
@@ -34,8 +34,8 @@ func (t *Tracker) observeLoad(o LoadObservation) []trail.Fact {
 	if o.Origin == trail.OriginPrometheus {
 		evidence = "query_range"
 	}
-	f := r.event(trail.KindNodeLoad, reason, o.Of.What(), string(o.Origin)).from(evidence).at(timeOf{o.Of.At, trail.ClockEmitter}).
-		with(&trail.LoadDetail{Moment: o.Of.Moment, After: trail.Span(o.Of.After), Final: o.Of.Final, Origin: o.Origin, Readings: o.Readings})
+	f := r.recordOnce(trail.KindNodeLoad, reason, o.Of.What(), string(o.Origin)).withEvidence(evidence).withTime(clockTime{o.Of.At, trail.ClockEmitter}).
+		withDetail(&trail.LoadDetail{Moment: o.Of.Moment, After: trail.Span(o.Of.After), Final: o.Of.Final, Origin: o.Origin, Readings: o.Readings})
 	f.Migration, f.MigrationUID, f.Node = o.Of.Migration, o.Of.MigrationUID, o.Of.SourceNode
 	return r.facts
 }

@@ -38,47 +38,47 @@ var phaseWhat = func() map[string]string {
 }()
 
 func (t *Tracker) observeMigration(o MigrationObservation) []trail.Fact {
-	r := t.take(trail.ObjectMigration, o.Meta, o.Seen, trail.VMISubject(o.Namespace, o.VMI))
+	r := t.openRecorder(trail.ObjectMigration, o.Meta, o.Seen, trail.VMISubject(o.Namespace, o.VMI))
 	if r == nil {
 		return nil
 	}
 	r.object.vmi = o.VMI
 	if r.crossed && o.lacksPhaseOf(r.object) {
-		r.forget()
+		r.forgetState()
 	}
-	first := r.once(whatSeen, "true")
+	first := r.addAspect(whatSeen, "true")
 	if first {
-		r.migrationSeen(o)
+		r.recordMigrationSeen(o)
 	}
-	r.deletionAsked(o)
-	r.phases(o)
-	r.migrationConditions(o)
+	r.recordMigrationDeletion(o)
+	r.recordPhases(o)
+	r.recordMigrationConditions(o)
 	if o.State != nil && (o.State.UID == "" || o.State.UID == o.UID) {
 		state := *o.State
 		state.UID = o.UID
 		if !state.isEmpty() {
-			r.result(&state, "status.migrationState")
+			r.recordResult(&state, "status.migrationState")
 		}
 	}
 	if o.Gone {
-		r.migrationGone()
+		r.recordMigrationGone()
 	}
 	r.nameMigration(o.Name, o.UID)
 	if first {
-		r.facts = append(r.facts, t.released(o)...)
+		r.facts = append(r.facts, t.releaseWaiting(o)...)
 	}
 	return r.facts
 }
 
-// migrationConditions records the conditions of a VMIM as they come and go.
-func (r *recorder) migrationConditions(o MigrationObservation) {
+// recordMigrationConditions records the conditions of a VMIM as they come and go.
+func (r *recorder) recordMigrationConditions(o MigrationObservation) {
 	for _, c := range o.Conditions {
-		r.condition(trail.KindMigrationCondition, whatCondition+c.Type, c.Type, c, true)
+		r.recordCondition(trail.KindMigrationCondition, whatCondition+c.Type, c.Type, c, true)
 	}
 	for _, a := range slices.Clone(r.object.state) {
 		typ, is := strings.CutPrefix(a.what, whatCondition)
 		if _, still := findCondition(o.Conditions, typ); is && !still && a.value != "" && !o.Gone {
-			r.condition(trail.KindMigrationCondition, a.what, typ, Condition{Type: typ}, false)
+			r.recordCondition(trail.KindMigrationCondition, a.what, typ, Condition{Type: typ}, false)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func (r *recorder) nameMigration(name, uid string) {
 	}
 }
 
-func (r *recorder) migrationSeen(o MigrationObservation) {
+func (r *recorder) recordMigrationSeen(o MigrationObservation) {
 	reason := trail.ReasonPlain
 	switch {
 	case o.SendTo != "" || o.Receive != "":
@@ -104,21 +104,21 @@ func (r *recorder) migrationSeen(o MigrationObservation) {
 	case len(o.NodeSelector) > 0:
 		reason = trail.ReasonNamedNode
 	}
-	f := r.event(trail.KindMigrationSeen, reason, whatSeen, "true").from("metadata, spec").at(timeOf{o.CreatedAt, trail.ClockAPIServer})
+	f := r.recordOnce(trail.KindMigrationSeen, reason, whatSeen, "true").withEvidence("metadata, spec").withTime(clockTime{o.CreatedAt, trail.ClockAPIServer})
 	f.Node = o.EvacuationNode
-	f.with(&trail.SeenDetail{
+	f.withDetail(&trail.SeenDetail{
 		Evacuation: o.Evacuation, EvacuationNode: o.EvacuationNode, WorkloadUpdate: o.WorkloadUpdate,
 		VolumeUpdate: o.VolumeUpdate, Priority: o.Priority, NodeSelector: o.NodeSelector, SendTo: o.SendTo, Receive: o.Receive,
 	})
 }
 
-// phases records each phase once, from the object's own list of transitions: watches may skip phases, the list does
+// recordPhases records each phase once, from the object's own list of transitions: watches may skip phases, the list does
 // not. A phase without an entry there is taken at our own time.
-func (r *recorder) phases(o MigrationObservation) {
+func (r *recorder) recordPhases(o MigrationObservation) {
 	for _, p := range o.PhaseTimes {
-		r.phase(p.Phase, "status.phaseTransitionTimestamps", timeOf{p.At, trail.ClockVirtController})
+		r.recordPhase(p.Phase, "status.phaseTransitionTimestamps", clockTime{p.At, trail.ClockVirtController})
 	}
-	r.phase(o.Phase, "status.phase", timeOf{})
+	r.recordPhase(o.Phase, "status.phase", clockTime{})
 }
 
 // lacksPhaseOf reports whether the object has not reached a phase that was recorded of it.
@@ -132,13 +132,13 @@ func (o MigrationObservation) lacksPhaseOf(recorded *object) bool {
 	return false
 }
 
-func (r *recorder) phase(phase, evidence string, when timeOf) {
+func (r *recorder) recordPhase(phase, evidence string, when clockTime) {
 	what, known := phaseWhat[phase]
 	if !known {
 		what = "phase/" + phase
 	}
-	if phase != "" && r.once(what, phase) {
-		r.event(trail.KindMigrationPhase, phaseReason(phase), what, phase).from(evidence).at(when)
+	if phase != "" && r.addAspect(what, phase) {
+		r.recordOnce(trail.KindMigrationPhase, phaseReason(phase), what, phase).withEvidence(evidence).withTime(when)
 	}
 }
 
@@ -152,25 +152,25 @@ func phaseReason(phase string) trail.Reason {
 	return trail.ReasonPhaseReached
 }
 
-// deletionAsked records who-knows-who's wish to delete the VMIM, with the phase in which it met it: the deletion of
+// recordMigrationDeletion records who-knows-who's wish to delete the VMIM, with the phase in which it met it: the deletion of
 // a final VMIM is KubeVirt's clean-up, any other is an abort. It is recorded before the phases of the same sight.
-func (r *recorder) deletionAsked(o MigrationObservation) {
-	if o.DeletionAt.IsZero() || !r.once(whatDeletion, "true") {
+func (r *recorder) recordMigrationDeletion(o MigrationObservation) {
+	if o.DeletionAt.IsZero() || !r.addAspect(whatDeletion, "true") {
 		return
 	}
-	_, succeeded := r.object.get(phaseWhat[trail.PhaseSucceeded])
-	_, failed := r.object.get(phaseWhat[trail.PhaseFailed])
+	_, succeeded := r.object.aspectValue(phaseWhat[trail.PhaseSucceeded])
+	_, failed := r.object.aspectValue(phaseWhat[trail.PhaseFailed])
 	final := succeeded || failed
 	if !final {
-		final = o.finalBefore(o.DeletionAt)
+		final = o.endedBefore(o.DeletionAt)
 	}
-	r.event(trail.KindMigrationDeletionAsked, trail.ReasonDeletionAsked, whatDeletion, "true").from("metadata.deletionTimestamp").
-		at(timeOf{o.DeletionAt, trail.ClockAPIServer}).with(&trail.EndDetail{Phase: o.Phase, Final: final})
+	r.recordOnce(trail.KindMigrationDeletionAsked, trail.ReasonDeletionAsked, whatDeletion, "true").withEvidence("metadata.deletionTimestamp").
+		withTime(clockTime{o.DeletionAt, trail.ClockAPIServer}).withDetail(&trail.EndDetail{Phase: o.Phase, Final: final})
 }
 
-// finalBefore tells whether the object's own list of transitions has an end before the time. Both have 1 s
+// endedBefore reports whether the object's own list of transitions has an end before the time. Both have 1 s
 // resolution and different clocks; at equality the deletion counts as first, because only a deletion ends what it meets.
-func (o MigrationObservation) finalBefore(t time.Time) bool {
+func (o MigrationObservation) endedBefore(t time.Time) bool {
 	for _, p := range o.PhaseTimes {
 		if (p.Phase == trail.PhaseSucceeded || p.Phase == trail.PhaseFailed) && p.At.Before(t) {
 			return true
@@ -179,49 +179,49 @@ func (o MigrationObservation) finalBefore(t time.Time) bool {
 	return false
 }
 
-func (r *recorder) migrationGone() {
-	if !r.once(trail.WhatGone, "true") {
+func (r *recorder) recordMigrationGone() {
+	if !r.addAspect(trail.WhatGone, "true") {
 		return
 	}
 	d := &trail.EndDetail{}
 	for _, p := range []string{
 		trail.PhasePending, trail.PhaseScheduling, trail.PhaseScheduled, trail.PhasePreparingTarget, trail.PhaseTargetReady, trail.PhaseRunning, trail.PhaseSucceeded, trail.PhaseFailed,
 	} {
-		if _, ok := r.object.get(phaseWhat[p]); ok {
+		if _, ok := r.object.aspectValue(phaseWhat[p]); ok {
 			d.Phase = p
 		}
 	}
 	d.Final = d.Phase == trail.PhaseSucceeded || d.Phase == trail.PhaseFailed
-	f := r.event(trail.KindMigrationGone, r.goneReason(), trail.WhatGone, "true").from("DELETED").with(d)
+	f := r.recordOnce(trail.KindMigrationGone, r.goneReason(), trail.WhatGone, "true").withEvidence("DELETED").withDetail(d)
 	f.Migration, f.MigrationUID = r.object.name, r.id.UID
 }
 
-// isEmpty tells whether the state says nothing yet of how the migration went.
+// isEmpty reports whether the state says nothing yet of how the migration went.
 func (s MigrationState) isEmpty() bool {
 	return s.TargetNode == "" && s.StartedAt.IsZero() && s.EndedAt.IsZero() && !s.Failed && !s.Completed
 }
 
-// result records a migration state when it says something new: handed over, started, ended.
-func (r *recorder) result(s *MigrationState, evidence string) {
+// recordResult records a migration state when it says something new: handed over, started, ended.
+func (r *recorder) recordResult(s *MigrationState, evidence string) {
 	d := resultDetail(s)
 	text, err := json.Marshal(d)
 	if err != nil {
 		panic("marshal migration state: " + err.Error()) // plain strings, numbers and plausible times: cannot fail
 	}
 	value := s.UID + " " + trail.Digest(string(text))
-	if !r.became(whatResult, value) {
+	if !r.changeAspect(whatResult, value) {
 		return
 	}
-	reason, when := trail.ReasonHandedOver, timeOf{}
+	reason, when := trail.ReasonHandedOver, clockTime{}
 	switch {
 	case s.Failed:
-		reason, when = trail.ReasonFailed, timeOf{s.EndedAt, trail.ClockSourceNode}
+		reason, when = trail.ReasonFailed, clockTime{s.EndedAt, trail.ClockSourceNode}
 	case !s.EndedAt.IsZero():
-		reason, when = trail.ReasonSucceeded, timeOf{s.EndedAt, trail.ClockSourceNode}
+		reason, when = trail.ReasonSucceeded, clockTime{s.EndedAt, trail.ClockSourceNode}
 	case !s.StartedAt.IsZero():
-		reason, when = trail.ReasonStarted, timeOf{s.StartedAt, trail.ClockSourceNode}
+		reason, when = trail.ReasonStarted, clockTime{s.StartedAt, trail.ClockSourceNode}
 	}
-	f := r.change(trail.KindMigrationResult, reason, whatResult, value).from(evidence).at(when).with(d)
+	f := r.recordChange(trail.KindMigrationResult, reason, whatResult, value).withEvidence(evidence).withTime(when).withDetail(d)
 	f.MigrationUID, f.Node = s.UID, s.SourceNode
 }
 

@@ -12,19 +12,19 @@ type MigrationPolicyObservation struct {
 func (t *Tracker) observeMigrationPolicy(o MigrationPolicyObservation) []trail.Fact {
 	o.Settings.Name, o.Settings.CreatedAt = o.Name, o.CreatedAt
 	if o.Gone {
-		r := t.take(trail.ObjectMigrationPolicy, o.Meta, o.Seen, trail.Subject{Kind: trail.SubjectConfig, Name: string(trail.ObjectMigrationPolicy)})
+		r := t.openRecorder(trail.ObjectMigrationPolicy, o.Meta, o.Seen, trail.Subject{Kind: trail.SubjectConfig, Name: string(trail.ObjectMigrationPolicy)})
 		if r == nil {
 			return nil
 		}
-		r.migrationPolicyGone()
+		r.recordMigrationPolicyGone()
 		return r.facts
 	}
-	return t.config(trail.ObjectMigrationPolicy, o.Meta, o.Seen, trail.ReasonMigrationPolicy, trail.ConfigDetail{MigrationPolicy: &o.Settings}, "spec")
+	return t.recordConfig(trail.ObjectMigrationPolicy, o.Meta, o.Seen, trail.ReasonMigrationPolicy, trail.ConfigDetail{MigrationPolicy: &o.Settings}, "spec")
 }
 
-// migrationPolicyGone records that a MigrationPolicy exists no more. Which one that was, its earlier facts tell.
-func (r *recorder) migrationPolicyGone() {
-	if r.once(trail.WhatGone, "true") {
-		r.event(trail.KindConfigSeen, trail.ReasonMigrationPolicyDeleted, trail.WhatGone, "true").from("DELETED")
+// recordMigrationPolicyGone records that a MigrationPolicy exists no more. Which one that was, its earlier facts tell.
+func (r *recorder) recordMigrationPolicyGone() {
+	if r.addAspect(trail.WhatGone, "true") {
+		r.recordOnce(trail.KindConfigSeen, trail.ReasonMigrationPolicyDeleted, trail.WhatGone, "true").withEvidence("DELETED")
 	}
 }

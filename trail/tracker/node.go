@@ -26,16 +26,16 @@ type Taint struct {
 const whatReady = "ready"
 
 func (t *Tracker) observeNode(o NodeObservation) []trail.Fact {
-	r := t.take(trail.ObjectNode, o.Meta, o.Seen, trail.Subject{Kind: trail.SubjectNode, Name: o.Name})
+	r := t.openRecorder(trail.ObjectNode, o.Meta, o.Seen, trail.Subject{Kind: trail.SubjectNode, Name: o.Name})
 	if r == nil {
 		return nil
 	}
 	r.object.namespace = ""
-	r.cordon(o)
-	r.taints(o)
-	r.ready(o.Ready)
+	r.recordCordon(o)
+	r.recordTaints(o)
+	r.recordReadiness(o.Ready)
 	if o.Gone {
-		r.nodeGone()
+		r.recordNodeGone()
 	}
 	for i := range r.facts {
 		r.facts[i].Node = o.Name
@@ -43,20 +43,20 @@ func (t *Tracker) observeNode(o NodeObservation) []trail.Fact {
 	return r.facts
 }
 
-func (r *recorder) cordon(o NodeObservation) {
+func (r *recorder) recordCordon(o NodeObservation) {
 	value, kind, reason := "", trail.KindNodeUncordoned, trail.ReasonUncordoned
 	if o.Unschedulable {
 		value, kind, reason = "true", trail.KindNodeCordoned, trail.ReasonCordoned
 	}
-	if r.became(trail.WhatCordon, value) {
-		r.change(kind, reason, trail.WhatCordon, value).from("spec.unschedulable")
+	if r.changeAspect(trail.WhatCordon, value) {
+		r.recordChange(kind, reason, trail.WhatCordon, value).withEvidence("spec.unschedulable")
 	}
 }
 
-// taints records the taints that keep pods away. PreferNoSchedule is left out (the descheduler's soft tainter sets it
+// recordTaints records the taints that keep pods away. PreferNoSchedule is left out (the descheduler's soft tainter sets it
 // on its own clock), and so is the taint that only repeats the cordon. Which key means "drain" is told by the
 // KubeVirt settings in force and decided when deriving.
-func (r *recorder) taints(o NodeObservation) {
+func (r *recorder) recordTaints(o NodeObservation) {
 	now := map[string]string{}
 	for _, taint := range o.Taints {
 		if taint.Effect == "PreferNoSchedule" || taint.Key == "node.kubernetes.io/unschedulable" {
@@ -64,26 +64,26 @@ func (r *recorder) taints(o NodeObservation) {
 		}
 		what := trail.WhatTaint + taint.Key + ":" + taint.Effect
 		now[what] = "=" + taint.Value
-		if r.became(what, now[what]) {
-			r.dated(trail.KindNodeTainted, trail.ReasonTainted, what, now[what], timeOf{taint.AddedAt, trail.ClockEmitter}).from("spec.taints")
+		if r.changeAspect(what, now[what]) {
+			r.recordDated(trail.KindNodeTainted, trail.ReasonTainted, what, now[what], clockTime{taint.AddedAt, trail.ClockEmitter}).withEvidence("spec.taints")
 		}
 	}
 	for _, a := range r.object.state {
 		if !strings.HasPrefix(a.what, trail.WhatTaint) || a.value == "" {
 			continue
 		}
-		if _, still := now[a.what]; !still && r.became(a.what, "") {
-			r.change(trail.KindNodeUntainted, trail.ReasonUntainted, a.what, "").from("spec.taints")
+		if _, still := now[a.what]; !still && r.changeAspect(a.what, "") {
+			r.recordChange(trail.KindNodeUntainted, trail.ReasonUntainted, a.what, "").withEvidence("spec.taints")
 		}
 	}
 }
 
-// ready records that the node is not ready, and that it is again. The kubelet reports True and False itself; the node lifecycle controller
+// recordReadiness records that the node is not ready, and that it is again. The kubelet reports True and False itself; the node lifecycle controller
 // makes it Unknown when the kubelet has not renewed its lease for node-monitor-grace-period (40 s or 50 s). A node that is ready when it is first
 // seen is as it should be, and no fact.
 //
 // Source: kubernetes pkg/controller/nodelifecycle/node_lifecycle_controller.go, tryUpdateNodeHealth; pkg/kubelet/nodestatus/setters.go, ReadyCondition.
-func (r *recorder) ready(c *Condition) {
+func (r *recorder) recordReadiness(c *Condition) {
 	if c == nil {
 		return
 	}
@@ -98,14 +98,14 @@ func (r *recorder) ready(c *Condition) {
 	if value != "" && !c.ChangedAt.IsZero() { // one that follows an unseen recovery is another
 		value += " since " + c.ChangedAt.UTC().Format(time.RFC3339)
 	}
-	if r.became(whatReady, value) {
+	if r.changeAspect(whatReady, value) {
 		detail := &trail.ConditionDetail{Type: "Ready", Status: c.Status, Reason: c.Reason, Message: c.Message}
-		r.dated(kind, reason, whatReady, value, timeOf{c.ChangedAt, trail.ClockEmitter}).from("status.conditions[Ready]").with(detail)
+		r.recordDated(kind, reason, whatReady, value, clockTime{c.ChangedAt, trail.ClockEmitter}).withEvidence("status.conditions[Ready]").withDetail(detail)
 	}
 }
 
-func (r *recorder) nodeGone() {
-	if r.once(trail.WhatGone, "true") {
-		r.event(trail.KindNodeGone, trail.ReasonNodeDeleted, trail.WhatGone, "true").from("DELETED").Node = r.object.name
+func (r *recorder) recordNodeGone() {
+	if r.addAspect(trail.WhatGone, "true") {
+		r.recordOnce(trail.KindNodeGone, trail.ReasonNodeDeleted, trail.WhatGone, "true").withEvidence("DELETED").Node = r.object.name
 	}
 }

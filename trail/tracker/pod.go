@@ -42,23 +42,23 @@ func (t *Tracker) observePod(o PodObservation) []trail.Fact {
 	if o.VMI != "" {
 		subject = trail.VMISubject(o.Namespace, o.VMI)
 	}
-	r := t.take(trail.ObjectPod, o.Meta, o.Seen, subject)
+	r := t.openRecorder(trail.ObjectPod, o.Meta, o.Seen, subject)
 	if r == nil {
 		return nil
 	}
 	r.object.vmi, r.object.vmiUID = o.VMI, o.VMIUID
-	r.pod(o)
-	r.annotations(o)
+	r.recordPodSteps(o)
+	r.recordPodAnnotations(o)
 	if o.Gone {
-		r.podGone()
+		r.recordPodGone()
 	}
 	return r.facts
 }
 
-// pod records the steps of a pod's life, each once.
-func (r *recorder) pod(o PodObservation) {
-	step := func(reason trail.Reason, what, value, field string, when timeOf) {
-		if !r.once(what, value) {
+// recordPodSteps records the steps of a pod's life, each once.
+func (r *recorder) recordPodSteps(o PodObservation) {
+	step := func(reason trail.Reason, what, value, field string, when clockTime) {
+		if !r.addAspect(what, value) {
 			return
 		}
 		detail := &trail.PodDetail{Pod: o.Name, Phase: o.Phase, CreatedAt: o.CreatedAt}
@@ -69,30 +69,30 @@ func (r *recorder) pod(o PodObservation) {
 			detail.Message = o.Disruption.Message
 		default:
 		}
-		f := r.event(trail.KindLauncherPod, reason, what, value).from(field).at(when).with(detail)
+		f := r.recordOnce(trail.KindLauncherPod, reason, what, value).withEvidence(field).withTime(when).withDetail(detail)
 		f.Node, f.MigrationUID, f.Migration = o.Node, o.MigrationUID, o.MigrationName
 	}
-	step(trail.ReasonPodCreated, whatSeen, o.MigrationUID, "metadata.creationTimestamp", timeOf{o.CreatedAt, trail.ClockAPIServer})
+	step(trail.ReasonPodCreated, whatSeen, o.MigrationUID, "metadata.creationTimestamp", clockTime{o.CreatedAt, trail.ClockAPIServer})
 	if o.Unschedulable != "" {
-		step(trail.ReasonUnschedulable, whatUnschedulable, "true", "status.conditions[PodScheduled]", timeOf{})
+		step(trail.ReasonUnschedulable, whatUnschedulable, "true", "status.conditions[PodScheduled]", clockTime{})
 	}
 	if o.Node != "" {
-		step(trail.ReasonScheduled, whatNode, o.Node, "spec.nodeName", timeOf{})
+		step(trail.ReasonScheduled, whatNode, o.Node, "spec.nodeName", clockTime{})
 	}
 	if o.Disruption.Reason != "" {
-		step(trail.ReasonDisrupted, whatDisruption, o.Disruption.Reason, "status.conditions[DisruptionTarget]", timeOf{o.Disruption.ChangedAt, trail.ClockAPIServer})
+		step(trail.ReasonDisrupted, whatDisruption, o.Disruption.Reason, "status.conditions[DisruptionTarget]", clockTime{o.Disruption.ChangedAt, trail.ClockAPIServer})
 	}
 	ended := o.Phase == "Succeeded" || o.Phase == "Failed"
 	if !o.DeletionAt.IsZero() && !ended && !o.Gone { // one that ended before leaves nothing to wait for
-		step(trail.ReasonPodTerminating, whatTerminating, "true", "metadata.deletionTimestamp", timeOf{o.DeletionAt.Add(-o.DeletionGrace), trail.ClockAPIServer})
+		step(trail.ReasonPodTerminating, whatTerminating, "true", "metadata.deletionTimestamp", clockTime{o.DeletionAt.Add(-o.DeletionGrace), trail.ClockAPIServer})
 	}
 	if ended {
-		step(trail.ReasonPodEnded, whatPodPhase, o.Phase, "status.phase", timeOf{})
+		step(trail.ReasonPodEnded, whatPodPhase, o.Phase, "status.phase", clockTime{})
 	}
 }
 
-// annotations records those of the descheduler: that an eviction is under way, and that the pod is to be left alone.
-func (r *recorder) annotations(o PodObservation) {
+// recordPodAnnotations records those of the descheduler: that an eviction is under way, and that the pod is to be left alone.
+func (r *recorder) recordPodAnnotations(o PodObservation) {
 	inProgress, preferNo := "", ""
 	if o.HasInProgress {
 		inProgress = "=" + o.EvictionInProgress
@@ -100,27 +100,27 @@ func (r *recorder) annotations(o PodObservation) {
 	if o.PreferNoEviction {
 		preferNo = "true"
 	}
-	r.annotation(o, trail.ReasonEvictionInProgress, whatInProgress, inProgress)
-	r.annotation(o, trail.ReasonPreferNoEviction, whatPreferNo, preferNo)
+	r.recordPodAnnotation(o, trail.ReasonEvictionInProgress, whatInProgress, inProgress)
+	r.recordPodAnnotation(o, trail.ReasonPreferNoEviction, whatPreferNo, preferNo)
 }
 
-// annotation records an annotation, whose value is empty where it is not there.
-func (r *recorder) annotation(o PodObservation, reason trail.Reason, what, value string) {
-	if !r.became(what, value) {
+// recordPodAnnotation records an annotation, whose value is empty where it is not there.
+func (r *recorder) recordPodAnnotation(o PodObservation, reason trail.Reason, what, value string) {
+	if !r.changeAspect(what, value) {
 		return
 	}
 	kind := trail.KindAnnotationSet
 	if value == "" {
 		kind = trail.KindAnnotationCleared
 	}
-	f := r.change(kind, reason, what, value).from("metadata.annotations[" + strings.TrimPrefix(what, whatAnnotation) + "]")
+	f := r.recordChange(kind, reason, what, value).withEvidence("metadata.annotations[" + strings.TrimPrefix(what, whatAnnotation) + "]")
 	f.Node = o.Node
 }
 
-func (r *recorder) podGone() {
-	if r.once(trail.WhatGone, "true") {
-		f := r.event(trail.KindLauncherPod, trail.ReasonPodGone, trail.WhatGone, "true").from("DELETED").with(&trail.PodDetail{Pod: r.object.name})
-		f.Node, _ = r.object.get(whatNode)
-		f.MigrationUID, _ = r.object.get(whatSeen)
+func (r *recorder) recordPodGone() {
+	if r.addAspect(trail.WhatGone, "true") {
+		f := r.recordOnce(trail.KindLauncherPod, trail.ReasonPodGone, trail.WhatGone, "true").withEvidence("DELETED").withDetail(&trail.PodDetail{Pod: r.object.name})
+		f.Node, _ = r.object.aspectValue(whatNode)
+		f.MigrationUID, _ = r.object.aspectValue(whatSeen)
 	}
 }

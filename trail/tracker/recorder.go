@@ -18,12 +18,12 @@ type recorder struct {
 	crossed bool // it is the first sight of the object in this epoch, and it was recorded in an earlier one
 }
 
-// forget forgets what was recorded of the object in earlier epochs, where it went back behind something that happens once: it is recorded again.
-func (r *recorder) forget() { r.object.state = nil }
+// forgetState forgets what earlier epochs recorded of the object, where it went back behind something that happens once: it is recorded again.
+func (r *recorder) forgetState() { r.object.state = nil }
 
-// take begins an observation of an object: nil where it is older than what was taken before. One of the same version is compared: a
+// openRecorder begins an observation of an object. It returns nil where that is older than what was observed before. One of the same version is compared: a
 // deletion may carry the version of the last change, and what is remembered may come from several places, of which none knew all.
-func (t *Tracker) take(kind trail.ObjectKind, m Meta, seen Seen, subject trail.Subject) *recorder {
+func (t *Tracker) openRecorder(kind trail.ObjectKind, m Meta, seen Seen, subject trail.Subject) *recorder {
 	key := objectKey{kind, m.UID}
 	m.ResourceVersion = t.epoch.Version(m.ResourceVersion)
 	o, known := t.objects[key]
@@ -46,52 +46,52 @@ func (t *Tracker) take(kind trail.ObjectKind, m Meta, seen Seen, subject trail.S
 	return &recorder{t: t, object: o, id: trail.Object{Kind: kind, UID: m.UID, ResourceVersion: m.ResourceVersion}, seen: seen, crossed: crossed}
 }
 
-// became tells whether an aspect has another value than was recorded, and remembers it. An aspect that was never
+// changeAspect remembers the value of an aspect, and reports whether another one was recorded. An aspect that was never
 // recorded has the value "".
-func (r *recorder) became(what, value string) bool {
-	old, known := r.object.get(what)
+func (r *recorder) changeAspect(what, value string) bool {
+	old, known := r.object.aspectValue(what)
 	if old == value {
 		return false
 	}
 	if known || value != "" {
-		r.object.set(what, value)
+		r.object.setAspect(what, value)
 	}
 	return true
 }
 
-// once tells whether an aspect is recorded for the first time.
-func (r *recorder) once(what, value string) bool {
-	if _, known := r.object.get(what); known {
+// addAspect remembers an aspect of which nothing was recorded, and reports whether it did.
+func (r *recorder) addAspect(what, value string) bool {
+	if _, known := r.object.aspectValue(what); known {
 		return false
 	}
-	r.object.set(what, value)
+	r.object.setAspect(what, value)
 	return true
 }
 
-// change is the fact of a change that can happen again: its natural key holds the resourceVersion.
-func (r *recorder) change(kind trail.Kind, reason trail.Reason, what, value string) draft {
-	return r.add(kind, reason, what, value, r.id.ResourceVersion)
+// recordChange appends the fact of a change that can happen again: its natural key holds the resourceVersion.
+func (r *recorder) recordChange(kind trail.Kind, reason trail.Reason, what, value string) draft {
+	return r.appendFact(kind, reason, what, value, r.id.ResourceVersion)
 }
 
-// event is the fact of a thing that happens once to an object, and to one that is restored from a backup once in each epoch.
-func (r *recorder) event(kind trail.Kind, reason trail.Reason, what, value string) draft {
+// recordOnce appends the fact of a thing that happens once to an object, and to one that is restored from a backup once in each epoch.
+func (r *recorder) recordOnce(kind trail.Kind, reason trail.Reason, what, value string) draft {
 	key := ""
 	if what != whatCompleted {
 		key = r.epochKey()
 	}
-	return r.add(kind, reason, what, value, key)
+	return r.appendFact(kind, reason, what, value, key)
 }
 
-// dated is the fact of a change that the object itself dates: its natural key holds that time, so that the change is the same fact at whichever
+// recordDated appends the fact of a change that the object itself dates: its natural key holds that time, so that the change is the same fact at whichever
 // resourceVersion it is first seen. Without a time it is a change like others.
-func (r *recorder) dated(kind trail.Kind, reason trail.Reason, what, value string, when timeOf) draft {
+func (r *recorder) recordDated(kind trail.Kind, reason trail.Reason, what, value string, when clockTime) draft {
 	if when.at.IsZero() {
-		return r.change(kind, reason, what, value)
+		return r.recordChange(kind, reason, what, value)
 	}
-	return r.add(kind, reason, what, value, r.epochKey()+"at/"+when.at.UTC().Format(time.RFC3339)).at(when)
+	return r.appendFact(kind, reason, what, value, r.epochKey()+"at/"+when.at.UTC().Format(time.RFC3339)).withTime(when)
 }
 
-// epochKey is the part of a natural key that tells what happened to an object that is restored from a backup in each epoch apart.
+// epochKey returns the part of a natural key by which what happens once to an object happens once in each epoch: a backup may be restored.
 func (r *recorder) epochKey() string {
 	if r.t.epoch == 0 || !isRestored(r.id.Kind) {
 		return ""
@@ -104,7 +104,7 @@ func isRestored(k trail.ObjectKind) bool {
 	return k == trail.ObjectVMI || k == trail.ObjectMigration || k == trail.ObjectPod || k == trail.ObjectNode || k == trail.ObjectMigrationPolicy
 }
 
-// goneReason is why an object exists no more.
+// goneReason returns why an object exists no more.
 func (r *recorder) goneReason() trail.Reason {
 	switch {
 	case !r.seen.Listed:
@@ -115,13 +115,14 @@ func (r *recorder) goneReason() trail.Reason {
 	return trail.ReasonDeletedUnseen
 }
 
-// timeOf is a time with the clock that it was read from.
-type timeOf struct {
+// clockTime is a time with the clock that it was read from.
+type clockTime struct {
 	at    time.Time
 	clock trail.Clock
 }
 
-func (r *recorder) add(kind trail.Kind, reason trail.Reason, what, value, occurrence string) draft {
+// appendFact appends a fact whose natural key has occurrence in it (Fact.NaturalID), at our time.
+func (r *recorder) appendFact(kind trail.Kind, reason trail.Reason, what, value, occurrence string) draft {
 	f := trail.Fact{
 		Cluster:    r.t.cluster,
 		Kind:       kind,
@@ -146,22 +147,22 @@ func (r *recorder) add(kind trail.Kind, reason trail.Reason, what, value, occurr
 // draft is a fact that is being written.
 type draft struct{ *trail.Fact }
 
-// at stamps a fact with a time of the cluster; without one it keeps our own.
-func (f draft) at(when timeOf) draft {
+// withTime stamps a fact with a time of the cluster; without one it keeps our own.
+func (f draft) withTime(when clockTime) draft {
 	if !when.at.IsZero() {
 		f.OccurredAt, f.Clock = when.at.UTC().Truncate(trail.TimeResolution), when.clock
 	}
 	return f
 }
 
-// from names the field that says so.
-func (f draft) from(evidence string) draft {
+// withEvidence names the field that says so.
+func (f draft) withEvidence(evidence string) draft {
 	f.Evidence = evidence
 	return f
 }
 
-// with adds the typed detail.
-func (f draft) with(d trail.Detail) draft {
+// withDetail adds the typed detail.
+func (f draft) withDetail(d trail.Detail) draft {
 	f.Detail = d
 	return f
 }

@@ -43,18 +43,18 @@ func (t *Tracker) observeRequest(o RequestObservation) []trail.Fact {
 		object: &object{subject: o.subject(), namespace: o.Namespace},
 		id:     trail.Object{Kind: trail.ObjectRequest, UID: string(o.Source) + ":" + o.ID},
 	}
-	f := r.event(kind, reason, string(o.Action), o.Stage).with(&detail)
+	f := r.recordOnce(kind, reason, string(o.Action), o.Stage).withDetail(&detail)
 	f.Evidence = string(o.Source) + " " + o.ID
 	if o.Source == trail.SourceAudit {
-		f.at(timeOf{o.AskedAt, trail.ClockAPIServer})
+		f.withTime(clockTime{o.AskedAt, trail.ClockAPIServer})
 		f.Late = o.At.Sub(detail.AnsweredAt) > lateAfter
 	}
-	o.name(f, &detail)
+	o.fillNames(f, &detail)
 	return r.facts
 }
 
-// name writes the names of the request's object on its fact.
-func (o RequestObservation) name(f draft, detail *trail.RequestDetail) {
+// fillNames writes the names of the request's object on its fact.
+func (o RequestObservation) fillNames(f draft, detail *trail.RequestDetail) {
 	switch o.Action {
 	case trail.ActionEvict:
 		f.VMI = detail.VMIName()
@@ -80,7 +80,7 @@ func (o RequestObservation) subject() trail.Subject {
 	return trail.Subject{Kind: trail.SubjectPod, Name: o.Namespace + "/" + o.Name}
 }
 
-// actionReasons gives the reason of the fact for each action that is no eviction.
+// actionReasons has the reason of the fact for each action that is no eviction.
 var actionReasons = map[trail.Action]trail.Reason{
 	trail.ActionCreateMigration: trail.ReasonMigrationCreated,
 	trail.ActionDeleteMigration: trail.ReasonMigrationDeleted,

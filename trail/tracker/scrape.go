@@ -52,21 +52,21 @@ func (t *Tracker) observeScrape(o ScrapeObservation) []trail.Fact {
 	before, _ := strconv.ParseInt(known.rv, 10, 64)
 	known.rv = strconv.FormatInt(max(o.At.UnixMicro(), before), 10)
 	r := &recorder{t: t, object: known, seen: o.Seen, id: trail.Object{Kind: trail.ObjectDescheduler, UID: o.Target, ResourceVersion: known.rv}}
-	start := r.process(o)
+	start := r.recordProcess(o)
 	since := start
 	if scraped := time.UnixMicro(before).UTC(); scraped.After(start) && scraped.Before(o.At) {
 		since = scraped
 	}
 	for _, b := range o.Blocks {
-		r.blocks(o, b, start, since)
+		r.recordBlocks(o, b, start, since)
 	}
 	return r.facts
 }
 
-// process records the start of a process younger than the one recorded. It gives the start as it was first recorded.
-func (r *recorder) process(o ScrapeObservation) time.Time {
+// recordProcess records the start of a process younger than the one recorded. It returns the start as it was first recorded.
+func (r *recorder) recordProcess(o ScrapeObservation) time.Time {
 	start := o.StartedAt.UTC().Truncate(trail.TimeResolution)
-	value, _ := r.object.get(whatProcess)
+	value, _ := r.object.aspectValue(whatProcess)
 	last := trail.ParseProcessCount(value).StartedAt // zero before the first
 	switch {
 	case trail.SameProcess(start, last):
@@ -75,14 +75,14 @@ func (r *recorder) process(o ScrapeObservation) time.Time {
 		return start
 	}
 	value = trail.ProcessCount{StartedAt: start}.String()
-	r.object.set(whatProcess, value)
-	r.event(trail.KindDeschedulerStarted, trail.ReasonStarted, whatProcess, value).from("process_start_time_seconds").
-		at(timeOf{start, trail.ClockEmitter}).with(&trail.DeschedulerDetail{Target: o.Target, Version: o.Version, Plugin: o.Plugin})
+	r.object.setAspect(whatProcess, value)
+	r.recordOnce(trail.KindDeschedulerStarted, trail.ReasonStarted, whatProcess, value).withEvidence("process_start_time_seconds").
+		withTime(clockTime{start, trail.ClockEmitter}).withDetail(&trail.DeschedulerDetail{Target: o.Target, Version: o.Version, Plugin: o.Plugin})
 	return start
 }
 
-// blocks records the growth of one counter. Its value is the start of its process and the count.
-func (r *recorder) blocks(o ScrapeObservation, b BlockCount, start, since time.Time) {
+// recordBlocks records the growth of one counter. Its value is the start of its process and the count.
+func (r *recorder) recordBlocks(o ScrapeObservation, b BlockCount, start, since time.Time) {
 	what := whatBlocks + strings.Join([]string{b.Reason, b.Node, b.Namespace}, "/")
 	count, from := int64(b.Count), int64(0)
 	switch last := r.lastBlocks(what); {
@@ -95,14 +95,14 @@ func (r *recorder) blocks(o ScrapeObservation, b BlockCount, start, since time.T
 		return
 	}
 	value := trail.ProcessCount{StartedAt: start, Count: count}.String()
-	r.object.set(what, value)
-	f := r.event(trail.KindBlocksObserved, trail.BlockReason(b.Reason), what, value).from("descheduler_kubevirt_eviction_blocks_total").
-		with(&trail.BlocksDetail{Target: o.Target, Reason: b.Reason, Increase: count - from, Count: count, Since: since})
+	r.object.setAspect(what, value)
+	f := r.recordOnce(trail.KindBlocksObserved, trail.BlockReason(b.Reason), what, value).withEvidence("descheduler_kubevirt_eviction_blocks_total").
+		withDetail(&trail.BlocksDetail{Target: o.Target, Reason: b.Reason, Increase: count - from, Count: count, Since: since})
 	f.Subject, f.Node, f.Namespace = trail.Subject{Kind: trail.SubjectNode, Name: b.Node}, b.Node, b.Namespace
 }
 
 // lastBlocks returns the process and the count that were last recorded of a counter, zero where none were.
 func (r *recorder) lastBlocks(what string) trail.ProcessCount {
-	value, _ := r.object.get(what)
+	value, _ := r.object.aspectValue(what)
 	return trail.ParseProcessCount(value)
 }

@@ -39,7 +39,7 @@ type object struct {
 
 type aspect struct{ what, value string }
 
-func (o *object) get(what string) (string, bool) {
+func (o *object) aspectValue(what string) (string, bool) {
 	for _, a := range o.state {
 		if a.what == what {
 			return a.value, true
@@ -48,7 +48,7 @@ func (o *object) get(what string) (string, bool) {
 	return "", false
 }
 
-func (o *object) set(what, value string) {
+func (o *object) setAspect(what, value string) {
 	for i := range o.state {
 		if o.state[i].what == what {
 			o.state[i].value = value
@@ -58,12 +58,12 @@ func (o *object) set(what, value string) {
 	o.state = append(o.state, aspect{what, value})
 }
 
-// NewTracker makes a tracker that knows nothing yet.
+// New returns a Tracker of a cluster that knows nothing yet.
 func New(cluster string) *Tracker {
 	return &Tracker{cluster: cluster, objects: map[objectKey]*object{}, older: map[trail.ObjectKind]string{}}
 }
 
-// Resume takes a stored fact into the state, so that what was open before a restart is no change afterwards. At
+// Resume remembers what a stored fact says, so that what was open before a restart is no change afterwards. At
 // most one fact per object and aspect is expected, the latest.
 func (t *Tracker) Resume(f trail.Fact) {
 	key := objectKey{f.Object.Kind, f.Object.UID}
@@ -72,15 +72,15 @@ func (t *Tracker) Resume(f trail.Fact) {
 		o = &object{subject: f.Subject, namespace: f.Namespace, vmi: f.VMI}
 		t.objects[key] = o
 	}
-	o.identify(f)
-	o.set(f.What, f.Value)
+	o.fillNames(f)
+	o.setAspect(f.What, f.Value)
 	if o.rv == "" || trail.NewerVersion(f.Object.ResourceVersion, o.rv) {
 		o.rv = f.Object.ResourceVersion
 	}
 }
 
-// identify fills in names that only some facts of an object carry.
-func (o *object) identify(f trail.Fact) {
+// fillNames fills in names that only some facts of an object carry.
+func (o *object) fillNames(f trail.Fact) {
 	if f.VMIUID != "" {
 		o.vmiUID = f.VMIUID
 	}
@@ -131,7 +131,7 @@ func (t *Tracker) State() iter.Seq[trail.Fact] {
 // Observe returns the facts that an observation adds, in the order in which they should be read; none where it is
 // older than what was seen before. The caller only stores them. Their times are plausible, see Fact.CorrectTimes.
 func (t *Tracker) Observe(o Observation) []trail.Fact {
-	facts := append(t.shares.gaps(t.cluster, o.SeenAt()), t.observe(withPlausibleState(o))...)
+	facts := append(t.shares.reportGaps(t.cluster, o.SeenAt()), t.observe(withPlausibleState(o))...)
 	for i := range facts {
 		facts[i].CorrectTimes()
 	}
@@ -184,27 +184,27 @@ func (t *Tracker) observeList(l ListObservation) []trail.Fact {
 	sort.Slice(gone, func(i, j int) bool { return gone[i].uid < gone[j].uid })
 	var facts []trail.Fact
 	for _, key := range gone {
-		facts = append(facts, t.gone(key, Seen{At: l.At, Listed: true, Gone: true}, l.ResourceVersion)...)
+		facts = append(facts, t.recordGone(key, Seen{At: l.At, Listed: true, Gone: true}, l.ResourceVersion)...)
 		delete(t.objects, key)
 	}
 	return facts
 }
 
-// gone makes the fact that an object which was remembered exists no more.
-func (t *Tracker) gone(key objectKey, seen Seen, rv string) []trail.Fact {
+// recordGone returns the facts that an object which was remembered exists no more.
+func (t *Tracker) recordGone(key objectKey, seen Seen, rv string) []trail.Fact {
 	o := t.objects[key]
 	r := recorder{t: t, object: o, id: trail.Object{Kind: key.kind, UID: key.uid, ResourceVersion: rv}, seen: seen}
 	switch key.kind {
 	case trail.ObjectVMI:
-		r.vmiGone()
+		r.recordVMIGone()
 	case trail.ObjectMigration:
-		r.migrationGone()
+		r.recordMigrationGone()
 	case trail.ObjectPod:
-		r.podGone()
+		r.recordPodGone()
 	case trail.ObjectNode:
-		r.nodeGone()
+		r.recordNodeGone()
 	case trail.ObjectMigrationPolicy:
-		r.migrationPolicyGone()
+		r.recordMigrationPolicyGone()
 	case trail.ObjectKubeVirt, trail.ObjectKubeEvent, trail.ObjectPolicy, trail.ObjectSource, trail.ObjectRequest, trail.ObjectDescheduler, trail.ObjectNodeLoad:
 	}
 	return r.facts

@@ -53,38 +53,38 @@ var recordedConditions = []string{
 }
 
 func (t *Tracker) observeVMI(o VMIObservation) []trail.Fact {
-	r := t.take(trail.ObjectVMI, o.Meta, o.Seen, trail.VMISubject(o.Namespace, o.Name))
+	r := t.openRecorder(trail.ObjectVMI, o.Meta, o.Seen, trail.VMISubject(o.Namespace, o.Name))
 	if r == nil {
 		return nil
 	}
 	r.object.vmi, r.object.vmiUID = o.Name, o.UID
-	_, ended := r.object.get(whatEnded)
-	_, deleted := r.object.get(whatDeletion)
+	_, ended := r.object.aspectValue(whatEnded)
+	_, deleted := r.object.aspectValue(whatDeletion)
 	if r.crossed && (ended && o.Phase != "Succeeded" && o.Phase != "Failed" || deleted && o.DeletionAt.IsZero()) {
-		r.forget()
+		r.forgetState()
 	}
-	at, _ := r.object.get(whatNode)
-	r.vmiResult(o)
-	r.vmiPlaced(o)
-	r.vmiMark(o, at != "" && at != o.Node)
-	r.vmiConditions(o)
-	r.vmiDeletionAsked(o)
-	r.vmiEnded(o)
+	at, _ := r.object.aspectValue(whatNode)
+	r.recordVMIResult(o)
+	r.recordPlacement(o)
+	r.recordMark(o, at != "" && at != o.Node)
+	r.recordVMIConditions(o)
+	r.recordVMIDeletion(o)
+	r.recordVMIEnd(o)
 	if o.Gone {
-		r.vmiGone()
+		r.recordVMIGone()
 	}
 	return r.facts
 }
 
-// vmiPlaced records on which node the guest runs. The API gives nodeName no time of its own, so that our clock is the
+// recordPlacement records on which node the guest runs. The API gives nodeName no time of its own, so that our clock is the
 // best there is, but for a guest that was started there and never moved. In a new epoch it is recorded once more: whatever was recorded of its end was undone.
-func (r *recorder) vmiPlaced(o VMIObservation) {
-	_, known := r.object.get(whatNode)
-	moved := r.became(whatNode, o.Node)
+func (r *recorder) recordPlacement(o VMIObservation) {
+	_, known := r.object.aspectValue(whatNode)
+	moved := r.changeAspect(whatNode, o.Node)
 	if o.Node == "" || !moved && !r.crossed {
 		return
 	}
-	reason, when, detail := trail.ReasonFound, timeOf{}, &trail.VMIDetail{CreatedAt: o.CreatedAt, Strategy: o.Strategy}
+	reason, when, detail := trail.ReasonFound, clockTime{}, &trail.VMIDetail{CreatedAt: o.CreatedAt, Strategy: o.Strategy}
 	switch {
 	case !moved:
 	case o.State != nil && o.State.TargetNode == o.Node && !o.State.Failed && !o.State.EndedAt.IsZero():
@@ -95,33 +95,33 @@ func (r *recorder) vmiPlaced(o VMIObservation) {
 	case o.State == nil:
 		reason, when = trail.ReasonStarted, o.phaseTime("Running", "Scheduled")
 	}
-	r.change(trail.KindVMIPlaced, reason, whatNode, o.Node).from("status.nodeName").with(detail).at(when).Node = o.Node
+	r.recordChange(trail.KindVMIPlaced, reason, whatNode, o.Node).withEvidence("status.nodeName").withDetail(detail).withTime(when).Node = o.Node
 }
 
-// vmiMark records the mark and the annotation that says who asked for it, as they were at the same instant. An
+// recordMark records the mark and the annotation that says who asked for it, as they were at the same instant. An
 // annotation that was there before the mark is inherited, unless the guest has moved since: that clears it.
-func (r *recorder) vmiMark(o VMIObservation, moved bool) {
-	before, _ := r.object.get(whatSource)
-	old, _ := r.object.get(whatMark)
-	if r.became(whatMark, o.Mark) {
+func (r *recorder) recordMark(o VMIObservation, moved bool) {
+	before, _ := r.object.aspectValue(whatSource)
+	old, _ := r.object.aspectValue(whatMark)
+	if r.changeAspect(whatMark, o.Mark) {
 		detail := &trail.MarkDetail{Strategy: o.Strategy, Source: o.EvictionSource, GuestNode: o.Node}
 		if o.Mark != "" {
 			detail.Inherited = o.EvictionSource != "" && before == o.EvictionSource && !moved
-			r.marked(o, detail)
+			r.recordMarkSet(o, detail)
 		} else {
-			r.unmarked(o, old, detail)
+			r.recordMarkCleared(o, old, detail)
 		}
 	}
-	if r.became(whatSource, o.EvictionSource) {
+	if r.changeAspect(whatSource, o.EvictionSource) {
 		kind, reason := trail.KindAnnotationSet, trail.ReasonEvictionSource
 		if o.EvictionSource == "" {
 			kind = trail.KindAnnotationCleared
 		}
-		r.change(kind, reason, whatSource, o.EvictionSource).from("metadata.annotations[kubevirt.io/eviction-source]").Node = o.Node
+		r.recordChange(kind, reason, whatSource, o.EvictionSource).withEvidence("metadata.annotations[kubevirt.io/eviction-source]").Node = o.Node
 	}
 }
 
-func (r *recorder) marked(o VMIObservation, detail *trail.MarkDetail) {
+func (r *recorder) recordMarkSet(o VMIObservation, detail *trail.MarkDetail) {
 	reason := trail.ReasonRequesterUnnamed
 	switch {
 	case detail.Inherited:
@@ -129,40 +129,40 @@ func (r *recorder) marked(o VMIObservation, detail *trail.MarkDetail) {
 	case strings.EqualFold(o.EvictionSource, "descheduler"):
 		reason = trail.ReasonDescheduler
 	}
-	f := r.change(trail.KindEvacuationMarked, reason, whatMark, o.Mark).from("status.evacuationNodeName").with(detail)
+	f := r.recordChange(trail.KindEvacuationMarked, reason, whatMark, o.Mark).withEvidence("status.evacuationNodeName").withDetail(detail)
 	f.Node = o.Mark
 	if c, ok := o.condition(trail.ConditionEvictionRequested); ok && o.Listed {
-		f.at(timeOf{c.ChangedAt, trail.ClockVirtController})
+		f.withTime(clockTime{c.ChangedAt, trail.ClockVirtController})
 	}
 }
 
-func (r *recorder) unmarked(o VMIObservation, old string, detail *trail.MarkDetail) {
+func (r *recorder) recordMarkCleared(o VMIObservation, old string, detail *trail.MarkDetail) {
 	reason := trail.ReasonCleared
 	if o.Node != old {
 		reason = trail.ReasonMigrated
 	}
-	r.change(trail.KindEvacuationUnmarked, reason, whatMark, "").from("status.evacuationNodeName").with(detail).Node = old
+	r.recordChange(trail.KindEvacuationUnmarked, reason, whatMark, "").withEvidence("status.evacuationNodeName").withDetail(detail).Node = old
 }
 
-// vmiConditions records the conditions that explain why a VMI moves or cannot. LiveMigratable is expected to be
+// recordVMIConditions records the conditions that explain why a VMI moves or cannot. LiveMigratable is expected to be
 // True and is re-created on every change, so only False is a state of its own; the others are expected to be absent.
-func (r *recorder) vmiConditions(o VMIObservation) {
+func (r *recorder) recordVMIConditions(o VMIObservation) {
 	for _, typ := range recordedConditions {
 		c, present := o.condition(typ)
 		if quiet := typ == trail.ConditionLiveMigratable && c.Status == "True"; quiet {
 			c, present = Condition{Type: typ}, false
 		}
-		r.condition(trail.KindVMICondition, conditionWhat[typ], typ, c, present)
+		r.recordCondition(trail.KindVMICondition, conditionWhat[typ], typ, c, present)
 	}
 }
 
-// condition records that a condition appeared, changed or went away.
-func (r *recorder) condition(kind trail.Kind, what, typ string, c Condition, present bool) {
+// recordCondition records that a condition appeared, changed or went away.
+func (r *recorder) recordCondition(kind trail.Kind, what, typ string, c Condition, present bool) {
 	value := ""
 	if present {
 		value = c.Status + ":" + c.Reason
 	}
-	if !r.became(what, value) {
+	if !r.changeAspect(what, value) {
 		return
 	}
 	reason := trail.ReasonConditionSet
@@ -170,43 +170,43 @@ func (r *recorder) condition(kind trail.Kind, what, typ string, c Condition, pre
 		reason = trail.ReasonConditionRemoved
 	}
 	detail := &trail.ConditionDetail{Type: typ, Status: c.Status, Reason: c.Reason, Message: c.Message}
-	f := r.change(kind, reason, what, value).from("status.conditions[" + typ + "]").with(detail)
+	f := r.recordChange(kind, reason, what, value).withEvidence("status.conditions[" + typ + "]").withDetail(detail)
 	if present {
-		f.at(timeOf{c.ChangedAt, trail.ClockVirtController})
+		f.withTime(clockTime{c.ChangedAt, trail.ClockVirtController})
 	}
 }
 
-// vmiResult records what the VMI says of its last migration, and its end as the descheduler's cooldown counts it.
-func (r *recorder) vmiResult(o VMIObservation) {
+// recordVMIResult records what the VMI says of its last migration, and its end as the descheduler's cooldown counts it.
+func (r *recorder) recordVMIResult(o VMIObservation) {
 	if o.State == nil || o.State.UID == "" {
 		return
 	}
-	r.result(o.State, "status.migrationState")
+	r.recordResult(o.State, "status.migrationState")
 	value := o.State.UID + "@" + o.State.EndedAt.UTC().Format(time.RFC3339)
-	if o.State.EndedAt.IsZero() || !r.became(whatCompleted, value) {
+	if o.State.EndedAt.IsZero() || !r.changeAspect(whatCompleted, value) {
 		return
 	}
 	reason := trail.ReasonSucceeded
 	if o.State.Failed {
 		reason = trail.ReasonFailed
 	}
-	f := r.event(trail.KindMigrationCompleted, reason, whatCompleted, value).
-		from("status.migrationState.endTimestamp").at(timeOf{o.State.EndedAt, trail.ClockSourceNode}).with(resultDetail(o.State))
+	f := r.recordOnce(trail.KindMigrationCompleted, reason, whatCompleted, value).
+		withEvidence("status.migrationState.endTimestamp").withTime(clockTime{o.State.EndedAt, trail.ClockSourceNode}).withDetail(resultDetail(o.State))
 	f.MigrationUID = o.State.UID
 }
 
-// vmiDeletionAsked records that the VMI was deleted while its guest ran. KubeVirt then takes its pods down, those of migrations, too,
+// recordVMIDeletion records that the VMI was deleted while its guest ran. KubeVirt then takes its pods down, those of migrations, too,
 // so that a migration under way ends, and its evacuation controller makes no other. The deletion of a VMI whose guest has ended is
 // KubeVirt's clean-up.
 //
 // Source: kubevirt pkg/virt-controller/watch/vmi/lifecycle.go, sync; watch/drain/evacuation/evacuation.go.
-func (r *recorder) vmiDeletionAsked(o VMIObservation) {
-	_, ended := r.object.get(whatEnded)
-	if o.DeletionAt.IsZero() || ended || o.endedBy(o.DeletionAt) || !r.once(whatDeletion, "true") {
+func (r *recorder) recordVMIDeletion(o VMIObservation) {
+	_, ended := r.object.aspectValue(whatEnded)
+	if o.DeletionAt.IsZero() || ended || o.endedBy(o.DeletionAt) || !r.addAspect(whatDeletion, "true") {
 		return
 	}
-	f := r.event(trail.KindVMIDeletionAsked, trail.ReasonDeletionAsked, whatDeletion, "true").from("metadata.deletionTimestamp").
-		at(timeOf{o.DeletionAt, trail.ClockAPIServer}).with(&trail.VMIDetail{CreatedAt: o.CreatedAt, Phase: o.Phase})
+	f := r.recordOnce(trail.KindVMIDeletionAsked, trail.ReasonDeletionAsked, whatDeletion, "true").withEvidence("metadata.deletionTimestamp").
+		withTime(clockTime{o.DeletionAt, trail.ClockAPIServer}).withDetail(&trail.VMIDetail{CreatedAt: o.CreatedAt, Phase: o.Phase})
 	f.Node = o.Node
 }
 
@@ -218,7 +218,7 @@ func (o VMIObservation) endedBy(t time.Time) bool {
 	})
 }
 
-func (r *recorder) vmiEnded(o VMIObservation) {
+func (r *recorder) recordVMIEnd(o VMIObservation) {
 	var reason trail.Reason
 	switch o.Phase {
 	case "Succeeded":
@@ -228,19 +228,19 @@ func (r *recorder) vmiEnded(o VMIObservation) {
 	default:
 		return
 	}
-	if r.once(whatEnded, o.Phase) {
-		f := r.event(trail.KindVMIEnded, reason, whatEnded, o.Phase).from("status.phase").at(o.phaseTime(o.Phase))
+	if r.addAspect(whatEnded, o.Phase) {
+		f := r.recordOnce(trail.KindVMIEnded, reason, whatEnded, o.Phase).withEvidence("status.phase").withTime(o.phaseTime(o.Phase))
 		f.Node = o.Node
-		f.with(&trail.VMIDetail{CreatedAt: o.CreatedAt, Phase: o.Phase})
+		f.withDetail(&trail.VMIDetail{CreatedAt: o.CreatedAt, Phase: o.Phase})
 	}
 }
 
-func (r *recorder) vmiGone() {
-	if !r.once(trail.WhatGone, "true") {
+func (r *recorder) recordVMIGone() {
+	if !r.addAspect(trail.WhatGone, "true") {
 		return
 	}
-	f := r.event(trail.KindVMIEnded, r.goneReason(), trail.WhatGone, "true").from("DELETED")
-	f.Node, _ = r.object.get(whatNode)
+	f := r.recordOnce(trail.KindVMIEnded, r.goneReason(), trail.WhatGone, "true").withEvidence("DELETED")
+	f.Node, _ = r.object.aspectValue(whatNode)
 }
 
 // condition finds a condition by its type.
@@ -248,14 +248,14 @@ func (o VMIObservation) condition(typ string) (Condition, bool) {
 	return findCondition(o.Conditions, typ)
 }
 
-// phaseTime gives the time of the first of the phases that the VMI has a time for.
-func (o VMIObservation) phaseTime(phases ...string) timeOf {
+// phaseTime returns the time of the first of the phases that the VMI has a time for.
+func (o VMIObservation) phaseTime(phases ...string) clockTime {
 	for _, phase := range phases {
 		for _, p := range o.PhaseTimes {
 			if p.Phase == phase {
-				return timeOf{p.At, trail.ClockVirtController}
+				return clockTime{p.At, trail.ClockVirtController}
 			}
 		}
 	}
-	return timeOf{}
+	return clockTime{}
 }
