@@ -6,7 +6,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// BeginEpoch has the Tracker record in an epoch. What it remembers of epochs before is compared by its content: see observeList and take.
+// BeginEpoch has the Tracker record in an epoch. What it remembers of epochs before is compared by its content: see observeList and openRecorder.
 func (t *Tracker) BeginEpoch(epoch trail.Epoch) { t.epoch = epoch }
 
 // Epoch returns the epoch in which the Tracker records.

@@ -143,3 +143,9 @@ func TestTheSameVersionIsCompared(t *testing.T) {
 	require.Equal(t, trail.KindEvacuationUnmarked, cleared[0].Kind)
 	require.Empty(t, vmi(both, ""))
 }
+
+// TestAnUnknownObservationIsNotDropped observes something that only looks like an observation.
+func TestAnUnknownObservationIsNotDropped(t *testing.T) {
+	t.Parallel()
+	require.PanicsWithValue(t, "observation of type tracker.Seen: the Tracker does not know it", func() { New("c1").Observe(Seen{At: day}) })
+}
