@@ -76,7 +76,11 @@ func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact
 	}
 	var batch pgx.Batch
 	if len(about.Pods) > 0 {
-		batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": names(about.Pods)}).Query(collect)
+		pods, since := make([]string, len(about.Pods)), make([]time.Time, len(about.Pods))
+		for i, want := range about.Pods {
+			pods[i], since[i] = clean(want.Subject.String()), sendable(want.Since)
+		}
+		batch.Queue(factsSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": pods, "from": since}).Query(collect)
 	}
 	if len(about.Migrations) > 0 {
 		var namespaces, of []string

@@ -40,7 +40,7 @@ func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact,
 	var slots []trail.Slot
 	for s, facts := range of {
 		d := trail.Derive(s, facts, env, q.at)
-		a, b := d.Queued()
+		a, b := d.Queued(nil)
 		for i := range a {
 			if matter(a[i], b[i]) {
 				from, to = append(from, a[i]), append(to, b[i])

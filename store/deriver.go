@@ -47,7 +47,7 @@ func (s *Store) newDeriver(cluster string, term int64) *deriver {
 	c.Lookback, c.Derive = reachOf, derive
 	return &deriver{
 		store: s, cluster: cluster, term: term, fold: c,
-		handed: map[trail.Subject]fold.Dirty{}, thresholds: trail.DefaultThresholds(), portion: leastPortion,
+		handed: map[trail.Subject]fold.Dirty{}, thresholds: trail.DefaultThresholds(), portion: firstPortion,
 	}
 }
 
@@ -55,13 +55,30 @@ func (s *Store) newDeriver(cluster string, term int64) *deriver {
 var derive = trail.Derive
 
 const (
-	handedMost   = 20_000 // facts that wait in memory; what is more is read from the database
-	leastPortion = 32
-	mostPortion  = 1024
+	handedMost   = 20_000           // facts that wait in memory; what is more is read from the database
 	mostOthers   = 100              // VMs that are derived in a tick though they are not dirty
 	deferLongest = 10 * time.Second // nodes wait for VMs at the most
-	tickLong     = 200 * time.Millisecond
 )
+
+// How many subjects are derived at once: as many as are derived in a short time and do not need much memory.
+const (
+	leastPortion = 4
+	firstPortion = 32
+	mostPortion  = 1024
+	tickLong     = 200 * time.Millisecond
+	tickBytes    = windowBytes / 4
+)
+
+// portionAfter returns how many subjects are derived at once after a tick with so many of them.
+func portionAfter(portion int, took time.Duration, bytes int, more bool) int {
+	switch {
+	case bytes > tickBytes || took > tickLong && portion > firstPortion: // below that what each tick does counts for more than what it does for each of them
+		return max(portion/2, leastPortion)
+	case more && bytes < tickBytes/2 && took < tickLong:
+		return min(2*portion, mostPortion)
+	}
+	return portion
+}
 
 // hand hands over what was recorded.
 func (d *deriver) hand(r recording) {
@@ -204,7 +221,10 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	if len(batch.Dirty) == 0 {
 		return 0, news, more, nil
 	}
-	if batch.DeferNodes = d.deferNodes(more); !more {
+	if !d.deferNodes(more) {
+		batch.Nodes = d.portion
+	}
+	if !more {
 		batch.Others = mostOthers
 	}
 	began := time.Now()
@@ -213,11 +233,7 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	if err != nil {
 		return 0, news, false, err
 	}
-	if took := time.Since(began); took > tickLong {
-		d.portion = max(d.portion/2, leastPortion)
-	} else if more {
-		d.portion = min(2*d.portion, mostPortion)
-	}
+	d.portion = portionAfter(d.portion, time.Since(began), d.fold.Read(), more)
 	return len(batch.Dirty), news, more || d.left, d.store.countGrown(ctx, len(batch.Dirty))
 }
 
@@ -298,7 +314,7 @@ func (d *deriver) deferNodes(more bool) bool {
 func (d *deriver) batch(marks []fold.Dirty) fold.Batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	b := fold.Batch{Now: d.now, Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
+	b := fold.Batch{Now: d.now, FrozenTo: orZero(d.frozenTo), Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
 	in := map[trail.Subject]bool{}
 	for _, m := range marks {
 		if h, handed := d.handed[m.Subject]; handed && h.Version == m.Version && !m.Since.Before(h.Since) {

@@ -65,6 +65,44 @@ func (f failing) end(ctx context.Context, sql string) context.Context {
 	return ctx
 }
 
+// Traffic counts what is sent to a database.
+type Traffic struct{ Statements, RoundTrips []string }
+
+// OpenCounting opens a database, and counts what is sent to it.
+func OpenCounting(ctx context.Context, url string, of *Traffic) (*Store, error) {
+	config, err := (&link{url: url}).config()
+	if err != nil {
+		return nil, err
+	}
+	config.ConnConfig.Tracer = of
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	return &Store{Reader: Reader{pool: pool, scope: trail.Everything(), own: &ownSigns{}}, months: map[time.Time]bool{}, tools: map[string]*deriver{}}, err
+}
+
+// TraceQueryStart counts a statement that is sent by itself.
+func (c *Traffic) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	c.Statements, c.RoundTrips = append(c.Statements, q.SQL), append(c.RoundTrips, q.SQL)
+	return ctx
+}
+
+// TraceQueryEnd counts nothing.
+func (c *Traffic) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TraceBatchStart counts statements that are sent together.
+func (c *Traffic) TraceBatchStart(ctx context.Context, _ *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
+	for _, q := range b.Batch.QueuedQueries {
+		c.Statements = append(c.Statements, q.SQL)
+	}
+	c.RoundTrips = append(c.RoundTrips, "batch")
+	return ctx
+}
+
+// TraceBatchQuery counts nothing.
+func (c *Traffic) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+// TraceBatchEnd counts nothing.
+func (c *Traffic) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
 // Reach is how far back facts are kept in tests: as long as the longest threshold of theirs.
 var Reach = 20 * time.Minute
 

@@ -17,43 +17,34 @@ var aroundSlack = time.Hour
 // The rows of VMs that touch nodes, as columns or, where these hold JSON, as JSON with the columns of the table as keys: those that were open at a time,
 // and a little before where what comes then may look back.
 var (
-	nodesSince = `
-FROM unnest(@nodes::text[], @since::timestamptz[], @before::timestamptz[]) AS n(name, since, before)`
-	placementsOfNodesQuery = `
-SELECT t.node, ` + columnsOf[trail.Placement]() + nodesSince + `
-JOIN evictrail.placements AS t ON t.cluster = @cluster AND t.node = n.name
-WHERE t.open_until >= n.before`
-	evacuationsOfNodesQuery = `
-SELECT t.node, row_to_json(t)` + nodesSince + `
-JOIN evictrail.evacuations AS t ON t.cluster = @cluster AND t.node = n.name
-WHERE t.open_until >= n.since`
-	requestsOfNodesQuery = `
-SELECT t.node, ` + columnsOf[trail.EvictionRequest]() + nodesSince + `
-JOIN evictrail.eviction_requests AS t ON t.cluster = @cluster AND t.node = n.name
-WHERE t.salient
-  AND t.requested_at >= n.since`
-	migrationsOfNodesQuery = `
-SELECT t.source_node, ` + columnsOf[trail.Migration]() + nodesSince + `
-JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.source_node = n.name
-WHERE t.open_until >= n.before`
-	arrivalsOfNodesQuery = `
-SELECT t.target_node, ` + columnsOf[trail.Migration]() + nodesSince + `
-JOIN evictrail.migrations AS t ON t.cluster = @cluster AND t.target_node = n.name
-WHERE (t.need = 'not_needed' OR t.benefit = 'harmed')
-  AND t.outcome = 'succeeded'
-  AND t.open_until >= n.before`
-	holdsOfNodesQuery = `
-SELECT t.node, row_to_json(t)` + nodesSince + `
-JOIN evictrail.cooldown_decisions AS t ON t.cluster = @cluster AND t.node = n.name
-WHERE t.verdict = 'holds'
-  AND t.open_until >= n.before`
-	stuckQuery = `
+	placementsOfNodesQuery  = rowsOfNodes(columnsOf[trail.Placement](), "placements", "node", "open_until >= n.before")
+	evacuationsOfNodesQuery = rowsOfNodes("row_to_json(t)", "evacuations", "node", "open_until >= n.since")
+	requestsOfNodesQuery    = rowsOfNodes(columnsOf[trail.EvictionRequest](), "eviction_requests", "node", "salient AND requested_at >= n.since")
+	migrationsOfNodesQuery  = rowsOfNodes(columnsOf[trail.Migration](), "migrations", "source_node", "open_until >= n.before")
+	arrivalsOfNodesQuery    = rowsOfNodes(columnsOf[trail.Migration](), "migrations", "target_node", "(need = 'not_needed' OR benefit = 'harmed') AND outcome = 'succeeded' AND open_until >= n.before")
+	holdsOfNodesQuery       = rowsOfNodes("row_to_json(t)", "cooldown_decisions", "node", "verdict = 'holds' AND open_until >= n.before")
+	stuckQuery              = `
 SELECT '', row_to_json(t)
 FROM evictrail.evacuations AS t
 WHERE cluster = @cluster
   AND (ended_at IS NULL OR ended_at - marked_at > interval '5 minutes')
   AND open_until >= @since`
 )
+
+// rowsOfNodes asks for rows of a table that name nodes in a column. OFFSET is there for what factsOfSubjectsQuery has it for.
+func rowsOfNodes(columns, table, node, condition string) string {
+	return `
+SELECT n.name, ` + columns + `
+FROM unnest(@nodes::text[], @since::timestamptz[], @before::timestamptz[]) AS n(name, since, before)
+CROSS JOIN LATERAL (
+  SELECT *
+  FROM evictrail.` + table + `
+  WHERE cluster = @cluster
+    AND ` + node + ` = n.name
+    AND ` + condition + `
+  OFFSET 0
+) AS t`
+}
 
 // collectColumnsAround reads rows that touch nodes, by column, into what is known of each node.
 func collectColumnsAround[R any](around map[string]*trail.Rows, into func(*trail.Rows) *[]*R) func(pgx.Rows) error {

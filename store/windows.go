@@ -2,9 +2,11 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
@@ -187,8 +189,32 @@ type openWindow struct {
 	FactsFrom *time.Time
 }
 
-// Windows returns windows of subjects (fold.Source). A version is read before the facts: what is recorded in between is in a later one.
+// Many windows are loaded by two connections at once: Postgres is as busy with it as we are.
+const (
+	loaders       = 2
+	loadsTogether = 8 // windows that are too few to share
+)
+
+// Windows returns windows of subjects (fold.Source).
 func (l loader) Windows(ctx context.Context, wants []fold.Want, lookback time.Duration) ([]*fold.Window, error) {
+	if len(wants) <= loadsTogether {
+		return l.windows(ctx, wants, lookback)
+	}
+	parts := make([][]*fold.Window, loaders)
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range parts {
+		some := wants[len(wants)*i/loaders : len(wants)*(i+1)/loaders]
+		group.Go(func() (err error) {
+			parts[i], err = l.windows(ctx, some, lookback)
+			return err
+		})
+	}
+	err := group.Wait()
+	return slices.Concat(parts...), err
+}
+
+// windows returns windows that are read in one transaction. A version is read before the facts: what is recorded in between is in a later one.
+func (l loader) windows(ctx context.Context, wants []fold.Want, lookback time.Duration) ([]*fold.Window, error) {
 	windows := map[trail.Subject]*fold.Window{}
 	subjects, since := make([]string, len(wants)), make([]time.Time, len(wants))
 	for i, want := range wants {
@@ -268,7 +294,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 			}
 		case partly && s.Kind == trail.SubjectVMI:
 			vms, vmFrom = append(vms, f.Subject), append(vmFrom, f.FactsFrom.UTC())
-			w.RowsFrom = f.RowsFrom.UTC()
+			w.RowsFrom, w.FactsFrom = f.RowsFrom.UTC(), f.FactsFrom.UTC()
 		case partly && s.Kind == trail.SubjectNamespace: // each request stands for itself, and a namespace may have most of those of a cluster
 			w.RowsFrom = w.Since.Add(-namespaceSlack / 2) // lines may be a little later than their facts
 			namespaces, namespaceFrom = append(namespaces, f.Subject), append(namespaceFrom, w.Since.Add(-namespaceSlack))
@@ -330,13 +356,19 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 	return nil
 }
 
-// rowsSince asks for the rows of subjects that had not ended before a time of each.
+// rowsSince asks for the rows of subjects that had not ended before a time of each. OFFSET is there for what factsOfSubjectsQuery has it for.
 func rowsSince(table, order string) string {
 	return `
 SELECT t.subject, row_to_json(t)
 FROM unnest(@subjects::text[], @since::timestamptz[]) AS s(of, since)
-JOIN evictrail.` + table + ` AS t ON t.cluster = @cluster AND t.subject = s.of
-WHERE t.open_until >= s.since
+CROSS JOIN LATERAL (
+  SELECT *
+  FROM evictrail.` + table + `
+  WHERE cluster = @cluster
+    AND subject = s.of
+    AND open_until >= s.since
+  OFFSET 0
+) AS t
 ORDER BY ` + order
 }
 

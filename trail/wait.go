@@ -312,10 +312,14 @@ func (w waited) verdict() (WaitReason, string) {
 	return best.reason, best.detail
 }
 
-// Queued gives the beginnings and the ends of the times in which migrations waited for what only the other migrations of
-// the cluster tell; both are empty where none did.
-func (d *Derived) Queued() (from, to []time.Time) {
-	for _, m := range d.Migrations {
+// Queued returns the beginnings and the ends of the times in which migrations that matter waited for what only the other migrations of
+// the cluster tell; both are empty where none did. matters may be nil: all do.
+func (d *Derived) Queued(matters func(*Migration) bool) (from, to []time.Time) {
+	for i := range d.Migrations {
+		m := &d.Migrations[i]
+		if matters != nil && !matters(m) {
+			continue
+		}
 		for _, s := range m.waited.spans {
 			if s.reason == WaitQueued {
 				from, to = append(from, s.from), append(to, s.to)
@@ -327,7 +331,7 @@ func (d *Derived) Queued() (from, to []time.Time) {
 
 // ExplainQueue says of the migrations that waited for nothing of their own whether the limits of the cluster or of their
 // node kept them waiting. Slots are those of all migrations of the cluster that overlap the times that Queued gives, in
-// any order. One that a clock of the cluster puts ahead of ours is looked at again when its time has come (NextAt).
+// any order; of migrations that do not matter what is said may be wrong. One that a clock of the cluster puts ahead of ours is looked at again when its time has come (NextAt).
 func (d *Derived) ExplainQueue(slots []Slot, env *Env) {
 	for i := range d.Migrations {
 		m := &d.Migrations[i]

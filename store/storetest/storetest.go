@@ -145,23 +145,25 @@ func withDatabase(base, name string) string {
 	return u.String()
 }
 
-// KeepUp derives what a leader leaves, as often as it does, until the function that it gives is called.
+// KeepUp derives what a leader leaves, as often as it does, until the returned function is called: that waits for what is being derived.
 func KeepUp(tb testing.TB, leader *store.ClusterStore) (stop func()) {
 	tb.Helper()
-	ctx, cancel := context.WithCancel(tb.Context())
+	stopping := make(chan struct{})
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		for {
-			_, rest, err := leader.KeepUp(ctx)
-			if err != nil && ctx.Err() == nil {
+			_, rest, err := leader.KeepUp(tb.Context())
+			if err != nil && tb.Context().Err() == nil {
 				tb.Errorf("derive what was left: %v", err)
 			}
 			select {
 			case <-time.After(rest):
-			case <-ctx.Done():
+			case <-stopping:
+				return
+			case <-tb.Context().Done():
 				return
 			}
 		}
 	})
-	return func() { cancel(); keeping.Wait() }
+	return func() { close(stopping); keeping.Wait() }
 }

@@ -3,10 +3,12 @@ package load_test
 import (
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
@@ -79,55 +81,68 @@ func TestHeldAtOnce(t *testing.T) { //nolint:paralleltest // what runs beside it
 	require.Less(t, most(), uint64(mostHeld))
 }
 
-// TestLatency has changes of VMs of the large cluster come at a steady rate, and tells how long after each was due it was recorded, and how long after that all that
-// is derived of it was committed. What came meanwhile is recorded, and derived, together; a leader waits up to 100 ms more between two ticks.
+// TestLatency has changes of VMs of the large cluster come at a steady rate, and logs how long after each was due it was recorded, and how long after that all that
+// is derived of it was committed. As in a leader one goroutine records and another derives: what comes while one is at work is taken together the next time.
 func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	s := newStoring(t)
 	marks := map[placedVM]string{}
 	for _, rate := range []int{50, 200, 1000} {
-		type due struct {
-			facts []trail.Fact
-			at    time.Time
-		}
-		const gathered = 10 * time.Millisecond
-		var recorded, took []time.Duration
 		n := max(1, int(lasts.Seconds()*float64(rate)))
-		began, done := time.Now(), 0
-		for done < n {
-			var some []due
-			for done < n && time.Since(began) >= time.Duration(done)*time.Second/time.Duration(rate) {
+		began := time.Now()
+		dueAt := func(i int) time.Time { return began.Add(time.Duration(i) * time.Second / time.Duration(rate)) }
+		var recordedSoFar atomic.Int64
+		derived := make(chan []time.Duration)
+		go func() { derived <- s.derive(t, n, dueAt, &recordedSoFar) }()
+		var recorded []time.Duration
+		for len(recorded) < n {
+			var facts []trail.Fact
+			first := len(recorded)
+			upTo := first
+			for ; upTo < n && !time.Now().Before(dueAt(upTo)); upTo++ {
 				vm := s.vms[s.changes%len(s.vms)]
 				if marks[vm] == "" {
 					marks[vm] = vm.Node
 				} else {
 					marks[vm] = ""
 				}
-				some = append(some, due{s.change(vm, marks[vm]), began.Add(time.Duration(done) * time.Second / time.Duration(rate))})
-				done++
+				facts = append(facts, s.change(vm, marks[vm])...)
 			}
-			if len(some) == 0 {
-				time.Sleep(gathered)
+			if len(facts) == 0 {
+				time.Sleep(10 * time.Millisecond)
 				continue
-			}
-			var facts []trail.Fact
-			for _, d := range some {
-				facts = append(facts, d.facts...)
 			}
 			news, err := s.store.Append(t.Context(), facts)
 			require.NoError(t, err)
 			require.Len(t, news.Facts, len(facts))
-			for _, d := range some {
-				recorded = append(recorded, time.Since(d.at))
+			for i := first; i < upTo; i++ {
+				recorded = append(recorded, time.Since(dueAt(i)))
 			}
-			_, _, err = s.store.CatchUp(t.Context(), nil)
-			require.NoError(t, err)
-			for _, d := range some {
-				took = append(took, time.Since(d.at))
-			}
+			recordedSoFar.Store(int64(upTo))
 		}
+		took := <-derived
 		slices.Sort(recorded)
 		slices.Sort(took)
 		t.Logf("%d changes at %d a second: recorded p50 %s, p99 %s; with all rows p50 %s, p99 %s", n, rate,
 			recorded[n/2].Round(time.Millisecond), recorded[n*99/100].Round(time.Millisecond), took[n/2].Round(time.Millisecond), took[n*99/100].Round(time.Millisecond))
 	}
+}
+
+// derive derives what is recorded until that is all of n changes, and returns how long after each was due all its rows were there.
+func (s *storing) derive(t *testing.T, n int, dueAt func(int) time.Time, recorded *atomic.Int64) []time.Duration {
+	t.Helper()
+	took := make([]time.Duration, 0, n)
+	for len(took) < n {
+		upTo := int(recorded.Load())
+		_, rest, err := s.store.KeepUp(t.Context())
+		if !assert.NoError(t, err) {
+			return make([]time.Duration, n)
+		}
+		if rest > 0 { // nothing is left
+			for i := len(took); i < upTo; i++ {
+				took = append(took, time.Since(dueAt(i)))
+			}
+			time.Sleep(rest)
+		}
+	}
+	return took
 }

@@ -21,6 +21,7 @@ type Cluster struct {
 	source   Source
 	bound    int // bytes that windows may take
 	size     int // bytes that they take, about
+	read     int // bytes that were loaded in the last Fold, about
 	fold     int64
 	windows  map[trail.Subject]*Window
 	queue    queue
@@ -43,6 +44,9 @@ func (c *Cluster) Reset() {
 // Size returns about how many bytes the windows in memory take.
 func (c *Cluster) Size() int { return c.size }
 
+// Read returns about how many bytes were loaded in the last Fold.
+func (c *Cluster) Read() int { return c.read }
+
 // errTooShort says that a window whose rows were changed in this Fold has to reach back further: the Fold begins again.
 var errTooShort = errors.New("a window does not reach back far enough")
 
@@ -50,6 +54,7 @@ var errTooShort = errors.New("a window does not reach back far enough")
 // written, call Reset.
 func (c *Cluster) Fold(ctx context.Context, b Batch) (*Changes, error) {
 	c.deeper = map[trail.Subject]time.Time{}
+	c.read = 0
 	for {
 		c.fold++
 		t := &tick{
@@ -135,11 +140,7 @@ func (t *tick) run(ctx context.Context) error {
 	if err := t.deriveVMs(ctx, owned); err != nil {
 		return err
 	}
-	if t.batch.DeferNodes {
-		for s, since := range t.nodes {
-			t.deferred.add(s, since)
-		}
-	} else if err := t.deriveNodes(ctx, t.nodes); err != nil {
+	if err := t.deriveNodes(ctx, t.firstNodes()); err != nil {
 		return err
 	}
 	for _, d := range t.batch.Dirty {
@@ -170,6 +171,8 @@ func (t *tick) append(ctx context.Context) (fresh []trail.Fact, vms dirtyMarks, 
 		if isNode(d.Subject) {
 			t.nodes.add(d.Subject, since)
 			since = farFuture
+		} else if d.First == 1 && d.Facts != nil && t.c.windows[d.Subject] == nil {
+			t.c.windows[d.Subject] = newWindow(d.Subject, t.batch.FrozenTo) // the Source has nothing else of it
 		}
 		load.add(d.Subject, since)
 		dirty[d.Subject] = d
@@ -255,6 +258,19 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 		}
 	}
 	return nil
+}
+
+// firstNodes returns as many of the dirty nodes as the Batch allows, and leaves the others to a later Fold.
+func (t *tick) firstNodes() dirtyMarks {
+	first := dirtyMarks{}
+	for _, want := range t.nodes.wants() {
+		if len(first) < t.batch.Nodes {
+			first.add(want.Subject, want.Since)
+		} else {
+			t.deferred.add(want.Subject, want.Since)
+		}
+	}
+	return first
 }
 
 // affect marks a VM as dirty that depends on what is: in this Fold, or a later one where there are many.

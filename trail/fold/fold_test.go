@@ -88,11 +88,14 @@ func TestFoldIsDeriveAll(t *testing.T) {
 			r := rand.New(rand.NewPCG(seeds[0], 7))
 			m := newMemory(rules)
 			c := New(m, 1<<20)
+			var deferred map[trail.Subject]time.Time
 			fold := func(now time.Time, dirty []Dirty) {
-				changes, err := c.Fold(t.Context(), Batch{Now: now, Thresholds: rules, Dirty: dirty, Others: 1 << 20})
+				dirty = m.join(dirty, deferred)
+				changes, err := c.Fold(t.Context(), Batch{Now: now, Thresholds: rules, Dirty: dirty, Others: r.IntN(5), Nodes: r.IntN(5)})
 				require.NoError(t, err)
 				require.Empty(t, changes.Failed)
 				m.write(changes)
+				deferred = changes.Deferred
 			}
 			all := histories(seeds...)
 			var recorded, late []trail.Fact
@@ -132,14 +135,14 @@ func TestFoldIsDeriveAll(t *testing.T) {
 				if len(all) > 0 && r.IntN(40) > 0 {
 					continue
 				}
-				for range 20 {
+				for range 1000 {
 					var again []Dirty
 					for s, at := range m.due {
 						if !at.IsZero() && !at.After(now) {
 							again = append(again, Dirty{Subject: s, Since: at, Due: true})
 						}
 					}
-					if len(again) == 0 {
+					if len(again) == 0 && len(deferred) == 0 {
 						break
 					}
 					slices.SortFunc(again, func(a, b Dirty) int { return compareSubjects(a.Subject, b.Subject) })

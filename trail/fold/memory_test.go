@@ -114,6 +114,21 @@ func readTable[R trail.Row](of map[string]map[string]any, t *table[R], d *trail.
 	})
 }
 
+// join adds subjects that were left to a later Fold to those that are dirty.
+func (m *memory) join(dirty []Dirty, deferred map[trail.Subject]time.Time) []Dirty {
+	out := slices.Clone(dirty)
+	for _, s := range keys(deferred) {
+		i := slices.IndexFunc(out, func(d Dirty) bool { return d.Subject == s })
+		switch since := deferred[s]; {
+		case i < 0:
+			out = append(out, Dirty{Subject: s, Since: since, Version: m.version[s]})
+		case since.Before(out[i].Since) || out[i].Due:
+			out[i] = Dirty{Subject: s, Since: earlier(since, out[i].Since), Version: m.version[s]}
+		}
+	}
+	return out
+}
+
 // spans calls do with when each row of what has one goes on.
 func spans(d trail.Derived, do func(begun, until time.Time)) {
 	spansOf(&requestTable, d, do)
@@ -162,6 +177,7 @@ func (m *memory) Windows(_ context.Context, wants []Want, lookback time.Duration
 			}
 		})
 		first = first.Add(-lookback)
+		w.FactsFrom = first
 		gone := map[string]bool{}
 		for i := range all {
 			if all[i].What == trail.WhatGone && all[i].OccurredAt.Before(first) {
@@ -187,8 +203,12 @@ func (m *memory) Windows(_ context.Context, wants []Want, lookback time.Duration
 func (m *memory) Asked(_ context.Context, about Asked) ([]trail.Fact, error) {
 	m.reads++
 	var out []trail.Fact
-	for _, pod := range about.Pods {
-		out = append(out, m.facts[pod]...)
+	for _, want := range about.Pods {
+		for _, f := range m.facts[want.Subject] {
+			if !f.OccurredAt.Before(want.Since) {
+				out = append(out, f)
+			}
+		}
 	}
 	for _, l := range about.Migrations {
 		for _, f := range m.facts[trail.Subject{Kind: trail.SubjectNamespace, Name: l.Namespace}] {
@@ -254,7 +274,7 @@ func (m *memory) Affected(_ context.Context, of Impact) (Affected, error) {
 	return Affected{VMs: keys(vms), Nodes: keys(nodes), Requesters: keys(requesters), Owners: keys(owners), Owned: keys(owned)}, nil
 }
 
-func keys(of map[trail.Subject]bool) []trail.Subject {
+func keys[V any](of map[trail.Subject]V) []trail.Subject {
 	var out []trail.Subject
 	for s := range of {
 		out = append(out, s)

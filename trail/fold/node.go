@@ -265,6 +265,7 @@ func (t *tick) loadNodeRows(ctx context.Context, wants []Want) error {
 			in.add(c.is)
 		}
 		w.size += in.size()
+		t.c.read += in.size()
 		w.node, w.Rows, w.FrozenTo = in, r.Rows, r.FrozenTo
 		if w.sums, err = sumsOf(&w.Rows); err != nil {
 			return err

@@ -170,13 +170,30 @@ func (c *Cluster) loadQueue(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// keepQueue is how long before the time of a Fold the queue knows at least when it is trimmed.
-const keepQueue = time.Hour
+const (
+	keepQueue = time.Hour // how long before the time of a Fold the queue knows at least when it is trimmed
+	mostQueue = 5_000     // migrations that it knows before it is trimmed
+)
+
+// size returns how many migrations the queue knows.
+func (q *queue) size() int {
+	n := 0
+	for _, its := range q.of {
+		n += len(its)
+	}
+	return n
+}
 
 // trim forgets migrations that had finished long ago.
 func (q *queue) trim(now time.Time) {
 	from := now.Add(-keepQueue)
-	if !q.loaded || q.from.After(from.Add(-keepQueue)) {
+	switch {
+	case q.size() <= mostQueue:
+		return
+	case !q.loaded:
+		*q = newQueue()
+		return
+	case !q.from.Before(from):
 		return
 	}
 	for vm, its := range q.of {

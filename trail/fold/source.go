@@ -15,7 +15,7 @@ type Source interface {
 	// Windows returns one Window for each subject wanted, in any order; a subject that was never seen has an empty one. lookback is how far what
 	// happens may depend on what had ended before.
 	Windows(ctx context.Context, wants []Want, lookback time.Duration) ([]*Window, error)
-	// Asked returns the recorded requests about pods and about migrations, in any order.
+	// Asked returns the recorded requests about pods since some time, and about migrations, in any order.
 	Asked(ctx context.Context, about Asked) ([]trail.Fact, error)
 	// Affected returns the subjects whose rows depend on what an Impact names.
 	Affected(ctx context.Context, of Impact) (Affected, error)
@@ -39,7 +39,7 @@ type NodeWant struct {
 
 // Asked names the objects whose requests are wanted.
 type Asked struct {
-	Pods       []trail.Subject // of kind pod
+	Pods       []Want // of kind pod, each with since when
 	Migrations []MigrationLife
 }
 
@@ -59,15 +59,16 @@ type MigrationOf struct {
 
 // Window is the open part of the history of one subject.
 type Window struct {
-	Subject  trail.Subject
-	Version  int64                // of the subject when it was read: it counts how often facts were recorded
-	Since    time.Time            // complete for changes since then; zero: the whole history
-	FrozenTo time.Time            // facts from before were dropped: rows that had ended by then stay as they are; zero: none were
-	RowsFrom time.Time            // rows that had ended before then are not in Rows, and are frozen; zero: all are there
-	Due      time.Time            // when time alone changes its rows: it is complete for changes since then, too; zero: never
-	Facts    []trail.Fact         // all since some time before RowsFrom, and of the older ones those that say how it stood then
-	Rows     trail.Derived        // as they are written
-	Frozen   map[trail.Bounce]int // loops that are frozen, by kind
+	Subject   trail.Subject
+	Version   int64                // of the subject when it was read: it counts how often facts were recorded
+	Since     time.Time            // complete for changes since then; zero: the whole history
+	FrozenTo  time.Time            // facts from before were dropped: rows that had ended by then stay as they are; zero: none were
+	RowsFrom  time.Time            // rows that had ended before then are not in Rows, and are frozen; zero: all are there
+	Due       time.Time            // when time alone changes its rows: it is complete for changes since then, too; zero: never
+	Facts     []trail.Fact         // all since FactsFrom, and of the older ones those that say how it stood then
+	FactsFrom time.Time            // some time before RowsFrom; zero: Facts are all
+	Rows      trail.Derived        // as they are written
+	Frozen    map[trail.Bounce]int // loops that are frozen, by kind
 
 	asked   []trail.Fact           // of a VM: the requests about its pods and about its migrations
 	knows   map[trail.Subject]bool // of a VM: pods whose requests are in asked, or are none
@@ -93,13 +94,14 @@ type NodeRows struct {
 // Batch is what is to be folded.
 type Batch struct {
 	Now        time.Time // for which rows are derived, UTC
+	FrozenTo   time.Time // facts from before were dropped; zero: none were
 	Thresholds trail.Thresholds
 	Dirty      []Dirty
 
-	// Others is how many VMs that only depend on what is dirty are derived with it, at the most. The others, and nodes and the cluster as a whole with DeferNodes, are left
-	// to a later Fold (Changes.Deferred): while many subjects wait, each of these would be derived again and again.
-	Others     int
-	DeferNodes bool
+	// Others is how many VMs that only depend on what is dirty are derived with it at the most, and Nodes how many nodes, the cluster as a whole among them. What is more is left
+	// to a later Fold (Changes.Deferred): while many subjects wait, it would be derived again and again.
+	Others int
+	Nodes  int
 
 	// LeftOut are subjects that are not derived in this Fold: that failed not long ago.
 	LeftOut map[trail.Subject]bool
@@ -110,7 +112,7 @@ type Dirty struct {
 	Subject trail.Subject
 	Since   time.Time    // when its earliest new fact occurred, or when it is due; zero: everything is to be derived again
 	Version int64        // of the subject when the last of Facts was recorded, or when the mark was read
-	First   int64        // version when the first of Facts was recorded
+	First   int64        // version when the first of Facts was recorded; 1: nothing was recorded of the subject before
 	Facts   []trail.Fact // all that were recorded from First to Version; nil: the Source has them
 	Due     bool         // nothing was recorded: time alone changes the rows, or they could not be derived before
 }

@@ -122,7 +122,7 @@ func (t *tick) want(w *Window, migrations bool, about *Asked) bool {
 	for _, pod := range podsOf(w.Facts) {
 		if !w.knows[pod] {
 			w.knows[pod], any = true, true
-			about.Pods = append(about.Pods, pod)
+			about.Pods = append(about.Pods, Want{pod, w.FactsFrom})
 		}
 	}
 	if !migrations {
@@ -225,12 +225,10 @@ func (w *Window) frozenLoops(before time.Time) map[trail.Bounce]int {
 // explainQueues says of migrations that waited for nothing of their own who held the slots during that time.
 func (t *tick) explainQueues(ctx context.Context, derived map[*Window]*derivation) error {
 	first := farFuture
-	for _, d := range derived {
-		from, _ := d.rows.Queued()
+	for w, d := range derived {
+		from, _ := d.rows.Queued(w.notFrozen(d.from))
 		for _, at := range from {
-			if at.Before(first) {
-				first = at
-			}
+			first = earlier(first, at)
 		}
 	}
 	if first.Equal(farFuture) {
@@ -239,12 +237,21 @@ func (t *tick) explainQueues(ctx context.Context, derived map[*Window]*derivatio
 	if err := t.c.loadQueue(ctx, first); err != nil {
 		return err
 	}
-	for _, d := range derived {
-		if from, to := d.rows.Queued(); len(from) > 0 {
+	for w, d := range derived {
+		if from, to := d.rows.Queued(w.notFrozen(d.from)); len(from) > 0 {
 			d.rows.ExplainQueue(t.c.queue.slots(from, to), d.env)
 		}
 	}
 	return nil
+}
+
+// notFrozen returns what reports whether the row of a migration may change: it had not ended before a time, as derived or as it is written.
+func (w *Window) notFrozen(from time.Time) func(*trail.Migration) bool {
+	return func(m *trail.Migration) bool {
+		return !trail.EndedBefore(*m, from) || slices.ContainsFunc(w.Rows.Migrations, func(was trail.Migration) bool {
+			return was.UID == m.UID && !trail.EndedBefore(was, from)
+		})
+	}
 }
 
 // write compares what was derived with the rows of its window, and marks the nodes that the changes are about as dirty.

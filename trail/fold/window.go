@@ -53,6 +53,13 @@ func (w *Window) hear(facts []trail.Fact) {
 	}
 }
 
+// newWindow returns the window of a subject of which nothing is known.
+func newWindow(of trail.Subject, frozenTo time.Time) *Window {
+	w := &Window{Subject: of, FrozenTo: frozenTo, Frozen: map[trail.Bounce]int{}, sums: sums{}}
+	w.forget()
+	return w
+}
+
 // forget drops the requests about a VM: they are asked for again.
 func (w *Window) forget() {
 	w.asked, w.knows, w.seen = nil, map[trail.Subject]bool{}, map[string]bool{}
@@ -64,6 +71,7 @@ const rowShare = 512
 // loaded prepares a window that a Source returned.
 func (w *Window) loaded() error {
 	w.size = 0
+	w.Facts = slices.Clip(slices.Clone(w.Facts))
 	for i := range w.Facts {
 		w.size += w.Facts[i].Size()
 	}
@@ -125,6 +133,7 @@ func (c *Cluster) load(ctx context.Context, wants []Want) ([]*Window, error) {
 				return nil, err
 			}
 			c.windows[w.Subject] = w
+			c.read += w.size
 		}
 	}
 	out := make([]*Window, len(wants))
