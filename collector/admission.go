@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // ReviewAnnotation is the key under which the observer leaves the UID of its review in the audit event of the same
@@ -67,10 +68,10 @@ func ReadReview(raw []byte) (*Review, error) {
 	if !isEviction || !strings.HasPrefix(q.Name, launcherPrefix) || !isName(q.Namespace, q.Name) {
 		return r, nil
 	}
-	o := trail.RequestObservation{
+	o := tracker.RequestObservation{
 		Source: trail.SourceAdmission, ID: q.UID, Action: trail.ActionEvict, Namespace: q.Namespace, Name: q.Name, Detail: r.detail,
 	}
-	r.Request = func(s trail.Seen) trail.RequestObservation { o.Seen = s; return o }
+	r.Request = func(s tracker.Seen) tracker.RequestObservation { o.Seen = s; return o }
 	return r, nil
 }
 

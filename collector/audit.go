@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // slimAudit is what is read of an audit event.
@@ -156,7 +157,7 @@ func (e *slimAudit) check(now time.Time) error {
 
 // request makes the observation of the event.
 func (e *slimAudit) request(action trail.Action) Request {
-	o := trail.RequestObservation{
+	o := tracker.RequestObservation{
 		Source: trail.SourceAudit, ID: e.AuditID, Stage: e.Stage, Action: action, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		AskedAt: e.ReceivedAt, Detail: trail.RequestDetail{
 			User: trail.ClipText(e.user(), maxName), Impersonator: trail.ClipText(e.impersonator(), maxName), SourceIP: e.sourceIP(),
@@ -174,7 +175,7 @@ func (e *slimAudit) request(action trail.Action) Request {
 	}
 	e.annotated(d)
 	e.body(d)
-	return func(s trail.Seen) trail.RequestObservation { o.Seen = s; return o }
+	return func(s tracker.Seen) tracker.RequestObservation { o.Seen = s; return o }
 }
 
 func isDryRun(uri string) bool {

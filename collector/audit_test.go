@@ -17,6 +17,7 @@ import (
 
 	"github.com/evictrail/evictrail"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 var auditNow = time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
@@ -32,11 +33,11 @@ func eviction(changes ...string) string {
 }
 
 // readAudit reads a text and gives what was taken.
-func readAudit(t *testing.T, in io.Reader) ([]trail.RequestObservation, AuditReport, error) {
+func readAudit(t *testing.T, in io.Reader) ([]tracker.RequestObservation, AuditReport, error) {
 	t.Helper()
-	var taken []trail.RequestObservation
+	var taken []tracker.RequestObservation
 	report, err := AuditReader{Now: auditNow, Take: func(r Request) error {
-		taken = append(taken, r(trail.Seen{At: auditNow}))
+		taken = append(taken, r(tracker.Seen{At: auditNow}))
 		return nil
 	}}.Read(in)
 	return taken, report, err
@@ -251,11 +252,11 @@ func FuzzAudit(f *testing.F) {
 	f.Add([]byte("{\n" + eviction() + "\n}"))
 	f.Add([]byte{0x1f, 0x8b, 8, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {
-		tracker := trail.NewTracker("fuzz")
+		tr := tracker.New("fuzz")
 		taken := 0
 		report, err := AuditReader{Now: auditNow, Limit: 1 << 20, Take: func(r Request) error {
 			taken++
-			facts := tracker.Observe(r(trail.Seen{At: auditNow}))
+			facts := tr.Observe(r(tracker.Seen{At: auditNow}))
 			require.Len(t, facts, 1)
 			require.NotEmpty(t, facts[0].Reason)
 			require.NotEmpty(t, facts[0].Subject.Name)
@@ -284,7 +285,7 @@ func FuzzReview(f *testing.F) {
 		require.True(t, answer.Response.Allowed)
 		require.NotEmpty(t, answer.Response.UID)
 		if r.Request != nil {
-			require.Len(t, trail.NewTracker("fuzz").Observe(r.Request(trail.Seen{At: auditNow})), 1)
+			require.Len(t, tracker.New("fuzz").Observe(r.Request(tracker.Seen{At: auditNow})), 1)
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // AuditReport counts what a reading of audit events came to.
@@ -60,7 +61,7 @@ type AuditReader struct {
 }
 
 // Request is a request that lacks how it was seen.
-type Request func(trail.Seen) trail.RequestObservation
+type Request func(tracker.Seen) tracker.RequestObservation
 
 // Read reads to the end. What cannot be used is counted and left out; the error is that of Take or of a stream that
 // breaks off, and what was read before counts all the same.

@@ -23,6 +23,7 @@ import (
 	"github.com/evictrail/evictrail"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // BenchmarkHeld lists a cluster of N VMIs, each with its virt-launcher pod, over HTTP and reports what is held for each
@@ -52,7 +53,7 @@ func holdCluster(b *testing.B, n int, pods bool) (uint64, time.Duration) {
 	defer server.Close()
 	before := heap()
 	c, err := New(Config{
-		REST: &rest.Config{Host: server.URL}, Tracker: trail.NewTracker("bench"), Sink: discard{}, Log: slog.New(slog.DiscardHandler),
+		REST: &rest.Config{Host: server.URL}, Tracker: tracker.New("bench"), Sink: discard{}, Log: slog.New(slog.DiscardHandler),
 		Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now,
 	})
 	require.NoError(b, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/evictrail/evictrail/metrics"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // fill makes every text in a value as long as given, and its lists and maps, and says so many entries.
@@ -93,7 +94,7 @@ func requireBounded(t *testing.T, r watched, o *object) {
 		require.LessOrEqual(t, len(o.err.Error()), 2*maxName+maxEcho+len("read /: "))
 		return
 	}
-	texts(reflect.ValueOf(o.observe(trail.Seen{})), count)
+	texts(reflect.ValueOf(o.observe(tracker.Seen{})), count)
 	require.LessOrEqual(t, all, maxTexts+4*maxName+maxPolicy)
 }
 
@@ -124,7 +125,7 @@ func TestMessageOfKubernetesEvent(t *testing.T) {
 	read := func(message string) string {
 		o := decodeObject(fmt.Appendf(nil, `{"metadata":{"name":"e","namespace":"shop","uid":"u","resourceVersion":"7"},"message":%q}`, message), &slimKubeEvent{})
 		require.NoError(t, o.err)
-		return o.observe(trail.Seen{}).(trail.KubeEventObservation).Message
+		return o.observe(tracker.Seen{}).(tracker.KubeEventObservation).Message
 	}
 	whole := strings.Repeat("x", maxMessage)
 	require.Equal(t, whole, read(whole))
@@ -205,11 +206,11 @@ func TestEventsThatGiveWayAreCounted(t *testing.T) {
 	r := start(t, newAPI(), &sink{}, nil)
 	var events []Observation
 	for i := range 4000 {
-		events = append(events, func(seen trail.Seen) trail.Observation {
+		events = append(events, func(seen tracker.Seen) tracker.Observation {
 			uid := strconv.Itoa(i)
-			return trail.KubeEventObservation{
-				Seen: seen, Meta: trail.Meta{UID: uid, Namespace: "shop", Name: "e", ResourceVersion: uid}, Reason: "FailedMigration", Message: strings.Repeat("x", maxMessage), Count: 1,
-				About: trail.Involved{Kind: "VirtualMachineInstanceMigration", Namespace: "shop", Name: "m", UID: "never"},
+			return tracker.KubeEventObservation{
+				Seen: seen, Meta: tracker.Meta{UID: uid, Namespace: "shop", Name: "e", ResourceVersion: uid}, Reason: "FailedMigration", Message: strings.Repeat("x", maxMessage), Count: 1,
+				About: tracker.Involved{Kind: "VirtualMachineInstanceMigration", Namespace: "shop", Name: "m", UID: "never"},
 			}
 		})
 	}
@@ -225,9 +226,9 @@ func TestAPanicOfTheTrackerStopsNothing(t *testing.T) {
 	t.Parallel()
 	s := &sink{}
 	r := start(t, newAPI(), s, nil)
-	nothing := func(trail.Seen) trail.Observation { return nil }
-	_, err := r.hand(t.Context(), []Observation{nothing, nothing, func(seen trail.Seen) trail.Observation {
-		return trail.NodeObservation{Seen: seen, Meta: trail.Meta{UID: "n", Name: "n1", ResourceVersion: "1"}, Unschedulable: true}
+	nothing := func(tracker.Seen) tracker.Observation { return nil }
+	_, err := r.hand(t.Context(), []Observation{nothing, nothing, func(seen tracker.Seen) tracker.Observation {
+		return tracker.NodeObservation{Seen: seen, Meta: tracker.Meta{UID: "n", Name: "n1", ResourceVersion: "1"}, Unschedulable: true}
 	}})
 	require.NoError(t, err)
 	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.Lost.WithLabelValues(metrics.KindUnknown, metrics.LostDecode)), 0)

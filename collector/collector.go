@@ -21,6 +21,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // Sink keeps facts.
@@ -38,23 +39,23 @@ type Sink interface {
 // Config is what a Collector needs. All fields are required but for those that say otherwise.
 type Config struct {
 	REST    *rest.Config
-	Tracker *trail.Tracker // resumed from the store; from here on the collector's
-	Sink    Sink           // not needed with a Spool
-	Spool   Spool          // keeps facts, which somebody else drains; nil: the Sink gets them from us
+	Tracker *tracker.Tracker // resumed from the store; from here on the collector's
+	Sink    Sink             // not needed with a Spool
+	Spool   Spool            // keeps facts, which somebody else drains; nil: the Sink gets them from us
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
 	Clock   func() time.Time // must give UTC; safe for concurrent use
 
-	LastAlive   time.Time              // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
-	LastSeen    map[string]time.Time   // up to when we saw each source, as the store was told: the time since is one where it ends before that of others; optional
-	OpenGaps    []trail.GapObservation // that the store has as open: they end when their source is seen; optional
-	Since       time.Time              // from when on what happens is counted; zero: from LastAlive on
-	Extra       []Observation          // taken when the collector is made, such as the descheduler's policy; optional
-	Policy      *PolicyMap             // the ConfigMap with the descheduler's policy, which is then watched; optional
-	UnseenAfter time.Duration          // how long a source is refused from the start on before that is recorded as a gap; zero: never
-	Breaks      []trail.Break          // why what is seen does not continue what was recorded: they are recorded as gaps in place of the time since LastAlive; empty: it does
-	Identify    Identify               // makes sure that the cluster continues what was recorded; nil: nobody does, as where a recording is played
-	Backoff     *wait.Backoff          // between attempts to list and watch; nil: 0.5 s to 7.5 s
+	LastAlive   time.Time            // when the store was last told that somebody watches the cluster; zero: never. The time since is a gap
+	LastSeen    map[string]time.Time // up to when we saw each source, as the store was told: the time since is one where it ends before that of others; optional
+	OpenGaps    []trail.GapReport    // that the store has as open: they end when their source is seen; optional
+	Since       time.Time            // from when on what happens is counted; zero: from LastAlive on
+	Extra       []Observation        // taken when the collector is made, such as the descheduler's policy; optional
+	Policy      *PolicyMap           // the ConfigMap with the descheduler's policy, which is then watched; optional
+	UnseenAfter time.Duration        // how long a source is refused from the start on before that is recorded as a gap; zero: never
+	Breaks      []trail.Break        // why what is seen does not continue what was recorded: they are recorded as gaps in place of the time since LastAlive; empty: it does
+	Identify    Identify             // makes sure that the cluster continues what was recorded; nil: nobody does, as where a recording is played
+	Backoff     *wait.Backoff        // between attempts to list and watch; nil: 0.5 s to 7.5 s
 }
 
 // lastHere gives up to when we were running before, as far as the store was told; zero: never.
@@ -72,7 +73,7 @@ func (c Config) lastHere() time.Time {
 }
 
 // Observation is an observation that lacks how it was seen.
-type Observation func(trail.Seen) trail.Observation
+type Observation func(tracker.Seen) tracker.Observation
 
 // queued bounds the notices that wait for the owner goroutine: with what the writer holds this is the memory that a standing Sink can cost.
 const queued = 256
@@ -87,7 +88,7 @@ type Collector struct {
 	feeds   []*feed
 	notices chan notice
 	told    chan told
-	reviews chan trail.RequestObservation
+	reviews chan tracker.RequestObservation
 	ended   chan struct{} // closed when the owner takes nothing more
 	pacing  chan struct{} // whoever is held back last; the others wait for it
 	paced   atomic.Int32  // how many are held back
@@ -127,7 +128,7 @@ func New(config Config) (*Collector, error) {
 	}
 	c := &Collector{
 		Config: config, client: client,
-		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan trail.RequestObservation, reviewed), ended: make(chan struct{}), pacing: make(chan struct{}, 1),
+		notices: make(chan notice, queued), told: make(chan told), reviews: make(chan tracker.RequestObservation, reviewed), ended: make(chan struct{}), pacing: make(chan struct{}, 1),
 		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, wasAway: wasAway(config), started: config.Clock(), gaps: newOpenGaps(config.OpenGaps),
 		moved: make(chan struct{}), since: map[string]time.Time{},
 	}
@@ -150,7 +151,7 @@ func New(config Config) (*Collector, error) {
 		c.Metrics.Watch(r.name, string(r.kind))
 	}
 	for _, extra := range config.Extra {
-		c.observe(context.Background(), extra(trail.Seen{At: config.Clock()}))
+		c.observe(context.Background(), extra(tracker.Seen{At: config.Clock()}))
 	}
 	return c, nil
 }
@@ -236,9 +237,9 @@ func (c *Collector) take(ctx context.Context, n notice) {
 	now := c.Clock()
 	switch n.kind {
 	case noticeSeen:
-		c.object(ctx, n.object, n.feed, trail.Seen{At: now, Gone: n.gone})
+		c.object(ctx, n.object, n.feed, tracker.Seen{At: now, Gone: n.gone})
 	case noticeListed:
-		c.object(ctx, n.object, n.feed, trail.Seen{At: now, Listed: true, Gone: n.gone})
+		c.object(ctx, n.object, n.feed, tracker.Seen{At: now, Listed: true, Gone: n.gone})
 		return // it is not known yet how far the list goes
 	case noticeList:
 		c.list(ctx, n, now)
@@ -271,8 +272,8 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 		if n.expired {
 			cause = trail.ReasonExpired
 		}
-		c.observe(ctx, trail.GapObservation{
-			Seen: trail.Seen{At: now}, Source: n.feed.name, Key: n.feed.version, OpenedAt: last, ClosedAt: now, Cause: cause,
+		c.observeGap(ctx, now, trail.GapReport{
+			Source: n.feed.name, Key: n.feed.version, OpenedAt: last, ClosedAt: now, Cause: cause,
 			Detail: fmt.Sprintf("resourceVersion %s to %s", n.feed.version, n.version),
 		})
 		c.Log.Info("watch listed anew", "resource", n.feed.String(), "reason", cause, "elapsed", now.Sub(last))
@@ -280,7 +281,7 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 	if len(n.present) == 0 && n.feed.kind == trail.ObjectPolicy {
 		c.judgePolicy(n.feed.String() + " " + noPolicy)
 	}
-	list := trail.ListObservation{Seen: trail.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: n.present}
+	list := tracker.ListObservation{Seen: tracker.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: n.present}
 	if recorded, back := c.Tracker.WentBack(list); back && c.Identify != nil {
 		c.fail(&RewoundError{Resource: n.feed.String(), Recorded: recorded, Now: n.version, Object: true})
 		return
@@ -302,13 +303,18 @@ func (c *Collector) tellUnseen(ctx context.Context, source string, now time.Time
 	if !known || !c.wasAway || !last.Before(c.lastHere()) {
 		return
 	}
-	c.observe(ctx, trail.GapObservation{
-		Seen: trail.Seen{At: now}, Source: source, Key: last.Format(time.RFC3339Nano), OpenedAt: last, ClosedAt: now, Cause: trail.ReasonUnreachable,
+	c.observeGap(ctx, now, trail.GapReport{
+		Source: source, Key: last.Format(time.RFC3339Nano), OpenedAt: last, ClosedAt: now, Cause: trail.ReasonUnreachable,
 	})
 }
 
+// observeGap records a gap that is reported now.
+func (c *Collector) observeGap(ctx context.Context, now time.Time, gap trail.GapReport) {
+	c.observe(ctx, tracker.GapObservation{Seen: tracker.Seen{At: now}, GapReport: gap})
+}
+
 // object observes one object, or counts it as rejected when it cannot be read.
-func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.Seen) {
+func (c *Collector) object(ctx context.Context, o *object, f *feed, seen tracker.Seen) {
 	if o.err == nil {
 		c.observe(ctx, o.observe(seen))
 		return
@@ -322,12 +328,12 @@ func (c *Collector) object(ctx context.Context, o *object, f *feed, seen trail.S
 	}
 }
 
-func (c *Collector) observe(ctx context.Context, o trail.Observation) {
+func (c *Collector) observe(ctx context.Context, o tracker.Observation) {
 	c.logSemantics(o)
 	switch o := o.(type) {
-	case trail.PolicyObservation:
+	case tracker.PolicyObservation:
 		c.judgePolicy(o.Problem)
-	case trail.NodeObservation:
+	case tracker.NodeObservation:
 		if !o.Gone {
 			c.Metrics.Node(o.Name)
 		}
@@ -349,7 +355,7 @@ func (c *Collector) observe(ctx context.Context, o trail.Observation) {
 
 // factsOf returns the facts that an observation adds. One on which the Tracker panics, by a bug, is counted and logged once, and the others go on: it would
 // come again after each restart.
-func (c *Collector) factsOf(o trail.Observation) (facts []trail.Fact) {
+func (c *Collector) factsOf(o tracker.Observation) (facts []trail.Fact) {
 	defer func() {
 		what := recover()
 		if what == nil {
@@ -376,15 +382,15 @@ func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 	defer c.whole(trail.SourceSelf, now) // last: who is told that all is seen is told of the gap, too
 	go debug.FreeOSMemory()              // the first lists took several times what is kept of them: the machine has it back now, not within minutes
 	for _, b := range c.Breaks {
-		c.observe(ctx, trail.GapObservation{
-			Seen: trail.Seen{At: now}, Source: trail.SourceSelf, Key: b.Key, OpenedAt: b.From, ClosedAt: now, Cause: b.Cause, Detail: b.Detail,
+		c.observeGap(ctx, now, trail.GapReport{
+			Source: trail.SourceSelf, Key: b.Key, OpenedAt: b.From, ClosedAt: now, Cause: b.Cause, Detail: b.Detail,
 		})
 	}
 	if len(c.Breaks) > 0 || !c.wasAway {
 		return
 	}
-	c.observe(ctx, trail.GapObservation{
-		Seen: trail.Seen{At: now}, Source: trail.SourceSelf, Key: c.LastAlive.UTC().Format(time.RFC3339Nano),
+	c.observeGap(ctx, now, trail.GapReport{
+		Source: trail.SourceSelf, Key: c.LastAlive.UTC().Format(time.RFC3339Nano),
 		OpenedAt: c.LastAlive, ClosedAt: now, Cause: trail.ReasonNotRunning,
 	})
 }

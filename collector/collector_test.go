@@ -29,6 +29,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // api is a Kubernetes API of which a test sets each resource's list and what its watch then sends.
@@ -205,7 +206,7 @@ func startOn(t *testing.T, serve http.Handler, a *api, s *sink, change func(*Con
 	t.Cleanup(server.Close)
 	log := &lockedBuffer{}
 	config := Config{
-		REST: &rest.Config{Host: server.URL}, Tracker: trail.NewTracker("test"), Sink: s, Log: slog.New(slog.NewTextHandler(log, nil)),
+		REST: &rest.Config{Host: server.URL}, Tracker: tracker.New("test"), Sink: s, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Metrics: metrics.New(prometheus.NewRegistry()), Clock: func() time.Time { return time.Now().UTC() },
 		Backoff: &wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1, Steps: 1},
 	}
@@ -263,11 +264,11 @@ func TestTheTrackerGoes(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	a.set(vmis, 0, vmiJSON("db", "50", ""))
-	var tracker weak.Pointer[trail.Tracker]
-	r := start(t, a, &sink{}, func(c *Config) { tracker = weak.Make(c.Tracker) })
+	var tr weak.Pointer[tracker.Tracker]
+	r := start(t, a, &sink{}, func(c *Config) { tr = weak.Make(c.Tracker) })
 	r.eventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
 	require.NoError(t, r.stop())
-	r.eventually(t, "nobody holds it", func() bool { runtime.GC(); return tracker.Value() == nil })
+	r.eventually(t, "nobody holds it", func() bool { runtime.GC(); return tr.Value() == nil })
 	require.Empty(t, r.Unready())
 }
 

@@ -2,9 +2,9 @@
 // the descheduler go in, facts go out to a Sink.
 //
 // Each watched resource has a client-go Reflector over slim types of our own: a few fields are decoded straight into
-// a trail.Observation, the rest of the object is never kept. The Reflector's store is not a cache but the collector
+// a tracker.Observation, the rest of the object is never kept. The Reflector's store is not a cache but the collector
 // itself, so every notification is taken in order and a relist is seen as what it is. What must be remembered of an
-// object the trail.Tracker remembers, in a few words.
+// object the tracker.Tracker remembers, in a few words.
 //
 //	Reflector goroutines --queue--> owner goroutine (Tracker) --batches--> writer goroutine --> Spool --> Storing.Drain (Sink)
 //	Audit, Follow, Reviewed, Scraper -->

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // Identify is told the UID of the namespace kube-system whenever it was read, empty where that is forbidden. Its error ends the run: the cluster is not the one that is recorded.
@@ -36,7 +37,7 @@ func (e *RewoundError) Error() string {
 
 // presence asks the API server how a resource stands, and for the UID of the cluster.
 type presence struct {
-	ask    func(ctx context.Context, changed trail.Latest) (standing, error)
+	ask    func(ctx context.Context, changed tracker.Latest) (standing, error)
 	uid    func(ctx context.Context) (string, error)
 	client rest.Interface
 }
@@ -51,7 +52,7 @@ const mostPresent = 8 << 20
 // API server answers. Where one object is asked for by its name and namespace, that is one key of etcd. Otherwise all objects are asked for, not the labelled
 // ones, of which the server might look for one in etcd for long.
 func (r watched) presence(client rest.Interface) presence {
-	ask := func(ctx context.Context, changed trail.Latest) (now standing, err error) {
+	ask := func(ctx context.Context, changed tracker.Latest) (now standing, err error) {
 		options, of := metav1.ListOptions{Limit: 1}, r
 		name := changed.Name
 		if r.object != "" { // the right to list may be for this one alone
@@ -124,7 +125,7 @@ func (f *feed) compare(ctx context.Context, r presence) (gone bool, err error) {
 		return false, nil
 	}
 	if len(recent) == 0 {
-		recent = trail.Recent{{}} // the resource alone
+		recent = tracker.Recent{{}} // the resource alone
 	}
 	for i, changed := range recent {
 		now, err := r.ask(ctx, changed)
@@ -169,11 +170,11 @@ func (f *feed) noteChanged(n notice) {
 }
 
 // changedLast returns which objects changed last once another one was seen, or is gone.
-func changedLast(changed trail.Recent, o *object, gone bool) trail.Recent {
+func changedLast(changed tracker.Recent, o *object, gone bool) tracker.Recent {
 	if gone {
 		return changed.Without(o.UID)
 	}
-	return changed.With(trail.Latest{Version: o.ResourceVersion, UID: o.UID, Namespace: o.Namespace, Name: o.Name})
+	return changed.With(tracker.Latest{Version: o.ResourceVersion, UID: o.UID, Namespace: o.Namespace, Name: o.Name})
 }
 
 // fail ends the run with an error.

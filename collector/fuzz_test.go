@@ -8,7 +8,7 @@ import (
 
 	"github.com/evictrail/evictrail"
 	"github.com/evictrail/evictrail/collector/recording"
-	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // FuzzObject reads anything as an object of each resource that is watched: what cannot be read is an error, and what can be read is observed without a panic,
@@ -35,7 +35,7 @@ func FuzzObject(f *testing.F) {
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, kind uint8, first, second []byte) {
 		r := all[int(kind)%len(all)]
-		tracker := trail.NewTracker("fuzz")
+		tr := tracker.New("fuzz")
 		for i, raw := range [][]byte{first, second, first} {
 			o := decodeObject(raw, r.slim())
 			requireBounded(t, r, o)
@@ -43,7 +43,7 @@ func FuzzObject(f *testing.F) {
 				continue
 			}
 			require.NotEmpty(t, o.UID)
-			facts := tracker.Observe(o.observe(trail.Seen{At: at.Add(time.Duration(i) * time.Second), Listed: i == 1}))
+			facts := tr.Observe(o.observe(tracker.Seen{At: at.Add(time.Duration(i) * time.Second), Listed: i == 1}))
 			require.LessOrEqual(t, len(facts), 16+len(raw))
 			for _, fact := range facts {
 				require.NotZero(t, fact.ID)

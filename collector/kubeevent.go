@@ -3,7 +3,7 @@ package collector
 import (
 	"time"
 
-	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // slimKubeEvent is what is read of a Kubernetes Event.
@@ -33,16 +33,16 @@ type component struct {
 	Component string `json:"component"`
 }
 
-func (v *slimKubeEvent) decode(m trail.Meta) (Observation, error) {
-	o := trail.KubeEventObservation{
+func (v *slimKubeEvent) decode(m tracker.Meta) (Observation, error) {
+	o := tracker.KubeEventObservation{
 		Meta: m, Reason: v.Reason, Message: v.Message, Type: v.Type, Component: v.Source.Component,
-		About: trail.Involved(v.InvolvedObject),
+		About: tracker.Involved(v.InvolvedObject),
 	}
 	if o.Component == "" {
 		o.Component = v.ReportingField
 	}
 	o.Count, o.LastAt = v.repeated()
-	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }
 
 // repeated tells how often the Event occurred and when last: the older API writes count and lastTimestamp, the newer

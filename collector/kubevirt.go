@@ -1,6 +1,9 @@
 package collector
 
-import "github.com/evictrail/evictrail/trail"
+import (
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
+)
 
 // slimKubeVirt is what is read of the KubeVirt CR.
 type slimKubeVirt struct {
@@ -30,9 +33,9 @@ type slimKubeVirt struct {
 	} `json:"status"`
 }
 
-func (v *slimKubeVirt) decode(m trail.Meta) (Observation, error) {
+func (v *slimKubeVirt) decode(m tracker.Meta) (Observation, error) {
 	c := v.Spec.Configuration
-	o := trail.KubeVirtObservation{Meta: m, Settings: trail.KubeVirtSettings{
+	o := tracker.KubeVirtObservation{Meta: m, Settings: trail.KubeVirtSettings{
 		Version:                 v.Status.ObservedKubeVirtVersion,
 		EvictionStrategy:        c.EvictionStrategy,
 		ParallelPerCluster:      c.Migrations.ParallelMigrationsPerCluster,
@@ -45,5 +48,5 @@ func (v *slimKubeVirt) decode(m trail.Meta) (Observation, error) {
 		DisabledFeatureGates:    c.DeveloperConfiguration.DisabledFeatureGates,
 		WorkloadUpdateMethods:   v.Spec.WorkloadUpdateStrategy.WorkloadUpdateMethods,
 	}}
-	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }

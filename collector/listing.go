@@ -3,7 +3,7 @@ package collector
 import (
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // list begins a list, which may be another attempt.
@@ -16,7 +16,7 @@ func (f *feed) list() *listing {
 type listing struct {
 	feed    *feed
 	present map[string]struct{} // UIDs
-	changed trail.Recent        // of the objects that are there, those that changed last
+	changed tracker.Recent      // of the objects that are there, those that changed last
 }
 
 // take hands on an object of the list or, where the list is the beginning of a watch, what happened to one meanwhile.

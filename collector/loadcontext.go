@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // LoadSource tells how loaded nodes were.
@@ -164,11 +165,11 @@ func (l *LoadContext) read(ctx context.Context, source LoadSource, w window, now
 	loads, failed := source.Loads(ctx, nodes, w.from, w.to)
 	var out []Observation
 	for _, occasion := range w.of {
-		o := trail.LoadObservation{Of: occasion, Origin: source.Origin(), Readings: loads.Read(occasion)}
+		o := tracker.LoadObservation{Of: occasion, Origin: source.Origin(), Readings: loads.Read(occasion)}
 		if len(o.Readings) == 0 || !last && !isSettled(o, failed != nil, now) {
 			continue
 		}
-		out = append(out, func(seen trail.Seen) trail.Observation {
+		out = append(out, func(seen tracker.Seen) tracker.Observation {
 			o.Seen = seen
 			return o
 		})
@@ -178,7 +179,7 @@ func (l *LoadContext) read(ctx context.Context, source LoadSource, w window, now
 
 // isSettled tells whether what was read about a moment is all that there will be. What is not known may come: Prometheus takes late samples, and where it does
 // not answer now, it may in an hour; of the descheduler's metrics another replica may know what this one did not read.
-func isSettled(o trail.LoadObservation, failed bool, now time.Time) bool {
+func isSettled(o tracker.LoadObservation, failed bool, now time.Time) bool {
 	age := now.Sub(o.Of.At)
 	switch {
 	case !failed && o.Known():

@@ -3,7 +3,7 @@ package collector
 import (
 	"time"
 
-	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // slimMigration is what is read of a VirtualMachineInstanceMigration.
@@ -66,11 +66,11 @@ type slimMigrationState struct {
 	} `json:"migrationConfiguration"`
 }
 
-func (s *slimMigrationState) state() *trail.MigrationState {
+func (s *slimMigrationState) state() *tracker.MigrationState {
 	if s == nil {
 		return nil
 	}
-	return &trail.MigrationState{
+	return &tracker.MigrationState{
 		UID: s.MigrationUID, SourceNode: s.SourceNode, TargetNode: s.TargetNode, SourcePod: s.SourcePod, TargetPod: s.TargetPod,
 		StartedAt: s.StartTimestamp.UTC(), EndedAt: s.EndTimestamp.UTC(), Mode: s.Mode, Completed: s.Completed, Failed: s.Failed,
 		FailureReason: s.FailureReason, AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus, Policy: s.MigrationPolicyName,
@@ -81,9 +81,9 @@ func (s *slimMigrationState) state() *trail.MigrationState {
 
 func (v *slimMigration) meta() *metadata { return &v.Metadata.metadata }
 
-func (v *slimMigration) decode(m trail.Meta) (Observation, error) {
+func (v *slimMigration) decode(m tracker.Meta) (Observation, error) {
 	a := v.Metadata.Annotations
-	o := trail.MigrationObservation{
+	o := tracker.MigrationObservation{
 		Meta:           m,
 		VMI:            v.Spec.VMIName,
 		Phase:          v.Status.Phase,
@@ -99,7 +99,7 @@ func (v *slimMigration) decode(m trail.Meta) (Observation, error) {
 		SendTo:         v.Spec.SendTo.id(),
 		Receive:        v.Spec.Receive.id(),
 	}
-	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }
 
 func text(s *string) string {

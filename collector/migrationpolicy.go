@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // slimMigrationPolicy is what is read of a MigrationPolicy.
@@ -24,8 +25,8 @@ type slimMigrationPolicy struct {
 	} `json:"spec"`
 }
 
-func (v *slimMigrationPolicy) decode(m trail.Meta) (Observation, error) {
-	o := trail.MigrationPolicyObservation{Meta: m, Settings: trail.MigrationPolicySettings{
+func (v *slimMigrationPolicy) decode(m tracker.Meta) (Observation, error) {
+	o := tracker.MigrationPolicyObservation{Meta: m, Settings: trail.MigrationPolicySettings{
 		Namespaces:              v.Spec.Selectors.NamespaceSelector,
 		VMIs:                    v.Spec.Selectors.VirtualMachineInstanceSelector,
 		AllowAutoConverge:       v.Spec.AllowAutoConverge,
@@ -36,5 +37,5 @@ func (v *slimMigrationPolicy) decode(m trail.Meta) (Observation, error) {
 	if b := v.Spec.BandwidthPerMigration; b != nil {
 		o.Settings.Bandwidth = b.String()
 	}
-	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }

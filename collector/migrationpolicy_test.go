@@ -18,6 +18,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 const policyJSON = `{"metadata":{"name":"slow-guests","uid":"mp1","resourceVersion":"7","creationTimestamp":"2026-11-20T00:00:00Z"},"spec":{
@@ -31,13 +32,13 @@ func TestMigrationPolicyIsRead(t *testing.T) {
 	require.NoError(t, err)
 	yes, no, seconds := true, false, int64(800)
 	created := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-	require.Equal(t, trail.MigrationPolicyObservation{
-		Meta: trail.Meta{UID: "mp1", Name: "slow-guests", ResourceVersion: "7", CreatedAt: created},
+	require.Equal(t, tracker.MigrationPolicyObservation{
+		Meta: tracker.Meta{UID: "mp1", Name: "slow-guests", ResourceVersion: "7", CreatedAt: created},
 		Settings: trail.MigrationPolicySettings{
 			Namespaces: map[string]string{"team": "shop"}, VMIs: map[string]string{"speed": "slow"}, AllowAutoConverge: &yes, AllowPostCopy: &no,
 			AllowWorkloadDisruption: &yes, Bandwidth: "512Mi", CompletionTimeoutPerGiB: &seconds,
 		},
-	}, observed(trail.Seen{}))
+	}, observed(tracker.Seen{}))
 
 	r, _ := find("migrationpolicies")
 	kept, err := shapeOfObject(r.slim()).keep([]byte(policyJSON))
@@ -64,7 +65,7 @@ func TestAbsentMigrationPolicies(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	c, err := New(Config{
-		REST: &rest.Config{Host: server.URL}, Tracker: trail.NewTracker("test"), Sink: sink, Log: slog.New(slog.NewTextHandler(log, nil)),
+		REST: &rest.Config{Host: server.URL}, Tracker: tracker.New("test"), Sink: sink, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Metrics: metrics.New(prometheus.NewRegistry()), Clock: func() time.Time { return time.Now().UTC() },
 		Backoff: &wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1, Steps: 1}, UnseenAfter: 10 * time.Millisecond,
 	})

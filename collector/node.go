@@ -3,7 +3,7 @@ package collector
 import (
 	"time"
 
-	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // slimNode is what is read of a Node.
@@ -25,16 +25,16 @@ type slimTaint struct {
 	Added  time.Time `json:"timeAdded"`
 }
 
-func (v *slimNode) decode(m trail.Meta) (Observation, error) {
-	taints := make([]trail.Taint, 0, len(v.Spec.Taints))
+func (v *slimNode) decode(m tracker.Meta) (Observation, error) {
+	taints := make([]tracker.Taint, 0, len(v.Spec.Taints))
 	for _, t := range v.Spec.Taints {
-		taints = append(taints, trail.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect, AddedAt: t.Added.UTC()})
+		taints = append(taints, tracker.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect, AddedAt: t.Added.UTC()})
 	}
-	o := trail.NodeObservation{Meta: m, Unschedulable: v.Spec.Unschedulable, Taints: taints}
+	o := tracker.NodeObservation{Meta: m, Unschedulable: v.Spec.Unschedulable, Taints: taints}
 	for _, c := range v.Status.Conditions {
 		if c.Type == "Ready" {
 			o.Ready = new(c.decode())
 		}
 	}
-	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }

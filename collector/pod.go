@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // slimPod is what is read of a virt-launcher pod.
@@ -40,9 +41,9 @@ type slimPod struct {
 
 func (v *slimPod) meta() *metadata { return &v.Metadata.metadata }
 
-func (v *slimPod) decode(m trail.Meta) (Observation, error) {
+func (v *slimPod) decode(m tracker.Meta) (Observation, error) {
 	a := v.Metadata.Annotations
-	o := trail.PodObservation{
+	o := tracker.PodObservation{
 		Meta:               m,
 		VMI:                a.Domain,
 		VMIUID:             v.Metadata.Labels.CreatedBy,
@@ -69,7 +70,7 @@ func (v *slimPod) decode(m trail.Meta) (Observation, error) {
 		}
 	}
 	if o.Disruption.Reason == "" && v.Status.Reason == "Evicted" { // node pressure, on kubelets that set no condition
-		o.Disruption = trail.Condition{Reason: v.Status.Reason, Message: v.Status.Message}
+		o.Disruption = tracker.Condition{Reason: v.Status.Reason, Message: v.Status.Message}
 	}
-	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // The plugins of the descheduler whose arguments are read.
@@ -167,18 +168,18 @@ const policyUID = "descheduler-policy"
 // Policy observes the text of a descheduler's policy. One that cannot be read is observed without settings. The model
 // is trail.DeschedulerSettings.Model.
 func Policy(text []byte, model string) Observation {
-	return policy(trail.Meta{UID: policyUID, Name: policyUID}, text, model)
+	return policy(tracker.Meta{UID: policyUID, Name: policyUID}, text, model)
 }
 
 // StatedPolicy observes settings of the descheduler that somebody stated.
 func StatedPolicy(settings trail.DeschedulerSettings) Observation {
-	return func(s trail.Seen) trail.Observation {
-		return trail.PolicyObservation{Seen: s, Meta: trail.Meta{UID: policyUID, Name: policyUID}, Settings: &settings}
+	return func(s tracker.Seen) tracker.Observation {
+		return tracker.PolicyObservation{Seen: s, Meta: tracker.Meta{UID: policyUID, Name: policyUID}, Settings: &settings}
 	}
 }
 
-func policy(m trail.Meta, text []byte, model string) Observation {
-	o := trail.PolicyObservation{Meta: m, Text: trail.ClipText(string(text), maxPolicy)}
+func policy(m tracker.Meta, text []byte, model string) Observation {
+	o := tracker.PolicyObservation{Meta: m, Text: trail.ClipText(string(text), maxPolicy)}
 	settings, err := ReadPolicy(text)
 	if err != nil {
 		o.Problem = brief(err).Error()
@@ -186,7 +187,7 @@ func policy(m trail.Meta, text []byte, model string) Observation {
 		settings.Model = model
 		o.Settings = settings
 	}
-	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }
+	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }
 }
 
 // policyKey is the key of the ConfigMap under which the policy lies.
@@ -214,7 +215,7 @@ type slimPolicyMap struct {
 	Data  map[string]string `json:"data" text:"-"` // at most 1 MiB, as Kubernetes bounds it: the policy is read before it is clipped
 }
 
-func (v *slimPolicyMap) decode(m trail.Meta) (Observation, error) {
+func (v *slimPolicyMap) decode(m tracker.Meta) (Observation, error) {
 	text, found := v.Data[policyKey]
 	if !found {
 		return nil, errors.New("ConfigMap without the key " + policyKey)

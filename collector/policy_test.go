@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // policyText is a policy of one profile in which KubevirtMigrationAware has these arguments.
@@ -93,9 +94,9 @@ func TestReadPolicySaysWhatIsWrong(t *testing.T) {
 			t.Parallel()
 			_, err := ReadPolicy([]byte(c.text))
 			require.ErrorContains(t, err, c.want)
-			o, ok := Policy([]byte(c.text), "4.22")(trail.Seen{}).(trail.PolicyObservation)
+			o, ok := Policy([]byte(c.text), "4.22")(tracker.Seen{}).(tracker.PolicyObservation)
 			require.True(t, ok)
-			require.Equal(t, trail.PolicyObservation{Meta: o.Meta, Text: c.text, Problem: err.Error()}, o, "the text is kept")
+			require.Equal(t, tracker.PolicyObservation{Meta: o.Meta, Text: c.text, Problem: err.Error()}, o, "the text is kept")
 		})
 	}
 }

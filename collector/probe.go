@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // Right is a right in the cluster that is needed.
@@ -120,7 +121,7 @@ func (p *Probe) KubeVirts(ctx context.Context) ([]trail.KubeVirtSettings, error)
 	var out []trail.KubeVirtSettings
 	_, err = decodeList(body, func(raw []byte) {
 		if o := r.read(raw); o.err == nil {
-			out = append(out, o.observe(trail.Seen{}).(trail.KubeVirtObservation).Settings)
+			out = append(out, o.observe(tracker.Seen{}).(tracker.KubeVirtObservation).Settings)
 		}
 	})
 	return out, err
@@ -208,14 +209,14 @@ func read(answer rest.Result, into any) error {
 }
 
 // Metrics reads the metrics of a descheduler once.
-func (t *ScrapeTarget) Metrics(ctx context.Context) (trail.ScrapeObservation, error) {
+func (t *ScrapeTarget) Metrics(ctx context.Context) (tracker.ScrapeObservation, error) {
 	client, err := t.client()
 	if err != nil {
-		return trail.ScrapeObservation{}, err
+		return tracker.ScrapeObservation{}, err
 	}
 	body, err := t.get(ctx, client)
 	if err != nil {
-		return trail.ScrapeObservation{}, err
+		return tracker.ScrapeObservation{}, err
 	}
 	defer func() { _ = body.Close() }()
 	o, _, err := decodeScrape(body)

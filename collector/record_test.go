@@ -23,7 +23,7 @@ import (
 
 	"github.com/evictrail/evictrail"
 	"github.com/evictrail/evictrail/collector/recording"
-	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestKeepIsWhatIsRead compares what is read of each recorded object with what is read of what a recording keeps of it.
@@ -45,7 +45,7 @@ func TestKeepIsWhatIsRead(t *testing.T) {
 			require.Less(t, len(kept), len(l.Object))
 			want, got := r.read(l.Object), r.read(kept)
 			require.NoError(t, got.err)
-			require.Equal(t, want.observe(trail.Seen{}), got.observe(trail.Seen{}), "%s:%d", name, l.Number)
+			require.Equal(t, want.observe(tracker.Seen{}), got.observe(tracker.Seen{}), "%s:%d", name, l.Number)
 			hidden, err := json.Marshal(redactor.Value(v))
 			require.NoError(t, err)
 			require.NoError(t, r.read(hidden).err, "%s:%d", name, l.Number)
@@ -65,7 +65,7 @@ func TestRecordedTextsAreClipped(t *testing.T) {
 	kept, err := json.Marshal(v)
 	require.NoError(t, err)
 	require.Less(t, len(kept), 2*maxText)
-	require.Equal(t, r.read(raw).observe(trail.Seen{}), r.read(kept).observe(trail.Seen{}))
+	require.Equal(t, r.read(raw).observe(tracker.Seen{}), r.read(kept).observe(tracker.Seen{}))
 
 	list, err := shapeOfObject(new(slimNode)).keep([]byte(`{"spec":{"taints":[` + strings.Repeat(`{"key":"k"},`, 100_000) + `{"key":"k"}]}}`))
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // Redactor replaces names by pseudonyms: the same name by the same pseudonym, wherever it stands, so that the story stays the same.
@@ -48,7 +49,7 @@ var words = sync.OnceValue(func() map[string]bool {
 			}
 		}
 	}
-	for _, text := range trail.KnownTexts() {
+	for _, text := range slices.Concat(trail.KnownTexts(), tracker.EventReasons()) {
 		for _, token := range token.FindAllString(text, -1) {
 			for _, part := range parts(token) {
 				out[strings.ToLower(part)] = true

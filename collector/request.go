@@ -11,6 +11,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // ErrBusy says that too many facts wait in memory, or too many bodies for the database to get on, or that the collector ends: come again
@@ -130,7 +131,7 @@ func (c *Collector) pace(ctx context.Context, n int) error {
 func (c *Collector) tellSome(ctx context.Context, requests []Request) error {
 	seen := make([]Observation, 0, len(requests))
 	for _, r := range requests {
-		seen = append(seen, func(s trail.Seen) trail.Observation { return r(s) })
+		seen = append(seen, func(s tracker.Seen) tracker.Observation { return r(s) })
 	}
 	upto, err := c.hand(ctx, seen)
 	if err != nil {
@@ -162,7 +163,7 @@ func (c *Collector) hand(ctx context.Context, seen []Observation) (upto uint64, 
 func (c *Collector) takeTold(ctx context.Context, t told) {
 	now := c.Clock()
 	for _, o := range t.seen {
-		c.observe(ctx, o(trail.Seen{At: now}))
+		c.observe(ctx, o(tracker.Seen{At: now}))
 	}
 	t.ticket <- c.out.taken()
 }
@@ -175,7 +176,7 @@ func (c *Collector) Reviewed(r *Review) {
 	}
 	now := c.Clock()
 	select {
-	case c.reviews <- r.Request(trail.Seen{At: now}):
+	case c.reviews <- r.Request(tracker.Seen{At: now}):
 		c.Metrics.Reviews.WithLabelValues(metrics.ReviewTaken).Inc()
 	default:
 		c.Metrics.Reviews.WithLabelValues(metrics.ReviewDropped).Inc()
@@ -206,15 +207,15 @@ func (c *Collector) takeRest(ctx context.Context) {
 const SourceObserver = "admission"
 
 // takeReview observes a review, after the gap of those that found no room before it: the owner's.
-func (c *Collector) takeReview(ctx context.Context, o trail.RequestObservation) {
+func (c *Collector) takeReview(ctx context.Context, o tracker.RequestObservation) {
 	c.mu.Lock()
 	lost, since := c.dropped, c.droppedAt
 	c.dropped, c.droppedAt = 0, time.Time{}
 	c.mu.Unlock()
 	if lost > 0 {
 		now := c.Clock()
-		c.observe(ctx, trail.GapObservation{
-			Seen: trail.Seen{At: now}, Source: SourceObserver, Key: since.UTC().Format(time.RFC3339Nano), OpenedAt: since, ClosedAt: now,
+		c.observeGap(ctx, now, trail.GapReport{
+			Source: SourceObserver, Key: since.UTC().Format(time.RFC3339Nano), OpenedAt: since, ClosedAt: now,
 			Cause: trail.ReasonOverflow, Detail: strconv.Itoa(lost) + " reviews found no room",
 		})
 	}

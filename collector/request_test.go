@@ -18,6 +18,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // asked counts the requests that a sink has.
@@ -77,7 +78,7 @@ func TestReviewsAreTakenOrCounted(t *testing.T) {
 	c.Reviewed(other)
 	require.InDelta(t, 1, testutil.ToFloat64(c.metrics.Reviews.WithLabelValues(metrics.ReviewSkipped)), 0)
 
-	c.told <- told{ticket: make(chan uint64, 1), seen: []Observation{func(s trail.Seen) trail.Observation { // the owner stands still
+	c.told <- told{ticket: make(chan uint64, 1), seen: []Observation{func(s tracker.Seen) tracker.Observation { // the owner stands still
 		<-block
 		return review.Request(s)
 	}}}
@@ -197,7 +198,7 @@ func TestPace(t *testing.T) {
 		defer close(c.told)
 		some := make([]Request, toldAtOnce)
 		for i := range some {
-			some[i] = func(trail.Seen) trail.RequestObservation { return trail.RequestObservation{} }
+			some[i] = func(tracker.Seen) tracker.RequestObservation { return tracker.RequestObservation{} }
 		}
 		require.NoError(t, c.tell(t.Context(), some), "not that many wait")
 		require.Equal(t, toldAtOnce, handed)

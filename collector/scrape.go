@@ -18,6 +18,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // The bounds of scraping.
@@ -138,13 +139,13 @@ func (s *Scraper) Scrape(ctx context.Context) error {
 	}
 	s.c.Metrics.Scrapes.WithLabelValues(metrics.ScrapeOK).Inc()
 	s.c.Metrics.CountsBlocks(o.Plugin)
-	seen := []Observation{func(trail.Seen) trail.Observation { return o }}
+	seen := []Observation{func(tracker.Seen) tracker.Observation { return o }}
 	if !s.last.IsZero() && o.At.Sub(s.last) > scrapesMissed*s.target.Interval {
-		gap := trail.GapObservation{
-			Seen: o.Seen, Source: SourceDescheduler, Key: s.last.Format(time.RFC3339Nano), OpenedAt: s.last, ClosedAt: o.At,
+		gap := tracker.GapObservation{Seen: o.Seen, GapReport: trail.GapReport{
+			Source: SourceDescheduler, Key: s.last.Format(time.RFC3339Nano), OpenedAt: s.last, ClosedAt: o.At,
 			Cause: trail.ReasonUnreachable, Detail: s.problem,
-		}
-		seen = append(seen, func(trail.Seen) trail.Observation { return gap })
+		}}
+		seen = append(seen, func(tracker.Seen) tracker.Observation { return gap })
 		s.c.unseen(SourceDescheduler)
 	}
 	s.c.still(SourceDescheduler, o.At)
@@ -154,10 +155,10 @@ func (s *Scraper) Scrape(ctx context.Context) error {
 	return err
 }
 
-func (s *Scraper) read(ctx context.Context) (trail.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
+func (s *Scraper) read(ctx context.Context) (tracker.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
 	body, err := s.target.get(ctx, s.client)
 	if err != nil {
-		return trail.ScrapeObservation{}, nil, err
+		return tracker.ScrapeObservation{}, nil, err
 	}
 	defer func() { _ = body.Close() }()
 	o, nodes, err := decodeScrape(body)
@@ -183,18 +184,18 @@ const (
 )
 
 // decodeScrape reads the text of a descheduler's metrics.
-func decodeScrape(body io.Reader) (trail.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
+func decodeScrape(body io.Reader) (tracker.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
 	families, err := readFamilies(body)
 	if err != nil {
-		return trail.ScrapeObservation{}, nil, err
+		return tracker.ScrapeObservation{}, nil, err
 	}
 	return decodeFamilies(families)
 }
 
 // decodeFamilies reads the metrics of a descheduler. Without the start of its process its counters mean nothing, and
 // what has neither a build nor the plugin's metrics is no descheduler: both are errors.
-func decodeFamilies(families map[string]*dto.MetricFamily) (trail.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
-	o := trail.ScrapeObservation{Plugin: families[familyCooldown] != nil}
+func decodeFamilies(families map[string]*dto.MetricFamily) (tracker.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
+	o := tracker.ScrapeObservation{Plugin: families[familyCooldown] != nil}
 	for _, m := range families[familyBuild].GetMetric() {
 		o.Version = labels(m)["DeschedulerVersion"]
 	}
@@ -216,22 +217,22 @@ func decodeFamilies(families map[string]*dto.MetricFamily) (trail.ScrapeObservat
 
 // decodeBlocks reads the counter of blocks, sorted, one entry for each reason, node and namespace. Where Prometheus stands between, the namespace
 // is that of the descheduler and the pod's is in exported_namespace.
-func decodeBlocks(family *dto.MetricFamily) ([]trail.BlockCount, error) {
-	counts := map[trail.BlockCount]float64{}
+func decodeBlocks(family *dto.MetricFamily) ([]tracker.BlockCount, error) {
+	counts := map[tracker.BlockCount]float64{}
 	for _, m := range family.GetMetric() {
 		l := labels(m)
 		n := value(m)
 		if !(n >= 0 && n < 1<<53) {
 			return nil, fmt.Errorf("%s %v: expected a count", familyBlocks, n)
 		}
-		counts[trail.BlockCount{Reason: l["reason"], Node: l["node"], Namespace: cmp.Or(l["exported_namespace"], l["namespace"])}] += n
+		counts[tracker.BlockCount{Reason: l["reason"], Node: l["node"], Namespace: cmp.Or(l["exported_namespace"], l["namespace"])}] += n
 	}
-	out := make([]trail.BlockCount, 0, len(counts))
+	out := make([]tracker.BlockCount, 0, len(counts))
 	for b, n := range counts {
 		b.Count = n
 		out = append(out, b)
 	}
-	slices.SortFunc(out, func(a, b trail.BlockCount) int {
+	slices.SortFunc(out, func(a, b tracker.BlockCount) int {
 		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Reason, b.Reason))
 	})
 	return out, nil

@@ -20,6 +20,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // scrapeText is what a descheduler that was started at a Unix time says of itself.
@@ -42,7 +43,7 @@ func blocksOf(reason, node string, count int) string {
 	return fmt.Sprintf(`descheduler_kubevirt_eviction_blocks_total{namespace="shop",node=%q,reason=%q} %d`, node, reason, count)
 }
 
-func decodeText(text string) (trail.ScrapeObservation, error) {
+func decodeText(text string) (tracker.ScrapeObservation, error) {
 	o, _, err := decodeScrape(strings.NewReader(text))
 	return o, err
 }
@@ -55,9 +56,9 @@ func TestDecodeScrape(t *testing.T) {
 		`descheduler_kubevirt_eviction_blocks_total{exported_namespace="shop",namespace="openshift-kube-descheduler-operator",node="n1",pod="b",reason="cooldown"} 1`,
 		blocksOf("too_hot", "n1", 1)))
 	require.NoError(t, err)
-	require.Equal(t, trail.ScrapeObservation{
+	require.Equal(t, tracker.ScrapeObservation{
 		StartedAt: time.Date(2026, 11, 21, 0, 33, 33, 590e6, time.UTC), Version: "v0.36.0", Plugin: true,
-		Blocks: []trail.BlockCount{
+		Blocks: []tracker.BlockCount{
 			{Reason: "cooldown", Node: "n1", Namespace: "shop", Count: 5},
 			{Reason: "too_hot", Node: "n1", Namespace: "shop", Count: 1},
 			{Reason: "cooldown", Node: "n2", Namespace: "shop", Count: 3},
@@ -66,7 +67,7 @@ func TestDecodeScrape(t *testing.T) {
 
 	bare, err := decodeText("descheduler_build_info{DeschedulerVersion=\"v0.30.0\"} 0\nprocess_start_time_seconds 1.79522121359e+09\n")
 	require.NoError(t, err)
-	require.Equal(t, trail.ScrapeObservation{StartedAt: got.StartedAt, Version: "v0.30.0", Blocks: []trail.BlockCount{}}, bare, "without the plugin, and untyped")
+	require.Equal(t, tracker.ScrapeObservation{StartedAt: got.StartedAt, Version: "v0.30.0", Blocks: []tracker.BlockCount{}}, bare, "without the plugin, and untyped")
 }
 
 func TestDecodeScrapeSaysWhatIsWrong(t *testing.T) {
@@ -103,7 +104,7 @@ func TestScrapedTextsAreClipped(t *testing.T) {
 		fmt.Sprintf("descheduler_build_info{DeschedulerVersion=%q} 0", long)) + "other{ not the format of metrics\n"))
 	require.NoError(t, err)
 	short := trail.ClipText(long, maxName)
-	require.Equal(t, []trail.BlockCount{{Reason: short, Node: short, Namespace: "shop", Count: 1}}, o.Blocks)
+	require.Equal(t, []tracker.BlockCount{{Reason: short, Node: short, Namespace: "shop", Count: 1}}, o.Blocks)
 	require.Len(t, o.Version, maxName)
 	require.Contains(t, nodes, trail.LoadKey{Node: short, Metric: "descheduler:" + short})
 }

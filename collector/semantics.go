@@ -1,6 +1,9 @@
 package collector
 
-import "github.com/evictrail/evictrail/trail"
+import (
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
+)
 
 // semantics is what the rules that are followed depend on, as it was seen last. It is the owner goroutine's.
 type semantics struct {
@@ -11,18 +14,18 @@ type semantics struct {
 }
 
 // logSemantics takes an observation in and logs which rules are followed, once KubeVirt was seen and whenever others are.
-func (c *Collector) logSemantics(o trail.Observation) {
+func (c *Collector) logSemantics(o tracker.Observation) {
 	s := &c.semantics
 	switch o := o.(type) {
-	case trail.KubeVirtObservation:
+	case tracker.KubeVirtObservation:
 		if !o.Gone {
 			s.kubevirt = &o.Settings
 		}
-	case trail.PolicyObservation:
+	case tracker.PolicyObservation:
 		if o.Settings != nil {
 			s.descheduler = o.Settings
 		}
-	case trail.ScrapeObservation:
+	case tracker.ScrapeObservation:
 		s.process = &trail.DeschedulerDetail{Target: o.Target, Version: o.Version, Plugin: o.Plugin}
 	default:
 		return

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // maxAnnotations is what the API server itself allows for all annotations of an object, in bytes.
@@ -60,7 +61,7 @@ func (l *objectList) DeepCopyObject() runtime.Object { return l }
 // slim is what the objects of one kind are decoded into: the fields that are read of them, and no others.
 type slim interface {
 	meta() *metadata
-	decode(m trail.Meta) (Observation, error) // gets the metadata that is common to all
+	decode(m tracker.Meta) (Observation, error) // gets the metadata that is common to all
 }
 
 // slimHead is what is read of objects of whose metadata no more is read than of all.
@@ -113,7 +114,7 @@ func decodeObject(raw []byte, into slim) *object {
 		err = errors.Join(m.check(), checkAnnotations(raw))
 	}
 	if err == nil {
-		o.observe, err = into.decode(trail.Meta{
+		o.observe, err = into.decode(tracker.Meta{
 			UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
 			CreatedAt: m.CreationTimestamp.UTC(), DeletionAt: m.DeletionTimestamp.UTC(),
 		})
@@ -323,12 +324,12 @@ type condition struct {
 	LastTransitionTime time.Time `json:"lastTransitionTime"`
 }
 
-func (c condition) decode() trail.Condition {
-	return trail.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: c.LastTransitionTime.UTC()}
+func (c condition) decode() tracker.Condition {
+	return tracker.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: c.LastTransitionTime.UTC()}
 }
 
-func conditionsFrom(in []condition) []trail.Condition {
-	out := make([]trail.Condition, 0, len(in))
+func conditionsFrom(in []condition) []tracker.Condition {
+	out := make([]tracker.Condition, 0, len(in))
 	for _, c := range in {
 		out = append(out, c.decode())
 	}

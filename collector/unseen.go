@@ -15,12 +15,12 @@ const (
 
 // openGaps are the gaps of sources that this run has not seen yet. They are the owner goroutine's.
 type openGaps struct {
-	of     map[string][]trail.GapObservation // by source
+	of     map[string][]trail.GapReport // by source
 	toldAt map[string]time.Time
 }
 
-func newOpenGaps(resumed []trail.GapObservation) openGaps {
-	o := openGaps{of: map[string][]trail.GapObservation{}, toldAt: map[string]time.Time{}}
+func newOpenGaps(resumed []trail.GapReport) openGaps {
+	o := openGaps{of: map[string][]trail.GapReport{}, toldAt: map[string]time.Time{}}
 	for _, g := range resumed {
 		o.of[g.Source] = append(o.of[g.Source], g)
 	}
@@ -34,23 +34,22 @@ func (c *Collector) reportUnseen(ctx context.Context, now time.Time) {
 			continue
 		}
 		if len(c.gaps.of[w.Source]) == 0 {
-			c.gaps.of[w.Source] = []trail.GapObservation{c.gapOf(w)}
+			c.gaps.of[w.Source] = []trail.GapReport{c.gapOf(w)}
 		}
 		c.gaps.toldAt[w.Source] = now
 		for _, g := range c.gaps.of[w.Source] {
-			g.Seen = trail.Seen{At: now}
-			c.observe(ctx, g)
+			c.observeGap(ctx, now, g)
 		}
 	}
 }
 
 // gapOf returns the gap of a source that has not been seen since this run began or, where that is known, since it was last seen before.
-func (c *Collector) gapOf(w trail.WatchSign) trail.GapObservation {
+func (c *Collector) gapOf(w trail.WatchSign) trail.GapReport {
 	opened := c.started
 	if last, known := c.LastSeen[w.Source]; known && c.wasAway {
 		opened = last
 	}
-	g := trail.GapObservation{Source: w.Source, Key: opened.UTC().Format(time.RFC3339Nano), OpenedAt: opened, Cause: trail.ReasonUnreachable, Detail: w.Cause}
+	g := trail.GapReport{Source: w.Source, Key: opened.UTC().Format(time.RFC3339Nano), OpenedAt: opened, Cause: trail.ReasonUnreachable, Detail: w.Cause}
 	if w.Cause == causeForbidden || w.Cause == causeUnauthorized {
 		g.Cause = trail.ReasonForbidden
 	}
@@ -62,8 +61,8 @@ func (c *Collector) closeUnseen(ctx context.Context, source string, now time.Tim
 	open := c.gaps.of[source]
 	delete(c.gaps.of, source)
 	for _, g := range open {
-		g.Seen, g.ClosedAt = trail.Seen{At: now}, now
-		c.observe(ctx, g)
+		g.ClosedAt = now
+		c.observeGap(ctx, now, g)
 	}
 	return len(open) > 0
 }

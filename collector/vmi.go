@@ -3,7 +3,7 @@ package collector
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // slimVMI is what is read of a VirtualMachineInstance.
@@ -32,8 +32,8 @@ type slimVMI struct {
 
 func (v *slimVMI) meta() *metadata { return &v.Metadata.metadata }
 
-func (v *slimVMI) decode(m trail.Meta) (Observation, error) {
-	o := trail.VMIObservation{
+func (v *slimVMI) decode(m tracker.Meta) (Observation, error) {
+	o := tracker.VMIObservation{
 		Meta:           m,
 		Node:           v.Status.NodeName,
 		Phase:          v.Status.Phase,
@@ -47,7 +47,7 @@ func (v *slimVMI) decode(m trail.Meta) (Observation, error) {
 	if o.State != nil {
 		o.State.GuestMemory = bytesOf(v.Status.Memory.GuestCurrent)
 	}
-	return func(s trail.Seen) trail.Observation { o.Seen = s; return o }, nil
+	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }
 
 // bytesOf reads a quantity such as "2Gi"; zero where there is none or it cannot be read.

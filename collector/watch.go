@@ -22,6 +22,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // watched is one resource that is watched, in all namespaces, or one object of it.
@@ -259,19 +260,19 @@ type feed struct {
 	c   *Collector
 	ctx context.Context // of the collector's run: a Reflector's store methods get none
 
-	hindrance              // under c.mu
-	synced    bool         // under c.mu: the first list was taken
-	version   string       // under c.mu: the resourceVersion up to which it was taken
-	latest    string       // under c.mu: the highest resourceVersion that was ever taken in this epoch
-	changed   trail.Recent // under c.mu: of the objects that are there, those that changed last
-	expired   bool         // under c.mu: the server forgot our resourceVersion, which the next list makes good
-	cause     string       // under c.mu: of the problem, in a few words
-	garbled   string       // under c.mu: what the server sent cannot be read; empty once something can
-	unseen    time.Time    // under c.mu: since when it is not seen; zero while it is
-	bookmarks bool         // under c.mu: the API server has sent bookmarks, and is to go on
-	absent    bool         // under c.mu: the API server does not know the resource, which need not be there: there is nothing to see
-	started   bool         // it was answered before
-	listed    *listing     // the last attempt at a list; nil once it is whole
+	hindrance                // under c.mu
+	synced    bool           // under c.mu: the first list was taken
+	version   string         // under c.mu: the resourceVersion up to which it was taken
+	latest    string         // under c.mu: the highest resourceVersion that was ever taken in this epoch
+	changed   tracker.Recent // under c.mu: of the objects that are there, those that changed last
+	expired   bool           // under c.mu: the server forgot our resourceVersion, which the next list makes good
+	cause     string         // under c.mu: of the problem, in a few words
+	garbled   string         // under c.mu: what the server sent cannot be read; empty once something can
+	unseen    time.Time      // under c.mu: since when it is not seen; zero while it is
+	bookmarks bool           // under c.mu: the API server has sent bookmarks, and is to go on
+	absent    bool           // under c.mu: the API server does not know the resource, which need not be there: there is nothing to see
+	started   bool           // it was answered before
+	listed    *listing       // the last attempt at a list; nil once it is whole
 
 	shaken  bool      // under c.mu: it was broken, and has not been listed since nor told of
 	settles time.Time // under c.mu: until when a watch that went on where it was may still be behind
@@ -323,7 +324,7 @@ type notice struct {
 	kind    noticeKind
 	object  *object             // nil of lists and bookmarks
 	present map[string]struct{} // of a list that was read to its end: the UIDs
-	changed trail.Recent        // of a list that was read to its end: the objects that changed last
+	changed tracker.Recent      // of a list that was read to its end: the objects that changed last
 	version string
 	gone    bool // the object is
 	expired bool // the server had forgotten where the watch before the list was

@@ -12,24 +12,25 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // since gives an observation of an object that was not there before a time: VMs of one name follow each other.
-func since(o trail.Observation, at time.Time) trail.Observation {
+func since(o tracker.Observation, at time.Time) tracker.Observation {
 	later := func(t *time.Time) {
 		if t.Before(at) {
 			*t = at
 		}
 	}
 	switch o := o.(type) {
-	case trail.VMIObservation:
+	case tracker.VMIObservation:
 		later(&o.CreatedAt)
 		o.PhaseTimes = slices.Clone(o.PhaseTimes)
 		for i := range o.PhaseTimes {
 			later(&o.PhaseTimes[i].At)
 		}
 		return o
-	case trail.PodObservation:
+	case tracker.PodObservation:
 		later(&o.CreatedAt)
 		return o
 	}
@@ -39,11 +40,11 @@ func since(o trail.Observation, at time.Time) trail.Observation {
 // shifts gives the facts of some simulated histories of hours, one after the other with hours in which nothing happens, in the order in which they
 // were seen, and beside them what the counters of a descheduler say of their nodes, and who patches these. Of every third VMI no mark is seen.
 func shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	var facts []trail.Fact
 	unmarked := map[string]bool{}
-	observe := func(o trail.Observation) {
-		for _, f := range tracker.Observe(o) {
+	observe := func(o tracker.Observation) {
+		for _, f := range tr.Observe(o) {
 			if _, met := unmarked[f.VMIUID]; !met {
 				unmarked[f.VMIUID] = r.IntN(3) == 0
 			}
@@ -56,7 +57,7 @@ func shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
 	}
 	for i, seed := range seeds {
 		run := sim.NewAt(seed, march.Add(time.Duration(i)*7*time.Hour))
-		counts := map[trail.BlockCount]float64{}
+		counts := map[tracker.BlockCount]float64{}
 		scrape := run.Start
 		for _, o := range run.Observations {
 			observe(since(o, run.Start.Add(-time.Minute)))
@@ -64,8 +65,8 @@ func shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
 				if len(facts) > 0 {
 					at = facts[len(facts)-1].ObservedAt.Add(-time.Duration(r.IntN(5)) * time.Second)
 				}
-				observe(trail.RequestObservation{
-					Seen: trail.Seen{At: at}, Source: trail.SourceAudit, ID: fmt.Sprintf("patch-%d-%d", i, len(facts)), Stage: "ResponseComplete", Action: trail.ActionChangeNode,
+				observe(tracker.RequestObservation{
+					Seen: tracker.Seen{At: at}, Source: trail.SourceAudit, ID: fmt.Sprintf("patch-%d-%d", i, len(facts)), Stage: "ResponseComplete", Action: trail.ActionChangeNode,
 					Name: fmt.Sprintf("worker-%d", 1+r.IntN(4)), AskedAt: at, Detail: trail.RequestDetail{User: []string{"alice", "cni"}[r.IntN(2)], AnsweredAt: at, Code: 200},
 				})
 			}
@@ -73,10 +74,10 @@ func shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
 				continue
 			}
 			scrape = facts[len(facts)-1].ObservedAt.Add(time.Duration(1+r.IntN(20)) * time.Minute)
-			counts[trail.BlockCount{
+			counts[tracker.BlockCount{
 				Reason: []string{"cooldown", "migration_in_progress"}[r.IntN(2)], Node: fmt.Sprintf("worker-%d", 1+r.IntN(4)), Namespace: []string{"shop", "bank", "lab"}[r.IntN(3)],
 			}] += float64(1 + r.IntN(5))
-			s := trail.ScrapeObservation{Seen: trail.Seen{At: facts[len(facts)-1].ObservedAt}, Target: "d", StartedAt: run.Start, Plugin: true}
+			s := tracker.ScrapeObservation{Seen: tracker.Seen{At: facts[len(facts)-1].ObservedAt}, Target: "d", StartedAt: run.Start, Plugin: true}
 			for of, n := range counts {
 				of.Count = n
 				s.Blocks = append(s.Blocks, of)
@@ -165,35 +166,35 @@ func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	require.NoError(t, s.Judge(t.Context(), "c1", brief))
-	tracker, rv := trail.NewTracker("c1"), 100
-	var at trail.Seen
-	see := func(minute int, o func(trail.Seen, func(uid, name string) trail.Meta) trail.Observation) {
+	tr, rv := tracker.New("c1"), 100
+	var at tracker.Seen
+	see := func(minute int, o func(tracker.Seen, func(uid, name string) tracker.Meta) tracker.Observation) {
 		t.Helper()
-		at = trail.Seen{At: start.Add(time.Duration(minute) * time.Minute)}
-		take(t, s, tracker.Observe(o(at, func(uid, name string) trail.Meta {
+		at = tracker.Seen{At: start.Add(time.Duration(minute) * time.Minute)}
+		take(t, s, tr.Observe(o(at, func(uid, name string) tracker.Meta {
 			rv++
-			return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: start}
+			return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: start}
 		})))
 	}
-	vmi := func(mark string) func(trail.Seen, func(uid, name string) trail.Meta) trail.Observation {
-		return func(seen trail.Seen, meta func(uid, name string) trail.Meta) trail.Observation {
-			return trail.VMIObservation{Seen: seen, Meta: meta("v1", "db"), Node: "n1", Phase: "Running", Strategy: trail.StrategyExternal, Mark: mark}
+	vmi := func(mark string) func(tracker.Seen, func(uid, name string) tracker.Meta) tracker.Observation {
+		return func(seen tracker.Seen, meta func(uid, name string) tracker.Meta) tracker.Observation {
+			return tracker.VMIObservation{Seen: seen, Meta: meta("v1", "db"), Node: "n1", Phase: "Running", Strategy: trail.StrategyExternal, Mark: mark}
 		}
 	}
 	see(0, vmi(""))
-	see(1, func(seen trail.Seen, meta func(uid, name string) trail.Meta) trail.Observation {
-		return trail.PodObservation{Seen: seen, Meta: meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"}
+	see(1, func(seen tracker.Seen, meta func(uid, name string) tracker.Meta) tracker.Observation {
+		return tracker.PodObservation{Seen: seen, Meta: meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"}
 	})
 	see(2, vmi("n1"))
 	see(30, vmi(""))
 	require.Equal(t, 1, count(t, s, "SELECT count(*) FROM evictrail.loops WHERE closed_by = 'cancelled'"))
-	see(300, func(seen trail.Seen, meta func(uid, name string) trail.Meta) trail.Observation {
-		return trail.NodeObservation{Seen: seen, Meta: meta("node", "n1"), Unschedulable: true}
+	see(300, func(seen tracker.Seen, meta func(uid, name string) tracker.Meta) tracker.Observation {
+		return tracker.NodeObservation{Seen: seen, Meta: meta("node", "n1"), Unschedulable: true}
 	})
 	_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail.loops SET summary = 'as it was told'")
 	require.NoError(t, err)
-	see(310, func(seen trail.Seen, _ func(uid, name string) trail.Meta) trail.Observation {
-		return trail.RequestObservation{
+	see(310, func(seen tracker.Seen, _ func(uid, name string) tracker.Meta) tracker.Observation {
+		return tracker.RequestObservation{
 			Seen: seen, Source: trail.SourceAudit, ID: "audit", Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db", AskedAt: seen.At,
 			Detail: trail.RequestDetail{User: "alice", Agent: "kubectl/v1", AnsweredAt: seen.At, Code: 429, Message: `Eviction triggered evacuation of VMI "shop/db"`},
 		}
@@ -218,23 +219,23 @@ func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 func TestWhatWentOnAcrossIsSent(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	tracker, rv := trail.NewTracker("c1"), 100
-	meta := func(uid, name string) trail.Meta {
+	tr, rv := tracker.New("c1"), 100
+	meta := func(uid, name string) tracker.Meta {
 		rv++
-		return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: start}
+		return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: start}
 	}
 	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 	vmi := func(at int, mark string) {
-		take(t, s, tracker.Observe(trail.VMIObservation{Seen: trail.Seen{At: minute(at)}, Meta: meta("v1", "db"), Node: "n1", Phase: "Running", Strategy: trail.StrategyExternal, Mark: mark}))
+		take(t, s, tr.Observe(tracker.VMIObservation{Seen: tracker.Seen{At: minute(at)}, Meta: meta("v1", "db"), Node: "n1", Phase: "Running", Strategy: trail.StrategyExternal, Mark: mark}))
 	}
 	asked := func(at int, user string) {
-		take(t, s, tracker.Observe(trail.RequestObservation{
-			Seen: trail.Seen{At: minute(at)}, Source: trail.SourceAudit, ID: user, Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db",
+		take(t, s, tr.Observe(tracker.RequestObservation{
+			Seen: tracker.Seen{At: minute(at)}, Source: trail.SourceAudit, ID: user, Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db",
 			AskedAt: minute(at), Detail: trail.RequestDetail{User: user, AnsweredAt: minute(at), Code: 403, Message: "forbidden"},
 		}))
 	}
 	vmi(0, "")
-	take(t, s, tracker.Observe(trail.PodObservation{Seen: trail.Seen{At: minute(0)}, Meta: meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"}))
+	take(t, s, tr.Observe(tracker.PodObservation{Seen: tracker.Seen{At: minute(0)}, Meta: meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"}))
 	asked(10, "alice")
 	asked(100, "bob")
 	for user, until := range map[string]int{"alice": 120, "bob": 230} {

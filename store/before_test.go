@@ -13,7 +13,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// TestStateBefore compares the queries that look for older facts with trail.StateBefore, at moments of simulated histories and for every subject: what is read to
+// TestStateBefore compares the queries that look for older facts with stateBefore, at moments of simulated histories and for every subject: what is read to
 // derive a VM in part and what is kept where facts are dropped are these; what is read of neighbours has all of these about VMIs and
 // pods, but for what is about migrations.
 func TestStateBefore(t *testing.T) {
@@ -52,7 +52,7 @@ func TestStateBefore(t *testing.T) {
 		require.NoError(t, err)
 		gotOf, keptOf := trail.BySubject(got), trail.BySubject(kept)
 		for of, its := range all {
-			want := trail.StateBefore(its, since)
+			want := stateBefore(its, since)
 			left += len(between(its, time.Time{}, since)) - len(want)
 			require.Equal(t, ids(want), ids(gotOf[of]), "%s before %s", of, since)
 			require.Equal(t, ids(append(want, between(its, since, boundary)...)), ids(keptOf[of]), "%s kept since %s", of, since)
@@ -61,7 +61,7 @@ func TestStateBefore(t *testing.T) {
 			read, err := s.Neighbours(t.Context(), "c1", node, since, boundary)
 			require.NoError(t, err)
 			for of, got := range trail.BySubject(read) {
-				want := slices.DeleteFunc(trail.StateBefore(all[of], since), func(f trail.Fact) bool {
+				want := slices.DeleteFunc(stateBefore(all[of], since), func(f trail.Fact) bool {
 					return f.Object.Kind != trail.ObjectVMI && f.Object.Kind != trail.ObjectPod || f.MigrationUID != ""
 				})
 				have := ids(got)

@@ -20,6 +20,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 func TestErrorsSayWhatToDo(t *testing.T) {
@@ -154,7 +155,7 @@ func TestWriterNeedsNoMore(t *testing.T) {
 	news, err := writer.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts))
-	require.NoError(t, writer.Resume(t.Context(), "c1", trail.NewTracker("c1")))
+	require.NoError(t, writer.Resume(t.Context(), "c1", tracker.New("c1").Resume))
 	_, err = writer.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
 	var stray int

@@ -15,6 +15,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestHistoryIsThatOfAllFacts plays simulated histories into the database and asks about every VM and node, as of now and, at the
@@ -26,7 +27,7 @@ func TestHistoryIsThatOfAllFacts(t *testing.T) {
 			t.Parallel()
 			run := sim.New(seed)
 			s := storetest.New(t)
-			tracker := trail.NewTracker("c1")
+			tr := tracker.New("c1")
 			var facts, fresh []trail.Fact
 			var moments []time.Time
 			step := run.End.Sub(run.Start) / 4
@@ -43,7 +44,7 @@ func TestHistoryIsThatOfAllFacts(t *testing.T) {
 				moments, fresh = append(moments, at), nil
 			}
 			for _, o := range run.Observations {
-				for _, f := range tracker.Observe(o) {
+				for _, f := range tr.Observe(o) {
 					if f.ObservedAt.After(next) {
 						ask(next)
 						next = next.Add(step)

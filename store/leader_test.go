@@ -17,6 +17,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestFollowersLeaveDerivingToTheLeader has a follower see everything first.
@@ -127,13 +128,13 @@ func TestReplicasRecordOneHistory(t *testing.T) {
 	want := dumpOf(t, "c1", facts)
 	require.Equal(t, want, dump(t, s))
 
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	var listed []trail.Fact
 	for i := range 8 {
 		name := fmt.Sprintf("db-%d", i)
-		listed = append(listed, tracker.Observe(trail.VMIObservation{
-			Meta: trail.Meta{UID: "uid-" + name, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(9000 + i), CreatedAt: start},
-			Seen: trail.Seen{At: start.Add(time.Hour), Listed: true}, Node: "n2", Phase: "Running", Strategy: "LiveMigrate",
+		listed = append(listed, tr.Observe(tracker.VMIObservation{
+			Meta: tracker.Meta{UID: "uid-" + name, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(9000 + i), CreatedAt: start},
+			Seen: tracker.Seen{At: start.Add(time.Hour), Listed: true}, Node: "n2", Phase: "Running", Strategy: "LiveMigrate",
 		})...)
 	}
 	require.GreaterOrEqual(t, len(listed), 8, "where each guest runs")
@@ -175,8 +176,8 @@ func TestAGapOfOneReplicaIsNoneWhereAnotherWatched(t *testing.T) {
 			}
 			err := we.Alive(t.Context(), at(100), []trail.Watching{{Source: pods, Since: at(0)}})
 			require.NoError(t, err, "what we watch ourselves covers nothing")
-			facts := trail.NewTracker("c1").Observe(trail.GapObservation{
-				Seen: trail.Seen{At: c.to}, Source: pods, Key: "100", OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted,
+			facts := tracker.New("c1").Observe(tracker.GapObservation{
+				Seen: tracker.Seen{At: c.to}, GapReport: trail.GapReport{Source: pods, Key: "100", OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted},
 			})
 			require.Len(t, facts, 2)
 			_, err = we.Append(t.Context(), facts)
@@ -356,10 +357,10 @@ func TestAListThatIsRecordedFirst(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	seen := func(version, node string, listed bool) []trail.Fact {
-		tracker := trail.NewTracker("c1")
-		return tracker.Observe(trail.VMIObservation{
-			Meta: trail.Meta{UID: "v1", Namespace: "shop", Name: "db", ResourceVersion: version, CreatedAt: start},
-			Seen: trail.Seen{At: start.Add(time.Minute), Listed: listed}, Node: node, Phase: "Running", Strategy: "LiveMigrate",
+		tr := tracker.New("c1")
+		return tr.Observe(tracker.VMIObservation{
+			Meta: tracker.Meta{UID: "v1", Namespace: "shop", Name: "db", ResourceVersion: version, CreatedAt: start},
+			Seen: tracker.Seen{At: start.Add(time.Minute), Listed: listed}, Node: node, Phase: "Running", Strategy: "LiveMigrate",
 		})
 	}
 	placed := "SELECT count(*) FROM evictrail.events WHERE kind = 'vmi_placed'"

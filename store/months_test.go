@@ -9,6 +9,7 @@ import (
 
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestForgedTimesMakeNoPartitions is defect D10: Events whose times lie over eleven years made 123 partitions. An import of audit logs of a year makes them.
@@ -21,12 +22,12 @@ func TestForgedTimesMakeNoPartitions(t *testing.T) {
 		require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT count(*) FROM pg_inherits WHERE inhparent = 'evictrail.events'::regclass").Scan(&n))
 		return n
 	}
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	var facts []trail.Fact
 	for i := range 145 {
-		facts = append(facts, tracker.Observe(trail.KubeEventObservation{
-			Seen: trail.Seen{At: now}, Meta: trail.Meta{UID: "e" + strconv.Itoa(i), Namespace: "shop", Name: "e", ResourceVersion: strconv.Itoa(100 + i)},
-			About: trail.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db"}, Reason: "FailedMigration", Count: 1, LastAt: now.AddDate(0, 12-i, 0),
+		facts = append(facts, tr.Observe(tracker.KubeEventObservation{
+			Seen: tracker.Seen{At: now}, Meta: tracker.Meta{UID: "e" + strconv.Itoa(i), Namespace: "shop", Name: "e", ResourceVersion: strconv.Itoa(100 + i)},
+			About: tracker.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db"}, Reason: "FailedMigration", Count: 1, LastAt: now.AddDate(0, 12-i, 0),
 		})...)
 	}
 	require.Len(t, facts, 145)
@@ -44,8 +45,8 @@ func TestForgedTimesMakeNoPartitions(t *testing.T) {
 	var log []trail.Fact
 	for i := range 12 {
 		at := now.AddDate(-2, -i, 0)
-		log = append(log, tracker.Observe(trail.RequestObservation{
-			Seen: trail.Seen{At: now}, Source: trail.SourceAudit, ID: strconv.Itoa(i), Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop",
+		log = append(log, tr.Observe(tracker.RequestObservation{
+			Seen: tracker.Seen{At: now}, Source: trail.SourceAudit, ID: strconv.Itoa(i), Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop",
 			Name: "virt-launcher-db-x", AskedAt: at,
 		})...)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 func TestNames(t *testing.T) {
@@ -16,8 +17,8 @@ func TestNames(t *testing.T) {
 		_, err := s.Append(t.Context(), cluster, incident(cluster, 3))
 		require.NoError(t, err)
 	}
-	node := trail.NodeObservation{Meta: trail.Meta{UID: "node-2", Name: "%n", ResourceVersion: "1"}, Seen: trail.Seen{At: start}, Unschedulable: true}
-	_, err := s.Append(t.Context(), "other", trail.NewTracker("other").Observe(node))
+	node := tracker.NodeObservation{Meta: tracker.Meta{UID: "node-2", Name: "%n", ResourceVersion: "1"}, Seen: tracker.Seen{At: start}, Unschedulable: true}
+	_, err := s.Append(t.Context(), "other", tracker.New("other").Observe(node))
 	require.NoError(t, err)
 	for _, c := range []struct {
 		name  string

@@ -13,6 +13,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestOutagesAreThoseOfAllFacts plays simulated histories in which node after node falls silent for a while, and asks about every VM and node, as of
@@ -23,7 +24,7 @@ func TestOutagesAreThoseOfAllFacts(t *testing.T) {
 	for _, seed := range storetest.Some([]uint64{26, 2, 116}, 1) {
 		run := sim.New(seed)
 		s := storetest.New(t)
-		tracker := trail.NewTracker("c1")
+		tr := tracker.New("c1")
 		var facts, fresh []trail.Fact
 		var moments []time.Time
 		ask := func(at time.Time) {
@@ -37,8 +38,8 @@ func TestOutagesAreThoseOfAllFacts(t *testing.T) {
 			stalled += compareWaits(t, s, facts, at)
 			moments, fresh = append(moments, at), nil
 		}
-		observe := func(o trail.Observation) {
-			for _, f := range tracker.Observe(o) {
+		observe := func(o tracker.Observation) {
+			for _, f := range tr.Observe(o) {
 				f.OccurredAt, f.ObservedAt = f.OccurredAt.Truncate(time.Microsecond), f.ObservedAt.Truncate(time.Microsecond)
 				fresh = append(fresh, f)
 			}
@@ -67,29 +68,29 @@ func TestOutagesAreThoseOfAllFacts(t *testing.T) {
 }
 
 // seenAt returns when an observation reached us.
-func seenAt(o trail.Observation) time.Time {
+func seenAt(o tracker.Observation) time.Time {
 	switch o := o.(type) {
-	case trail.VMIObservation:
+	case tracker.VMIObservation:
 		return o.At
-	case trail.PodObservation:
+	case tracker.PodObservation:
 		return o.At
-	case trail.MigrationObservation:
+	case tracker.MigrationObservation:
 		return o.At
-	case trail.NodeObservation:
+	case tracker.NodeObservation:
 		return o.At
 	}
 	return time.Time{}
 }
 
 // readiness returns a sight of a node that is silent or ready since a time. It is another object than the node of the history, which has no conditions.
-func readiness(name string, at time.Time, version int, silent bool) trail.Observation {
-	o := trail.NodeObservation{
-		Seen: trail.Seen{At: at}, Meta: trail.Meta{UID: "readiness of " + name, Name: name, ResourceVersion: fmt.Sprint(1000 + version)},
-		Ready: &trail.Condition{Type: "Ready", Status: "True", Reason: "KubeletReady", ChangedAt: at.Truncate(time.Second)},
+func readiness(name string, at time.Time, version int, silent bool) tracker.Observation {
+	o := tracker.NodeObservation{
+		Seen: tracker.Seen{At: at}, Meta: tracker.Meta{UID: "readiness of " + name, Name: name, ResourceVersion: fmt.Sprint(1000 + version)},
+		Ready: &tracker.Condition{Type: "Ready", Status: "True", Reason: "KubeletReady", ChangedAt: at.Truncate(time.Second)},
 	}
 	if silent {
 		o.Ready.Status, o.Ready.Reason = "Unknown", "NodeStatusUnknown"
-		o.Taints = []trail.Taint{{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute", AddedAt: at.Truncate(time.Second)}}
+		o.Taints = []tracker.Taint{{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute", AddedAt: at.Truncate(time.Second)}}
 	}
 	return o
 }

@@ -9,22 +9,23 @@ import (
 
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestObjectiveIsMissedWhenItsTimeIsOver looks at an open evacuation as time goes by, and then states another objective.
 func TestObjectiveIsMissedWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	var facts []trail.Fact
-	vmi := func(version, mark string, at time.Time) trail.VMIObservation {
-		return trail.VMIObservation{
-			Meta: trail.Meta{UID: "u", Namespace: "shop", Name: "db", ResourceVersion: version, CreatedAt: start}, Seen: trail.Seen{At: at}, Node: "n1", Phase: "Running",
+	vmi := func(version, mark string, at time.Time) tracker.VMIObservation {
+		return tracker.VMIObservation{
+			Meta: tracker.Meta{UID: "u", Namespace: "shop", Name: "db", ResourceVersion: version, CreatedAt: start}, Seen: tracker.Seen{At: at}, Node: "n1", Phase: "Running",
 			Mark: mark, Strategy: "LiveMigrate",
 		}
 	}
-	facts = append(facts, tracker.Observe(vmi("1", "", start))...)
-	facts = append(facts, tracker.Observe(vmi("2", "n1", start.Add(time.Minute)))...)
+	facts = append(facts, tr.Observe(vmi("1", "", start))...)
+	facts = append(facts, tr.Observe(vmi("2", "n1", start.Add(time.Minute)))...)
 	thresholds := trail.DefaultThresholds()
 	thresholds.Objectives = trail.Objectives{trail.AnyRequester: 10 * time.Minute}
 	sink := s.For("c1", "r1")
@@ -63,7 +64,7 @@ func TestObjectiveIsMissedWhenItsTimeIsOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, h.Why("shop", "db").Paragraph, "It was to leave within 10m, by 2026-11-21 00:11:00Z.")
 
-	_, err = sink.Append(t.Context(), tracker.Observe(vmi("3", "", due.Add(time.Minute))))
+	_, err = sink.Append(t.Context(), tr.Observe(vmi("3", "", due.Add(time.Minute))))
 	require.NoError(t, err)
 	_, news, err = sink.CatchUp(t.Context(), nil)
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // openUntil reads until when each row of each derived table is open, by table, subject and key; zero: it goes on.
@@ -91,13 +92,14 @@ func TestOpenUntil(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(52, 7))
 	facts := shifts(r, 52, 24, 20)
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	end := facts[len(facts)-1].ObservedAt
 	for i := range 3 {
 		at := facts[len(facts)/3*i].ObservedAt
-		facts = append(facts, tracker.Observe(readiness("worker-1", at, i, i%2 == 1))...)
-		facts = append(facts, tracker.Observe(trail.GapObservation{
-			Seen: trail.Seen{At: at.Add(time.Minute)}, Source: "nodes", Key: fmt.Sprint(i), OpenedAt: at, ClosedAt: at.Add(time.Minute), Cause: trail.ReasonRelisted,
+		facts = append(facts, tr.Observe(readiness("worker-1", at, i, i%2 == 1))...)
+		facts = append(facts, tr.Observe(tracker.GapObservation{
+			Seen:      tracker.Seen{At: at.Add(time.Minute)},
+			GapReport: trail.GapReport{Source: "nodes", Key: fmt.Sprint(i), OpenedAt: at, ClosedAt: at.Add(time.Minute), Cause: trail.ReasonRelisted},
 		})...)
 	}
 	for i := range facts {

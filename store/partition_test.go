@@ -9,7 +9,7 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
-	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestT11Months lives through fourteen boundaries of months, hour by hour, on clocks of places where the time of day is moved. Facts come at every
@@ -31,7 +31,7 @@ func TestT11Months(t *testing.T) {
 	s := storetest.New(t)
 	allow := definition(t, s, "evictrail.ensure_month(timestamptz)")
 	const deny = "CREATE OR REPLACE FUNCTION evictrail.ensure_month(month timestamptz) RETURNS void LANGUAGE plpgsql AS 'BEGIN RAISE insufficient_privilege; END'"
-	tracker, stored, alerts := trail.NewTracker("c1"), 0, map[int]int{}
+	tr, stored, alerts := tracker.New("c1"), 0, map[int]int{}
 	for n := range months {
 		zone, err := time.LoadLocation([]string{"Europe/Berlin", "America/New_York", "Pacific/Auckland", "UTC"}[n%4])
 		require.NoError(t, err)
@@ -46,8 +46,8 @@ func TestT11Months(t *testing.T) {
 				alerts[n]++
 			}
 			for _, seen := range []time.Time{at.Add(-time.Microsecond), at, at.Add(time.Second)} {
-				facts := tracker.Observe(trail.NodeObservation{ // cordoned and uncordoned
-					Meta: trail.Meta{UID: "n", Name: "n1", ResourceVersion: strconv.Itoa(stored + 1)}, Seen: trail.Seen{At: seen.In(zone)}, Unschedulable: stored%2 == 0,
+				facts := tr.Observe(tracker.NodeObservation{ // cordoned and uncordoned
+					Meta: tracker.Meta{UID: "n", Name: "n1", ResourceVersion: strconv.Itoa(stored + 1)}, Seen: tracker.Seen{At: seen.In(zone)}, Unschedulable: stored%2 == 0,
 				})
 				require.Len(t, facts, 1)
 				_, err := s.Append(t.Context(), "c1", facts)

@@ -51,7 +51,7 @@ WHERE cluster = @cluster
   AND open_until >= @since
   AND ` + tellsOfVM + `
 ORDER BY opened_at, loop_id`
-	// In the times that matter everything is read of a neighbour. From before them more and less is read than trail.StateBefore: of VMIs everything, also of those
+	// In the times that matter everything is read of a neighbour. From before them more and less is read than by stateBefore: of VMIs everything, also of those
 	// that were gone, as cooldowns count completions however old they are; of pods the same; of migrations, whether they are there or not, how they
 	// ended since it may bear on the times: not how they went, as no answer says so of a neighbour. OFFSET is there for what factsOfSubjectsQuery has it for.
 	neighboursQuery = `

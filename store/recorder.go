@@ -221,13 +221,13 @@ WHERE g.cluster = @cluster
   AND g.closed_at IS NULL`
 
 // OpenGaps reads the gaps of a cluster that are not over, as the collector tells of them.
-func (s *Reader) OpenGaps(ctx context.Context, cluster string) ([]trail.GapObservation, error) {
+func (s *Reader) OpenGaps(ctx context.Context, cluster string) ([]trail.GapReport, error) {
 	const doing = "read open gaps"
 	rows, err := s.pool.Query(ctx, openGapsQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
 		return nil, explain(doing, err)
 	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g trail.GapObservation, err error) {
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g trail.GapReport, err error) {
 		err = row.Scan(&g.Source, &g.Key, &g.OpenedAt, &g.Cause, &g.Detail)
 		g.OpenedAt = g.OpenedAt.UTC()
 		return g, err

@@ -91,14 +91,14 @@ SELECT object_kind, object_uid, what, value, object_version, subject, namespace,
 FROM evictrail.aspects
 WHERE cluster = @cluster`
 
-// Resume fills a new tracker with the state in which the objects of its cluster were last recorded. Each row becomes
-// as much of a fact as Tracker.Resume reads, one after the other: there may be hundreds of thousands. After an error the tracker has a part of them.
-func (s *Store) Resume(ctx context.Context, cluster string, t *trail.Tracker) error {
+// Resume hands the state in which the objects of a cluster were last recorded to resume, such as Tracker.Resume of a new tracker. Each row becomes
+// as much of a fact as that reads, one after the other: there may be hundreds of thousands. After an error a part of them was handed over.
+func (s *Store) Resume(ctx context.Context, cluster string, resume func(trail.Fact)) error {
 	rows, err := s.pool.Query(ctx, resumeQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
 		return explain("resume", err)
 	}
-	return explain("resume", eachAspect(rows, t.Resume))
+	return explain("resume", eachAspect(rows, resume))
 }
 
 // eachAspect takes rows of resumeQuery one after the other.

@@ -12,6 +12,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // BenchmarkRetain drops a month in which a large cluster made some 300,000 facts, while facts of another cluster are stored without a pause: it reports how long that
@@ -22,11 +23,11 @@ func BenchmarkRetain(b *testing.B) {
 		s := storetest.New(b)
 		require.NoError(b, s.EnsureMonths(b.Context(), march.AddDate(0, 2, 0)))
 		n := 0
-		tracker := trail.NewTracker("c1")
-		sim.LongUntil(1, 5_000, 6, march.Add(-time.Minute), func(seen []trail.Observation) {
+		tr := tracker.New("c1")
+		sim.LongUntil(1, 5_000, 6, march.Add(-time.Minute), func(seen []tracker.Observation) {
 			var facts []trail.Fact
 			for _, o := range seen {
-				facts = append(facts, tracker.Observe(o)...)
+				facts = append(facts, tr.Observe(o)...)
 			}
 			for some := range slices.Chunk(facts, 5000) {
 				added, err := s.Import(b.Context(), "c1", some)
@@ -40,7 +41,7 @@ func BenchmarkRetain(b *testing.B) {
 		require.NoError(b, err)
 		stop, took := make(chan bool), make(chan []time.Duration)
 		write := func() {
-			other, rv := trail.NewTracker(fmt.Sprintf("c%d", time.Now().UnixNano())), 0
+			other, rv := tracker.New(fmt.Sprintf("c%d", time.Now().UnixNano())), 0
 			var all []time.Duration
 			for {
 				select {

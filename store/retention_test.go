@@ -20,6 +20,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // march is the boundary at which facts are dropped.
@@ -41,10 +42,10 @@ var brief = trail.Thresholds{
 func acrossMarch(seed uint64, share float64) ([]trail.Fact, time.Time) {
 	run := sim.New(seed)
 	run = sim.NewAt(seed, march.Add(-time.Duration(float64(run.End.Sub(run.Start))*share)))
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	var facts []trail.Fact
 	for _, o := range run.Observations {
-		for _, f := range tracker.Observe(o) {
+		for _, f := range tr.Observe(o) {
 			f.OccurredAt, f.ObservedAt = f.OccurredAt.Truncate(time.Microsecond), f.ObservedAt.Truncate(time.Microsecond)
 			facts = append(facts, f)
 		}
@@ -235,12 +236,12 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 }
 
 // cordons has a node cordoned and uncordoned again at some times, one fact each.
-func cordons(tracker *trail.Tracker, node string, rv *int, times ...time.Time) []trail.Fact {
+func cordons(tr *tracker.Tracker, node string, rv *int, times ...time.Time) []trail.Fact {
 	var out []trail.Fact
 	for _, at := range times {
 		*rv++
-		out = append(out, tracker.Observe(trail.NodeObservation{
-			Meta: trail.Meta{UID: "uid-" + node, Name: node, ResourceVersion: strconv.Itoa(*rv)}, Seen: trail.Seen{At: at}, Unschedulable: *rv%2 == 1,
+		out = append(out, tr.Observe(tracker.NodeObservation{
+			Meta: tracker.Meta{UID: "uid-" + node, Name: node, ResourceVersion: strconv.Itoa(*rv)}, Seen: tracker.Seen{At: at}, Unschedulable: *rv%2 == 1,
 		})...)
 	}
 	return out
@@ -251,7 +252,7 @@ func cordons(tracker *trail.Tracker, node string, rv *int, times ...time.Time) [
 func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	tracker, rv, seen := trail.NewTracker("c1"), 0, []time.Time(nil)
+	tr, rv, seen := tracker.New("c1"), 0, []time.Time(nil)
 	zone, err := time.LoadLocation("Pacific/Auckland")
 	require.NoError(t, err)
 	begin, dropped := time.Date(2025, 7, 1, 0, 0, 0, 0, time.UTC), []string(nil)
@@ -259,7 +260,7 @@ func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 		at := begin.AddDate(0, 0, day)
 		if at.Day() == 1 {
 			times := []time.Time{at.Add(-time.Microsecond), at, at.Add(time.Hour), at.Add(2 * time.Hour)}
-			take(t, s, cordons(tracker, "n1", &rv, times...))
+			take(t, s, cordons(tr, "n1", &rv, times...))
 			seen = append(seen, times...)
 		}
 		did, err := s.Retain(t.Context(), store.Retention{Facts: 90 * 24 * time.Hour, Rows: 200 * 24 * time.Hour}, at.In(zone))
@@ -295,8 +296,8 @@ func TestLateFactsAreKept(t *testing.T) {
 	_, err := s.Retain(t.Context(), aWeek, dropMarch)
 	require.NoError(t, err)
 	before := tables(t, s)
-	tracker, rv := trail.NewTracker("c1"), 0
-	late := cordons(tracker, "another", &rv, march.AddDate(0, -2, 0), march.AddDate(0, -1, 0), march.AddDate(0, -1, 1))
+	tr, rv := tracker.New("c1"), 0
+	late := cordons(tr, "another", &rv, march.AddDate(0, -2, 0), march.AddDate(0, -1, 0), march.AddDate(0, -1, 1))
 	news, err := s.Append(t.Context(), "c1", late)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, 3)
@@ -309,7 +310,7 @@ func TestLateFactsAreKept(t *testing.T) {
 	require.NoError(t, err, "all of it again, as where a log is read anew")
 	require.Equal(t, march, lost.Settled)
 	require.Equal(t, before, tables(t, s), "nothing is told twice")
-	young, err := s.Append(t.Context(), "c1", cordons(tracker, "another", &rv, march.AddDate(0, 0, 2)))
+	young, err := s.Append(t.Context(), "c1", cordons(tr, "another", &rv, march.AddDate(0, 0, 2)))
 	require.NoError(t, err)
 	require.Zero(t, young.Settled)
 	_, err = s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: trail.Subject{Kind: trail.SubjectNode, Name: "another"}, At: march.Add(-time.Hour)})
@@ -325,11 +326,11 @@ func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
 	require.NoError(t, err)
 	all, _ := acrossMarch(5, 0.7)
 	take(t, s, all)
-	tracker, rv, came := trail.NewTracker("c1"), 0, false
+	tr, rv, came := tracker.New("c1"), 0, false
 	dropping, err := store.OpenFailing(t.Context(), from, func(sql string) bool {
 		if strings.Contains(sql, "finish_drop") && !came {
 			came = true
-			take(t, s, cordons(tracker, "another", &rv, march.AddDate(0, 0, -3)))
+			take(t, s, cordons(tr, "another", &rv, march.AddDate(0, 0, -3)))
 		}
 		return false
 	})
@@ -604,25 +605,25 @@ func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 func TestWhoCordonedIsKept(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	tracker, at, rv := trail.NewTracker("c1"), march.Add(-10*time.Hour), 0
-	meta := func(uid, name string) trail.Meta {
+	tr, at, rv := tracker.New("c1"), march.Add(-10*time.Hour), 0
+	meta := func(uid, name string) tracker.Meta {
 		rv++
-		return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: at}
+		return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: at}
 	}
-	seen := func(later time.Duration) trail.Seen { return trail.Seen{At: at.Add(later)} }
-	vm := trail.VMIObservation{Meta: meta("u", "db"), Seen: seen(0), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
-	facts := tracker.Observe(vm)
-	cordon := trail.NodeObservation{Meta: trail.Meta{UID: "n", Name: "n1", ResourceVersion: "50"}, Seen: seen(time.Second)}
-	facts = append(facts, tracker.Observe(cordon)...)
+	seen := func(later time.Duration) tracker.Seen { return tracker.Seen{At: at.Add(later)} }
+	vm := tracker.VMIObservation{Meta: meta("u", "db"), Seen: seen(0), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
+	facts := tr.Observe(vm)
+	cordon := tracker.NodeObservation{Meta: tracker.Meta{UID: "n", Name: "n1", ResourceVersion: "50"}, Seen: seen(time.Second)}
+	facts = append(facts, tr.Observe(cordon)...)
 	cordon.ResourceVersion, cordon.Seen, cordon.Unschedulable = "51", seen(time.Minute), true
-	facts = append(facts, tracker.Observe(cordon)...)
-	facts = append(facts, tracker.Observe(trail.RequestObservation{
+	facts = append(facts, tr.Observe(cordon)...)
+	facts = append(facts, tr.Observe(tracker.RequestObservation{
 		Seen: seen(time.Minute), Source: trail.SourceAudit, ID: "a1", Stage: "ResponseComplete", Action: trail.ActionChangeNode, Name: "n1", AskedAt: at.Add(time.Minute),
 		Detail: trail.RequestDetail{User: "alice", Agent: "kubectl/v1.34", AnsweredAt: at.Add(time.Minute), Code: 200},
 	})...)
 	vm.ResourceVersion, vm.Seen, vm.Mark = "60", seen(2*time.Minute), "n1"
-	take(t, s, append(facts, tracker.Observe(vm)...))
-	take(t, s, cordons(tracker, "n2", new(int), march.Add(time.Hour)))
+	take(t, s, append(facts, tr.Observe(vm)...))
+	take(t, s, cordons(tr, "n2", new(int), march.Add(time.Hour)))
 	before := tables(t, s)
 	require.Contains(t, before["evacuations"][0], "cordoned by alice")
 	did, err := s.Retain(t.Context(), aWeek, dropMarch)

@@ -10,46 +10,48 @@ import (
 
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // minutes is a history of one cluster, told by its minutes.
 type minutes struct {
-	tracker *trail.Tracker
+	tracker *tracker.Tracker
 	facts   []trail.Fact
 	rv      int
 }
 
-func newMinutes() *minutes { return &minutes{tracker: trail.NewTracker("c1"), rv: 100} }
+func newMinutes() *minutes { return &minutes{tracker: tracker.New("c1"), rv: 100} }
 
-func (m *minutes) see(o trail.Observation) { m.facts = append(m.facts, m.tracker.Observe(o)...) }
+func (m *minutes) see(o tracker.Observation) { m.facts = append(m.facts, m.tracker.Observe(o)...) }
 
-func (m *minutes) meta(uid, name string) trail.Meta {
+func (m *minutes) meta(uid, name string) tracker.Meta {
 	m.rv++
-	return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(m.rv), CreatedAt: start}
+	return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(m.rv), CreatedAt: start}
 }
 
 func minute(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 
 func (m *minutes) kubeVirt(at int, version string) {
-	m.see(trail.KubeVirtObservation{Seen: trail.Seen{At: minute(at)}, Meta: m.meta("kv", "kubevirt"), Settings: trail.KubeVirtSettings{Version: version}})
+	m.see(tracker.KubeVirtObservation{Seen: tracker.Seen{At: minute(at)}, Meta: m.meta("kv", "kubevirt"), Settings: trail.KubeVirtSettings{Version: version}})
 }
 
 func (m *minutes) vm(at int, name, mark string) {
-	m.see(trail.VMIObservation{
-		Seen: trail.Seen{At: minute(at)}, Meta: m.meta("uid-"+name, name), Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
+	m.see(tracker.VMIObservation{
+		Seen: tracker.Seen{At: minute(at)}, Meta: m.meta("uid-"+name, name), Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
 	})
 }
 
 func (m *minutes) asked(at int, pod string) {
-	m.see(trail.RequestObservation{
-		Seen: trail.Seen{At: minute(at)}, Source: trail.SourceAudit, ID: fmt.Sprintf("%s-%d", pod, at), Stage: "ResponseComplete", Action: trail.ActionEvict,
+	m.see(tracker.RequestObservation{
+		Seen: tracker.Seen{At: minute(at)}, Source: trail.SourceAudit, ID: fmt.Sprintf("%s-%d", pod, at), Stage: "ResponseComplete", Action: trail.ActionEvict,
 		Namespace: "shop", Name: pod, AskedAt: minute(at), Detail: trail.RequestDetail{User: "alice", AnsweredAt: minute(at), Code: 500, Message: "timeout"},
 	})
 }
 
 func (m *minutes) gap(from, to int) {
-	m.see(trail.GapObservation{
-		Seen: trail.Seen{At: minute(to)}, Source: "nodes", Key: fmt.Sprint(from), OpenedAt: minute(from), ClosedAt: minute(to), Cause: trail.ReasonRelisted,
+	m.see(tracker.GapObservation{
+		Seen:      tracker.Seen{At: minute(to)},
+		GapReport: trail.GapReport{Source: "nodes", Key: fmt.Sprint(from), OpenedAt: minute(from), ClosedAt: minute(to), Cause: trail.ReasonRelisted},
 	})
 }
 
@@ -59,8 +61,8 @@ func TestSettingsThatComeLate(t *testing.T) {
 	t.Parallel()
 	h := newMinutes()
 	h.vm(1, "db", "")
-	h.see(trail.PodObservation{
-		Seen: trail.Seen{At: minute(1)}, Meta: h.meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "uid-db", Node: "n1", Phase: "Running",
+	h.see(tracker.PodObservation{
+		Seen: tracker.Seen{At: minute(1)}, Meta: h.meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "uid-db", Node: "n1", Phase: "Running",
 	})
 	for _, at := range []int{2, 12, 22, 32} {
 		h.asked(at, "virt-launcher-db")
@@ -70,10 +72,10 @@ func TestSettingsThatComeLate(t *testing.T) {
 	acts := len(h.facts)
 	h.kubeVirt(10, "v1.6.0")
 	h.kubeVirt(20, "v1.8.4")
-	policy := trail.MigrationPolicyObservation{Seen: trail.Seen{At: minute(25), Listed: true}, Meta: h.meta("mp", "slow")}
+	policy := tracker.MigrationPolicyObservation{Seen: tracker.Seen{At: minute(25), Listed: true}, Meta: h.meta("mp", "slow")}
 	policy.CreatedAt = minute(11)
 	h.see(policy)
-	policy.Seen = trail.Seen{At: minute(30), Gone: true}
+	policy.Seen = tracker.Seen{At: minute(30), Gone: true}
 	h.see(policy)
 	require.Len(t, h.facts[acts:], 4)
 	want := dumpOf(t, "c1", h.facts)

@@ -15,12 +15,13 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // told is what three sources tell of the same days: the watches, the observer and the audit log.
 type told struct {
 	r       *rand.Rand
-	tracker *trail.Tracker
+	tracker *tracker.Tracker
 	rv, ids int
 	at      time.Time
 
@@ -30,13 +31,13 @@ type told struct {
 // tell makes up an incident: VMs that several ask to evict, once and again, also as dry runs; attempts, migrations by
 // users, aborts, cancellations, cordons, some of it as another user. Each request is seen by the audit log, the observer, both or neither.
 func tell(seed uint64) *told {
-	s := &told{r: rand.New(rand.NewPCG(seed, 1)), tracker: trail.NewTracker("c1"), rv: 100, at: start}
-	s.see(trail.KubeVirtObservation{Meta: s.meta("kv", "kubevirt"), Seen: s.now(), Settings: trail.KubeVirtSettings{Version: []string{"v1.6.0", "v1.8.4"}[s.r.IntN(2)]}})
-	s.see(trail.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now()})
+	s := &told{r: rand.New(rand.NewPCG(seed, 1)), tracker: tracker.New("c1"), rv: 100, at: start}
+	s.see(tracker.KubeVirtObservation{Meta: s.meta("kv", "kubevirt"), Seen: s.now(), Settings: trail.KubeVirtSettings{Version: []string{"v1.6.0", "v1.8.4"}[s.r.IntN(2)]}})
+	s.see(tracker.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now()})
 	for i := range 1 + s.r.IntN(3) {
 		vm := fmt.Sprintf("db-%d", i)
-		s.see(trail.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
-		s.see(trail.PodObservation{Meta: s.meta("pod-"+vm, "virt-launcher-"+vm), Seen: s.now(), VMI: vm, VMIUID: "uid-" + vm, Node: "n1", Phase: "Running"})
+		s.see(tracker.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
+		s.see(tracker.PodObservation{Meta: s.meta("pod-"+vm, "virt-launcher-"+vm), Seen: s.now(), VMI: vm, VMIUID: "uid-" + vm, Node: "n1", Phase: "Running"})
 		for range 1 + s.r.IntN(4) {
 			s.step(vm)
 		}
@@ -47,7 +48,7 @@ func tell(seed uint64) *told {
 func (s *told) step(vm string) {
 	users := []string{"alice", "bob", "system:serviceaccount:kube-system:descheduler-sa"}
 	user := users[s.r.IntN(len(users))]
-	vmi := trail.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
+	vmi := tracker.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
 	switch s.r.IntN(6) {
 	case 0: // evicted, asked again, cancelled
 		asked := s.at
@@ -70,7 +71,7 @@ func (s *told) step(vm string) {
 		if s.r.IntN(2) == 0 {
 			return
 		}
-		m.Meta = trail.Meta{UID: m.UID, Namespace: "shop", Name: m.Name, ResourceVersion: s.meta("", "").ResourceVersion, CreatedAt: m.CreatedAt, DeletionAt: s.at}
+		m.Meta = tracker.Meta{UID: m.UID, Namespace: "shop", Name: m.Name, ResourceVersion: s.meta("", "").ResourceVersion, CreatedAt: m.CreatedAt, DeletionAt: s.at}
 		m.Seen = s.now()
 		s.see(m)
 		s.request(trail.ActionDeleteMigration, m.Name, users[0], s.at, 200, "")
@@ -78,7 +79,7 @@ func (s *told) step(vm string) {
 		s.migration(vm, false)
 		s.request(trail.ActionMigrate, vm, user, s.at, 202, "")
 	case 4:
-		s.see(trail.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now(), Unschedulable: s.r.IntN(2) == 0})
+		s.see(tracker.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now(), Unschedulable: s.r.IntN(2) == 0})
 		s.request(trail.ActionChangeNode, "n1", user, s.at, 200, "")
 	case 5: // allowed: the guest goes down
 		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, s.tick(), 201, "")
@@ -94,22 +95,22 @@ func (s *told) tick() time.Time {
 	return s.at
 }
 
-func (s *told) meta(uid, name string) trail.Meta {
+func (s *told) meta(uid, name string) tracker.Meta {
 	s.rv++
 	s.tick()
-	return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(s.rv), CreatedAt: s.at.Truncate(time.Second)}
+	return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(s.rv), CreatedAt: s.at.Truncate(time.Second)}
 }
 
 // now is how an object is seen live at this moment.
-func (s *told) now() trail.Seen { return trail.Seen{At: s.at} }
+func (s *told) now() tracker.Seen { return tracker.Seen{At: s.at} }
 
 // see watches an object change.
-func (s *told) see(o trail.Observation) { s.watched = append(s.watched, s.tracker.Observe(o)...) }
+func (s *told) see(o tracker.Observation) { s.watched = append(s.watched, s.tracker.Observe(o)...) }
 
-func (s *told) migration(vm string, evacuation bool) trail.MigrationObservation {
+func (s *told) migration(vm string, evacuation bool) tracker.MigrationObservation {
 	s.ids++
 	name := fmt.Sprintf("m-%d", s.ids)
-	m := trail.MigrationObservation{Meta: s.meta("uid-"+name, name), Seen: s.now(), VMI: vm, Evacuation: evacuation, Phase: trail.PhasePending}
+	m := tracker.MigrationObservation{Meta: s.meta("uid-"+name, name), Seen: s.now(), VMI: vm, Evacuation: evacuation, Phase: trail.PhasePending}
 	if evacuation {
 		m.EvacuationNode = "n1"
 	}
@@ -124,7 +125,7 @@ func (s *told) attempt(vm string) {
 	m.CreatedAt, m.Phase, m.Seen = created, trail.PhaseFailed, s.now()
 	s.see(m)
 	value, threshold := s.r.Float64(), 0.5
-	s.see(trail.LoadObservation{
+	s.see(tracker.LoadObservation{
 		Seen: s.now(), Origin: trail.OriginPrometheus, Of: trail.Occasion{Namespace: "shop", VMI: vm, MigrationUID: m.UID, SourceNode: "n1", Moment: trail.MomentAttempt, At: s.at},
 		Readings: []trail.Reading{{Node: "n1", Metric: "cpu", Sample: trail.SampleBefore, At: s.at, Value: &value, Threshold: &threshold}},
 	})
@@ -134,7 +135,7 @@ func (s *told) attempt(vm string) {
 func (s *told) request(action trail.Action, name, user string, asked time.Time, code int, message string) {
 	s.ids++
 	review, seen := fmt.Sprintf("review-%d", s.ids), s.r.IntN(4)
-	o := trail.RequestObservation{
+	o := tracker.RequestObservation{
 		Source: trail.SourceAudit, ID: fmt.Sprintf("audit-%d", s.ids), Stage: "ResponseComplete", Action: action, Namespace: "shop", Name: name, AskedAt: asked,
 		Detail: trail.RequestDetail{User: user, Agent: "kubectl/v1", AnsweredAt: asked.Add(80 * time.Millisecond), Code: code, Message: message, DryRun: s.r.IntN(8) == 0},
 	}
@@ -182,24 +183,24 @@ func TestARequestDerivesWhatItConcerns(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := storetest.New(t)
-			tracker, rv := trail.NewTracker("c1"), 100
+			tr, rv := tracker.New("c1"), 100
 			at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
-			meta := func(uid, name string, created int) trail.Meta {
+			meta := func(uid, name string, created int) tracker.Meta {
 				rv++
-				return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: at(created)}
+				return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: at(created)}
 			}
 			var facts []trail.Fact
-			see := func(o trail.Observation) { facts = append(facts, tracker.Observe(o)...) }
+			see := func(o tracker.Observation) { facts = append(facts, tr.Observe(o)...) }
 			vmi := func(second int, mark string) {
-				see(trail.VMIObservation{Meta: meta("v1", "db", 0), Seen: trail.Seen{At: at(second)}, Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark})
+				see(tracker.VMIObservation{Meta: meta("v1", "db", 0), Seen: tracker.Seen{At: at(second)}, Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark})
 			}
 			vmi(1, "")
-			see(trail.PodObservation{Meta: meta("p1", "virt-launcher-db", 0), Seen: trail.Seen{At: at(2)}, VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"})
-			see(trail.NodeObservation{Meta: meta("node", "n1", 0), Seen: trail.Seen{At: at(10)}, Unschedulable: true})
+			see(tracker.PodObservation{Meta: meta("p1", "virt-launcher-db", 0), Seen: tracker.Seen{At: at(2)}, VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"})
+			see(tracker.NodeObservation{Meta: meta("node", "n1", 0), Seen: tracker.Seen{At: at(10)}, Unschedulable: true})
 			vmi(20, "n1")
-			see(trail.MigrationObservation{Meta: meta("a", "attempt", 21), Seen: trail.Seen{At: at(21)}, VMI: "db", Evacuation: true, EvacuationNode: "n1"})
+			see(tracker.MigrationObservation{Meta: meta("a", "attempt", 21), Seen: tracker.Seen{At: at(21)}, VMI: "db", Evacuation: true, EvacuationNode: "n1"})
 			vmi(40, "")
-			m := trail.MigrationObservation{Meta: meta("m", "by-name", 50), Seen: trail.Seen{At: at(50)}, VMI: "db"}
+			m := tracker.MigrationObservation{Meta: meta("m", "by-name", 50), Seen: tracker.Seen{At: at(50)}, VMI: "db"}
 			see(m)
 			m.Meta, m.At, m.Phase = meta("m", "by-name", 50), at(55), trail.PhaseFailed
 			m.DeletionAt = at(55)
@@ -207,8 +208,8 @@ func TestARequestDerivesWhatItConcerns(t *testing.T) {
 			_, err := s.Append(t.Context(), "c1", facts)
 			require.NoError(t, err)
 
-			_, err = s.Append(t.Context(), "c1", tracker.Observe(trail.RequestObservation{
-				Seen: trail.Seen{At: at(90)}, Source: trail.SourceAudit, ID: "a1", Stage: "ResponseComplete", Action: c.action, Namespace: "shop", Name: c.object, AskedAt: at(c.at),
+			_, err = s.Append(t.Context(), "c1", tr.Observe(tracker.RequestObservation{
+				Seen: tracker.Seen{At: at(90)}, Source: trail.SourceAudit, ID: "a1", Stage: "ResponseComplete", Action: c.action, Namespace: "shop", Name: c.object, AskedAt: at(c.at),
 				Detail: trail.RequestDetail{User: "alice", AnsweredAt: at(c.at).Add(50 * time.Millisecond), Code: 200, Message: c.answer},
 			}))
 			require.NoError(t, err)
@@ -281,16 +282,16 @@ func TestRequestAndItsPodAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	const vms = 150
 	s := storetest.New(t)
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	for i := range vms {
 		vm := fmt.Sprintf("db-%d", i)
-		meta := func(uid, name string, rv int) trail.Meta {
-			return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: start}
+		meta := func(uid, name string, rv int) tracker.Meta {
+			return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: start}
 		}
-		seen := trail.Seen{At: start.Add(time.Minute)}
-		watched := tracker.Observe(trail.VMIObservation{Meta: meta("v-"+vm, vm, 1), Seen: seen, Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: "n1"})
-		watched = append(watched, tracker.Observe(trail.PodObservation{Meta: meta("p-"+vm, "virt-launcher-"+vm, 2), Seen: seen, VMI: vm, VMIUID: "v-" + vm, Node: "n1"})...)
-		audited := tracker.Observe(trail.RequestObservation{
+		seen := tracker.Seen{At: start.Add(time.Minute)}
+		watched := tr.Observe(tracker.VMIObservation{Meta: meta("v-"+vm, vm, 1), Seen: seen, Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: "n1"})
+		watched = append(watched, tr.Observe(tracker.PodObservation{Meta: meta("p-"+vm, "virt-launcher-"+vm, 2), Seen: seen, VMI: vm, VMIUID: "v-" + vm, Node: "n1"})...)
+		audited := tr.Observe(tracker.RequestObservation{
 			Seen: seen, Source: trail.SourceAudit, ID: vm, Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-" + vm, AskedAt: seen.At,
 			Detail: trail.RequestDetail{User: "alice", AnsweredAt: seen.At, Code: 429, Message: `Eviction triggered evacuation of VMI "shop/` + vm + `"`},
 		})

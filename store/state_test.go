@@ -14,6 +14,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestStateIsThatOfTheRows plays simulated histories into the database and compares the state that is read from it with one
@@ -25,10 +26,10 @@ func TestStateIsThatOfTheRows(t *testing.T) {
 		t.Run(run.KubeVirt, func(t *testing.T) {
 			t.Parallel()
 			s := storetest.New(t)
-			tracker := trail.NewTracker("c1")
+			tr := tracker.New("c1")
 			cooldown := trail.CooldownSettings{}.WithDefaults()
-			fresh := tracker.Observe(trail.PolicyObservation{
-				Seen: trail.Seen{At: run.Start}, Meta: trail.Meta{UID: "policy", Name: "policy"}, Text: "stated", Settings: &trail.DeschedulerSettings{
+			fresh := tr.Observe(tracker.PolicyObservation{
+				Seen: tracker.Seen{At: run.Start}, Meta: tracker.Meta{UID: "policy", Name: "policy"}, Text: "stated", Settings: &trail.DeschedulerSettings{
 					Cooldown: &cooldown, Model: "4.22",
 				},
 			})
@@ -36,10 +37,10 @@ func TestStateIsThatOfTheRows(t *testing.T) {
 			var seen stateSights
 			next := run.Start.Add(15 * time.Minute)
 			for _, o := range run.Observations {
-				if _, is := o.(trail.PolicyObservation); is {
+				if _, is := o.(tracker.PolicyObservation); is {
 					continue // ours holds VMs back
 				}
-				made := tracker.Observe(o)
+				made := tr.Observe(o)
 				for _, f := range made {
 					if f.ObservedAt.Before(next) {
 						continue

@@ -17,6 +17,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -25,25 +26,25 @@ var start = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 // incident gives the facts of VMs that are marked, fail once and then move, one after the other.
 func incident(cluster string, vms int) []trail.Fact {
-	tracker := trail.NewTracker(cluster)
+	tr := tracker.New(cluster)
 	var facts []trail.Fact
 	rv, at := 100, start
-	meta := func(uid, name string) trail.Meta {
+	meta := func(uid, name string) tracker.Meta {
 		rv++
 		at = at.Add(time.Second)
-		return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: start}
+		return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: start}
 	}
-	see := func(o trail.Observation) { facts = append(facts, tracker.Observe(o)...) }
-	see(trail.NodeObservation{Meta: meta("node-1", "n1"), Seen: trail.Seen{At: at, Listed: true}})
-	see(trail.KubeVirtObservation{Meta: meta("kv", "kubevirt"), Seen: trail.Seen{At: at}, Settings: trail.KubeVirtSettings{Version: "v1.8.4"}})
+	see := func(o tracker.Observation) { facts = append(facts, tr.Observe(o)...) }
+	see(tracker.NodeObservation{Meta: meta("node-1", "n1"), Seen: tracker.Seen{At: at, Listed: true}})
+	see(tracker.KubeVirtObservation{Meta: meta("kv", "kubevirt"), Seen: tracker.Seen{At: at}, Settings: trail.KubeVirtSettings{Version: "v1.8.4"}})
 	for i := range vms {
 		name := fmt.Sprintf("db-%d", i)
 		uid := "uid-" + name
-		see(trail.VMIObservation{Meta: meta(uid, name), Seen: trail.Seen{At: at}, Node: "n1", Phase: "Running"})
-		see(trail.VMIObservation{Meta: meta(uid, name), Seen: trail.Seen{At: at}, Node: "n1", Phase: "Running", Mark: "n1", Strategy: "LiveMigrate"})
+		see(tracker.VMIObservation{Meta: meta(uid, name), Seen: tracker.Seen{At: at}, Node: "n1", Phase: "Running"})
+		see(tracker.VMIObservation{Meta: meta(uid, name), Seen: tracker.Seen{At: at}, Node: "n1", Phase: "Running", Mark: "n1", Strategy: "LiveMigrate"})
 		for attempt := range 2 {
-			m := trail.MigrationObservation{
-				Meta: meta(fmt.Sprintf("m-%d-%d", i, attempt), fmt.Sprintf("evac-%d-%d", i, attempt)), Seen: trail.Seen{At: at}, VMI: name,
+			m := tracker.MigrationObservation{
+				Meta: meta(fmt.Sprintf("m-%d-%d", i, attempt), fmt.Sprintf("evac-%d-%d", i, attempt)), Seen: tracker.Seen{At: at}, VMI: name,
 				Evacuation: true, EvacuationNode: "n1", Phase: trail.PhasePending, PhaseTimes: []trail.PhaseTime{{Phase: trail.PhasePending, At: at}},
 			}
 			m.CreatedAt = at
@@ -51,7 +52,7 @@ func incident(cluster string, vms int) []trail.Fact {
 			end := trail.PhaseFailed
 			if attempt == 1 {
 				end = trail.PhaseSucceeded
-				see(trail.VMIObservation{Meta: meta(uid, name), Seen: trail.Seen{At: at}, Node: "n2", Phase: "Running", State: &trail.MigrationState{
+				see(tracker.VMIObservation{Meta: meta(uid, name), Seen: tracker.Seen{At: at}, Node: "n2", Phase: "Running", State: &tracker.MigrationState{
 					UID: m.UID, SourceNode: "n1", TargetNode: "n2", StartedAt: at, EndedAt: at,
 				}})
 			}
@@ -231,17 +232,17 @@ func TestResume(t *testing.T) {
 	s := storetest.New(t)
 	_, err := s.Append(t.Context(), "c1", incident("c1", 2))
 	require.NoError(t, err)
-	tracker := trail.NewTracker("c1")
-	require.NoError(t, s.Resume(t.Context(), "c1", tracker))
-	require.Equal(t, map[trail.ObjectKind]int{trail.ObjectVMI: 2, trail.ObjectMigration: 4, trail.ObjectKubeVirt: 1}, tracker.Held(),
+	tr := tracker.New("c1")
+	require.NoError(t, s.Resume(t.Context(), "c1", tr.Resume))
+	require.Equal(t, map[trail.ObjectKind]int{trail.ObjectVMI: 2, trail.ObjectMigration: 4, trail.ObjectKubeVirt: 1}, tr.Held(),
 		"the node has said nothing that is worth a fact")
-	mark := trail.VMIObservation{
-		Meta: trail.Meta{UID: "uid-db-0", Namespace: "shop", Name: "db-0", ResourceVersion: "9999"}, Seen: trail.Seen{At: start.Add(time.Hour), Listed: true},
+	mark := tracker.VMIObservation{
+		Meta: tracker.Meta{UID: "uid-db-0", Namespace: "shop", Name: "db-0", ResourceVersion: "9999"}, Seen: tracker.Seen{At: start.Add(time.Hour), Listed: true},
 		Node: "n2", Phase: "Running",
 	}
-	require.Empty(t, tracker.Observe(mark), "the same state, listed anew after a restart, is no change")
+	require.Empty(t, tr.Observe(mark), "the same state, listed anew after a restart, is no change")
 	mark.ResourceVersion, mark.Mark = "10000", "n2"
-	require.Len(t, tracker.Observe(mark), 1)
+	require.Len(t, tr.Observe(mark), 1)
 
 	at, err := s.LastAlive(t.Context(), "c1")
 	require.NoError(t, err)
@@ -254,13 +255,13 @@ func TestResume(t *testing.T) {
 func TestBadTextIsKept(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	tracker := trail.NewTracker("c1")
-	facts := tracker.Observe(trail.KubeEventObservation{
-		Meta: trail.Meta{UID: "e1", Name: "e1", ResourceVersion: "5"}, Seen: trail.Seen{At: start}, Count: 1, Type: "Warning", Reason: "SyncFailed",
-		Message: "nul \x00 and \u001b[31m", About: trail.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db", UID: "v1"},
+	tr := tracker.New("c1")
+	facts := tr.Observe(tracker.KubeEventObservation{
+		Meta: tracker.Meta{UID: "e1", Name: "e1", ResourceVersion: "5"}, Seen: tracker.Seen{At: start}, Count: 1, Type: "Warning", Reason: "SyncFailed",
+		Message: "nul \x00 and \u001b[31m", About: tracker.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db", UID: "v1"},
 	})
-	facts = append(facts, tracker.Observe(trail.VMIObservation{
-		Meta: trail.Meta{UID: "v1", Namespace: "shop", Name: "db", ResourceVersion: "6"}, Seen: trail.Seen{At: start}, Node: "worker\x001", Phase: "Running",
+	facts = append(facts, tr.Observe(tracker.VMIObservation{
+		Meta: tracker.Meta{UID: "v1", Namespace: "shop", Name: "db", ResourceVersion: "6"}, Seen: tracker.Seen{At: start}, Node: "worker\x001", Phase: "Running",
 	})...)
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
@@ -294,23 +295,25 @@ func TestFarTimesGoToTheDefaultPartition(t *testing.T) {
 func TestLateCordonBehindABlock(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	tracker := trail.NewTracker("c1")
-	at := func(seconds int) trail.Seen { return trail.Seen{At: start.Add(time.Duration(seconds) * time.Second)} }
-	see := func(o trail.Observation) {
-		_, err := s.Append(t.Context(), "c1", tracker.Observe(o))
+	tr := tracker.New("c1")
+	at := func(seconds int) tracker.Seen {
+		return tracker.Seen{At: start.Add(time.Duration(seconds) * time.Second)}
+	}
+	see := func(o tracker.Observation) {
+		_, err := s.Append(t.Context(), "c1", tr.Observe(o))
 		require.NoError(t, err)
 	}
-	vmi := func(rv, mark string, seen trail.Seen) trail.VMIObservation {
-		return trail.VMIObservation{
-			Seen: seen, Meta: trail.Meta{UID: "v1", Namespace: "shop", Name: "db", ResourceVersion: rv, CreatedAt: start}, Node: "n1", Phase: "Running", Mark: mark,
+	vmi := func(rv, mark string, seen tracker.Seen) tracker.VMIObservation {
+		return tracker.VMIObservation{
+			Seen: seen, Meta: tracker.Meta{UID: "v1", Namespace: "shop", Name: "db", ResourceVersion: rv, CreatedAt: start}, Node: "n1", Phase: "Running", Mark: mark,
 		}
 	}
 	see(vmi("10", "", at(1)))
 	see(vmi("11", "n1", at(10)))
-	see(trail.ScrapeObservation{Seen: at(40), Target: "d", StartedAt: start, Blocks: []trail.BlockCount{{Reason: "cooldown", Node: "n1", Namespace: "shop", Count: 1}}})
+	see(tracker.ScrapeObservation{Seen: at(40), Target: "d", StartedAt: start, Blocks: []tracker.BlockCount{{Reason: "cooldown", Node: "n1", Namespace: "shop", Count: 1}}})
 	late := at(60)
 	late.Listed = true
-	see(trail.NodeObservation{Seen: late, Meta: trail.Meta{UID: "n", Name: "n1", ResourceVersion: "9"}, Unschedulable: true})
+	see(tracker.NodeObservation{Seen: late, Meta: tracker.Meta{UID: "n", Name: "n1", ResourceVersion: "9"}, Unschedulable: true})
 	live := dump(t, s)
 	require.Contains(t, live["evacuations"][0], `"trigger": "drain"`)
 	_, err := s.Rederive(t.Context(), "c1")
@@ -323,21 +326,21 @@ func TestLateCordonBehindABlock(t *testing.T) {
 func TestTimeAloneChangesRows(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	var facts []trail.Fact
 	rv := 10
-	meta := func(uid, name string, created time.Time) trail.Meta {
+	meta := func(uid, name string, created time.Time) tracker.Meta {
 		rv++
-		return trail.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: created}
+		return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: created}
 	}
-	see := func(o trail.Observation) { facts = append(facts, tracker.Observe(o)...) }
-	see(trail.VMIObservation{Seen: trail.Seen{At: start}, Meta: meta("v1", "db", start), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
-	see(trail.VMIObservation{Seen: trail.Seen{At: start}, Meta: meta("v1", "db", start), Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: "n1"})
+	see := func(o tracker.Observation) { facts = append(facts, tr.Observe(o)...) }
+	see(tracker.VMIObservation{Seen: tracker.Seen{At: start}, Meta: meta("v1", "db", start), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
+	see(tracker.VMIObservation{Seen: tracker.Seen{At: start}, Meta: meta("v1", "db", start), Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: "n1"})
 	for i := range 3 {
 		at := start.Add(time.Duration(i+1) * time.Minute)
 		name := fmt.Sprintf("kubevirt-evacuation-%d", i)
-		see(trail.MigrationObservation{
-			Seen: trail.Seen{At: at}, Meta: meta(name, name, at.Add(-10*time.Second)), VMI: "db", Evacuation: true, EvacuationNode: "n1", Phase: "Failed",
+		see(tracker.MigrationObservation{
+			Seen: tracker.Seen{At: at}, Meta: meta(name, name, at.Add(-10*time.Second)), VMI: "db", Evacuation: true, EvacuationNode: "n1", Phase: "Failed",
 			PhaseTimes: []trail.PhaseTime{{Phase: "Scheduling", At: at.Add(-9 * time.Second)}, {Phase: "Failed", At: at}},
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/evictrail/evictrail/store/spool"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // strangeTexts are longest as decoders leave them: messages 1 KiB, names 512 bytes.
@@ -43,13 +44,13 @@ func FuzzStream(f *testing.F) {
 		name, text = name[:min(len(name), 512)], text[:min(len(text), 1024)]
 		vm := fmt.Sprintf("db-%d%s", count.Add(1), name)
 		now := time.Now().UTC()
-		tracker := trail.NewTracker("c1")
+		tr := tracker.New("c1")
 		var facts []trail.Fact
 		for _, o := range strange(kind, vm, text, time.Unix(at, 0), time.Unix(other, 0), n, now) {
-			facts = append(facts, tracker.Observe(o)...)
+			facts = append(facts, tr.Observe(o)...)
 		}
-		facts = append(facts, tracker.Observe(trail.NodeObservation{
-			Seen: trail.Seen{At: now}, Meta: trail.Meta{UID: vm, Name: fmt.Sprintf("control-%d", count.Load()), ResourceVersion: "1"}, Unschedulable: true,
+		facts = append(facts, tr.Observe(tracker.NodeObservation{
+			Seen: tracker.Seen{At: now}, Meta: tracker.Meta{UID: vm, Name: fmt.Sprintf("control-%d", count.Load()), ResourceVersion: "1"}, Unschedulable: true,
 		})...)
 		control := facts[len(facts)-1]
 		require.Equal(t, trail.KindNodeCordoned, control.Kind)
@@ -95,40 +96,40 @@ func storeAll(t *testing.T, leader *store.ClusterStore, q *spool.Spool, facts []
 }
 
 // strange makes observations of a VM and of what is around it.
-func strange(kind byte, vm, text string, at, other time.Time, n int64, now time.Time) []trail.Observation {
-	seen := trail.Seen{At: now, Listed: n%2 == 0, Gone: n%7 == 3}
-	meta := trail.Meta{UID: vm + text, Namespace: "shop", Name: vm, ResourceVersion: fmt.Sprint(n), CreatedAt: at, DeletionAt: other}
-	state := &trail.MigrationState{
+func strange(kind byte, vm, text string, at, other time.Time, n int64, now time.Time) []tracker.Observation {
+	seen := tracker.Seen{At: now, Listed: n%2 == 0, Gone: n%7 == 3}
+	meta := tracker.Meta{UID: vm + text, Namespace: "shop", Name: vm, ResourceVersion: fmt.Sprint(n), CreatedAt: at, DeletionAt: other}
+	state := &tracker.MigrationState{
 		UID: "m" + vm, SourceNode: "n1", TargetNode: "n2" + text, StartedAt: at, EndedAt: other, Mode: text, Completed: true, Failed: n%3 == 0, FailureReason: text,
 		CompletionTimeoutPerGiB: n, ProgressTimeout: n, GuestMemory: n,
 	}
-	conditions := []trail.Condition{{Type: trail.ConditionEvictionRequested, Status: "True", Reason: text, Message: text, ChangedAt: at}, {Type: trail.ConditionPaused, Status: text, ChangedAt: other}}
+	conditions := []tracker.Condition{{Type: trail.ConditionEvictionRequested, Status: "True", Reason: text, Message: text, ChangedAt: at}, {Type: trail.ConditionPaused, Status: text, ChangedAt: other}}
 	phases := []trail.PhaseTime{{Phase: trail.PhasePending, At: at}, {Phase: trail.PhaseScheduling, At: other}, {Phase: trail.PhaseFailed, At: at}, {Phase: text, At: other}}
-	placed := trail.VMIObservation{Seen: seen, Meta: meta, Node: "n1", Phase: "Running", Strategy: text, Mark: "n1", EvictionSource: text, Conditions: conditions, PhaseTimes: phases, State: state}
+	placed := tracker.VMIObservation{Seen: seen, Meta: meta, Node: "n1", Phase: "Running", Strategy: text, Mark: "n1", EvictionSource: text, Conditions: conditions, PhaseTimes: phases, State: state}
 	switch kind % 6 {
 	case 0:
-		about := trail.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: vm, UID: text}
-		return []trail.Observation{placed, trail.KubeEventObservation{Seen: seen, Meta: meta, About: about, Reason: "FailedMigration", Message: text, Type: text, Component: text, Count: n, LastAt: at}}
+		about := tracker.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: vm, UID: text}
+		return []tracker.Observation{placed, tracker.KubeEventObservation{Seen: seen, Meta: meta, About: about, Reason: "FailedMigration", Message: text, Type: text, Component: text, Count: n, LastAt: at}}
 	case 1:
 		moved := placed
 		moved.Node, moved.Mark, moved.ResourceVersion = "n2", "", meta.ResourceVersion+"1"
-		return []trail.Observation{placed, moved}
+		return []tracker.Observation{placed, moved}
 	case 2:
-		return []trail.Observation{placed, trail.MigrationObservation{
+		return []tracker.Observation{placed, tracker.MigrationObservation{
 			Seen: seen, Meta: meta, VMI: vm, Phase: trail.PhaseFailed, PhaseTimes: phases, Conditions: conditions, State: state, EvacuationNode: "n1", Evacuation: true, Priority: text,
 			NodeSelector: map[string]string{text: text}, SendTo: text,
 		}}
 	case 3:
-		return []trail.Observation{trail.PodObservation{
+		return []tracker.Observation{tracker.PodObservation{
 			Seen: seen, Meta: meta, VMI: vm, VMIUID: text, Node: "n1", Phase: text, MigrationUID: text, EvictionInProgress: text, HasInProgress: true, Unschedulable: text,
-			Disruption: trail.Condition{Type: "DisruptionTarget", Status: "True", Reason: text, Message: text, ChangedAt: at},
+			Disruption: tracker.Condition{Type: "DisruptionTarget", Status: "True", Reason: text, Message: text, ChangedAt: at},
 		}}
 	case 4:
-		return []trail.Observation{placed, trail.RequestObservation{
+		return []tracker.Observation{placed, tracker.RequestObservation{
 			Seen: seen, Source: trail.SourceAudit, ID: vm, Stage: "ResponseComplete", Action: []trail.Action{trail.ActionMigrate, trail.ActionEvict}[n&1], Namespace: "shop", Name: vm, AskedAt: at,
 			Detail: trail.RequestDetail{User: text, Agent: text, AnsweredAt: other, Code: int(n), Status: text, Message: text, StatedReason: text},
 		}}
 	default:
-		return []trail.Observation{trail.ScrapeObservation{Seen: seen, Target: vm, Version: text, StartedAt: at, Plugin: true, Blocks: []trail.BlockCount{{Reason: text, Node: "n1", Namespace: text, Count: float64(n)}}}}
+		return []tracker.Observation{tracker.ScrapeObservation{Seen: seen, Target: vm, Version: text, StartedAt: at, Plugin: true, Blocks: []tracker.BlockCount{{Reason: text, Node: "n1", Namespace: text, Count: float64(n)}}}}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // countBytes returns the URL of a database by way of a relay, which counts the bytes that the database sends.
@@ -75,12 +76,12 @@ func TestRowsAreReadWithinABound(t *testing.T) {
 	s, err := store.Open(t.Context(), by, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	tracker, facts := trail.NewTracker("c1"), []trail.Fact(nil)
+	tr, facts := tracker.New("c1"), []trail.Fact(nil)
 	for i := range 1500 {
 		at := start.Add(time.Duration(i) * time.Second)
-		facts = append(facts, tracker.Observe(trail.KubeEventObservation{
-			Meta: trail.Meta{UID: fmt.Sprintf("event-%d", i), Namespace: "shop", Name: fmt.Sprintf("e-%d", i), ResourceVersion: strconv.Itoa(100 + i), CreatedAt: at},
-			Seen: trail.Seen{At: at}, About: trail.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db-1", UID: "uid-db-1"}, Reason: "FailedMigration", Message: strings.Repeat("x", 20_000), LastAt: at,
+		facts = append(facts, tr.Observe(tracker.KubeEventObservation{
+			Meta: tracker.Meta{UID: fmt.Sprintf("event-%d", i), Namespace: "shop", Name: fmt.Sprintf("e-%d", i), ResourceVersion: strconv.Itoa(100 + i), CreatedAt: at},
+			Seen: tracker.Seen{At: at}, About: tracker.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db-1", UID: "uid-db-1"}, Reason: "FailedMigration", Message: strings.Repeat("x", 20_000), LastAt: at,
 		})...)
 	}
 	_, err = s.Append(t.Context(), "c1", facts)

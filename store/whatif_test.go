@@ -9,6 +9,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
@@ -18,10 +19,10 @@ func TestWhatIfReadsWhatWasDerived(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	history := sim.Shared(6, 20)
-	tracker := trail.NewTracker("shared")
+	tr := tracker.New("shared")
 	var facts []trail.Fact
 	for _, o := range history.Observations {
-		facts = append(facts, tracker.Observe(o)...)
+		facts = append(facts, tr.Observe(o)...)
 	}
 	_, err := s.Import(t.Context(), "shared", facts)
 	require.NoError(t, err)

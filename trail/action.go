@@ -84,7 +84,7 @@ func (e *evacuation) cancelledBy(own []Fact) *RequestDetail {
 // saw it. Where the request's body was audited it says so itself.
 func (e *Env) nodeChangedBy(change Fact) *RequestDetail {
 	return only(accepted(e.nodes[change.Node], ActionChangeNode, func(f Fact, d *RequestDetail) bool {
-		if cordons := change.Kind == KindNodeCordoned; d.Unschedulable != nil && (change.What != whatCordon || *d.Unschedulable != cordons) {
+		if cordons := change.Kind == KindNodeCordoned; d.Unschedulable != nil && (change.What != WhatCordon || *d.Unschedulable != cordons) {
 			return false
 		}
 		return !change.Late && outside(change.OccurredAt, f.OccurredAt, d.AnsweredAt) <= actionSlack

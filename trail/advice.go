@@ -104,6 +104,9 @@ func adviceOptIn(namespace, vmi string, s KubeVirtSettings) string {
 	return adviceAnnotation(namespace, vmi, s, "-", "null")
 }
 
+// AnnotationPreferNoEviction on a pod asks the descheduler to leave it alone.
+const AnnotationPreferNoEviction = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
+
 // adviceAnnotation returns the command that changes the annotation by which the descheduler is kept off a VM: suffix is what follows its name for kubectl
 // annotate, value is what a merge patch says. Since v1.7 KubeVirt carries the annotation from the template of a VM to its VMI and on to the pod, and takes it
 // off a VMI whose VM does not have it; before, a pod has what its VMI had when it was made.
@@ -111,9 +114,9 @@ func adviceOptIn(namespace, vmi string, s KubeVirtSettings) string {
 // Source: tried in test/lab on v1.6.0, v1.7.0 and v1.8.4; kubevirt v1.7.0 watch/vm/vm.go, watch/vmi/lifecycle.go.
 func adviceAnnotation(namespace, vmi string, s KubeVirtSettings, suffix, value string) string {
 	if carries, known := s.marksSource(); known && !carries {
-		return fmt.Sprintf("  kubectl annotate pod -n %[1]s -l vm.kubevirt.io/name=%[2]s %[3]s%[4]s && kubectl annotate vmi -n %[1]s %[2]s %[3]s%[4]s", namespace, vmi, annotationPreferNo, suffix)
+		return fmt.Sprintf("  kubectl annotate pod -n %[1]s -l vm.kubevirt.io/name=%[2]s %[3]s%[4]s && kubectl annotate vmi -n %[1]s %[2]s %[3]s%[4]s", namespace, vmi, AnnotationPreferNoEviction, suffix)
 	}
-	return fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"%s":%s}}}}}'`, namespace, vmi, annotationPreferNo, value)
+	return fmt.Sprintf(`  kubectl patch vm -n %s %s --type=merge -p '{"spec":{"template":{"metadata":{"annotations":{"%s":%s}}}}}'`, namespace, vmi, AnnotationPreferNoEviction, value)
 }
 
 // adviceBounce says how the descheduler is kept from moving a VM again and again.

@@ -1,10 +1,12 @@
-package trail
+package trail_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // TestBackoff holds the rules of KubeVirt's backoff (reference: kubevirt-signals §2.4). Every attempt here fails ten seconds
@@ -19,8 +21,8 @@ func TestBackoff(t *testing.T) {
 			uid := string(rune('a' + i - 1))
 			h.creates(at, uid, "db", nil)
 			h.fails(at+10*time.Second, uid)
-			if i > FinishedKept {
-				h.goes(at+11*time.Second, string(rune('a'+i-1-FinishedKept)))
+			if i > trail.FinishedKept {
+				h.goes(at+11*time.Second, string(rune('a'+i-1-trail.FinishedKept)))
 			}
 		}
 	}
@@ -127,7 +129,7 @@ func TestBackoff(t *testing.T) {
 			fails(h, 2, 2)
 		}, []string{"1 20s", "2 40s", "3 1m20s"}},
 		{"but not before v1.4", func(h *history) {
-			h.kubevirt(0, KubeVirtSettings{Version: "v1.3.1"})
+			h.kubevirt(0, trail.KubeVirtSettings{Version: "v1.3.1"})
 			h.vm(0, "db", nil)
 			h.creates(time.Minute, "u", "db", byUpdater)
 			h.fails(2*time.Minute, "u")
@@ -138,11 +140,11 @@ func TestBackoff(t *testing.T) {
 			h := newHistory()
 			c.tell(h)
 			var got []string
-			for _, d := range h.decisions(200*time.Hour, "db", LayerBackoff) {
-				if d.Verdict != VerdictHolds {
+			for _, d := range h.decisions(200*time.Hour, "db", trail.LayerBackoff) {
+				if d.Verdict != trail.VerdictHolds {
 					continue
 				}
-				text := counts(d.Count) + " " + span(time.Duration(d.Effective))
+				text := counts(d.Count) + " " + trail.SpanText(time.Duration(d.Effective))
 				if d.Capped {
 					text += " capped"
 				}
@@ -169,34 +171,34 @@ func TestBackoffIsOver(t *testing.T) {
 	next := func(at time.Duration) string { return short(h.at(at).VM("shop", "db").Evacuations[0].NextRetryAt) }
 	require.Equal(t, "02:20", next(2*time.Minute))
 	require.Equal(t, day.Add(2*time.Minute+20*time.Second), h.at(2*time.Minute).VM("shop", "db").NextAt)
-	require.Len(t, h.decisions(2*time.Minute+19*time.Second, "db", LayerBackoff), 1)
-	d := h.decisions(2*time.Minute+20*time.Second, "db", LayerBackoff)
-	require.Equal(t, DecidedExpired, d[1].Reason)
+	require.Len(t, h.decisions(2*time.Minute+19*time.Second, "db", trail.LayerBackoff), 1)
+	d := h.decisions(2*time.Minute+20*time.Second, "db", trail.LayerBackoff)
+	require.Equal(t, trail.DecidedExpired, d[1].Reason)
 	require.Equal(t, day.Add(140*time.Second), d[1].DecidedAt)
 	h.creates(2*time.Minute+2*time.Second, "b", "db", nil)
 	require.Equal(t, "02:20", next(2*time.Minute+3*time.Second), "the next attempt waits for it")
-	h.reaches(2*time.Minute+21*time.Second, "b", PhaseScheduling)
+	h.reaches(2*time.Minute+21*time.Second, "b", trail.PhaseScheduling)
 	require.Equal(t, "-", next(2*time.Minute+22*time.Second), "and then no more")
 	h.fails(3*time.Minute, "b")
 	require.Equal(t, "03:40", next(3*time.Minute))
 	require.Equal(t, "02:00", short(h.at(3*time.Minute).VM("shop", "db").Evacuations[0].FirstFailedAt))
 	h.unmark(3*time.Minute+10*time.Second, "db")
 	require.Equal(t, "-", next(3*time.Minute+10*time.Second), "nobody tries again")
-	d = h.decisions(time.Hour, "db", LayerBackoff)
-	require.Equal(t, DecidedOver, d[len(d)-1].Reason)
+	d = h.decisions(time.Hour, "db", trail.LayerBackoff)
+	require.Equal(t, trail.DecidedOver, d[len(d)-1].Reason)
 	require.Equal(t, day.Add(190*time.Second), d[len(d)-1].DecidedAt)
 	h.mark(3*time.Minute+20*time.Second, "db", "descheduler")
 	h.creates(3*time.Minute+21*time.Second, "c", "db", nil)
 	e := h.at(3*time.Minute+30*time.Second).VM("shop", "db")
-	require.Equal(t, WaitBackoff, e.Migrations[2].WaitReason, "the failure before the cancellation holds back the next evacuation, too")
+	require.Equal(t, trail.WaitBackoff, e.Migrations[2].WaitReason, "the failure before the cancellation holds back the next evacuation, too")
 	require.Equal(t, "03:40", short(e.Evacuations[1].NextRetryAt))
-	h.reaches(3*time.Minute+41*time.Second, "c", PhaseScheduling)
+	h.reaches(3*time.Minute+41*time.Second, "c", trail.PhaseScheduling)
 	h.unmark(4*time.Minute, "db")
 	h.fails(4*time.Minute+10*time.Second, "c")
 	h.mark(4*time.Minute+20*time.Second, "db", "descheduler")
 	h.creates(4*time.Minute+21*time.Second, "d", "db", nil)
 	e = h.at(4*time.Minute+30*time.Second).VM("shop", "db")
-	require.Equal(t, WaitBackoff, e.Migrations[3].WaitReason, "so does one that failed between two evacuations")
+	require.Equal(t, trail.WaitBackoff, e.Migrations[3].WaitReason, "so does one that failed between two evacuations")
 	require.Equal(t, "05:30", short(e.Evacuations[2].NextRetryAt))
 	require.Zero(t, e.Evacuations[2].FailedAttempts)
 	require.Zero(t, e.Evacuations[2].FirstFailedAt)
@@ -209,11 +211,11 @@ func TestBackoffOfTheDeleted(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		goes time.Duration
-		want WaitReason
+		want trail.WaitReason
 	}{
-		{"before the next one", 2*time.Minute + 5*time.Second, WaitQueued},
-		{"while it waits", 2*time.Minute + 15*time.Second, WaitBackoff},
-		{"long after", time.Hour, WaitBackoff},
+		{"before the next one", 2*time.Minute + 5*time.Second, trail.WaitQueued},
+		{"while it waits", 2*time.Minute + 15*time.Second, trail.WaitBackoff},
+		{"long after", time.Hour, trail.WaitBackoff},
 	} {
 		h := newHistory()
 		h.vm(0, "db", nil)
@@ -223,7 +225,7 @@ func TestBackoffOfTheDeleted(t *testing.T) {
 		h.deleted(c.goes, "a")
 		h.goes(c.goes+time.Second, "a")
 		h.creates(2*time.Minute+8*time.Second, "b", "db", nil)
-		h.reaches(2*time.Minute+20*time.Second, "b", PhaseScheduling)
+		h.reaches(2*time.Minute+20*time.Second, "b", trail.PhaseScheduling)
 		require.Equal(t, c.want, h.at(2*time.Hour).VM("shop", "db").Migrations[1].WaitReason, c.name)
 	}
 }

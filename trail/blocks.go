@@ -3,8 +3,69 @@ package trail
 import (
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
+
+// BlocksDetail says how often evictions from a node were held back for one reason, in one namespace.
+type BlocksDetail struct {
+	Target   string    `json:"target"`
+	Reason   string    `json:"reason"`   // as it came
+	Increase int64     `json:"increase"` // between Since and the fact's time; at least 1
+	Count    int64     `json:"count"`    // since the start of the process
+	Since    time.Time `json:"since"`    // the scrape before, as far as it is known, or the start of the process where that is later
+}
+
+func (*BlocksDetail) detail() {}
+
+// DeschedulerDetail is a process of the descheduler. Its start is the fact's time.
+type DeschedulerDetail struct {
+	Target  string `json:"target"`
+	Version string `json:"version,omitempty"`
+	Plugin  bool   `json:"plugin"` // KubevirtMigrationAware is at work in it
+}
+
+func (*DeschedulerDetail) detail() {}
+
+// ProcessCount is the value of a fact about a descheduler (Fact.Value): when its process was started, and what that had counted since.
+type ProcessCount struct {
+	StartedAt time.Time // UTC
+	Count     int64     // zero for the start itself
+}
+
+// ParseProcessCount reads what String wrote: zero where that cannot be read.
+func ParseProcessCount(value string) (c ProcessCount) {
+	start, count, _ := strings.Cut(value, " ")
+	c.StartedAt, _ = time.Parse(time.RFC3339Nano, start)
+	c.Count, _ = strconv.ParseInt(count, 10, 64)
+	return c
+}
+
+// String returns the start, and behind a space the count where there is one.
+func (c ProcessCount) String() string {
+	start := c.StartedAt.Format(time.RFC3339Nano)
+	if c.Count == 0 {
+		return start
+	}
+	return start + " " + strconv.FormatInt(c.Count, 10)
+}
+
+// processSlack is how far apart two starts may be and still be one process: its start is reckoned from the clock of its
+// node, and moves when that is set. A process that lived for so short a time has blocked nothing.
+const processSlack = 5 * time.Second
+
+// SameProcess reports whether two starts of a descheduler are those of one process.
+func SameProcess(a, b time.Time) bool { return a.Sub(b).Abs() <= processSlack }
+
+// BlockReason returns the reason for which the descheduler's counter says that it held back: ReasonOther where evictrail does not know
+// it.
+func BlockReason(asItCame string) Reason {
+	if reason := Reason(asItCame); reason == ReasonCooldown || reason == ReasonMigrationInProgress {
+		return reason
+	}
+	return ReasonOther
+}
 
 // observedBlocks tells what the descheduler's counters say about the node, with the VMs that each can be about: a counter
 // names a node, a namespace and a reason, and no VM.

@@ -4,16 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 )
-
-// KubeVirtObservation is what is read of the KubeVirt CR: the rules in force.
-type KubeVirtObservation struct {
-	Seen
-	Meta
-	Settings KubeVirtSettings
-}
 
 // KubeVirtSettings are the settings of KubeVirt that decide evacuations. Nil and empty mean that the CR does not say
 // and KubeVirt's own default holds.
@@ -35,16 +27,6 @@ type KubeVirtSettings struct {
 
 // DefaultDrainTaintKey is KubeVirt's drain taint where the CR names no other.
 const DefaultDrainTaintKey = "kubevirt.io/drain"
-
-// PolicyObservation is the descheduler's policy, or settings of it that were stated by hand. Its presence says that a
-// descheduler is at work. One that was not read from the cluster has no ResourceVersion.
-type PolicyObservation struct {
-	Seen
-	Meta
-	Text     string               // the policy as it was read; empty where the settings were stated by hand
-	Settings *DeschedulerSettings // nil where the text could not be read as a policy
-	Problem  string               // why Settings is nil; else empty
-}
 
 // DeschedulerSettings are the settings of the descheduler that decide evictions of VMs.
 //
@@ -119,9 +101,6 @@ func (c *CooldownSettings) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// whatSettings is the aspect under which the rules in force are recorded.
-const whatSettings = "settings"
-
 // ConfigDetail is the rules in force: those of KubeVirt, of a MigrationPolicy, or else of the descheduler.
 type ConfigDetail struct {
 	MigrationPolicy *MigrationPolicySettings `json:"migration_policy,omitempty"`
@@ -132,48 +111,6 @@ type ConfigDetail struct {
 }
 
 func (*ConfigDetail) detail() {}
-
-func (t *Tracker) observeKubeVirt(o KubeVirtObservation) []Fact {
-	return t.config(ObjectKubeVirt, o.Meta, o.Seen, ReasonKubeVirtSettings, ConfigDetail{KubeVirt: &o.Settings}, "spec.configuration")
-}
-
-// observePolicy records a policy. One without a resourceVersion gets the next number after its last change, so that a
-// policy that comes back is a change too, and reading the same again is none.
-func (t *Tracker) observePolicy(o PolicyObservation) []Fact {
-	if o.ResourceVersion == "" {
-		o.ResourceVersion = t.nextVersion(ObjectPolicy, o.UID)
-	}
-	d := ConfigDetail{Policy: o.Text, Descheduler: o.Settings, Problem: o.Problem}
-	return t.config(ObjectPolicy, o.Meta, o.Seen, ReasonDeschedulerPolicy, d, "policy.yaml")
-}
-
-func (t *Tracker) nextVersion(kind ObjectKind, uid string) string {
-	last := uint64(0)
-	if o := t.objects[objectKey{kind, uid}]; o != nil {
-		_, version := SplitVersion(o.rv)
-		last, _ = strconv.ParseUint(version, 10, 64)
-	}
-	return strconv.FormatUint(last+1, 10)
-}
-
-func (t *Tracker) config(kind ObjectKind, m Meta, seen Seen, reason Reason, d ConfigDetail, evidence string) []Fact {
-	r := t.take(kind, m, seen, Subject{SubjectConfig, string(kind)})
-	if r == nil || seen.Gone {
-		return nil
-	}
-	text, err := json.Marshal(d)
-	if err != nil {
-		panic("marshal settings: " + err.Error()) // plain strings, numbers and lists: cannot fail
-	}
-	if r.became(whatSettings, digest(string(text))) {
-		value, _ := r.object.get(whatSettings)
-		r.change(KindConfigSeen, reason, whatSettings, value).from(evidence).with(&d)
-	}
-	return r.facts
-}
-
-// digest is a short name for a content, equal for equal contents.
-func digest(text string) string { return hashID(text).String()[:13] }
 
 // configAt is the settings history that Env keeps.
 type configAt struct {

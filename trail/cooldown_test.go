@@ -1,4 +1,4 @@
-package trail
+package trail_test
 
 import (
 	"fmt"
@@ -8,16 +8,19 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // the policy of the plugin where it is told nothing.
-var plain = CooldownPolicy{Model: CooldownLive, Base: DefaultCooldown, Max: DefaultMaxCooldown, Window: DefaultCooldownWindow}
+var plain = trail.CooldownPolicy{Model: trail.CooldownLive, Base: trail.DefaultCooldown, Max: trail.DefaultMaxCooldown, Window: trail.DefaultCooldownWindow}
 
 // endsAt makes completions that took no time, by their ends.
-func endsAt(ends ...time.Duration) []Completion {
-	out := make([]Completion, 0, len(ends))
+func endsAt(ends ...time.Duration) []trail.Completion {
+	out := make([]trail.Completion, 0, len(ends))
 	for _, e := range ends {
-		out = append(out, Completion{StartedAt: day.Add(e), EndedAt: day.Add(e)})
+		out = append(out, trail.Completion{StartedAt: day.Add(e), EndedAt: day.Add(e)})
 	}
 	return out
 }
@@ -25,12 +28,12 @@ func endsAt(ends ...time.Duration) []Completion {
 // TestCooldown holds the edges of PreEvictionFilter (reference: descheduler-signals §1.5).
 func TestCooldown(t *testing.T) {
 	t.Parallel()
-	with := func(change func(*CooldownPolicy)) CooldownPolicy {
+	with := func(change func(*trail.CooldownPolicy)) trail.CooldownPolicy {
 		p := plain
 		change(&p)
 		return p
 	}
-	hours := func(n int) []Completion {
+	hours := func(n int) []trail.Completion {
 		var ends []time.Duration
 		for i := range n {
 			ends = append(ends, time.Duration(i-n+1)*time.Hour)
@@ -39,40 +42,40 @@ func TestCooldown(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name        string
-		policy      CooldownPolicy
-		completions []Completion
+		policy      trail.CooldownPolicy
+		completions []trail.Completion
 		at          time.Duration
-		want        Cooldown
+		want        trail.Cooldown
 	}{
-		{"no completion, no cooldown", plain, nil, 0, Cooldown{}},
-		{"one gives the base", plain, endsAt(0), time.Minute, Cooldown{1, 15 * time.Minute, day.Add(15 * time.Minute), false}},
-		{"none in the window gives the base, too", plain, endsAt(0), 49 * time.Hour, Cooldown{0, 15 * time.Minute, day.Add(15 * time.Minute), false}},
-		{"the second doubles", plain, hours(2), 0, Cooldown{2, 30 * time.Minute, day.Add(30 * time.Minute), false}},
-		{"the fifth: as much as a restarted descheduler remembers", plain, hours(5), 0, Cooldown{5, 4 * time.Hour, day.Add(4 * time.Hour), false}},
-		{"the sixth meets the limit", plain, hours(6), 0, Cooldown{6, 6 * time.Hour, day.Add(6 * time.Hour), true}},
-		{"the seventh stays there", plain, hours(7), 0, Cooldown{7, 6 * time.Hour, day.Add(6 * time.Hour), true}},
-		{"at the limit is not past it", with(func(p *CooldownPolicy) { p.Max = time.Hour }), hours(3), 0, Cooldown{3, time.Hour, day.Add(time.Hour), false}},
-		{"one more would pass it", with(func(p *CooldownPolicy) { p.Max = time.Hour }), hours(4), 0, Cooldown{4, time.Hour, day.Add(time.Hour), true}},
-		{"a long migration counts with its own length", plain, []Completion{{StartedAt: day.Add(-40 * time.Minute), EndedAt: day}}, 0,
-			Cooldown{1, 40 * time.Minute, day.Add(40 * time.Minute), false}},
-		{"and doubles that", plain, []Completion{endsAt(-time.Hour)[0], {StartedAt: day.Add(-40 * time.Minute), EndedAt: day}}, 0,
-			Cooldown{2, 80 * time.Minute, day.Add(80 * time.Minute), false}},
-		{"only the last one's own length counts", plain, []Completion{{StartedAt: day.Add(-3 * time.Hour), EndedAt: day.Add(-time.Hour)}, endsAt(0)[0]}, 0,
-			Cooldown{2, 30 * time.Minute, day.Add(30 * time.Minute), false}},
-		{"one longer than the limit is cut to it", plain, []Completion{{StartedAt: day.Add(-7 * time.Hour), EndedAt: day}}, 0,
-			Cooldown{1, 6 * time.Hour, day.Add(6 * time.Hour), true}},
-		{"its start is not known", plain, []Completion{{EndedAt: day}}, 0, Cooldown{1, 15 * time.Minute, day.Add(15 * time.Minute), false}},
-		{"its start is after its end", plain, []Completion{{StartedAt: day.Add(time.Minute), EndedAt: day}}, 0,
-			Cooldown{1, 15 * time.Minute, day.Add(15 * time.Minute), false}},
-		{"the edge of the window is outside", plain, endsAt(-48*time.Hour, 0), 0, Cooldown{1, 15 * time.Minute, day.Add(15 * time.Minute), false}},
-		{"a second later is inside", plain, endsAt(-48*time.Hour+time.Second, 0), 0, Cooldown{2, 30 * time.Minute, day.Add(30 * time.Minute), false}},
-		{"an end ahead of the clock counts and holds", plain, endsAt(time.Minute), 0, Cooldown{1, 15 * time.Minute, day.Add(16 * time.Minute), false}},
-		{"no limit", with(func(p *CooldownPolicy) { p.Max = 0 }), hours(8), 0, Cooldown{8, 32 * time.Hour, day.Add(32 * time.Hour), false}},
-		{"a limit below the base: refused by the plugin, cut by us", with(func(p *CooldownPolicy) { p.Max = time.Minute }), hours(1), 0,
-			Cooldown{1, time.Minute, day.Add(time.Minute), true}},
+		{"no completion, no cooldown", plain, nil, 0, trail.Cooldown{}},
+		{"one gives the base", plain, endsAt(0), time.Minute, trail.Cooldown{1, 15 * time.Minute, day.Add(15 * time.Minute), false}},
+		{"none in the window gives the base, too", plain, endsAt(0), 49 * time.Hour, trail.Cooldown{0, 15 * time.Minute, day.Add(15 * time.Minute), false}},
+		{"the second doubles", plain, hours(2), 0, trail.Cooldown{2, 30 * time.Minute, day.Add(30 * time.Minute), false}},
+		{"the fifth: as much as a restarted descheduler remembers", plain, hours(5), 0, trail.Cooldown{5, 4 * time.Hour, day.Add(4 * time.Hour), false}},
+		{"the sixth meets the limit", plain, hours(6), 0, trail.Cooldown{6, 6 * time.Hour, day.Add(6 * time.Hour), true}},
+		{"the seventh stays there", plain, hours(7), 0, trail.Cooldown{7, 6 * time.Hour, day.Add(6 * time.Hour), true}},
+		{"at the limit is not past it", with(func(p *trail.CooldownPolicy) { p.Max = time.Hour }), hours(3), 0, trail.Cooldown{3, time.Hour, day.Add(time.Hour), false}},
+		{"one more would pass it", with(func(p *trail.CooldownPolicy) { p.Max = time.Hour }), hours(4), 0, trail.Cooldown{4, time.Hour, day.Add(time.Hour), true}},
+		{"a long migration counts with its own length", plain, []trail.Completion{{StartedAt: day.Add(-40 * time.Minute), EndedAt: day}}, 0,
+			trail.Cooldown{1, 40 * time.Minute, day.Add(40 * time.Minute), false}},
+		{"and doubles that", plain, []trail.Completion{endsAt(-time.Hour)[0], {StartedAt: day.Add(-40 * time.Minute), EndedAt: day}}, 0,
+			trail.Cooldown{2, 80 * time.Minute, day.Add(80 * time.Minute), false}},
+		{"only the last one's own length counts", plain, []trail.Completion{{StartedAt: day.Add(-3 * time.Hour), EndedAt: day.Add(-time.Hour)}, endsAt(0)[0]}, 0,
+			trail.Cooldown{2, 30 * time.Minute, day.Add(30 * time.Minute), false}},
+		{"one longer than the limit is cut to it", plain, []trail.Completion{{StartedAt: day.Add(-7 * time.Hour), EndedAt: day}}, 0,
+			trail.Cooldown{1, 6 * time.Hour, day.Add(6 * time.Hour), true}},
+		{"its start is not known", plain, []trail.Completion{{EndedAt: day}}, 0, trail.Cooldown{1, 15 * time.Minute, day.Add(15 * time.Minute), false}},
+		{"its start is after its end", plain, []trail.Completion{{StartedAt: day.Add(time.Minute), EndedAt: day}}, 0,
+			trail.Cooldown{1, 15 * time.Minute, day.Add(15 * time.Minute), false}},
+		{"the edge of the window is outside", plain, endsAt(-48*time.Hour, 0), 0, trail.Cooldown{1, 15 * time.Minute, day.Add(15 * time.Minute), false}},
+		{"a second later is inside", plain, endsAt(-48*time.Hour+time.Second, 0), 0, trail.Cooldown{2, 30 * time.Minute, day.Add(30 * time.Minute), false}},
+		{"an end ahead of the clock counts and holds", plain, endsAt(time.Minute), 0, trail.Cooldown{1, 15 * time.Minute, day.Add(16 * time.Minute), false}},
+		{"no limit", with(func(p *trail.CooldownPolicy) { p.Max = 0 }), hours(8), 0, trail.Cooldown{8, 32 * time.Hour, day.Add(32 * time.Hour), false}},
+		{"a limit below the base: refused by the plugin, cut by us", with(func(p *trail.CooldownPolicy) { p.Max = time.Minute }), hours(1), 0,
+			trail.Cooldown{1, time.Minute, day.Add(time.Minute), true}},
 		{"what is not in the memory of the descheduler holds, and does not count", plain,
-			[]Completion{endsAt(-time.Hour)[0], {StartedAt: day.Add(-20 * time.Minute), EndedAt: day, forgotten: true}}, 0,
-			Cooldown{1, 20 * time.Minute, day.Add(20 * time.Minute), false}},
+			[]trail.Completion{endsAt(-time.Hour)[0], trail.Forgotten(trail.Completion{StartedAt: day.Add(-20 * time.Minute), EndedAt: day})}, 0,
+			trail.Cooldown{1, 20 * time.Minute, day.Add(20 * time.Minute), false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -84,10 +87,10 @@ func TestCooldown(t *testing.T) {
 // TestCooldownFits doubles without a limit for longer than 64 bits last.
 func TestCooldownFits(t *testing.T) {
 	t.Parallel()
-	for _, base := range []time.Duration{1, 3, time.Minute, DefaultCooldown, 1 << 61, 1<<62 - 1, 1 << 62, 1<<62 + 1, math.MaxInt64} {
+	for _, base := range []time.Duration{1, 3, time.Minute, trail.DefaultCooldown, 1 << 61, 1<<62 - 1, 1 << 62, 1<<62 + 1, math.MaxInt64} {
 		last := time.Duration(0)
 		for n := 1; n < 80; n++ {
-			c := CooldownPolicy{Base: base, Window: DefaultCooldownWindow}.Decide(endsAt(make([]time.Duration, n)...), day)
+			c := trail.CooldownPolicy{Base: base, Window: trail.DefaultCooldownWindow}.Decide(endsAt(make([]time.Duration, n)...), day)
 			require.GreaterOrEqual(t, c.Effective, base, "%d completions", n)
 			require.GreaterOrEqual(t, c.Effective, last, "%d completions", n)
 			last = c.Effective
@@ -100,17 +103,17 @@ func TestCooldownBounds(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
 	for range 5000 {
-		p := CooldownPolicy{
+		p := trail.CooldownPolicy{
 			Base: time.Duration(1+r.IntN(3600)) * time.Second, Window: time.Duration(1+r.IntN(72)) * time.Hour,
 		}
 		if r.IntN(4) > 0 {
 			p.Max = p.Base + time.Duration(r.IntN(36000))*time.Second
 		}
-		var done []Completion
+		var done []trail.Completion
 		at := day
 		for range 1 + r.IntN(12) {
 			at = at.Add(time.Duration(r.IntN(10*3600)) * time.Second)
-			c := Completion{EndedAt: at}
+			c := trail.Completion{EndedAt: at}
 			if r.IntN(5) > 0 {
 				c.StartedAt = at.Add(-time.Duration(r.IntN(9000)) * time.Second)
 			}
@@ -153,8 +156,8 @@ func (h *history) hourly(outcomes string) {
 		if o != 'S' {
 			h.unmark(at+2*time.Second, "db")
 		}
-		if i >= FinishedKept {
-			h.goes(at+2*time.Second, string(rune('a'+i-FinishedKept)))
+		if i >= trail.FinishedKept {
+			h.goes(at+2*time.Second, string(rune('a'+i-trail.FinishedKept)))
 		}
 	}
 }
@@ -162,7 +165,7 @@ func (h *history) hourly(outcomes string) {
 // TestCooldownModels follows what the plugin of each release remembers (reference: descheduler-signals §1.6, §1.7).
 func TestCooldownModels(t *testing.T) {
 	t.Parallel()
-	settings := DeschedulerSettings{Cooldown: &CooldownSettings{DefaultCooldown, DefaultMaxCooldown, DefaultCooldownWindow}}
+	settings := trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{trail.DefaultCooldown, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow}}
 	type last struct {
 		count, really int
 		effective     time.Duration
@@ -174,72 +177,72 @@ func TestCooldownModels(t *testing.T) {
 		model string
 		want  last
 	}{
-		{"no restart seen: all that was counts", func(h *history) { h.hourly("SSSSSS") }, CooldownLive, last{6, 6, 6 * time.Hour, ""}},
-		{"failures after the hand-over count", func(h *history) { h.hourly("SFFS") }, CooldownLive, last{4, 4, 2 * time.Hour, ""}},
+		{"no restart seen: all that was counts", func(h *history) { h.hourly("SSSSSS") }, trail.CooldownLive, last{6, 6, 6 * time.Hour, ""}},
+		{"failures after the hand-over count", func(h *history) { h.hourly("SFFS") }, trail.CooldownLive, last{4, 4, 2 * time.Hour, ""}},
 		{"failures before the restart are forgotten", func(h *history) {
 			h.hourly("SFF")
 			h.descheduler(4*time.Hour-30*time.Minute, "v0.34", true)
 			h.again(4, "S")
-		}, CooldownLive,
+		}, trail.CooldownLive,
 			last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
 		{"five successes at most are read at the start", func(h *history) {
 			h.hourly("SSSSSSS")
 			h.descheduler(8*time.Hour-30*time.Minute, "v0.34", true)
 			h.again(8, "S")
 		},
-			CooldownLive, last{6, 8, 6 * time.Hour, ""}},
+			trail.CooldownLive, last{6, 8, 6 * time.Hour, ""}},
 		{"and fewer where failures took their places", func(h *history) {
 			h.hourly("SSSFFF")
 			h.descheduler(7*time.Hour-30*time.Minute, "v0.34", true)
 			h.again(7, "S")
 		},
-			CooldownLive, last{3, 7, time.Hour, "the descheduler remembers 3 of 7 migrations in its window and waits 1h0m0s instead of 6h0m0s"}},
+			trail.CooldownLive, last{3, 7, time.Hour, "the descheduler remembers 3 of 7 migrations in its window and waits 1h0m0s instead of 6h0m0s"}},
 		{"those deleted by hand before the restart are not read", func(h *history) {
 			h.hourly("SSS")
 			h.goes(3*time.Hour+5*time.Minute, "a")
 			h.goes(3*time.Hour+5*time.Minute, "b")
 			h.descheduler(4*time.Hour-30*time.Minute, "v0.34", true)
 			h.again(4, "S")
-		}, CooldownLive, last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
+		}, trail.CooldownLive, last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
 		{"those deleted after it are remembered", func(h *history) {
 			h.hourly("SSS")
 			h.descheduler(3*time.Hour+5*time.Minute, "v0.34", true)
 			h.goes(3*time.Hour+6*time.Minute, "a")
 			h.goes(3*time.Hour+6*time.Minute, "b")
 			h.again(4, "S")
-		}, CooldownLive, last{4, 4, 2 * time.Hour, ""}},
-		{"4.21 reads anew in each cycle: never more than five", func(h *history) { h.descheduler(0, "v4.21.3", true); h.hourly("SSSSSSS") }, CooldownReseeded,
+		}, trail.CooldownLive, last{4, 4, 2 * time.Hour, ""}},
+		{"4.21 reads anew in each cycle: never more than five", func(h *history) { h.descheduler(0, "v4.21.3", true); h.hourly("SSSSSSS") }, trail.CooldownReseeded,
 			last{5, 7, 4 * time.Hour, "the descheduler remembers 5 of 7 migrations in its window and waits 4h0m0s instead of 6h0m0s"}},
-		{"4.21 never counts failures, the last one neither", func(h *history) { h.descheduler(0, "v4.21.3", true); h.hourly("SFSF") }, CooldownReseeded,
+		{"4.21 never counts failures, the last one neither", func(h *history) { h.descheduler(0, "v4.21.3", true); h.hourly("SFSF") }, trail.CooldownReseeded,
 			last{2, 4, 30 * time.Minute, "the descheduler remembers 2 of 4 migrations in its window and waits 30m0s instead of 2h0m0s"}},
 		{"4.21 as it was stated", func(h *history) {
 			s := settings
-			s.Model = CooldownReseeded
+			s.Model = trail.CooldownReseeded
 			h.policy(time.Second, s)
 			h.hourly("SF")
-		}, CooldownReseeded, last{1, 2, 15 * time.Minute, "the descheduler remembers 1 of 2 migrations in its window and waits 15m0s instead of 30m0s"}},
+		}, trail.CooldownReseeded, last{1, 2, 15 * time.Minute, "the descheduler remembers 1 of 2 migrations in its window and waits 15m0s instead of 30m0s"}},
 		{"a newer release as it was stated, whatever the process says of itself", func(h *history) {
 			s := settings
-			s.Model = CooldownLive
+			s.Model = trail.CooldownLive
 			h.policy(time.Second, s)
 			h.descheduler(2*time.Second, "v4.21.3", true)
 			h.hourly("SF")
-		}, CooldownLive, last{2, 2, 30 * time.Minute, ""}},
+		}, trail.CooldownLive, last{2, 2, 30 * time.Minute, ""}},
 		{"settings that change count from their change on", func(h *history) {
 			h.hourly("SS")
-			s := DeschedulerSettings{Cooldown: &CooldownSettings{time.Minute, 3 * time.Minute, time.Hour + 10*time.Minute}}
+			s := trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{time.Minute, 3 * time.Minute, time.Hour + 10*time.Minute}}
 			h.policy(2*time.Hour+30*time.Minute, s)
 			h.again(3, "S")
-		}, CooldownLive, last{2, 2, 2 * time.Minute, ""}},
+		}, trail.CooldownLive, last{2, 2, 2 * time.Minute, ""}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
 			h.policy(0, settings)
 			c.tell(h)
-			var got Decision
-			for _, d := range h.decisions(100*time.Hour, "db", LayerCooldown) {
-				if d.Verdict == VerdictHolds {
+			var got trail.Decision
+			for _, d := range h.decisions(100*time.Hour, "db", trail.LayerCooldown) {
+				if d.Verdict == trail.VerdictHolds {
 					got = d
 				}
 			}
@@ -253,14 +256,14 @@ func TestCooldownModels(t *testing.T) {
 		t.Parallel()
 		for name, tell := range map[string]func(*history){
 			"no policy":               func(*history) {},
-			"the plugin is not in it": func(h *history) { h.policy(0, DeschedulerSettings{}) },
-			"stated":                  func(h *history) { s := settings; s.Model = CooldownNone; h.policy(0, s) },
+			"the plugin is not in it": func(h *history) { h.policy(0, trail.DeschedulerSettings{}) },
+			"stated":                  func(h *history) { s := settings; s.Model = trail.CooldownNone; h.policy(0, s) },
 			"its metrics are absent":  func(h *history) { h.policy(0, settings); h.descheduler(0, "v0.34", false) },
 		} {
 			h := newHistory()
 			tell(h)
 			h.hourly("SS")
-			require.Empty(t, h.decisions(100*time.Hour, "db", LayerCooldown), name)
+			require.Empty(t, h.decisions(100*time.Hour, "db", trail.LayerCooldown), name)
 		}
 	})
 	t.Run("the settings before the first that were seen are those", func(t *testing.T) {
@@ -268,7 +271,7 @@ func TestCooldownModels(t *testing.T) {
 		h := newHistory()
 		h.hourly("S")
 		h.policy(2*time.Hour, settings)
-		require.Len(t, h.decisions(100*time.Hour, "db", LayerCooldown), 2)
+		require.Len(t, h.decisions(100*time.Hour, "db", trail.LayerCooldown), 2)
 	})
 }
 
@@ -291,7 +294,7 @@ func (h *history) again(hour int, outcomes string) {
 func TestCooldownIsMet(t *testing.T) {
 	t.Parallel()
 	h := newHistory()
-	h.policy(0, DeschedulerSettings{Cooldown: &CooldownSettings{DefaultCooldown, DefaultMaxCooldown, DefaultCooldownWindow}})
+	h.policy(0, trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{trail.DefaultCooldown, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow}})
 	h.vm(0, "db", nil)
 	h.pod(0, "p1", "db", "n1", "", nil)
 	account := "system:serviceaccount:kube-system:descheduler"
@@ -303,13 +306,13 @@ func TestCooldownIsMet(t *testing.T) {
 	h.asks(13*time.Minute, "while it moves", "p1", account, already, nil)
 	h.asks(14*time.Minute+500*time.Millisecond, "after its data, before the migration is final", "p1", account, already, nil)
 	h.asks(20*time.Minute, "in the cooldown", "p1", account, already, nil)
-	h.asks(21*time.Minute, "as a dry run", "p1", account, already, func(o *RequestObservation) { o.Detail.DryRun = true })
+	h.asks(21*time.Minute, "as a dry run", "p1", account, already, func(o *tracker.RequestObservation) { o.Detail.DryRun = true })
 	h.asks(22*time.Minute, "by somebody else", "p1", "alice", already, nil)
 	h.asks(29*time.Minute-time.Second, "in its last second", "p1", account, already, nil)
 	h.asks(29*time.Minute, "at its end", "p1", account, already, nil)
 	var got []string
-	for _, d := range h.decisions(time.Hour, "db", LayerCooldown) {
-		if d.Verdict == VerdictBlocked {
+	for _, d := range h.decisions(time.Hour, "db", trail.LayerCooldown) {
+		if d.Verdict == trail.VerdictBlocked {
 			got = append(got, short(d.DecidedAt)+" "+d.Reason)
 		}
 	}
@@ -320,14 +323,14 @@ func TestCooldownIsMet(t *testing.T) {
 // cooldown early, what it is told makes it longer, and the decision says what really was.
 func TestCooldownIsComputedAnew(t *testing.T) {
 	t.Parallel()
-	settings := DeschedulerSettings{Cooldown: &CooldownSettings{15 * time.Minute, 6 * time.Hour, 48 * time.Hour}}
+	settings := trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{15 * time.Minute, 6 * time.Hour, 48 * time.Hour}}
 	told := func(tell func(*history)) []string {
 		h := newHistory()
 		h.policy(0, settings)
 		h.hourly("SFF") // the third ends at 3:00 and holds for an hour
 		tell(h)
 		var out []string
-		for _, d := range h.decisions(100*time.Hour, "db", LayerCooldown) {
+		for _, d := range h.decisions(100*time.Hour, "db", trail.LayerCooldown) {
 			if d.Inputs.EndedAt.Sub(day) > 2*time.Hour+30*time.Minute {
 				out = append(out, fmt.Sprintf("%s %s %s, %d of %d until %s", short(d.DecidedAt), d.Verdict, d.Reason, d.Count, d.Inputs.TrueCount, short(d.Until)))
 			}
@@ -346,11 +349,11 @@ func TestCooldownIsComputedAnew(t *testing.T) {
 	require.Len(t, late, 2, late)
 	require.Contains(t, late[1], "released expired, 1 of 3", "it is over with the start")
 	longer := told(func(h *history) {
-		h.policy(3*time.Hour+10*time.Minute, DeschedulerSettings{Cooldown: &CooldownSettings{time.Hour, 6 * time.Hour, 48 * time.Hour}})
+		h.policy(3*time.Hour+10*time.Minute, trail.DeschedulerSettings{Cooldown: &trail.CooldownSettings{time.Hour, 6 * time.Hour, 48 * time.Hour}})
 	})
 	require.Len(t, longer, 3, longer)
 	require.Contains(t, longer[1], "holds computed_anew, 3 of 3")
-	gone := told(func(h *history) { h.policy(3*time.Hour+10*time.Minute, DeschedulerSettings{}) })
+	gone := told(func(h *history) { h.policy(3*time.Hour+10*time.Minute, trail.DeschedulerSettings{}) })
 	require.Len(t, gone, 2, gone)
 	require.Contains(t, gone[1], "released over")
 }

@@ -167,12 +167,12 @@ func livesOf(facts []Fact, pods map[string]*launcher) []*life {
 			l.createdAt = d.CreatedAt
 		}
 		if f.Kind == KindVMIPlaced {
-			l.epoch = max(l.epoch, epochOf(f.Object.ResourceVersion))
+			l.epoch = max(l.epoch, EpochOf(f.Object.ResourceVersion))
 		}
 	}
 	for _, f := range facts {
 		l := byUID[f.Object.UID]
-		if l == nil || epochOf(f.Object.ResourceVersion) < l.epoch { // a restore of the cluster undid it
+		if l == nil || EpochOf(f.Object.ResourceVersion) < l.epoch { // a restore of the cluster undid it
 			continue
 		}
 		if f.Kind == KindVMIEnded && (l.endedAt.IsZero() || f.OccurredAt.Before(l.endedAt)) {

@@ -117,7 +117,7 @@ func (n *node) closed() []interval {
 		if f.Kind == KindNodeGone && len(held) > 0 { // another of its name begins anew
 			out[len(out)-1].to, held = f.OccurredAt, map[string]bool{}
 		}
-		if f.What != whatCordon && !n.env.isDrainTaint(f) {
+		if f.What != WhatCordon && !n.env.isDrainTaint(f) {
 			continue
 		}
 		switch f.Kind {

@@ -141,7 +141,7 @@ func (s *endingSources) updatesWorkload(l *life, at time.Time) bool {
 func (e *Env) noExecute(node string, at time.Time) (taint string, who *RequestDetail) {
 	for _, f := range e.nodes[node] {
 		if f.Kind == KindNodeTainted && strings.HasSuffix(f.What, ":NoExecute") && !f.OccurredAt.After(at.Add(envSlack)) {
-			taint, who = strings.TrimPrefix(f.What, whatTaint), e.nodeChangedBy(f)
+			taint, who = strings.TrimPrefix(f.What, WhatTaint), e.nodeChangedBy(f)
 		}
 	}
 	return taint, who

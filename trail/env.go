@@ -207,7 +207,7 @@ func (e *Env) blindBetween(from, to time.Time) bool {
 
 // cordoned tells whether the node was unschedulable at the time.
 func (e *Env) cordoned(node string, at time.Time) bool {
-	return e.was(KindNodeCordoned, node, at, func(f Fact) bool { return f.What == whatCordon })
+	return e.was(KindNodeCordoned, node, at, func(f Fact) bool { return f.What == WhatCordon })
 }
 
 // drainTainted tells whether the node bore KubeVirt's drain taint at the time.
@@ -280,7 +280,7 @@ func (e *Env) isDrainTaint(f Fact) bool {
 	if key == "" {
 		key = DefaultDrainTaintKey
 	}
-	return f.What == whatTaint+key+":"+EffectNoSchedule
+	return f.What == WhatTaint+key+":"+EffectNoSchedule
 }
 
 // settings gives KubeVirt's settings in force at the time: the latest seen before, else the first seen at all.

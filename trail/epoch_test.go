@@ -1,4 +1,4 @@
-package trail
+package trail_test
 
 import (
 	"slices"
@@ -7,26 +7,29 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestVersionsOfEpochs: whatever an epoch records is newer than all that earlier ones did, and tells which resourceVersion it was.
 func TestVersionsOfEpochs(t *testing.T) {
 	t.Parallel()
 	ascending := []string{
-		Epoch(0).Version("9"), Epoch(0).Version("102656"), Epoch(0).Version("18446744073709551615"),
-		Epoch(1).Version("0"), Epoch(1).Version("9"), Epoch(1).Version("10"), Epoch(1).Version("18446744073709551615"),
-		Epoch(2).Version("1"), Epoch(10).Version("1"),
+		trail.Epoch(0).Version("9"), trail.Epoch(0).Version("102656"), trail.Epoch(0).Version("18446744073709551615"),
+		trail.Epoch(1).Version("0"), trail.Epoch(1).Version("9"), trail.Epoch(1).Version("10"), trail.Epoch(1).Version("18446744073709551615"),
+		trail.Epoch(2).Version("1"), trail.Epoch(10).Version("1"),
 	}
 	for i, v := range ascending {
 		for j, w := range ascending {
-			require.Equal(t, i > j, NewerVersion(v, w), "%s, %s", v, w)
+			require.Equal(t, i > j, trail.NewerVersion(v, w), "%s, %s", v, w)
 		}
 	}
 	for _, version := range []string{"0", "7", "102656", "18446744073709551615", "of-another-server", ""} {
-		for _, epoch := range []Epoch{1, 9, 1_000_000} {
-			got, rest := SplitVersion(epoch.Version(version))
+		for _, epoch := range []trail.Epoch{1, 9, 1_000_000} {
+			got, rest := trail.SplitVersion(epoch.Version(version))
 			require.Equal(t, version, rest)
-			if isNumber(version) {
+			if _, err := strconv.ParseUint(version, 10, 64); err == nil {
 				require.Equal(t, epoch, got)
 			}
 		}
@@ -37,11 +40,11 @@ func TestVersionsOfEpochs(t *testing.T) {
 func TestRestoredGuests(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 24, 1, 0, 0, 0, time.UTC)
-	see := func(version, node string, listed, gone bool) VMIObservation {
+	see := func(version, node string, listed, gone bool) tracker.VMIObservation {
 		at = at.Add(time.Minute)
-		return VMIObservation{
-			Seen: Seen{At: at, Listed: listed, Gone: gone}, Node: node, Phase: "Running",
-			Meta: Meta{UID: "u1", Namespace: "shop", Name: "db-1", ResourceVersion: version, CreatedAt: at.Add(-time.Hour)},
+		return tracker.VMIObservation{
+			Seen: tracker.Seen{At: at, Listed: listed, Gone: gone}, Node: node, Phase: "Running",
+			Meta: tracker.Meta{UID: "u1", Namespace: "shop", Name: "db-1", ResourceVersion: version, CreatedAt: at.Add(-time.Hour)},
 		}
 	}
 	tests := []struct {
@@ -56,39 +59,20 @@ func TestRestoredGuests(t *testing.T) {
 		{"it had ended elsewhere", true, "n2", []string{"n1", "n2"}},
 	}
 	for _, tt := range tests {
-		tracker := NewTracker("c1")
-		facts := tracker.Observe(see("200", "n1", false, false))
+		tr := tracker.New("c1")
+		facts := tr.Observe(see("200", "n1", false, false))
 		if tt.ends {
-			facts = slices.Concat(facts, tracker.Observe(see("210", "n1", false, true)), tracker.Observe(see("220", tt.node, true, false))) // seen before the break is noticed
+			facts = slices.Concat(facts, tr.Observe(see("210", "n1", false, true)), tr.Observe(see("220", tt.node, true, false))) // seen before the break is noticed
 		}
-		tracker.Begin(1)
-		facts = append(facts, tracker.Observe(see("150", tt.node, true, false))...)
-		derived := Derive(VMISubject("shop", "db-1"), facts, NewEnv(nil), at.Add(time.Minute))
+		tr.BeginEpoch(1)
+		facts = append(facts, tr.Observe(see("150", tt.node, true, false))...)
+		derived := trail.Derive(trail.VMISubject("shop", "db-1"), facts, trail.NewEnv(nil), at.Add(time.Minute))
 		var nodes []string
 		for _, p := range derived.Placements {
 			nodes = append(nodes, p.Node)
 		}
 		require.Equal(t, tt.want, slices.Compact(slices.Clone(nodes)), tt.name) // what a list showed once more adds nothing to the store
 		require.Zero(t, derived.Placements[len(nodes)-1].ToAt, tt.name)
-		require.Empty(t, tracker.Observe(see("151", tt.node, true, false)), "%s: once in each epoch", tt.name)
+		require.Empty(t, tr.Observe(see("151", tt.node, true, false)), "%s: once in each epoch", tt.name)
 	}
-}
-
-func TestRecent(t *testing.T) {
-	t.Parallel()
-	var r Recent
-	for _, n := range []int{5, 100, 7, 30, 9, 12, 11, 10, 8, 6} {
-		r = r.With(Latest{Version: strconv.Itoa(n), UID: "u" + strconv.Itoa(n)})
-	}
-	versions := func() (out []string) {
-		for _, l := range r {
-			out = append(out, l.Version)
-		}
-		return out
-	}
-	require.Equal(t, []string{"100", "30", "12", "11", "10", "9", "8", "7"}, versions(), "the last eight, as numbers")
-	r = r.With(Latest{Version: "40", UID: "u9"})
-	require.Equal(t, []string{"100", "40", "30", "12", "11", "10", "8", "7"}, versions(), "one of them changed again")
-	r = r.Without("u100").Without("nobody")
-	require.Equal(t, []string{"40", "30", "12", "11", "10", "8", "7"}, versions())
 }

@@ -149,7 +149,7 @@ func (l *life) markedAgain(e *evacuation, pods map[string]*launcher, env *Env) *
 		for i := range asked {
 			f := &asked[i]
 			d, ok := f.Detail.(*RequestDetail)
-			if !ok || d.Action != ActionEvict || d.DryRun || d.answer() != AnswerMarked || p.vmiUID != l.uid || p.node != e.Node {
+			if !ok || d.Action != ActionEvict || d.DryRun || d.Answer() != AnswerMarked || p.vmiUID != l.uid || p.node != e.Node {
 				continue
 			}
 			afterwards := f.OccurredAt.After(e.MarkedAt.Add(markFar)) && f.OccurredAt.After(e.openAt) && (e.EndedAt.IsZero() || d.AnsweredAt.Before(e.EndedAt))

@@ -44,6 +44,21 @@ func hashID(parts ...string) FactID {
 	return id
 }
 
+// NaturalID returns the ID of the fact: that of its cluster, kind, object, aspect and value. A thing that can happen again has more in its key, which tells it
+// from the same at another time: the resourceVersion at which it showed, a time that the object names, or the epoch; it is empty for what happens once.
+func (f *Fact) NaturalID(occurrence string) FactID {
+	return hashID(f.Cluster, string(f.Kind), string(f.Object.Kind), f.Object.UID, f.What, f.Value, occurrence)
+}
+
+// Digest returns a short name for a content, equal for equal contents: 12 hexadecimal digits and a hyphen.
+func Digest(text string) string { return hashID(text).String()[:13] }
+
+// formatTime writes a time as keys of identities have it.
+func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// TimeResolution is that of the times of facts: what Postgres keeps, so that a fact read back is the fact that was stored.
+const TimeResolution = time.Microsecond
+
 // Clock says whose clock stamped Fact.OccurredAt. Clocks of different owners must not be compared below a second.
 type Clock string
 
@@ -75,11 +90,26 @@ const (
 	ObjectNodeLoad        ObjectKind = "NodeLoad"    // the load of the nodes of a migration, by whose UID it goes
 )
 
+// Remembered reports whether the state of such objects outlives a restart: the facts of the others carry in their identity what they say.
+func (k ObjectKind) Remembered() bool {
+	return k != ObjectKubeEvent && k != ObjectSource && k != ObjectRequest && k != ObjectNodeLoad
+}
+
+// The aspects of objects (Fact.What) that facts are derived by. The others are names that the Tracker alone has to know again.
+const (
+	WhatGone   = "gone"   // every kind of object: it exists no more
+	WhatCordon = "cordon" // of a node; its value is "true" while it is unschedulable
+	WhatTaint  = "taint/" // of a node, and the key of the taint, a colon and its effect
+)
+
+// EffectNoSchedule is the effect that KubeVirt's drain taint carries.
+const EffectNoSchedule = "NoSchedule"
+
 // Object is the object on which a fact showed.
 type Object struct {
 	Kind            ObjectKind
 	UID             string // for a Source and a Descheduler: its name; for a NodeLoad: that of the migration; for a Request: who saw it, a colon, and the ID that the API server gave it
-	ResourceVersion string // at which the change showed; empty for a Source, a NodeLoad and a Request; for a Descheduler see observeScrape
+	ResourceVersion string // at which the change showed; empty for a Source, a NodeLoad and a Request; for a Descheduler the time of the scrape, in microseconds of Unix
 }
 
 // factShare is about how many bytes a fact takes beside its texts: its fixed fields, and a detail of common size.
@@ -138,6 +168,25 @@ type Fact struct {
 
 	Evidence string // the field of the object that says so
 	Detail   Detail // typed per kind; nil where the kind has none
+}
+
+// State returns of a fact what a Tracker resumes by: which object it is, and the aspect that was recorded.
+func (f Fact) State() Fact {
+	s := Fact{
+		Cluster: f.Cluster, Subject: f.Subject, Object: f.Object, What: f.What, Value: f.Value, Namespace: f.Namespace, VMI: f.VMI, VMIUID: f.VMIUID,
+	}
+	switch f.Object.Kind {
+	case ObjectMigration:
+		s.Migration = f.Migration
+	case ObjectNode:
+		s.Node = f.Node
+	case ObjectPod:
+		if d, ok := f.Detail.(*PodDetail); ok {
+			s.Kind, s.Detail = f.Kind, &PodDetail{Pod: d.Pod}
+		}
+	case ObjectVMI, ObjectKubeVirt, ObjectMigrationPolicy, ObjectKubeEvent, ObjectPolicy, ObjectSource, ObjectRequest, ObjectDescheduler, ObjectNodeLoad:
+	}
+	return s
 }
 
 // Since gives from when on a fact tells of a VM: it may say when that began which it shows. Zero where a list showed it, as nobody saw when.
@@ -265,12 +314,6 @@ func ParseSubject(text string) (Subject, error) {
 		return Subject{}, fmt.Errorf("subject %q: expected kind:name", text)
 	}
 	return Subject{SubjectKind(kind), name}, nil
-}
-
-// timeOf is a time with the clock that it was read from.
-type timeOf struct {
-	at    time.Time
-	clock Clock
 }
 
 // Recorded is a fact as it lies in the database.

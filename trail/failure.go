@@ -170,16 +170,11 @@ var eventTexts = []failureText{
 }
 
 // KnownTexts lists the words of KubeVirt, libvirt and the API server from which something is concluded, in no order: what hides
-// names in a text must leave them as they are.
+// names in a text must leave them as they are, and likewise the reasons of Kubernetes Events (tracker.EventReasons).
 func KnownTexts() []string {
 	texts := []string{textTriggered, textInProgress, textNotMigratable, textTargetPod, causeBudget, textBudget, textManyBudget, "migration uid"}
 	for _, row := range slices.Concat(reasonTexts, eventTexts) {
 		texts = append(texts, row.parts...)
-	}
-	for _, reasons := range keptEvents {
-		for reason := range reasons {
-			texts = append(texts, reason)
-		}
 	}
 	return append(texts, notMigratable...)
 }

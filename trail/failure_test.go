@@ -135,23 +135,3 @@ func TestFailureWithoutText(t *testing.T) {
 		})
 	}
 }
-
-// TestKindsAreClosed holds that every reason that a story's fact has is listed for its kind, with a sentence.
-func TestKindsAreClosed(t *testing.T) {
-	t.Parallel()
-	listed := map[Kind]map[Reason]bool{}
-	for _, k := range Kinds() {
-		require.NotEmpty(t, k.Text, k.Kind)
-		listed[k.Kind] = map[Reason]bool{}
-		for _, r := range k.Reasons {
-			require.NotEmpty(t, r.Text, r.Reason)
-			listed[k.Kind][r.Reason] = true
-		}
-	}
-	for _, s := range stories(t) {
-		for _, f := range s.facts() {
-			require.True(t, listed[f.Kind][f.Reason], "%s/%s", f.Kind, f.Reason)
-			require.NotEmpty(t, f.Evidence, "%s/%s", f.Kind, f.Reason)
-		}
-	}
-}

@@ -41,16 +41,16 @@ type known struct {
 }
 
 type aspectKey struct {
-	object objectKey
-	what   string
+	kind      ObjectKind
+	uid, what string
 }
 
-func (f Fact) aspect() aspectKey { return aspectKey{objectKey{f.Object.Kind, f.Object.UID}, f.What} }
+func (f Fact) aspect() aspectKey { return aspectKey{f.Object.Kind, f.Object.UID, f.What} }
 
 // mayRepeat tells whether the same can be told of an object again under another ID.
 func (f Fact) mayRepeat() bool {
 	return f.Object.Kind == ObjectDescheduler ||
-		f.ID == hashID(f.Cluster, string(f.Kind), string(f.Object.Kind), f.Object.UID, f.What, f.Value, f.Object.ResourceVersion)
+		f.ID == f.NaturalID(f.Object.ResourceVersion)
 }
 
 func (k known) add(f Fact) {
@@ -77,10 +77,10 @@ func (k known) told(f *Fact) bool {
 // nothing was recorded between them. What an earlier epoch recorded says nothing of this one.
 func (f *Fact) unchanged(of []Fact) bool {
 	var before, after *Fact // the nearest
-	epoch := epochOf(f.Object.ResourceVersion)
+	epoch := EpochOf(f.Object.ResourceVersion)
 	for i := range of {
 		switch at := of[i].Object.ResourceVersion; {
-		case epochOf(at) != epoch:
+		case EpochOf(at) != epoch:
 		case NewerVersion(f.Object.ResourceVersion, at):
 			if before == nil || NewerVersion(at, before.Object.ResourceVersion) {
 				before = &of[i]
@@ -97,11 +97,11 @@ func (f *Fact) unchanged(of []Fact) bool {
 // toldByDescheduler tells whether another replica recorded the same process, or has counted as much as a fact does; of what it counted
 // less, the rest stays.
 func toldByDescheduler(f *Fact, of []Fact) bool {
-	process, count := countedBlocks(f.Value)
+	counter := ParseProcessCount(f.Value)
 	counted := int64(-1)
 	for _, o := range of {
-		if p, n := countedBlocks(o.Value); sameProcess(process, p) {
-			counted = max(counted, n)
+		if c := ParseProcessCount(o.Value); SameProcess(counter.StartedAt, c.StartedAt) {
+			counted = max(counted, c.Count)
 		}
 	}
 	d, blocks := f.Detail.(*BlocksDetail)
@@ -109,7 +109,7 @@ func toldByDescheduler(f *Fact, of []Fact) bool {
 		return counted >= 0
 	}
 	rest := *d
-	rest.Increase = min(d.Increase, count-counted)
+	rest.Increase = min(d.Increase, counter.Count-counted)
 	f.Detail = &rest
 	return rest.Increase <= 0
 }

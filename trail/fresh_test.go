@@ -1,4 +1,4 @@
-package trail
+package trail_test
 
 import (
 	"math/rand/v2"
@@ -8,32 +8,35 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // replica watches one VMI and gives what it has to tell.
 type replica struct {
-	tracker *Tracker
-	pending []Fact
+	tracker *tracker.Tracker
+	pending []trail.Fact
 }
 
 func (r *replica) see(rv int, mark string, listed bool) {
-	r.pending = append(r.pending, r.tracker.Observe(VMIObservation{
-		Seen: Seen{At: time.Date(2026, 11, 21, 0, 0, rv, 0, time.UTC), Listed: listed},
-		Meta: Meta{UID: "u1", Namespace: "shop", Name: "db", ResourceVersion: strconv.Itoa(rv)}, Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
+	r.pending = append(r.pending, r.tracker.Observe(tracker.VMIObservation{
+		Seen: tracker.Seen{At: time.Date(2026, 11, 21, 0, 0, rv, 0, time.UTC), Listed: listed},
+		Meta: tracker.Meta{UID: "u1", Namespace: "shop", Name: "db", ResourceVersion: strconv.Itoa(rv)}, Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
 	})...)
 }
 
 // marks gives the values of the mark in the order of their resourceVersions, with those versions.
-func marks(facts []Fact) (out []string) {
+func marks(facts []trail.Fact) (out []string) {
 	facts = slices.Clone(facts)
-	slices.SortStableFunc(facts, func(a, b Fact) int {
-		if NewerVersion(b.Object.ResourceVersion, a.Object.ResourceVersion) {
+	slices.SortStableFunc(facts, func(a, b trail.Fact) int {
+		if trail.NewerVersion(b.Object.ResourceVersion, a.Object.ResourceVersion) {
 			return -1
 		}
 		return 1
 	})
 	for _, f := range facts {
-		if f.What == whatMark {
+		if f.What == "mark" {
 			out = append(out, f.Value)
 		}
 	}
@@ -43,10 +46,10 @@ func marks(facts []Fact) (out []string) {
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	two := func() (a, b *replica) {
-		return &replica{tracker: NewTracker("c1")}, &replica{tracker: NewTracker("c1")}
+		return &replica{tracker: tracker.New("c1")}, &replica{tracker: tracker.New("c1")}
 	}
-	store := func(stored []Fact, r *replica) []Fact {
-		stored = append(stored, Fresh(slices.Values(stored), r.pending)...)
+	store := func(stored []trail.Fact, r *replica) []trail.Fact {
+		stored = append(stored, trail.Fresh(slices.Values(stored), r.pending)...)
 		r.pending = nil
 		return stored
 	}
@@ -89,7 +92,7 @@ func TestFresh(t *testing.T) {
 	t.Run("two watches tell the same, and again", func(t *testing.T) {
 		t.Parallel()
 		a, b := two()
-		var stored []Fact
+		var stored []trail.Fact
 		for _, r := range []*replica{a, b} {
 			r.see(8, "", true)
 			for rv, mark := range []string{"n1", "", "n1", ""} {
@@ -111,16 +114,16 @@ func TestFreshOfManyReplicas(t *testing.T) {
 		for range 30 {
 			history = append(history, []string{"", "n1", "n2"}[dice.IntN(3)])
 		}
-		all := &replica{tracker: NewTracker("c1")}
+		all := &replica{tracker: tracker.New("c1")}
 		all.see(9, "", true)
 		for i, mark := range history {
 			all.see(10+i, mark, false)
 		}
 		want := marks(all.pending)
 
-		replicas := []*replica{{tracker: NewTracker("c1")}, {tracker: NewTracker("c1")}}
+		replicas := []*replica{{tracker: tracker.New("c1")}, {tracker: tracker.New("c1")}}
 		away := []int{0, 0}
-		var stored []Fact
+		var stored []trail.Fact
 		for _, r := range replicas {
 			r.see(9, "", true)
 		}
@@ -139,7 +142,7 @@ func TestFreshOfManyReplicas(t *testing.T) {
 			}
 			first := dice.IntN(2)
 			for _, r := range []*replica{replicas[first], replicas[1-first]} {
-				stored = append(stored, Fresh(slices.Values(stored), r.pending)...)
+				stored = append(stored, trail.Fresh(slices.Values(stored), r.pending)...)
 				r.pending = nil
 			}
 		}
@@ -153,35 +156,35 @@ func TestFreshCounts(t *testing.T) {
 	began := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	for seed := range uint64(200) {
 		dice := rand.New(rand.NewPCG(seed, 2))
-		replicas := []*Tracker{NewTracker("c1"), NewTracker("c1")}
-		var stored []Fact
-		pending := [][]Fact{nil, nil}
+		replicas := []*tracker.Tracker{tracker.New("c1"), tracker.New("c1")}
+		var stored []trail.Fact
+		pending := [][]trail.Fact{nil, nil}
 		count, starts := 0, 0
 		for second := range 60 {
 			count += dice.IntN(3)
-			for i, tracker := range replicas {
+			for i, tr := range replicas {
 				if dice.IntN(3) > 0 {
 					continue
 				}
-				pending[i] = append(pending[i], tracker.Observe(ScrapeObservation{
-					Seen: Seen{At: began.Add(time.Duration(second) * time.Second)}, Target: "descheduler",
+				pending[i] = append(pending[i], tr.Observe(tracker.ScrapeObservation{
+					Seen: tracker.Seen{At: began.Add(time.Duration(second) * time.Second)}, Target: "descheduler",
 					StartedAt: began.Add(-time.Hour + time.Duration(dice.IntN(1000))*time.Millisecond), Plugin: true,
-					Blocks: []BlockCount{{Reason: "cooldown", Node: "n1", Namespace: "shop", Count: float64(count)}},
+					Blocks: []tracker.BlockCount{{Reason: "cooldown", Node: "n1", Namespace: "shop", Count: float64(count)}},
 				})...)
 			}
 			if i := dice.IntN(2); dice.IntN(2) == 0 || second == 59 {
 				for _, i := range []int{i, 1 - i} {
-					stored = append(stored, Fresh(slices.Values(stored), pending[i])...)
+					stored = append(stored, trail.Fresh(slices.Values(stored), pending[i])...)
 					pending[i] = nil
 				}
 			}
 		}
 		told, most := int64(0), int64(0)
 		for _, f := range stored {
-			if d, ok := f.Detail.(*BlocksDetail); ok {
+			if d, ok := f.Detail.(*trail.BlocksDetail); ok {
 				require.Positive(t, d.Increase)
 				told, most = told+d.Increase, max(most, d.Count)
-			} else if f.Kind == KindDeschedulerStarted {
+			} else if f.Kind == trail.KindDeschedulerStarted {
 				starts++
 			}
 		}

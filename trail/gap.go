@@ -1,22 +1,45 @@
 package trail
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// GapObservation reports a hole in what a source could see. A gap that is not over has no ClosedAt; the same gap is
-// reported again, with the same key, when it is.
-type GapObservation struct {
-	Seen
+// GapReport says that a source could not see everything for a time. A gap that is not over has no ClosedAt; the same gap is reported again, with the same
+// key, when it is.
+type GapReport struct {
 	Source   string    // the resource of the watch, or SourceSelf
 	Key      string    // what tells this gap from others of the source: the last resourceVersion seen, or a time
 	OpenedAt time.Time // when the source was last seen whole
 	ClosedAt time.Time // when it was whole again; zero while it is not
 	Cause    Reason
 	Detail   string
+}
+
+// Facts returns the facts of a gap that is reported at a moment: that it opened, and, once it is over, that it closed.
+func (g GapReport) Facts(cluster string, now time.Time) []Fact {
+	facts := []Fact{g.fact(cluster, now, KindGapOpened, "open", g.OpenedAt)}
+	if !g.ClosedAt.IsZero() {
+		facts = append(facts, g.fact(cluster, now, KindGapClosed, "closed", g.ClosedAt))
+	}
+	return facts
+}
+
+func (g GapReport) fact(cluster string, now time.Time, kind Kind, value string, at time.Time) Fact {
+	now = now.Truncate(TimeResolution)
+	f := Fact{
+		Cluster: cluster, Kind: kind, Reason: g.Cause, Subject: Subject{SubjectSource, g.Source}, Object: Object{Kind: ObjectSource, UID: g.Source},
+		What: "gap/" + g.Key, Value: value, OccurredAt: now, Clock: ClockObserver, ObservedAt: now, Evidence: "the collector",
+		Detail: &GapDetail{Key: g.Key, Cause: g.Cause, Detail: g.Detail},
+	}
+	if !at.IsZero() {
+		f.OccurredAt = at.UTC().Truncate(TimeResolution)
+	}
+	f.ID = f.NaturalID("")
+	return f
 }
 
 // SourceSelf is the source of gaps in which evictrail itself was not running.
@@ -42,23 +65,6 @@ type GapDetail struct {
 }
 
 func (*GapDetail) detail() {}
-
-func (t *Tracker) observeGap(o GapObservation) []Fact { return o.Facts(t.cluster) }
-
-// Facts gives the facts of a gap, which need nothing that is remembered.
-func (o GapObservation) Facts(cluster string) []Fact {
-	r := &recorder{
-		t: &Tracker{cluster: cluster}, seen: o.Seen,
-		object: &object{subject: Subject{SubjectSource, o.Source}},
-		id:     Object{Kind: ObjectSource, UID: o.Source},
-	}
-	detail := &GapDetail{Key: o.Key, Cause: o.Cause, Detail: o.Detail}
-	r.event(KindGapOpened, o.Cause, "gap/"+o.Key, "open").from("the collector").at(timeOf{o.OpenedAt, ClockObserver}).with(detail)
-	if !o.ClosedAt.IsZero() {
-		r.event(KindGapClosed, o.Cause, "gap/"+o.Key, "closed").from("the collector").at(timeOf{o.ClosedAt, ClockObserver}).with(detail)
-	}
-	return r.facts
-}
 
 // Loss is what is missing of a source, until it is recorded as a gap. Its JSON names lie in spools.
 type Loss struct {
@@ -103,14 +109,14 @@ func (l Losses) Of(source string) bool {
 func (l Losses) Gaps(cluster string, now time.Time) []Fact {
 	var facts []Fact
 	for _, loss := range l {
-		facts = append(facts, loss.gap(now).Facts(cluster)...)
+		facts = append(facts, loss.gap(now).Facts(cluster, now)...)
 	}
 	return facts
 }
 
-func (l *Loss) gap(now time.Time) GapObservation {
-	gap := GapObservation{
-		Seen: Seen{At: now}, Source: l.Source, Key: string(l.Cause) + " " + l.Since.UTC().Format(time.RFC3339Nano),
+func (l *Loss) gap(now time.Time) GapReport {
+	gap := GapReport{
+		Source: l.Source, Key: string(l.Cause) + " " + l.Since.UTC().Format(time.RFC3339Nano),
 		OpenedAt: l.Since, ClosedAt: l.Until, Cause: l.Cause, Detail: l.detail(),
 	}
 	if !gap.ClosedAt.After(gap.OpenedAt) {
@@ -208,8 +214,8 @@ func (f Fact) Source() string {
 	case *LoadDetail:
 		return string(d.Origin)
 	}
-	if source, known := sourceOf[f.Object.Kind]; known {
-		return source
-	}
-	return SourceSelf
+	return f.Object.Kind.Source()
 }
+
+// Source names the source that sees such objects, as its gaps do: the resource of a watch, or evictrail itself where there is none.
+func (k ObjectKind) Source() string { return cmp.Or(sourceOf[k], SourceSelf) }

@@ -1,27 +1,33 @@
-package trail
+package trail_test
 
 import (
 	"cmp"
 	"strconv"
 	"time"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
+
+// notMigratableText is what KubeVirt's webhook says of a VM that cannot be moved.
+const notMigratableText = "is configured with an eviction strategy but is not live-migratable"
 
 // history is a made-up past of a cluster, told step by step through a tracker. Times are counted from day. What it makes is
 // in namespace shop; every migration is seen live, at the second at which it changes.
 type history struct {
-	tracker    *Tracker
-	facts      []Fact
+	tracker    *tracker.Tracker
+	facts      []trail.Fact
 	version    int
-	vms        map[string]*VMIObservation
-	migrations map[string]*MigrationObservation
-	nodes      map[string]*NodeObservation
+	vms        map[string]*tracker.VMIObservation
+	migrations map[string]*tracker.MigrationObservation
+	nodes      map[string]*tracker.NodeObservation
 	ahead      time.Duration // of the cluster's clocks before ours
 }
 
 func newHistory() *history {
 	return &history{
-		tracker: NewTracker("test"), vms: map[string]*VMIObservation{}, migrations: map[string]*MigrationObservation{},
-		nodes: map[string]*NodeObservation{},
+		tracker: tracker.New("test"), vms: map[string]*tracker.VMIObservation{}, migrations: map[string]*tracker.MigrationObservation{},
+		nodes: map[string]*tracker.NodeObservation{},
 	}
 }
 
@@ -31,15 +37,15 @@ func (h *history) next() string {
 	return strconv.Itoa(h.version)
 }
 
-func (h *history) observe(o Observation) { h.facts = append(h.facts, h.tracker.Observe(o)...) }
+func (h *history) observe(o tracker.Observation) { h.facts = append(h.facts, h.tracker.Observe(o)...) }
 
 // vm changes a VM as it was last seen; one that is new runs on n1, can be moved, and has the UID of its name.
-func (h *history) vm(at time.Duration, name string, change func(*VMIObservation)) {
+func (h *history) vm(at time.Duration, name string, change func(*tracker.VMIObservation)) {
 	v := h.vms[name]
 	if v == nil {
-		v = &VMIObservation{
-			Meta: Meta{UID: name + "-1", Namespace: "shop", Name: name, CreatedAt: day.Add(at)},
-			Node: "n1", Phase: "Running", Strategy: strategyMigrate,
+		v = &tracker.VMIObservation{
+			Meta: tracker.Meta{UID: name + "-1", Namespace: "shop", Name: name, CreatedAt: day.Add(at)},
+			Node: "n1", Phase: "Running", Strategy: "LiveMigrate",
 		}
 		h.vms[name] = v
 	}
@@ -52,38 +58,40 @@ func (h *history) vm(at time.Duration, name string, change func(*VMIObservation)
 
 // restart ends a VM and begins the next VMI of its name.
 func (h *history) restart(at time.Duration, name, uid string) {
-	h.vm(at, name, func(v *VMIObservation) { v.Gone = true })
+	h.vm(at, name, func(v *tracker.VMIObservation) { v.Gone = true })
 	delete(h.vms, name)
-	h.vm(at+time.Second, name, func(v *VMIObservation) { v.UID = uid })
+	h.vm(at+time.Second, name, func(v *tracker.VMIObservation) { v.UID = uid })
 }
 
 // mark has a VM asked to leave its node by whoever source names.
 func (h *history) mark(at time.Duration, name, source string) {
-	h.vm(at, name, func(v *VMIObservation) { v.Mark, v.EvictionSource = v.Node, source })
+	h.vm(at, name, func(v *tracker.VMIObservation) { v.Mark, v.EvictionSource = v.Node, source })
 }
 
 func (h *history) unmark(at time.Duration, name string) {
-	h.vm(at, name, func(v *VMIObservation) { v.Mark, v.EvictionSource = "", "" })
+	h.vm(at, name, func(v *tracker.VMIObservation) { v.Mark, v.EvictionSource = "", "" })
 }
 
 // creates makes a migration: one of an evacuation, unless change says otherwise.
-func (h *history) creates(at time.Duration, uid, vm string, change func(*MigrationObservation)) {
-	m := &MigrationObservation{
-		Meta: Meta{UID: uid, Namespace: "shop", Name: "m-" + uid, CreatedAt: day.Add(at + h.ahead)}, VMI: vm, Evacuation: true, EvacuationNode: h.vms[vm].Node,
-		Priority: priorityMaintenance,
+func (h *history) creates(at time.Duration, uid, vm string, change func(*tracker.MigrationObservation)) {
+	m := &tracker.MigrationObservation{
+		Meta: tracker.Meta{UID: uid, Namespace: "shop", Name: "m-" + uid, CreatedAt: day.Add(at + h.ahead)}, VMI: vm, Evacuation: true, EvacuationNode: h.vms[vm].Node,
+		Priority: "system-maintenance",
 	}
 	h.migrations[uid] = m
 	if change != nil {
 		change(m)
 	}
-	h.reaches(at, uid, PhasePending)
+	h.reaches(at, uid, trail.PhasePending)
 }
 
 // byUser makes a migration one that somebody made by hand.
-func byUser(m *MigrationObservation) { m.Evacuation, m.EvacuationNode, m.Priority = false, "", "" }
+func byUser(m *tracker.MigrationObservation) {
+	m.Evacuation, m.EvacuationNode, m.Priority = false, "", ""
+}
 
 // byUpdater makes a migration one of KubeVirt's workload updater.
-func byUpdater(m *MigrationObservation) {
+func byUpdater(m *tracker.MigrationObservation) {
 	m.Evacuation, m.EvacuationNode, m.Priority, m.WorkloadUpdate = false, "", "", true
 }
 
@@ -91,7 +99,7 @@ func (h *history) reaches(at time.Duration, uid string, phases ...string) {
 	m := h.migrations[uid]
 	for _, p := range phases {
 		m.Phase = p
-		m.PhaseTimes = append(m.PhaseTimes, PhaseTime{p, day.Add(at + h.ahead)})
+		m.PhaseTimes = append(m.PhaseTimes, trail.PhaseTime{Phase: p, At: day.Add(at + h.ahead)})
 	}
 	h.changed(at, uid)
 }
@@ -103,7 +111,7 @@ func (h *history) changed(at time.Duration, uid string) {
 }
 
 // fails has a migration fail before its target pod was there.
-func (h *history) fails(at time.Duration, uid string) { h.reaches(at, uid, PhaseFailed) }
+func (h *history) fails(at time.Duration, uid string) { h.reaches(at, uid, trail.PhaseFailed) }
 
 // deleted has somebody ask for the deletion of a migration, and goes has it gone.
 func (h *history) deleted(at time.Duration, uid string) {
@@ -120,23 +128,23 @@ func (h *history) goes(at time.Duration, uid string) {
 func (h *history) runs(start, end time.Duration, uid, to string) {
 	m := h.migrations[uid]
 	v := h.vms[m.VMI]
-	h.reaches(start, uid, PhaseScheduling, PhaseScheduled, PhasePreparingTarget, PhaseTargetReady, PhaseRunning)
-	state := MigrationState{UID: uid, SourceNode: v.Node, TargetNode: cmp.Or(to, "n9"), StartedAt: day.Add(start + h.ahead)}
-	h.vm(start, m.VMI, func(v *VMIObservation) { s := state; v.State = &s })
+	h.reaches(start, uid, trail.PhaseScheduling, trail.PhaseScheduled, trail.PhasePreparingTarget, trail.PhaseTargetReady, trail.PhaseRunning)
+	state := tracker.MigrationState{UID: uid, SourceNode: v.Node, TargetNode: cmp.Or(to, "n9"), StartedAt: day.Add(start + h.ahead)}
+	h.vm(start, m.VMI, func(v *tracker.VMIObservation) { s := state; v.State = &s })
 	state.EndedAt, state.Completed, state.Failed = day.Add(end+h.ahead), true, to == ""
 	if state.Failed {
 		state.FailureReason = "Live migration stuck for 15 seconds and has been aborted"
 	}
-	h.vm(end, m.VMI, func(v *VMIObservation) {
+	h.vm(end, m.VMI, func(v *tracker.VMIObservation) {
 		s := state
 		v.State = &s
 		if !s.Failed {
 			v.Node, v.Mark, v.EvictionSource = to, "", ""
 		}
 	})
-	last := PhaseSucceeded
+	last := trail.PhaseSucceeded
 	if state.Failed {
-		last = PhaseFailed
+		last = trail.PhaseFailed
 	}
 	h.reaches(end+time.Second, uid, last) // virt-controller sees it a moment later
 	s := state
@@ -152,9 +160,9 @@ func (h *history) moves(start, end time.Duration, uid, vm, to string) {
 }
 
 // pod tells of the launcher of a VM on a node; what it was made for, if it is a migration's target.
-func (h *history) pod(at time.Duration, name, vm, node, migration string, change func(*PodObservation)) {
-	p := PodObservation{
-		Meta: Meta{UID: name, Namespace: "shop", Name: name, CreatedAt: day.Add(at + h.ahead)}, VMI: vm, VMIUID: h.vms[vm].UID, Node: node, Phase: "Running",
+func (h *history) pod(at time.Duration, name, vm, node, migration string, change func(*tracker.PodObservation)) {
+	p := tracker.PodObservation{
+		Meta: tracker.Meta{UID: name, Namespace: "shop", Name: name, CreatedAt: day.Add(at + h.ahead)}, VMI: vm, VMIUID: h.vms[vm].UID, Node: node, Phase: "Running",
 		MigrationUID: migration,
 	}
 	if change != nil {
@@ -165,10 +173,10 @@ func (h *history) pod(at time.Duration, name, vm, node, migration string, change
 }
 
 // node changes a node as it was last seen.
-func (h *history) node(at time.Duration, name string, change func(*NodeObservation)) {
+func (h *history) node(at time.Duration, name string, change func(*tracker.NodeObservation)) {
 	n := h.nodes[name]
 	if n == nil {
-		n = &NodeObservation{Meta: Meta{UID: "uid-" + name, Name: name}}
+		n = &tracker.NodeObservation{Meta: tracker.Meta{UID: "uid-" + name, Name: name}}
 		h.nodes[name] = n
 	}
 	if change != nil {
@@ -178,25 +186,25 @@ func (h *history) node(at time.Duration, name string, change func(*NodeObservati
 	h.observe(*n)
 }
 
-func (h *history) kubevirt(at time.Duration, s KubeVirtSettings) {
-	h.observe(KubeVirtObservation{Seen: Seen{At: day.Add(at)}, Meta: Meta{UID: "kv", Name: "kubevirt", ResourceVersion: h.next()}, Settings: s})
+func (h *history) kubevirt(at time.Duration, s trail.KubeVirtSettings) {
+	h.observe(tracker.KubeVirtObservation{Seen: tracker.Seen{At: day.Add(at)}, Meta: tracker.Meta{UID: "kv", Name: "kubevirt", ResourceVersion: h.next()}, Settings: s})
 }
 
-func (h *history) policy(at time.Duration, s DeschedulerSettings) {
-	h.observe(PolicyObservation{Seen: Seen{At: day.Add(at)}, Meta: Meta{UID: "policy", Name: "policy", ResourceVersion: h.next()}, Settings: &s})
+func (h *history) policy(at time.Duration, s trail.DeschedulerSettings) {
+	h.observe(tracker.PolicyObservation{Seen: tracker.Seen{At: day.Add(at)}, Meta: tracker.Meta{UID: "policy", Name: "policy", ResourceVersion: h.next()}, Settings: &s})
 }
 
 // descheduler tells of a process of the descheduler that was started at a time.
 func (h *history) descheduler(at time.Duration, version string, plugin bool) {
-	h.observe(ScrapeObservation{Seen: Seen{At: day.Add(at + time.Second)}, Target: "d", StartedAt: day.Add(at), Version: version, Plugin: plugin})
+	h.observe(tracker.ScrapeObservation{Seen: tracker.Seen{At: day.Add(at + time.Second)}, Target: "d", StartedAt: day.Add(at), Version: version, Plugin: plugin})
 }
 
 // asks tells of an eviction request that the audit log saw.
-func (h *history) asks(at time.Duration, id, pod, user, message string, change func(*RequestObservation)) {
-	o := RequestObservation{
-		Seen: Seen{At: day.Add(at + 100*time.Millisecond)}, Source: SourceAudit, ID: id, Stage: stageComplete, Action: ActionEvict,
+func (h *history) asks(at time.Duration, id, pod, user, message string, change func(*tracker.RequestObservation)) {
+	o := tracker.RequestObservation{
+		Seen: tracker.Seen{At: day.Add(at + 100*time.Millisecond)}, Source: trail.SourceAudit, ID: id, Stage: "ResponseComplete", Action: trail.ActionEvict,
 		Namespace: "shop", Name: pod, AskedAt: day.Add(at + h.ahead),
-		Detail: RequestDetail{User: user, Code: 429, Message: message, AnsweredAt: day.Add(at + h.ahead + 50*time.Millisecond)},
+		Detail: trail.RequestDetail{User: user, Code: 429, Message: message, AnsweredAt: day.Add(at + h.ahead + 50*time.Millisecond)},
 	}
 	if change != nil {
 		change(&o)
@@ -205,13 +213,13 @@ func (h *history) asks(at time.Duration, id, pod, user, message string, change f
 }
 
 // at derives the history as it stands at a time.
-func (h *history) at(at time.Duration) *Cluster {
-	return DeriveAll(h.facts, DefaultThresholds(), day.Add(at))
+func (h *history) at(at time.Duration) *trail.Cluster {
+	return trail.DeriveAll(h.facts, trail.DefaultThresholds(), day.Add(at))
 }
 
 // decisions gives the decisions of a layer about a VM, as they stand at a time.
-func (h *history) decisions(at time.Duration, vm string, layer Layer) []Decision {
-	var out []Decision
+func (h *history) decisions(at time.Duration, vm string, layer trail.Layer) []trail.Decision {
+	var out []trail.Decision
 	for _, d := range h.at(at).VM("shop", vm).Decisions {
 		if d.Layer == layer {
 			out = append(out, d)

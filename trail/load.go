@@ -86,44 +86,6 @@ type LoadDetail struct {
 
 func (*LoadDetail) detail() {}
 
-// LoadObservation is what an origin told about one moment of a migration.
-type LoadObservation struct {
-	Seen
-	Of       Occasion
-	Origin   LoadOrigin
-	Readings []Reading
-}
-
-// Known tells whether any value is known.
-func (o LoadObservation) Known() bool {
-	for _, r := range o.Readings {
-		if r.Value != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// observeLoad makes the fact of what was read. The migration, the moment and the origin are its identity: who looks again adds nothing, also
-// where Prometheus has other samples by then.
-func (t *Tracker) observeLoad(o LoadObservation) []Fact {
-	r := recorder{
-		t: t, seen: o.Seen, id: Object{Kind: ObjectNodeLoad, UID: o.Of.MigrationUID},
-		object: &object{subject: VMISubject(o.Of.Namespace, o.Of.VMI), namespace: o.Of.Namespace, vmi: o.Of.VMI, vmiUID: o.Of.VMIUID},
-	}
-	reason, evidence := ReasonSampled, "descheduler_lownodeutilization_node_utilization_value"
-	if !o.Known() {
-		reason = ReasonNotSampled
-	}
-	if o.Origin == OriginPrometheus {
-		evidence = "query_range"
-	}
-	f := r.event(KindNodeLoad, reason, o.Of.What(), string(o.Origin)).from(evidence).at(timeOf{o.Of.At, ClockEmitter}).
-		with(&LoadDetail{Moment: o.Of.Moment, After: Span(o.Of.After), Final: o.Of.Final, Origin: o.Origin, Readings: o.Readings})
-	f.Migration, f.MigrationUID, f.Node = o.Of.Migration, o.Of.MigrationUID, o.Of.SourceNode
-	return r.facts
-}
-
 // What names the moment within its migration: the aspect of the fact.
 func (o Occasion) What() string {
 	if o.Moment != MomentAfter {

@@ -1,4 +1,4 @@
-package trail
+package trail_test
 
 import (
 	"regexp"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // TestLoopsInWords reads every loop of the stories: its name has the right article, and one that is over is told in the past tense and
@@ -14,11 +16,11 @@ func TestLoopsInWords(t *testing.T) {
 	t.Parallel()
 	wrongArticle := regexp.MustCompile(`this is (a [aeiou]|an [^aeiou])`)
 	present := regexp.MustCompile(`\b(work|tries|evicts|moves|waits|hold|leaves|is to leave)\b`)
-	over := map[LoopKind]bool{}
+	over := map[trail.LoopKind]bool{}
 	for _, s := range stories(t) {
-		c := DeriveAll(s.facts(), DefaultThresholds(), s.now)
-		for _, l := range c.allLoops() {
-			require.NotRegexp(t, wrongArticle, l.opening(), s.file)
+		c := trail.DeriveAll(s.facts(), trail.DefaultThresholds(), s.now)
+		for _, l := range c.AllLoops() {
+			require.NotRegexp(t, wrongArticle, l.Opening(), s.file)
 			require.NotEmpty(t, l.Advice, s.file)
 			if l.Open() {
 				require.Contains(t, l.Advice, "\n  ", "%s: what can be pasted", s.file)
@@ -30,5 +32,5 @@ func TestLoopsInWords(t *testing.T) {
 			require.True(t, strings.HasPrefix(l.Advice, "This is over"), s.file)
 		}
 	}
-	require.Len(t, over, len(LoopKinds()), "some story ends a loop of each kind")
+	require.Len(t, over, len(trail.LoopKinds()), "some story ends a loop of each kind")
 }

@@ -1,4 +1,4 @@
-package trail
+package trail_test
 
 import (
 	"fmt"
@@ -9,40 +9,42 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
-// since leaves out what the store does not read of what was over before a time.
-func (r Rows) since(at, before time.Time) Rows {
+// rowsSince leaves out what the store does not read of what was over before a time.
+func rowsSince(r trail.Rows, at, before time.Time) trail.Rows {
 	not := func(over, than time.Time) bool { return !over.IsZero() && over.Before(than) }
-	return Rows{
+	return trail.Rows{
 		Since:       at,
-		Placements:  slices.DeleteFunc(slices.Clone(r.Placements), func(p *Placement) bool { return not(p.ToAt, before) }),
-		Evacuations: slices.DeleteFunc(slices.Clone(r.Evacuations), func(e *Evacuation) bool { return not(e.EndedAt, at) }),
-		Requests:    slices.DeleteFunc(slices.Clone(r.Requests), func(q *EvictionRequest) bool { return not(q.RequestedAt, at) }),
-		Migrations:  slices.DeleteFunc(slices.Clone(r.Migrations), func(m *Migration) bool { return not(m.FinishedAt, before) }),
-		Arrivals:    slices.DeleteFunc(slices.Clone(r.Arrivals), func(m *Migration) bool { return not(m.FinishedAt, before) }),
-		Decisions:   slices.DeleteFunc(slices.Clone(r.Decisions), func(x *Decision) bool { return not(later(x.DecidedAt, x.Until), before) }),
+		Placements:  slices.DeleteFunc(slices.Clone(r.Placements), func(p *trail.Placement) bool { return not(p.ToAt, before) }),
+		Evacuations: slices.DeleteFunc(slices.Clone(r.Evacuations), func(e *trail.Evacuation) bool { return not(e.EndedAt, at) }),
+		Requests:    slices.DeleteFunc(slices.Clone(r.Requests), func(q *trail.EvictionRequest) bool { return not(q.RequestedAt, at) }),
+		Migrations:  slices.DeleteFunc(slices.Clone(r.Migrations), func(m *trail.Migration) bool { return not(m.FinishedAt, before) }),
+		Arrivals:    slices.DeleteFunc(slices.Clone(r.Arrivals), func(m *trail.Migration) bool { return not(m.FinishedAt, before) }),
+		Decisions:   slices.DeleteFunc(slices.Clone(r.Decisions), func(x *trail.Decision) bool { return not(trail.Later(x.DecidedAt, x.Until), before) }),
 	}
 }
 
-// since leaves what was not over before a time.
-func (d Derived) since(at time.Time) Derived {
+// derivedSince leaves what was not over before a time.
+func derivedSince(d trail.Derived, at time.Time) trail.Derived {
 	d = d.Unsettled(at, nil)
-	return Derived{
+	return trail.Derived{
 		Decisions: slices.Concat(d.Decisions), Loops: slices.Concat(d.Loops), Drains: slices.Concat(d.Drains), Blockers: d.Blockers, Timeline: slices.Concat(d.Timeline),
 		Outages:      slices.Concat(d.Outages),
-		Consequences: slices.Concat(slices.DeleteFunc(slices.Clone(d.Consequences), func(x Consequence) bool { return x.At.Before(at) })),
+		Consequences: slices.Concat(slices.DeleteFunc(slices.Clone(d.Consequences), func(x trail.Consequence) bool { return x.At.Before(at) })),
 	}
 }
 
-// quiet tells whether nothing that belongs to a node, or to the cluster, was open around a time.
-func (d Derived) quiet(evacuations []*Evacuation, at time.Time) bool {
+// isQuiet reports whether nothing that belongs to a node, or to the cluster, was open around a time.
+func isQuiet(d trail.Derived, evacuations []*trail.Evacuation, at time.Time) bool {
 	open := func(from, to time.Time) bool {
-		return !from.After(at.Add(time.Second)) && (to.IsZero() || !later(from, to).Before(at.Add(-time.Second)))
+		return !from.After(at.Add(time.Second)) && (to.IsZero() || !trail.Later(from, to).Before(at.Add(-time.Second)))
 	}
-	return !slices.ContainsFunc(evacuations, func(e *Evacuation) bool { return open(e.MarkedAt, e.EndedAt) }) &&
-		!slices.ContainsFunc(d.Loops, func(l Loop) bool { return open(l.OpenedAt, l.ClosedAt) }) &&
-		!slices.ContainsFunc(d.Drains, func(x Drain) bool { return open(x.StartedAt, x.EndedAt) })
+	return !slices.ContainsFunc(evacuations, func(e *trail.Evacuation) bool { return open(e.MarkedAt, e.EndedAt) }) &&
+		!slices.ContainsFunc(d.Loops, func(l trail.Loop) bool { return open(l.OpenedAt, l.ClosedAt) }) &&
+		!slices.ContainsFunc(d.Drains, func(x trail.Drain) bool { return open(x.StartedAt, x.EndedAt) })
 }
 
 // TestNodesSince derives nodes, and the cluster, of what was not over before a time at which nothing was open there: what is told since then is what is
@@ -56,16 +58,16 @@ func TestNodesSince(t *testing.T) {
 			c.step()
 		}
 		now := day.Add(c.now)
-		all := DeriveAll(c.facts, hurried(), now)
-		around := map[Subject]Rows{}
-		for _, s := range slices.SortedFunc(maps.Keys(all.Rows), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) }) {
+		all := trail.DeriveAll(c.facts, hurried(), now)
+		around := map[trail.Subject]trail.Rows{}
+		for _, s := range slices.SortedFunc(maps.Keys(all.Rows), func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) }) {
 			d := all.Rows[s]
 			for i := range d.Migrations {
 				m := &d.Migrations[i]
-				m.Trigger, m.Attempt = TriggerDescheduler, 1
-				m.Need, m.Benefit = pick(c, NotNeeded, Needed, NeedUnknown), pick(c, Harmed, Helped, BenefitUnknown)
+				m.Trigger, m.Attempt = trail.TriggerDescheduler, 1
+				m.Need, m.Benefit = pick(c, trail.NotNeeded, trail.Needed, trail.NeedUnknown), pick(c, trail.Harmed, trail.Helped, trail.BenefitUnknown)
 			}
-			if s.Kind != SubjectVMI {
+			if s.Kind != trail.SubjectVMI {
 				continue
 			}
 			for at, rows := range d.Around() {
@@ -75,26 +77,26 @@ func TestNodesSince(t *testing.T) {
 			}
 		}
 		for s, rows := range around {
-			of := func(rows Rows) Derived {
-				all.env.Around(s, rows)
-				return Derive(s, all.facts[s], all.env, now)
+			of := func(rows trail.Rows) trail.Derived {
+				all.Env().Around(s, rows)
+				return trail.Derive(s, all.Facts(s), all.Env(), now)
 			}
 			whole := of(rows)
 			for range 20 {
 				at := day.Add(time.Duration(c.Int64N(int64(c.now))))
 				evacuations := rows.Evacuations
-				if s == ClusterSubject {
+				if s == trail.ClusterSubject {
 					evacuations = nil
 				}
-				if !whole.quiet(evacuations, at) {
+				if !isQuiet(whole, evacuations, at) {
 					continue
 				}
-				some := rows.since(at, BlocksSince(all.facts[s], at).Add(-time.Hour))
-				if s == ClusterSubject {
-					some.Evacuations = rows.since(at, at).Evacuations
+				some := rowsSince(rows, at, trail.BlocksSince(all.Facts(s), at).Add(-time.Hour))
+				if s == trail.ClusterSubject {
+					some.Evacuations = rowsSince(rows, at, at).Evacuations
 				}
 				left += len(rows.Placements) - len(some.Placements)
-				got, want := of(some).since(at), whole.since(at)
+				got, want := derivedSince(of(some), at), derivedSince(whole, at)
 				if len(want.Drains) == 0 { // what is left of the one before stays
 					want.Blockers = got.Blockers
 				}

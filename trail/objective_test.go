@@ -1,28 +1,31 @@
-package trail
+package trail_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 func TestObjectivesAreStatedByClass(t *testing.T) {
 	t.Parallel()
-	for _, o := range []Objectives{DefaultObjectives(), {}, {AnyRequester: time.Hour, RequesterKubectl: 90 * time.Second}} {
+	for _, o := range []trail.Objectives{trail.DefaultObjectives(), {}, {trail.AnyRequester: time.Hour, trail.RequesterKubectl: 90 * time.Second}} {
 		var stated []string
 		for class, d := range o {
 			stated = append(stated, " "+string(class)+" = "+d.String())
 		}
 		if len(o) == 0 {
-			stated = []string{NoObjectives}
+			stated = []string{trail.NoObjectives}
 		}
-		read, err := ParseObjectives(stated)
+		read, err := trail.ParseObjectives(stated)
 		require.NoError(t, err)
 		require.Equal(t, o, read)
 	}
-	require.Equal(t, "kubectl=1m30s, any=1h", Objectives{AnyRequester: time.Hour, RequesterKubectl: 90 * time.Second}.String())
-	require.Equal(t, "none", Objectives{}.String())
+	require.Equal(t, "kubectl=1m30s, any=1h", trail.Objectives{trail.AnyRequester: time.Hour, trail.RequesterKubectl: 90 * time.Second}.String())
+	require.Equal(t, "none", trail.Objectives{}.String())
 	for _, c := range []struct {
 		stated []string
 		says   string
@@ -38,7 +41,7 @@ func TestObjectivesAreStatedByClass(t *testing.T) {
 		{[]string{"any=1h", "none"}, "none: stands alone"},
 		{nil, ""},
 	} {
-		_, err := ParseObjectives(c.stated)
+		_, err := trail.ParseObjectives(c.stated)
 		if c.says == "" {
 			require.NoError(t, err)
 		} else {
@@ -51,7 +54,7 @@ func TestObjectivesAreStatedByClass(t *testing.T) {
 func TestObjective(t *testing.T) {
 	t.Parallel()
 	const due = 11 * time.Minute
-	ten := Objectives{RequesterDescheduler: 10 * time.Minute}
+	ten := trail.Objectives{trail.RequesterDescheduler: 10 * time.Minute}
 	moved := func(end time.Duration) func(*history) {
 		return func(h *history) {
 			h.creates(2*time.Minute, "m1", "db", nil)
@@ -60,7 +63,7 @@ func TestObjective(t *testing.T) {
 	}
 	tests := []struct {
 		name       string
-		objectives Objectives
+		objectives trail.Objectives
 		then       func(*history)
 		at         time.Duration
 		met        *bool
@@ -76,10 +79,10 @@ func TestObjective(t *testing.T) {
 		{"called off too late", ten, func(h *history) { h.unmark(20*time.Minute, "db") }, 21 * time.Minute, new(false), 0, "It was to leave within 10m, by 2026-11-21 00:11:00Z."},
 		{"ended in time", ten, func(h *history) { h.restart(5*time.Minute, "db", "db-2") }, due, nil, 0, ""},
 		{"ended too late", ten, func(h *history) { h.restart(20*time.Minute, "db", "db-2") }, 21 * time.Minute, new(false), 0, "It was to leave within 10m, by"},
-		{"none for who asked", Objectives{RequesterKubectl: time.Minute}, nil, due, nil, 0, ""},
-		{"one for all", Objectives{AnyRequester: 10 * time.Minute}, nil, due, new(false), 0, "It was to leave within 10m"},
-		{"its own before that for all", Objectives{AnyRequester: time.Minute, RequesterDescheduler: 10 * time.Minute}, nil, due - 1, nil, due, ""},
-		{"none at all", Objectives{}, moved(30 * time.Minute), time.Hour, nil, 0, ""},
+		{"none for who asked", trail.Objectives{trail.RequesterKubectl: time.Minute}, nil, due, nil, 0, ""},
+		{"one for all", trail.Objectives{trail.AnyRequester: 10 * time.Minute}, nil, due, new(false), 0, "It was to leave within 10m"},
+		{"its own before that for all", trail.Objectives{trail.AnyRequester: time.Minute, trail.RequesterDescheduler: 10 * time.Minute}, nil, due - 1, nil, due, ""},
+		{"none at all", trail.Objectives{}, moved(30 * time.Minute), time.Hour, nil, 0, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,12 +93,12 @@ func TestObjective(t *testing.T) {
 			if tt.then != nil {
 				tt.then(h)
 			}
-			thresholds := DefaultThresholds()
+			thresholds := trail.DefaultThresholds()
 			thresholds.Objectives = tt.objectives
-			c := DeriveAll(h.facts, thresholds, day.Add(tt.at))
+			c := trail.DeriveAll(h.facts, thresholds, day.Add(tt.at))
 			require.Len(t, c.VM("shop", "db").Evacuations, 1)
 			e := c.VM("shop", "db").Evacuations[0]
-			require.Equal(t, tt.objectives.of(RequesterDescheduler), time.Duration(e.Objective))
+			require.Equal(t, tt.objectives.Of(trail.RequesterDescheduler), time.Duration(e.Objective))
 			require.Equal(t, tt.met, e.ObjectiveMet)
 			switch {
 			case e.ObjectiveMet == nil:
@@ -123,12 +126,12 @@ func TestDrainTellsWhoIsLate(t *testing.T) {
 	h := newHistory()
 	h.vm(0, "db", nil)
 	h.node(0, "n1", nil)
-	h.node(time.Minute, "n1", func(n *NodeObservation) { n.Unschedulable = true })
+	h.node(time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = true })
 	h.mark(time.Minute+time.Second, "db", "")
-	thresholds := DefaultThresholds()
-	thresholds.Objectives = Objectives{AnyRequester: 15 * time.Minute}
+	thresholds := trail.DefaultThresholds()
+	thresholds.Objectives = trail.Objectives{trail.AnyRequester: 15 * time.Minute}
 	reason := func(at time.Duration) string {
-		left := DeriveAll(h.facts, thresholds, day.Add(at)).Node("n1").Blockers
+		left := trail.DeriveAll(h.facts, thresholds, day.Add(at)).Node("n1").Blockers
 		require.Len(t, left, 1)
 		return left[0].Reason
 	}

@@ -209,7 +209,7 @@ func (o Occasion) pick(node string, points []LoadPoint) []Reading {
 }
 
 func (p LoadPoint) reading(sample LoadSample) Reading {
-	r := Reading{Sample: sample, At: p.At.UTC().Truncate(resolution)}
+	r := Reading{Sample: sample, At: p.At.UTC().Truncate(TimeResolution)}
 	if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
 		r.Lack = LackNotANumber
 		return r

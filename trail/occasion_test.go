@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -136,28 +137,28 @@ func TestLoadsRead(t *testing.T) {
 func TestLoadIsOneFact(t *testing.T) {
 	t.Parallel()
 	value := 0.4
-	o := trail.LoadObservation{
-		Seen: trail.Seen{At: after(2 * time.Minute)}, Origin: trail.OriginPrometheus,
+	o := tracker.LoadObservation{
+		Seen: tracker.Seen{At: after(2 * time.Minute)}, Origin: trail.OriginPrometheus,
 		Of:       trail.Occasion{Namespace: "shop", VMI: "db", MigrationUID: "m", SourceNode: "n1", Moment: trail.MomentEnd, At: noon},
 		Readings: []trail.Reading{{Node: "n1", Metric: "cpu", Sample: trail.SampleBefore, At: noon, Value: &value}},
 	}
-	first := trail.NewTracker("c").Observe(o)
+	first := tracker.New("c").Observe(o)
 	require.Len(t, first, 1)
 	require.Equal(t, trail.ReasonSampled, first[0].Reason)
 	require.Equal(t, noon, first[0].OccurredAt)
 	again := o
 	again.At, again.Readings = after(time.Hour), []trail.Reading{{Node: "n1", Metric: "cpu", Sample: trail.SampleBefore, Lack: trail.LackNoSample}}
-	second := trail.NewTracker("c").Observe(again)
+	second := tracker.New("c").Observe(again)
 	require.Equal(t, first[0].ID, second[0].ID)
 	require.Equal(t, trail.ReasonNotSampled, second[0].Reason)
-	for _, change := range []func(*trail.LoadObservation){
-		func(o *trail.LoadObservation) { o.Of.MigrationUID = "other" },
-		func(o *trail.LoadObservation) { o.Of.Moment = trail.MomentAttempt },
-		func(o *trail.LoadObservation) { o.Of.Moment, o.Of.After = trail.MomentAfter, time.Minute },
-		func(o *trail.LoadObservation) { o.Origin = trail.OriginDescheduler },
+	for _, change := range []func(*tracker.LoadObservation){
+		func(o *tracker.LoadObservation) { o.Of.MigrationUID = "other" },
+		func(o *tracker.LoadObservation) { o.Of.Moment = trail.MomentAttempt },
+		func(o *tracker.LoadObservation) { o.Of.Moment, o.Of.After = trail.MomentAfter, time.Minute },
+		func(o *tracker.LoadObservation) { o.Origin = trail.OriginDescheduler },
 	} {
 		other := o
 		change(&other)
-		require.NotEqual(t, first[0].ID, trail.NewTracker("c").Observe(other)[0].ID)
+		require.NotEqual(t, first[0].ID, tracker.New("c").Observe(other)[0].ID)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 func TestOpenUntil(t *testing.T) {
@@ -53,12 +54,12 @@ func TestOpenUntil(t *testing.T) {
 func TestLineOfRepetitionsIsOpen(t *testing.T) {
 	t.Parallel()
 	ten := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	var facts []trail.Fact
 	for i := range 4 {
 		at := ten.Add(time.Duration(i) * 5 * time.Second)
-		facts = append(facts, tracker.Observe(trail.RequestObservation{
-			Seen: trail.Seen{At: at}, Source: trail.SourceAudit, ID: string(rune('a' + i)), Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop",
+		facts = append(facts, tr.Observe(tracker.RequestObservation{
+			Seen: tracker.Seen{At: at}, Source: trail.SourceAudit, ID: string(rune('a' + i)), Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop",
 			Name: "virt-launcher-db", AskedAt: at, Detail: trail.RequestDetail{User: "alice", AnsweredAt: at, Code: 403, Message: "forbidden"},
 		})...)
 	}

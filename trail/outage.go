@@ -59,7 +59,7 @@ func outageCause(f *Fact) (cause OutageCause, says bool) {
 	case KindNodeReady:
 		return "", true
 	case KindNodeTainted, KindNodeUntainted:
-		key, _, _ := strings.Cut(strings.TrimPrefix(f.What, whatTaint), ":")
+		key, _, _ := strings.Cut(strings.TrimPrefix(f.What, WhatTaint), ":")
 		if cause, says = outageTaints[key]; f.Kind == KindNodeUntainted {
 			cause = ""
 		}

@@ -94,7 +94,7 @@ func migrationsOf(facts []Fact, lives []*life) []*migration {
 		if f.Kind != KindMigrationSeen {
 			continue
 		}
-		epoch := epochOf(f.Object.ResourceVersion)
+		epoch := EpochOf(f.Object.ResourceVersion)
 		if m := byUID[f.MigrationUID]; m != nil { // a restore of the cluster took it back
 			m.epoch = max(m.epoch, epoch)
 			continue
@@ -106,7 +106,7 @@ func migrationsOf(facts []Fact, lives []*life) []*migration {
 	}
 	for _, f := range facts {
 		m := byUID[f.MigrationUID]
-		if m == nil || f.Object.Kind == ObjectMigration && epochOf(f.Object.ResourceVersion) < m.epoch {
+		if m == nil || f.Object.Kind == ObjectMigration && EpochOf(f.Object.ResourceVersion) < m.epoch {
 			continue
 		}
 		m.add(f)

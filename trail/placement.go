@@ -50,7 +50,7 @@ func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 			continue
 		}
 		before := epoch
-		epoch = epochOf(f.Object.ResourceVersion)
+		epoch = EpochOf(f.Object.ResourceVersion)
 		if n := len(out); n > 0 && out[n-1].Node == f.Node && epoch > before { // it was found where it had been
 			continue
 		}
@@ -154,7 +154,7 @@ func endPlacements(lives []*life, sources *endingSources) {
 	for _, l := range lives {
 		n := len(l.placements)
 		for _, f := range l.facts {
-			if f.Kind != KindVMIEnded || epochOf(f.Object.ResourceVersion) < l.epoch {
+			if f.Kind != KindVMIEnded || EpochOf(f.Object.ResourceVersion) < l.epoch {
 				continue
 			}
 			if l.ending.cause == "" || l.ending.cause == EndingDeleted {

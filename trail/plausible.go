@@ -22,31 +22,8 @@ func Plausible(at, seen time.Time) bool {
 	return !at.After(seen.Add(plausibleAhead))
 }
 
-// withPlausibleState returns an observation whose migration state has plausible times, others being zero: what of a state is new is told by its text, and
-// not each time has one.
-func withPlausibleState(o Observation) Observation {
-	switch o := o.(type) {
-	case VMIObservation:
-		o.State = o.State.plausible(o.At)
-		return o
-	case MigrationObservation:
-		o.State = o.State.plausible(o.At)
-		return o
-	}
-	return o
-}
-
-func (s *MigrationState) plausible(seen time.Time) *MigrationState {
-	if s == nil {
-		return nil
-	}
-	out := *s
-	clearImplausible(seen, &out.StartedAt, &out.EndedAt)
-	return &out
-}
-
-// clearImplausible makes implausible times zero.
-func clearImplausible(seen time.Time, times ...*time.Time) {
+// ClearImplausible makes those of some times zero that are implausible in what was seen at a moment.
+func ClearImplausible(seen time.Time, times ...*time.Time) {
 	for _, at := range times {
 		if !at.IsZero() && !Plausible(*at, seen) {
 			*at = time.Time{}
@@ -67,18 +44,18 @@ func (f *Fact) CorrectTimes() {
 	}
 	switch d := f.Detail.(type) {
 	case *VMIDetail:
-		clearImplausible(f.ObservedAt, &d.CreatedAt, &d.MigrationEnd)
+		ClearImplausible(f.ObservedAt, &d.CreatedAt, &d.MigrationEnd)
 	case *ResultDetail:
-		clearImplausible(f.ObservedAt, &d.StartedAt, &d.EndedAt)
+		ClearImplausible(f.ObservedAt, &d.StartedAt, &d.EndedAt)
 	case *PodDetail:
-		clearImplausible(f.ObservedAt, &d.CreatedAt)
+		ClearImplausible(f.ObservedAt, &d.CreatedAt)
 	case *RequestDetail:
-		clearImplausible(f.ObservedAt, &d.AnsweredAt)
+		ClearImplausible(f.ObservedAt, &d.AnsweredAt)
 	case *BlocksDetail:
-		clearImplausible(f.ObservedAt, &d.Since)
+		ClearImplausible(f.ObservedAt, &d.Since)
 	case *LoadDetail:
 		for i := range d.Readings {
-			clearImplausible(f.ObservedAt, &d.Readings[i].At)
+			ClearImplausible(f.ObservedAt, &d.Readings[i].At)
 		}
 	default:
 	}

@@ -11,7 +11,7 @@ import (
 // are for, in any order, and not what the policies are called or how old they are.
 func TestFingerprintOfMigrationPolicies(t *testing.T) {
 	t.Parallel()
-	yes, seconds := true, int64(800)
+	yes, seconds, day := true, int64(800), time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	slow := MigrationPolicySettings{Name: "slow", CreatedAt: day, VMIs: map[string]string{"speed": "slow", "tier": "db"}, AllowPostCopy: &yes}
 	fast := MigrationPolicySettings{Name: "fast", Bandwidth: "64Mi"}
 	was := fingerprintOfPolicies([]MigrationPolicySettings{slow, fast})
@@ -49,18 +49,18 @@ func TestFingerprintOfSettings(t *testing.T) {
 	require.Equal(t, []string{"B", "A"}, b.FeatureGates, "it changes nothing")
 	require.NotEqual(t, a.fingerprint(), KubeVirtSettings{Version: "v1.8.4"}.fingerprint())
 
-	tracker := NewTracker("test")
+	day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	var facts []Fact
-	for i, o := range []PolicyObservation{
-		{Text: "# by alice", Settings: &DeschedulerSettings{Model: "4.21"}},
-		{Text: "# by bob", Settings: &DeschedulerSettings{Model: "4.21"}},
-		{Text: "broken", Problem: "no policy"},
-		{Text: "again", Settings: &DeschedulerSettings{}},
+	for i, d := range []ConfigDetail{
+		{Policy: "# by alice", Descheduler: &DeschedulerSettings{Model: "4.21"}},
+		{Policy: "# by bob", Descheduler: &DeschedulerSettings{Model: "4.21"}},
+		{Policy: "broken", Problem: "no policy"},
+		{Policy: "again", Descheduler: &DeschedulerSettings{}},
 	} {
-		o.Seen, o.Meta = Seen{At: day.Add(time.Duration(i) * time.Minute)}, Meta{UID: "policy"}
-		facts = append(facts, tracker.Observe(o)...)
+		facts = append(facts, Fact{
+			ID: FactID{byte(i)}, Subject: Subject{SubjectConfig, string(ObjectPolicy)}, OccurredAt: day.Add(time.Duration(i) * time.Minute), Detail: &d,
+		})
 	}
-	require.Len(t, facts, 4)
 	history := NewEnv(facts).Settings("test")
 	require.Len(t, history, 2)
 	require.Equal(t, day.Add(3*time.Minute), history[0].Until)

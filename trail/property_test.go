@@ -1,4 +1,4 @@
-package trail
+package trail_test
 
 import (
 	"fmt"
@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // chance makes a history at random: VMs that are marked, moved, fail, are deleted and begin anew; nodes that are cordoned,
@@ -34,7 +37,7 @@ func newChance(seed uint64) *chance {
 		active: map[string]string{},
 	}
 	many := int64(1000)
-	c.kubevirt(0, KubeVirtSettings{Version: "v1.8.4", ParallelPerCluster: &many})
+	c.kubevirt(0, trail.KubeVirtSettings{Version: "v1.8.4", ParallelPerCluster: &many})
 	c.policies()
 	for _, n := range c.nodeOf {
 		c.node(0, n, nil)
@@ -56,9 +59,9 @@ func (c *chance) passes() {
 
 func (c *chance) policies() {
 	one := int64(1 + c.IntN(2))
-	s := DeschedulerSettings{Model: pick(c, "", CooldownLive, CooldownReseeded, CooldownNone)}
+	s := trail.DeschedulerSettings{Model: pick(c, "", trail.CooldownLive, trail.CooldownReseeded, trail.CooldownNone)}
 	if c.IntN(3) > 0 {
-		s.Cooldown = &CooldownSettings{DefaultCooldown, DefaultMaxCooldown, DefaultCooldownWindow}
+		s.Cooldown = &trail.CooldownSettings{Base: trail.DefaultCooldown, Max: trail.DefaultMaxCooldown, Window: trail.DefaultCooldownWindow}
 	}
 	if c.IntN(3) > 0 {
 		s.LimitPerNode = &one
@@ -75,9 +78,9 @@ func (c *chance) id(prefix string) string {
 }
 
 func (c *chance) start(vm string) {
-	uid, strategy := c.id("vmi"), pick(c, strategyMigrate, strategyMigrate, strategyIfPossible, StrategyExternal, "")
+	uid, strategy := c.id("vmi"), pick(c, "LiveMigrate", "LiveMigrate", "LiveMigrateIfPossible", trail.StrategyExternal, "")
 	node := pick(c, c.nodeOf...)
-	c.vm(c.now, vm, func(v *VMIObservation) { v.UID, v.Node, v.Strategy = uid, node, strategy })
+	c.vm(c.now, vm, func(v *tracker.VMIObservation) { v.UID, v.Node, v.Strategy = uid, node, strategy })
 	c.launch(vm, "")
 }
 
@@ -88,7 +91,7 @@ func (c *chance) launch(vm, migration string) {
 		text := pick(c, "true", "true", "kubevirt")
 		progress = &text
 	}
-	c.pod(c.now, c.podOf(vm), vm, c.vms[vm].Node, migration, func(p *PodObservation) {
+	c.pod(c.now, c.podOf(vm), vm, c.vms[vm].Node, migration, func(p *tracker.PodObservation) {
 		p.PreferNoEviction = prefer
 		if stuck {
 			p.Unschedulable, p.Node = "0/3 nodes are available", ""
@@ -140,34 +143,34 @@ func (c *chance) step() {
 		}
 	case 13:
 		if uid := c.active[vm]; uid != "" {
-			c.reaches(c.now, uid, PhaseScheduling)
+			c.reaches(c.now, uid, trail.PhaseScheduling)
 		}
 	case 14:
 		if uid := c.active[vm]; uid != "" && c.IntN(2) == 0 {
 			c.deleted(c.now, uid)
 		} else if uid != "" {
-			c.migrations[uid].Conditions = pick(c, nil, []Condition{{Type: "migrationRejectedByResourceQuota", Status: "True"}})
+			c.migrations[uid].Conditions = pick(c, nil, []tracker.Condition{{Type: "migrationRejectedByResourceQuota", Status: "True"}})
 			c.changed(c.now, uid)
 		}
 	case 15:
-		c.node(c.now, node, func(n *NodeObservation) { n.Unschedulable = !n.Unschedulable })
+		c.node(c.now, node, func(n *tracker.NodeObservation) { n.Unschedulable = !n.Unschedulable })
 	case 16:
-		c.node(c.now, node, func(n *NodeObservation) {
-			n.Taints = pick(c, nil, []Taint{{Key: DefaultDrainTaintKey, Effect: EffectNoSchedule}}, []Taint{{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute", AddedAt: day.Add(c.now)}})
-			n.Ready = &Condition{Status: pick(c, "True", "False", "Unknown"), Reason: "KubeletNotReady", ChangedAt: pick(c, time.Time{}, day.Add(c.now))}
+		c.node(c.now, node, func(n *tracker.NodeObservation) {
+			n.Taints = pick(c, nil, []tracker.Taint{{Key: trail.DefaultDrainTaintKey, Effect: trail.EffectNoSchedule}}, []tracker.Taint{{Key: "node.kubernetes.io/unreachable", Effect: "NoExecute", AddedAt: day.Add(c.now)}})
+			n.Ready = &tracker.Condition{Status: pick(c, "True", "False", "Unknown"), Reason: "KubeletNotReady", ChangedAt: pick(c, time.Time{}, day.Add(c.now))}
 		})
 	case 17:
 		user := pick(c, "alice", "system:serviceaccount:kube-system:descheduler", "system:serviceaccount:karpenter:karpenter")
 		text := pick(c, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/db"`, "Cannot evict pod as it would violate the pod's disruption budget.",
-			"VMI db "+textNotMigratable)
+			"VMI db "+notMigratableText)
 		c.asks(c.now, c.id("audit"), c.podOf(vm), user, text, nil)
 		c.now += 100 * time.Millisecond
 	case 18:
-		conditions := pick(c, nil, []Condition{{Type: ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable"}})
-		c.vm(c.now, vm, func(v *VMIObservation) { v.Conditions = conditions })
+		conditions := pick(c, nil, []tracker.Condition{{Type: trail.ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable"}})
+		c.vm(c.now, vm, func(v *tracker.VMIObservation) { v.Conditions = conditions })
 	case 19:
 		if c.IntN(3) == 0 {
-			c.vm(c.now, vm, func(v *VMIObservation) { v.Gone = true })
+			c.vm(c.now, vm, func(v *tracker.VMIObservation) { v.Gone = true })
 			delete(c.vms, vm)
 			delete(c.active, vm)
 			c.passes()
@@ -183,11 +186,11 @@ func (c *chance) step() {
 	case 21:
 		switch c.IntN(4) {
 		case 0:
-			c.node(c.now, node, func(n *NodeObservation) { n.Gone = true })
+			c.node(c.now, node, func(n *tracker.NodeObservation) { n.Gone = true })
 			delete(c.nodes, node)
 			c.passes()
 			uid := c.id("node")
-			c.node(c.now, node, func(n *NodeObservation) { n.UID = uid })
+			c.node(c.now, node, func(n *tracker.NodeObservation) { n.UID = uid })
 		default:
 			c.blocks(node)
 		}
@@ -205,29 +208,19 @@ func (c *chance) over(vm string) {
 }
 
 func (c *chance) blocks(node string) {
-	c.observe(ScrapeObservation{
-		Seen: Seen{At: day.Add(c.now)}, Target: "d", StartedAt: day, Version: "v0.34", Plugin: true,
-		Blocks: []BlockCount{{Reason: pick(c, "cooldown", "migration_in_progress"), Node: node, Namespace: "shop", Count: float64(c.now / time.Second)}},
+	c.observe(tracker.ScrapeObservation{
+		Seen: tracker.Seen{At: day.Add(c.now)}, Target: "d", StartedAt: day, Version: "v0.34", Plugin: true,
+		Blocks: []tracker.BlockCount{{Reason: pick(c, "cooldown", "migration_in_progress"), Node: node, Namespace: "shop", Count: float64(c.now / time.Second)}},
 	})
-}
-
-// bare gives rows without what says when to look again, and what ExplainQueue needs.
-func bare(d Derived) Derived {
-	d.NextAt = time.Time{}
-	d.Migrations = slices.Clone(d.Migrations)
-	for i := range d.Migrations {
-		d.Migrations[i].waited = waited{}
-	}
-	return d
 }
 
 // amongOthers is what a wait says of the other migrations of the cluster, whose number newChance does not limit.
 var amongOthers = regexp.MustCompile(`\d+ of 1000 migrations`)
 
 // requireSame tells where two derivations differ, in the words of the stories.
-func requireSame(t *testing.T, want, got Derived, text string) {
+func requireSame(t *testing.T, want, got trail.Derived, text string) {
 	t.Helper()
-	if want, got = bare(want), bare(got); reflect.DeepEqual(want, got) {
+	if want, got = trail.Bare(want), trail.Bare(got); reflect.DeepEqual(want, got) {
 		return
 	}
 	var a, b strings.Builder
@@ -238,7 +231,7 @@ func requireSame(t *testing.T, want, got Derived, text string) {
 }
 
 // nextOf gives the first time at which anything is to be derived again; zero where nothing is.
-func nextOf(c *Cluster) time.Time {
+func nextOf(c *trail.Cluster) time.Time {
 	next := time.Time{}
 	for _, d := range c.Rows {
 		if !d.NextAt.IsZero() && (next.IsZero() || d.NextAt.Before(next)) {
@@ -249,18 +242,18 @@ func nextOf(c *Cluster) time.Time {
 }
 
 // hurried gives thresholds by which some evacuations are late.
-func hurried() Thresholds {
-	t := DefaultThresholds()
-	t.Objectives = Objectives{RequesterDescheduler: 4 * time.Minute, AnyRequester: 25 * time.Minute}
+func hurried() trail.Thresholds {
+	t := trail.DefaultThresholds()
+	t.Objectives = trail.Objectives{trail.RequesterDescheduler: 4 * time.Minute, trail.AnyRequester: 25 * time.Minute}
 	return t
 }
 
 // requireTold walks through time from a moment on, with no new fact: what changes must have been announced.
-func requireTold(t *testing.T, r *rand.Rand, facts []Fact, from time.Time, name string) {
+func requireTold(t *testing.T, r *rand.Rand, facts []trail.Fact, from time.Time, name string) {
 	t.Helper()
 	for at, steps := from, 0; ; steps++ {
 		require.Less(t, steps, 500, "%s: time alone never comes to rest", name)
-		c := DeriveAll(facts, hurried(), at)
+		c := trail.DeriveAll(facts, hurried(), at)
 		next := nextOf(c)
 		end := at.Add(2000 * time.Hour)
 		if !next.IsZero() {
@@ -268,7 +261,7 @@ func requireTold(t *testing.T, r *rand.Rand, facts []Fact, from time.Time, name 
 			end = next
 		}
 		for _, then := range []time.Time{at.Add(time.Duration(r.Int64N(int64(end.Sub(at))))), end.Add(-1)} {
-			again := DeriveAll(facts, hurried(), then)
+			again := trail.DeriveAll(facts, hurried(), then)
 			require.Len(t, again.Rows, len(c.Rows), name)
 			for s, d := range c.Rows {
 				requireSame(t, d, again.Rows[s], fmt.Sprintf("%s: %s at %s and %s, next %s", name, s, short(at), short(then), short(next)))
@@ -282,7 +275,7 @@ func requireTold(t *testing.T, r *rand.Rand, facts []Fact, from time.Time, name 
 }
 
 // requireNothingAhead looks for what a derivation tells of a time that has not come.
-func requireNothingAhead(t *testing.T, c *Cluster, name string) {
+func requireNothingAhead(t *testing.T, c *trail.Cluster, name string) {
 	t.Helper()
 	for s, d := range c.Rows {
 		for _, l := range d.Loops {
@@ -301,8 +294,8 @@ func requireNothingAhead(t *testing.T, c *Cluster, name string) {
 }
 
 // upTo gives the facts that were observed by a time.
-func upTo(facts []Fact, at time.Time) []Fact {
-	return slices.DeleteFunc(slices.Clone(facts), func(f Fact) bool { return f.ObservedAt.After(at) })
+func upTo(facts []trail.Fact, at time.Time) []trail.Fact {
+	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.ObservedAt.After(at) })
 }
 
 const randomHistories = 150
@@ -338,27 +331,27 @@ type lasting struct {
 
 // mayGoOn reports whether what ended may turn out not to have: an evacuation whose mark nobody saw ends with its last attempt, until KubeVirt makes
 // another within retriedWithin, and a loop around it with it.
-func (l lasting) mayGoOn(c *Cluster) bool {
+func (l lasting) mayGoOn(c *trail.Cluster) bool {
 	for _, d := range c.Rows {
 		for _, e := range d.Evacuations {
-			if e.MarkedBy == MarkedByMigration && !e.MarkedAt.After(l.endedAt) {
-				return c.Now.Before(l.endedAt.Add(retriedWithin))
+			if e.MarkedBy == trail.MarkedByMigration && !e.MarkedAt.After(l.endedAt) {
+				return c.Now.Before(l.endedAt.Add(trail.RetriedWithin))
 			}
 		}
 	}
 	return false
 }
 
-func lastingOf(t *testing.T, c *Cluster, name string) map[FactID]lasting {
+func lastingOf(t *testing.T, c *trail.Cluster, name string) map[trail.FactID]lasting {
 	t.Helper()
-	out := map[FactID]lasting{}
-	ending := func(l Loop) string {
+	out := map[trail.FactID]lasting{}
+	ending := func(l trail.Loop) string {
 		if l.Open() {
 			return ""
 		}
 		return fmt.Sprint(" ", l.Summary, l.Counts)
 	}
-	add := func(id FactID, what string, from, to time.Time, by string) {
+	add := func(id trail.FactID, what string, from, to time.Time, by string) {
 		require.NotContains(t, out, id, name)
 		out[id] = lasting{what, short(from), short(to) + " " + by, to}
 	}
@@ -367,10 +360,10 @@ func lastingOf(t *testing.T, c *Cluster, name string) map[FactID]lasting {
 			add(l.ID, fmt.Sprintf("%s of %s on %s", l.Kind, dash(l.VMI), dash(l.Node)), l.OpenedAt, l.ClosedAt, string(l.ClosedBy)+ending(l))
 		}
 		for _, x := range d.Drains {
-			add(hashID("drain", x.ID.String()), "drain of "+x.Node, x.StartedAt, x.EndedAt, string(x.Outcome))
+			add(trail.HashID("drain", x.ID.String()), "drain of "+x.Node, x.StartedAt, x.EndedAt, string(x.Outcome))
 		}
 		for _, e := range d.Evacuations {
-			if e.MarkedBy == MarkedByMigration { // until its mark is seen, which may come a moment later, or it is tried again
+			if e.MarkedBy == trail.MarkedByMigration { // until its mark is seen, which may come a moment later, or it is tried again
 				continue
 			}
 			add(e.ID, "evacuation of "+e.VMI, e.MarkedAt, e.EndedAt, string(e.Outcome))
@@ -386,27 +379,27 @@ func TestNothingIsAhead(t *testing.T) {
 	for _, s := range stories(t) {
 		facts := s.facts()
 		for _, o := range s.observations {
-			at := o.seen().At
+			at := o.SeenAt()
 			known := upTo(facts, at)
-			ahead := func(f Fact) bool { return f.OccurredAt.After(at) } // a clock of the cluster is before ours
+			ahead := func(f trail.Fact) bool { return f.OccurredAt.After(at) } // a clock of the cluster is before ours
 			if !slices.ContainsFunc(known, ahead) {
-				requireNothingAhead(t, DeriveAll(known, DefaultThresholds(), at), s.file)
+				requireNothingAhead(t, trail.DeriveAll(known, trail.DefaultThresholds(), at), s.file)
 			}
 		}
 	}
 	for seed := range uint64(4 * randomHistories) {
 		c := newChance(seed)
 		name := fmt.Sprint("seed ", seed)
-		before, last := map[FactID]lasting{}, day
+		before, last := map[trail.FactID]lasting{}, day
 		for range 10 + c.IntN(60) {
 			c.step()
 			now := c.at(c.now)
 			requireNothingAhead(t, now, name)
 			told := lastingOf(t, now, name)
-			for _, l := range now.allLoops() {
+			for _, l := range now.AllLoops() {
 				slack := time.Second
-				if l.Kind == LoopPriorityInversion {
-					slack = cordonBefore // its drain began with the cordon, and was known by the first request
+				if l.Kind == trail.LoopPriorityInversion {
+					slack = trail.CordonBefore // its drain began with the cordon, and was known by the first request
 				}
 				_, known := before[l.ID]
 				require.False(t, !known && l.OpenedAt.Before(last.Add(-slack)), "%s at %s: a %s of %s/%s was not told before, from %s", name, short(now.Now),
@@ -434,10 +427,10 @@ func TestHistoriesInAnyOrder(t *testing.T) {
 		for range 60 {
 			c.step()
 		}
-		want := DeriveAll(c.facts, hurried(), day.Add(c.now))
+		want := trail.DeriveAll(c.facts, hurried(), day.Add(c.now))
 		facts := append(slices.Clone(c.facts), c.facts[:len(c.facts)/2]...)
 		c.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
-		got := DeriveAll(facts, hurried(), day.Add(c.now))
+		got := trail.DeriveAll(facts, hurried(), day.Add(c.now))
 		for s, d := range want.Rows {
 			requireSame(t, d, got.Rows[s], fmt.Sprint("seed ", seed, " ", s))
 		}
@@ -450,7 +443,7 @@ func TestOthersDoNotMatter(t *testing.T) {
 	for seed := range uint64(randomHistories) {
 		c := newChance(seed)
 		c.vmOf, c.nodeOf = []string{"alone"}, []string{"x1", "x2"}
-		own := map[Subject]bool{VMISubject("shop", "alone"): true, {SubjectNode, "x1"}: true, {SubjectNode, "x2"}: true}
+		own := map[trail.Subject]bool{trail.VMISubject("shop", "alone"): true, {Kind: trail.SubjectNode, Name: "x1"}: true, {Kind: trail.SubjectNode, Name: "x2"}: true}
 		others := newChance(seed + 1000)
 		c.start("alone")
 		for range 50 {
@@ -469,16 +462,16 @@ func TestOthersDoNotMatter(t *testing.T) {
 		with := c.at(c.now)
 		its := maps.Clone(own)
 		for _, f := range c.facts {
-			if d, ok := f.Detail.(*PodDetail); ok && f.VMI == "alone" {
-				its[Subject{SubjectPod, f.Namespace + "/" + d.Pod}] = true
+			if d, ok := f.Detail.(*trail.PodDetail); ok && f.VMI == "alone" {
+				its[trail.Subject{Kind: trail.SubjectPod, Name: f.Namespace + "/" + d.Pod}] = true
 			}
 		}
-		facts := slices.DeleteFunc(slices.Clone(c.facts), func(f Fact) bool {
-			named := f.Subject.Kind == SubjectVMI || f.Subject.Kind == SubjectNode || f.Subject.Kind == SubjectPod
+		facts := slices.DeleteFunc(slices.Clone(c.facts), func(f trail.Fact) bool {
+			named := f.Subject.Kind == trail.SubjectVMI || f.Subject.Kind == trail.SubjectNode || f.Subject.Kind == trail.SubjectPod
 			return named && !its[f.Subject]
 		})
-		without := DeriveAll(facts, DefaultThresholds(), day.Add(c.now))
-		for _, s := range slices.SortedFunc(maps.Keys(own), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) }) {
+		without := trail.DeriveAll(facts, trail.DefaultThresholds(), day.Add(c.now))
+		for _, s := range slices.SortedFunc(maps.Keys(own), func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) }) {
 			var want, got strings.Builder
 			writeRows(&want, without.Rows[s])
 			writeRows(&got, with.Rows[s])

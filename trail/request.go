@@ -1,24 +1,11 @@
 package trail
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// RequestObservation is one call of the API server as an audit event or an admission review tells it: an eviction of
-// a virt-launcher pod, or something else that moves VMs or keeps them from moving.
-type RequestObservation struct {
-	Seen
-	Source    RequestSource
-	ID        string // auditID, or the UID of the admission request
-	Stage     string // of the audit event: ResponseComplete or Panic; empty for a review
-	Action    Action
-	Namespace string // of the object; empty for a Node
-	Name      string // of the pod, migration, VM or node; empty where the API server had yet to generate it
-	AskedAt   time.Time
-	Detail    RequestDetail
-}
 
 // RequestSource says who saw a request.
 type RequestSource string
@@ -110,9 +97,9 @@ const (
 	textManyBudget = "more than one PodDisruptionBudget"
 )
 
-// answer classifies the answer by its text first: KubeVirt's and the API server's refusals share the code 429, and
+// Answer classifies the answer to an eviction request by its text first: KubeVirt's and the API server's refusals share the code 429, and
 // several budgets are answered 201 with status Failure.
-func (d *RequestDetail) answer() RequestAnswer {
+func (d *RequestDetail) Answer() RequestAnswer {
 	has := func(text string) bool { return strings.Contains(d.Message, text) }
 	switch {
 	case has(textInProgress):
@@ -123,7 +110,7 @@ func (d *RequestDetail) answer() RequestAnswer {
 		return AnswerNotMigratable
 	case has(textTargetPod):
 		return AnswerTargetPod
-	case has(textBudget), has(textManyBudget), contains(d.Causes, causeBudget):
+	case has(textBudget), has(textManyBudget), slices.Contains(d.Causes, causeBudget):
 		return AnswerPDB
 	case d.Code == 0:
 		return AnswerUnknown
@@ -140,8 +127,8 @@ func (d *RequestDetail) accepted() bool {
 	return d.Code >= 200 && d.Code < 300 && d.Status != "Failure" && !d.DryRun
 }
 
-// vmi gives the name of the VMI that the answer's text names, empty where it names none.
-func (d *RequestDetail) vmi() string {
+// VMIName returns the name of the VMI that the answer's text names, empty where it names none.
+func (d *RequestDetail) VMIName() string {
 	if _, after, ok := strings.Cut(d.Message, textTriggered+` "`); ok {
 		name, _, _ := strings.Cut(after, `"`)
 		_, name, _ = strings.Cut(name, "/")
@@ -151,84 +138,6 @@ func (d *RequestDetail) vmi() string {
 		return before[strings.LastIndexByte(before, ' ')+1:]
 	}
 	return ""
-}
-
-// lateAfter is how long after its answer an audit event may arrive and still count as told in time: the API server
-// sends batches of 30 s and tries for some minutes.
-const lateAfter = 10 * time.Minute
-
-// observeRequest records a request. It has no state: a request is told whole, and its natural key is the ID that the
-// API server gave it. Everything about a pod belongs to the pod's name, as an audit event knows no VMI; what concerns
-// migrations belongs to their namespace, as names may be generated later.
-func (t *Tracker) observeRequest(o RequestObservation) []Fact {
-	kind, reason := KindActionRequested, actionReasons[o.Action]
-	if o.Action == ActionEvict {
-		kind, reason = KindEvictionRequested, Reason(o.Detail.answer())
-	}
-	detail := o.Detail
-	detail.Source, detail.Action, detail.Name = o.Source, o.Action, o.Name
-	if detail.Code < 0 || detail.Code > 999 { // it is no code of HTTP
-		detail.Code = 0
-	}
-	detail.AnsweredAt = detail.AnsweredAt.UTC().Truncate(resolution)
-	r := &recorder{
-		t: t, seen: o.Seen,
-		object: &object{subject: o.subject(), namespace: o.Namespace},
-		id:     Object{Kind: ObjectRequest, UID: string(o.Source) + ":" + o.ID},
-	}
-	f := r.event(kind, reason, string(o.Action), o.Stage).with(&detail)
-	f.Evidence = string(o.Source) + " " + o.ID
-	if o.Source == SourceAudit {
-		f.at(timeOf{o.AskedAt, ClockAPIServer})
-		f.Late = o.At.Sub(detail.AnsweredAt) > lateAfter
-	}
-	o.name(f, &detail)
-	return r.facts
-}
-
-// name writes the names of the request's object on its fact.
-func (o RequestObservation) name(f *Fact, detail *RequestDetail) {
-	switch o.Action {
-	case ActionEvict:
-		f.VMI = detail.vmi()
-	case ActionMigrate, ActionCancel:
-		f.VMI = o.Name
-	case ActionCreateMigration, ActionDeleteMigration:
-		f.Migration = o.Name
-	case ActionChangeNode:
-		f.Node = o.Name
-	}
-}
-
-func (o RequestObservation) subject() Subject {
-	switch o.Action {
-	case ActionMigrate, ActionCancel:
-		return VMISubject(o.Namespace, o.Name)
-	case ActionCreateMigration, ActionDeleteMigration:
-		return Subject{SubjectNamespace, o.Namespace}
-	case ActionChangeNode:
-		return Subject{SubjectNode, o.Name}
-	case ActionEvict:
-	}
-	return Subject{SubjectPod, o.Namespace + "/" + o.Name}
-}
-
-// actionReasons gives the reason of the fact for each action that is no eviction.
-var actionReasons = map[Action]Reason{
-	ActionCreateMigration: ReasonMigrationCreated,
-	ActionDeleteMigration: ReasonMigrationDeleted,
-	ActionMigrate:         ReasonMigrateCalled,
-	ActionCancel:          ReasonCancelCalled,
-	ActionChangeNode:      ReasonNodeChanged,
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }
 
 // codeText writes an HTTP code as people say it, empty where none was seen.

@@ -59,8 +59,7 @@ func TestRequestersAreClassedByTheirAccount(t *testing.T) {
 // TestRequestersOfKubeVirtsNamespace knows KubeVirt's accounts by the namespace of its CR.
 func TestRequestersOfKubeVirtsNamespace(t *testing.T) {
 	t.Parallel()
-	facts := NewTracker("test").Observe(KubeVirtObservation{Seen: Seen{At: day}, Meta: Meta{UID: "kv", Namespace: "virt", Name: "kubevirt", ResourceVersion: "1"}})
-	env := NewEnv(facts)
+	env := NewEnv([]Fact{{Subject: Subject{Kind: SubjectConfig, Name: string(ObjectKubeVirt)}, Namespace: "virt", Detail: &ConfigDetail{KubeVirt: &KubeVirtSettings{}}}})
 	require.Equal(t, RequesterKubeVirt, env.classOf(&RequestDetail{User: "system:serviceaccount:virt:kubevirt-controller"}))
 	require.Equal(t, RequesterServiceAccount, env.classOf(&RequestDetail{User: "system:serviceaccount:virt:robot"}))
 	require.Equal(t, RequesterServiceAccount, env.classOf(&RequestDetail{User: "system:serviceaccount:team-a:kubevirt-controller"}))

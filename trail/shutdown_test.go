@@ -1,4 +1,4 @@
-package trail
+package trail_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // TestAShutdownByThePlatformIsSaid asks about VMs whose guest the platform ended: why leads with it and names who began it, and whatever
@@ -71,10 +73,10 @@ func TestAShutdownByThePlatformIsSaid(t *testing.T) {
 		t.Run(c.story+" "+c.vm, func(t *testing.T) {
 			t.Parallel()
 			s := readStory(t, "testdata/"+c.story+".txtar")
-			seen := DeriveAll(s.facts(), DefaultThresholds(), s.now)
+			seen := trail.DeriveAll(s.facts(), trail.DefaultThresholds(), s.now)
 			require.Regexp(t, "^"+regexp.QuoteMeta(c.why), seen.Why("shop", c.vm).Paragraph)
 			require.Regexp(t, "^"+regexp.QuoteMeta(c.whyNot), seen.WhyNot("shop", c.vm).Paragraph)
-			dayOn := DeriveAll(s.facts(), DefaultThresholds(), s.now.Add(lostLately+time.Minute))
+			dayOn := trail.DeriveAll(s.facts(), trail.DefaultThresholds(), s.now.Add(trail.LostLately+time.Minute))
 			require.Regexp(t, "^"+regexp.QuoteMeta(c.later), dayOn.WhyNot("shop", c.vm).Paragraph)
 		})
 	}
@@ -86,7 +88,7 @@ func TestAShutdownIsSaidBesideWhatCameLater(t *testing.T) {
 	s := readStory(t, "testdata/evicted-not-moved.txtar")
 	s.observations = append(s.observations,
 		parseObservation(t, s.file, `{"t":"02:00","vmi":{"uid":"v2","name":"db","rv":40,"node":"n2","strategy":"LiveMigrate","created":"01:04","mark":"n2","source":"descheduler"}}`))
-	seen := DeriveAll(s.facts(), DefaultThresholds(), day.Add(3*time.Minute))
+	seen := trail.DeriveAll(s.facts(), trail.DefaultThresholds(), day.Add(3*time.Minute))
 	require.Regexp(t, `^shop/db: At 2026-11-21 00:02:00Z KubeVirt accepted to move it away from n2.* It was restarted at 2026-11-21 00:01:05Z without its memory`,
 		seen.Why("shop", "db").Paragraph)
 }
@@ -94,20 +96,20 @@ func TestAShutdownIsSaidBesideWhatCameLater(t *testing.T) {
 func TestAShutdownLoopSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := readStory(t, "testdata/shutdown-churn.txtar")
-	why := DeriveAll(s.facts(), DefaultThresholds(), s.now).Why("shop", "db")
+	why := trail.DeriveAll(s.facts(), trail.DefaultThresholds(), s.now).Why("shop", "db")
 	require.Contains(t, why.Paragraph, "This is a shutdown loop since 2026-11-21 01:50:05Z: The descheduler shut shop/db down 3 times in 2h0m0s")
-	for _, text := range []string{annotationPreferNo, `"evictionStrategy":"LiveMigrate"`} {
+	for _, text := range []string{trail.AnnotationPreferNoEviction, `"evictionStrategy":"LiveMigrate"`} {
 		require.Contains(t, why.Advice, text)
 	}
-	require.NotContains(t, adviceShutdown("shop", "db", strategyIfPossible, KubeVirtSettings{}), "evictionStrategy")
-	require.Contains(t, adviceShutdown("shop", "db", strategyMigrate, KubeVirtSettings{}), "virt-api-validator")
+	require.NotContains(t, trail.AdviceShutdown("shop", "db", "LiveMigrateIfPossible", trail.KubeVirtSettings{}), "evictionStrategy")
+	require.Contains(t, trail.AdviceShutdown("shop", "db", "LiveMigrate", trail.KubeVirtSettings{}), "virt-api-validator")
 }
 
 // TestThresholdsOfAnOlderVersion derives a shutdown loop by thresholds that a version stored which did not know such loops.
 func TestThresholdsOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	var stored map[string]any
-	raw, err := json.Marshal(DefaultThresholds())
+	raw, err := json.Marshal(trail.DefaultThresholds())
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(raw, &stored))
 	delete(stored, "shutdowns")
@@ -115,16 +117,16 @@ func TestThresholdsOfAnOlderVersion(t *testing.T) {
 	stored["moves"], stored["objectives"] = 7, map[string]any{}
 	raw, err = json.Marshal(stored)
 	require.NoError(t, err)
-	var read Thresholds
+	var read trail.Thresholds
 	require.NoError(t, json.Unmarshal(raw, &read))
-	want := DefaultThresholds()
-	want.Moves, want.Objectives = 7, Objectives{}
+	want := trail.DefaultThresholds()
+	want.Moves, want.Objectives = 7, trail.Objectives{}
 	require.Equal(t, want.String(), read.String(), "what is absent has its default")
 	require.Empty(t, read.Objectives, "what says that there are none does not")
 
 	s := readStory(t, "testdata/shutdown-churn.txtar")
-	require.NotEmpty(t, DeriveAll(s.facts(), read, s.now).VM("shop", "db").Loops)
+	require.NotEmpty(t, trail.DeriveAll(s.facts(), read, s.now).VM("shop", "db").Loops)
 	read.Shutdowns = 0
-	require.Empty(t, DeriveAll(s.facts(), read, s.now).VM("shop", "db").Loops, "none are looked for")
+	require.Empty(t, trail.DeriveAll(s.facts(), read, s.now).VM("shop", "db").Loops, "none are looked for")
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"moves":"many"}`), &read), "decode thresholds")
 }

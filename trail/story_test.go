@@ -1,4 +1,4 @@
-package trail
+package trail_test
 
 import (
 	"bufio"
@@ -19,6 +19,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/txtar"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected parts of testdata/*.txtar")
@@ -72,13 +75,13 @@ func TestStoriesAgain(t *testing.T) {
 	t.Parallel()
 	for _, s := range stories(t) {
 		first := s.facts()
-		ids := map[FactID]bool{}
+		ids := map[trail.FactID]bool{}
 		for _, f := range first {
 			ids[f.ID] = true
 		}
-		for name, tracker := range map[string]*Tracker{"new": NewTracker("test"), "resumed": resumed(first)} {
+		for name, tr := range map[string]*tracker.Tracker{"new": tracker.New("test"), "resumed": resumed(first)} {
 			for _, o := range s.observations {
-				for _, f := range tracker.Observe(o) {
+				for _, f := range tr.Observe(o) {
 					require.True(t, ids[f.ID], "%s, %s tracker: new fact %s", s.file, name, factText(f))
 				}
 			}
@@ -93,14 +96,14 @@ func TestStoriesResumed(t *testing.T) {
 	for _, s := range stories(t) {
 		want := factTexts(s.facts())
 		for cut := range s.observations {
-			tracker := NewTracker("test")
-			var facts []Fact
+			tr := tracker.New("test")
+			var facts []trail.Fact
 			for i, o := range s.observations {
 				if i == cut {
-					tracker = resumed(facts)
-					observeEvents(tracker, s.observations[:i])
+					tr = resumed(facts)
+					observeEvents(tr, s.observations[:i])
 				}
-				facts = append(facts, tracker.Observe(o)...)
+				facts = append(facts, tr.Observe(o)...)
 			}
 			require.Equal(t, want, factTexts(facts), "%s, resumed before observation %d", s.file, cut)
 		}
@@ -109,31 +112,31 @@ func TestStoriesResumed(t *testing.T) {
 
 // observeEvents lists the Events again, as a restarted collector does: their facts have the identity that they had,
 // but for those that still wait for their migration and so are no facts yet.
-func observeEvents(tracker *Tracker, observations []Observation) {
+func observeEvents(tr *tracker.Tracker, observations []tracker.Observation) {
 	for _, o := range observations {
-		if e, ok := o.(KubeEventObservation); ok {
-			tracker.Observe(e)
+		if e, ok := o.(tracker.KubeEventObservation); ok {
+			tr.Observe(e)
 		}
 	}
 }
 
 // resumed gives a tracker with the last fact of each aspect of the objects that are not gone, as a store gives them.
-func resumed(facts []Fact) *Tracker {
+func resumed(facts []trail.Fact) *tracker.Tracker {
 	gone := map[string]bool{}
-	last := map[[2]string]Fact{}
+	last := map[[2]string]trail.Fact{}
 	for _, f := range facts {
-		if f.What == WhatGone {
+		if f.What == trail.WhatGone {
 			gone[f.Object.UID] = true
 		}
 		last[[2]string{f.Object.UID, f.What}] = f
 	}
-	tracker := NewTracker("test")
+	tr := tracker.New("test")
 	for _, f := range last {
-		if !gone[f.Object.UID] && f.Object.Kind != ObjectSource && f.Object.Kind != ObjectRequest {
-			tracker.Resume(f)
+		if !gone[f.Object.UID] && f.Object.Kind != trail.ObjectSource && f.Object.Kind != trail.ObjectRequest {
+			tr.Resume(f)
 		}
 	}
-	return tracker
+	return tr
 }
 
 // stories reads all stories.
@@ -153,10 +156,10 @@ func stories(t *testing.T) []*story {
 type story struct {
 	file         string
 	archive      *txtar.Archive
-	observations []Observation
-	now          time.Time // what the file "now" says, else the time of the last observation
-	accounts     Accounts  // of the file "requesters"
-	asked        []string  // about whom why-not is asked: namespace/name, or the name of a node
+	observations []tracker.Observation
+	now          time.Time      // what the file "now" says, else the time of the last observation
+	accounts     trail.Accounts // of the file "requesters"
+	asked        []string       // about whom why-not is asked: namespace/name, or the name of a node
 	want         map[string]string
 }
 
@@ -172,7 +175,7 @@ func readStory(t *testing.T, file string) *story {
 			s.now = momentOf(t, strings.TrimSpace(string(f.Data)))
 			continue
 		case "requesters":
-			s.accounts, err = ParseAccounts(string(f.Data))
+			s.accounts, err = trail.ParseAccounts(string(f.Data))
 			require.NoError(t, err, file)
 			continue
 		case "asked":
@@ -191,17 +194,17 @@ func readStory(t *testing.T, file string) *story {
 	}
 	if s.now.IsZero() {
 		for _, o := range s.observations {
-			s.now = later(s.now, o.seen().At)
+			s.now = trail.Later(s.now, o.SeenAt())
 		}
 	}
 	return s
 }
 
-func (s *story) facts() []Fact {
-	tracker := NewTracker("test")
-	var facts []Fact
+func (s *story) facts() []trail.Fact {
+	tr := tracker.New("test")
+	var facts []trail.Fact
 	for _, o := range s.observations {
-		facts = append(facts, tracker.Observe(o)...)
+		facts = append(facts, tr.Observe(o)...)
 	}
 	return facts
 }
@@ -273,7 +276,7 @@ type told struct {
 	Policy      string
 	Descheduler *struct { // settings of its policy, as they are stored
 		RV       int
-		Settings DeschedulerSettings
+		Settings trail.DeschedulerSettings
 	}
 	Event *struct {
 		UID, About, Name, ObjectUID, Reason, Message, Type string
@@ -281,7 +284,7 @@ type told struct {
 		Count                                              int64
 	}
 	List *struct {
-		Kind    ObjectKind
+		Kind    trail.ObjectKind
 		RV      int
 		Present []string
 	}
@@ -292,7 +295,7 @@ type told struct {
 	}
 	Gap     *struct{ Source, Key, From, To, Cause string }
 	Request *struct {
-		Source                                         RequestSource
+		Source                                         trail.RequestSource
 		ID, Action, Name, User, Agent, Asked, Answered string
 		Impersonator, From                             string
 		Code                                           int
@@ -307,20 +310,20 @@ type toldState struct {
 	PerGiB, Progress, Memory                                   int64
 }
 
-func parseObservation(t *testing.T, file, line string) Observation {
+func parseObservation(t *testing.T, file, line string) tracker.Observation {
 	t.Helper()
 	var l told
 	d := json.NewDecoder(strings.NewReader(line))
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&l), "%s: %s", file, line)
-	seen := Seen{At: momentOf(t, l.T), Listed: l.Listed, Gone: l.Gone}
-	meta := func(uid, name string, rv int, created string) Meta {
-		return Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: momentOf(t, created)}
+	seen := tracker.Seen{At: momentOf(t, l.T), Listed: l.Listed, Gone: l.Gone}
+	meta := func(uid, name string, rv int, created string) tracker.Meta {
+		return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: momentOf(t, created)}
 	}
 	switch {
 	case l.VMI != nil:
 		v := l.VMI
-		o := VMIObservation{
+		o := tracker.VMIObservation{
 			Seen: seen, Meta: meta(v.UID, v.Name, v.RV, cmp.Or(v.Created, "00:00")), Node: v.Node, Phase: cmp.Or(v.Phase, "Running"), Strategy: v.Strategy,
 			Mark: v.Mark, EvictionSource: v.Source, PhaseTimes: toldTimes(t, v.Times), Conditions: toldConditions(t, v.Conditions), State: v.State.state(t),
 		}
@@ -328,7 +331,7 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		return o
 	case l.Migration != nil:
 		m := l.Migration
-		o := MigrationObservation{
+		o := tracker.MigrationObservation{
 			Seen: seen, Meta: meta(m.UID, m.Name, m.RV, m.Created), VMI: m.VMI, Phase: m.Phase, PhaseTimes: toldTimes(t, m.Times),
 			Conditions: toldConditions(t, m.Conditions), State: m.State.state(t), EvacuationNode: m.Evacuation, Evacuation: m.Evacuation != "",
 			WorkloadUpdate: m.Update, VolumeUpdate: m.Volume, Priority: m.Priority, SendTo: m.SendTo, Receive: m.Receive,
@@ -343,13 +346,13 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		return o
 	case l.Pod != nil:
 		p := l.Pod
-		o := PodObservation{
+		o := tracker.PodObservation{
 			Seen: seen, Meta: meta(p.UID, p.Name, p.RV, p.Created), VMI: p.VMI, VMIUID: p.VMIUID, Node: p.Node, Phase: p.Phase, MigrationUID: p.Migration,
 			Unschedulable: p.Unschedulable, HasInProgress: p.InProgress != nil, PreferNoEviction: p.PreferNo,
 		}
 		if p.Disruption != "" {
 			reason, message, _ := strings.Cut(p.Disruption, ": ")
-			o.Disruption = Condition{Type: "DisruptionTarget", Status: "True", Reason: reason, Message: message, ChangedAt: seen.At}
+			o.Disruption = tracker.Condition{Type: "DisruptionTarget", Status: "True", Reason: reason, Message: message, ChangedAt: seen.At}
 		}
 		o.DeletionAt, o.DeletionGrace = momentOf(t, p.Deleted), time.Duration(p.Grace)*time.Second
 		if p.InProgress != nil {
@@ -359,17 +362,17 @@ func parseObservation(t *testing.T, file, line string) Observation {
 	case l.Node != nil:
 		m := meta("uid-"+l.Node.Name, l.Node.Name, l.Node.RV, "")
 		m.Namespace = ""
-		o := NodeObservation{Seen: seen, Meta: m, Unschedulable: l.Node.Cordoned}
+		o := tracker.NodeObservation{Seen: seen, Meta: m, Unschedulable: l.Node.Cordoned}
 		for _, taint := range l.Node.Taints {
-			o.Taints = append(o.Taints, Taint{taint.Key, taint.Value, taint.Effect, momentOf(t, taint.Added)})
+			o.Taints = append(o.Taints, tracker.Taint{Key: taint.Key, Value: taint.Value, Effect: taint.Effect, AddedAt: momentOf(t, taint.Added)})
 		}
 		if c := l.Node.Ready; c != nil {
-			o.Ready = &Condition{Type: "Ready", Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: momentOf(t, c.Since)}
+			o.Ready = &tracker.Condition{Type: "Ready", Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: momentOf(t, c.Since)}
 		}
 		return o
 	case l.KubeVirt != nil:
-		return KubeVirtObservation{
-			Seen: seen, Meta: meta("kv", "kubevirt", l.KubeVirt.RV, ""), Settings: KubeVirtSettings{
+		return tracker.KubeVirtObservation{
+			Seen: seen, Meta: meta("kv", "kubevirt", l.KubeVirt.RV, ""), Settings: trail.KubeVirtSettings{
 				Version: l.KubeVirt.Version, DrainTaintKey: l.KubeVirt.TaintKey, ParallelPerCluster: l.KubeVirt.Cluster,
 				ParallelOutboundPerNode: l.KubeVirt.Outbound,
 			},
@@ -378,17 +381,17 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		p := l.MigrationPolicy
 		m := meta(p.UID, p.Name, p.RV, p.Created)
 		m.Namespace = ""
-		return MigrationPolicyObservation{
-			Seen: seen, Meta: m, Settings: MigrationPolicySettings{VMIs: p.VMIs, AllowPostCopy: p.PostCopy, Bandwidth: p.Bandwidth},
+		return tracker.MigrationPolicyObservation{
+			Seen: seen, Meta: m, Settings: trail.MigrationPolicySettings{VMIs: p.VMIs, AllowPostCopy: p.PostCopy, Bandwidth: p.Bandwidth},
 		}
 	case l.Descheduler != nil:
-		return PolicyObservation{Seen: seen, Meta: meta("policy", "policy", l.Descheduler.RV, ""), Settings: &l.Descheduler.Settings}
+		return tracker.PolicyObservation{Seen: seen, Meta: meta("policy", "policy", l.Descheduler.RV, ""), Settings: &l.Descheduler.Settings}
 	case l.Policy != "":
-		return PolicyObservation{Seen: seen, Meta: meta("policy", "policy", 1, ""), Text: l.Policy}
+		return tracker.PolicyObservation{Seen: seen, Meta: meta("policy", "policy", 1, ""), Text: l.Policy}
 	case l.Event != nil:
 		e := l.Event
-		return KubeEventObservation{
-			Seen: seen, Meta: meta(e.UID, e.UID, e.RV, ""), About: Involved{Kind: e.About, Namespace: "shop", Name: e.Name, UID: e.ObjectUID},
+		return tracker.KubeEventObservation{
+			Seen: seen, Meta: meta(e.UID, e.UID, e.RV, ""), About: tracker.Involved{Kind: e.About, Namespace: "shop", Name: e.Name, UID: e.ObjectUID},
 			Reason: e.Reason, Message: e.Message, Type: cmp.Or(e.Type, "Warning"), Count: e.Count,
 		}
 	case l.List != nil:
@@ -396,39 +399,40 @@ func parseObservation(t *testing.T, file, line string) Observation {
 		for _, uid := range l.List.Present {
 			present[uid] = struct{}{}
 		}
-		return ListObservation{Seen: seen, Kind: l.List.Kind, ResourceVersion: strconv.Itoa(l.List.RV), Present: present}
+		return tracker.ListObservation{Seen: seen, Kind: l.List.Kind, ResourceVersion: strconv.Itoa(l.List.RV), Present: present}
 	case l.Request != nil:
 		q := l.Request
-		o := RequestObservation{
-			Seen: seen, Source: cmp.Or(q.Source, SourceAudit), ID: q.ID, Action: Action(cmp.Or(q.Action, string(ActionEvict))), Namespace: "shop", Name: q.Name,
-			AskedAt: momentOf(t, q.Asked), Detail: RequestDetail{
+		o := tracker.RequestObservation{
+			Seen: seen, Source: cmp.Or(q.Source, trail.SourceAudit), ID: q.ID, Action: trail.Action(cmp.Or(q.Action, string(trail.ActionEvict))), Namespace: "shop", Name: q.Name,
+			AskedAt: momentOf(t, q.Asked), Detail: trail.RequestDetail{
 				User: q.User, Impersonator: q.Impersonator, SourceIP: q.From, Agent: q.Agent, AnsweredAt: momentOf(t, q.Answered), Code: q.Code, Message: q.Message, RequestedBy: q.By,
 				StatedReason: q.Reason, Review: q.Review, DryRun: q.DryRun,
 			},
 		}
-		if o.Source == SourceAudit {
-			o.Stage = stageComplete
+		if o.Source == trail.SourceAudit {
+			o.Stage = "ResponseComplete"
 		}
-		if o.Action == ActionChangeNode {
+		if o.Action == trail.ActionChangeNode {
 			o.Namespace = ""
 		}
 		return o
 	case l.Scrape != nil:
 		s := l.Scrape
-		o := ScrapeObservation{
+		o := tracker.ScrapeObservation{
 			Seen: seen, Target: cmp.Or(s.Target, "descheduler"), StartedAt: momentOf(t, s.Started), Version: s.Version, Plugin: s.Plugin,
 		}
 		for _, text := range s.Blocks {
-			b := BlockCount{Namespace: "shop"}
+			b := tracker.BlockCount{Namespace: "shop"}
 			_, err := fmt.Sscan(text, &b.Reason, &b.Node, &b.Count)
 			require.NoError(t, err, text)
 			o.Blocks = append(o.Blocks, b)
 		}
 		return o
 	case l.Gap != nil:
-		g := GapObservation{Seen: seen, Source: l.Gap.Source, Key: l.Gap.Key, OpenedAt: momentOf(t, l.Gap.From), Cause: Reason(l.Gap.Cause)}
-		g.ClosedAt = momentOf(t, l.Gap.To)
-		return g
+		g := l.Gap
+		return tracker.GapObservation{Seen: seen, GapReport: trail.GapReport{
+			Source: g.Source, Key: g.Key, OpenedAt: momentOf(t, g.From), ClosedAt: momentOf(t, g.To), Cause: trail.Reason(g.Cause),
+		}}
 	}
 	t.Fatalf("%s: no observation in %s", file, line)
 	return nil
@@ -446,35 +450,35 @@ func momentOf(t *testing.T, text string) time.Time {
 	return day.Add(d)
 }
 
-func toldTimes(t *testing.T, in map[string]string) []PhaseTime {
+func toldTimes(t *testing.T, in map[string]string) []trail.PhaseTime {
 	t.Helper()
-	var out []PhaseTime
+	var out []trail.PhaseTime
 	for phase, at := range in {
-		out = append(out, PhaseTime{phase, momentOf(t, at)})
+		out = append(out, trail.PhaseTime{Phase: phase, At: momentOf(t, at)})
 	}
-	lastPhase(out)
+	trail.LastPhase(out)
 	return out
 }
 
 // toldConditions reads {"Type": "Status:Reason@time"}.
-func toldConditions(t *testing.T, in map[string]string) []Condition {
+func toldConditions(t *testing.T, in map[string]string) []tracker.Condition {
 	t.Helper()
-	var out []Condition
+	var out []tracker.Condition
 	for typ, text := range in {
 		text, at, _ := strings.Cut(text, "@")
 		status, reason, _ := strings.Cut(text, ":")
-		out = append(out, Condition{Type: typ, Status: status, Reason: reason, ChangedAt: momentOf(t, at)})
+		out = append(out, tracker.Condition{Type: typ, Status: status, Reason: reason, ChangedAt: momentOf(t, at)})
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Type < out[j].Type })
 	return out
 }
 
-func (s *toldState) state(t *testing.T) *MigrationState {
+func (s *toldState) state(t *testing.T) *tracker.MigrationState {
 	t.Helper()
 	if s == nil {
 		return nil
 	}
-	return &MigrationState{
+	return &tracker.MigrationState{
 		UID: s.UID, SourceNode: s.Source, TargetNode: s.Target, StartedAt: momentOf(t, s.Start), EndedAt: momentOf(t, s.End), Mode: s.Mode,
 		Completed: s.Completed, Failed: s.Failed, FailureReason: s.Reason, AbortRequested: s.AbortRequested, AbortStatus: s.AbortStatus,
 		CompletionTimeoutPerGiB: s.PerGiB, ProgressTimeout: s.Progress, GuestMemory: s.Memory << 30,
@@ -500,7 +504,7 @@ func short(at time.Time) string {
 	return text
 }
 
-func factTexts(facts []Fact) string {
+func factTexts(facts []trail.Fact) string {
 	var b strings.Builder
 	for _, f := range facts {
 		b.WriteString(factText(f) + "\n")
@@ -508,7 +512,7 @@ func factTexts(facts []Fact) string {
 	return b.String()
 }
 
-func factText(f Fact) string {
+func factText(f trail.Fact) string {
 	late := ""
 	if f.Late {
 		late = " late"

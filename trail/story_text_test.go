@@ -1,4 +1,4 @@
-package trail
+package trail_test
 
 import (
 	"cmp"
@@ -7,17 +7,19 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
-func (s *story) rowTexts(facts []Fact) string {
-	thresholds := DefaultThresholds()
+func (s *story) rowTexts(facts []trail.Fact) string {
+	thresholds := trail.DefaultThresholds()
 	thresholds.Accounts = s.accounts
 	return rowTexts(facts, thresholds, s.now)
 }
 
-func rowTexts(facts []Fact, thresholds Thresholds, now time.Time) string {
-	all := DeriveAll(facts, thresholds, now).Rows
-	subjects := slices.SortedFunc(maps.Keys(all), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) })
+func rowTexts(facts []trail.Fact, thresholds trail.Thresholds, now time.Time) string {
+	all := trail.DeriveAll(facts, thresholds, now).Rows
+	subjects := slices.SortedFunc(maps.Keys(all), func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
 	var b strings.Builder
 	for _, s := range subjects {
 		writeRows(&b, all[s])
@@ -26,17 +28,17 @@ func rowTexts(facts []Fact, thresholds Thresholds, now time.Time) string {
 }
 
 // settingsText tells which settings were in force when, and by which name requests and evacuations know them.
-func settingsText(facts []Fact, now time.Time) string {
+func settingsText(facts []trail.Fact, now time.Time) string {
 	var b strings.Builder
-	for _, s := range NewEnv(facts).Settings("test") {
+	for _, s := range trail.NewEnv(facts).Settings("test") {
 		fmt.Fprintf(&b, "%s to %s: %s\n", short(s.From), short(s.Until), s.Policy)
 		for _, p := range s.MigrationPolicies {
 			fmt.Fprintf(&b, "  %s\n", p.Name)
 		}
 		fmt.Fprintf(&b, "  %s\n", s.Semantics)
 	}
-	all := DeriveAll(facts, DefaultThresholds(), now).Rows
-	for _, subject := range slices.SortedFunc(maps.Keys(all), func(a, b Subject) int { return strings.Compare(a.String(), b.String()) }) {
+	all := trail.DeriveAll(facts, trail.DefaultThresholds(), now).Rows
+	for _, subject := range slices.SortedFunc(maps.Keys(all), func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) }) {
 		d := all[subject]
 		for _, r := range d.Requests {
 			fmt.Fprintf(&b, "request at %s: %s\n", short(r.RequestedAt), r.Policy)
@@ -49,8 +51,8 @@ func settingsText(facts []Fact, now time.Time) string {
 }
 
 // whyNotTexts answers why-not about VMs and nodes, each with what to do.
-func whyNotTexts(facts []Fact, asked []string, now time.Time) string {
-	c := DeriveAll(facts, DefaultThresholds(), now)
+func whyNotTexts(facts []trail.Fact, asked []string, now time.Time) string {
+	c := trail.DeriveAll(facts, trail.DefaultThresholds(), now)
 	var b strings.Builder
 	for _, name := range asked {
 		a := c.WhyNotNode(name)
@@ -69,11 +71,11 @@ func whyNotTexts(facts []Fact, asked []string, now time.Time) string {
 }
 
 // whyTexts writes the paragraph about each VM, a line each.
-func whyTexts(facts []Fact, now time.Time) string {
-	c := DeriveAll(facts, DefaultThresholds(), now)
+func whyTexts(facts []trail.Fact, now time.Time) string {
+	c := trail.DeriveAll(facts, trail.DefaultThresholds(), now)
 	var lines []string
 	for s := range c.Rows {
-		if s.Kind == SubjectVMI {
+		if s.Kind == trail.SubjectVMI {
 			namespace, name, _ := strings.Cut(s.Name, "/")
 			lines = append(lines, c.Why(namespace, name).Paragraph+"\n")
 		}
@@ -82,7 +84,7 @@ func whyTexts(facts []Fact, now time.Time) string {
 	return strings.Join(lines, "")
 }
 
-func writeRows(b *strings.Builder, d Derived) {
+func writeRows(b *strings.Builder, d trail.Derived) {
 	for _, r := range d.Requests {
 		fmt.Fprintf(b, "request for %s on %s/%s: %s to %s by %s, %s (%s, %s), %s, effect %s, repeats %d%s\n", dash(r.Pod), dash(r.VMI), dash(r.Node), short(r.RequestedAt),
 			short(r.AnsweredAt), dash(r.Requester), r.RequesterClass, r.Source, r.Confidence, r.Answer, dash(string(r.Effect)), r.Repeats, requestTail(r))
@@ -108,11 +110,11 @@ func writeRows(b *strings.Builder, d Derived) {
 	}
 	for _, x := range d.Decisions {
 		about := ""
-		if x.Verdict == VerdictBlocked && x.Origin == OriginObserved {
+		if x.Verdict == trail.VerdictBlocked && x.Origin == trail.OriginObserved {
 			about = " about " + dash(strings.Join(x.Inputs.Candidates, ", "))
 		}
 		fmt.Fprintf(b, "decision on %s: %s %s %s %s, count %d, effective %s until %s, capped %t, %s%s%s\n", dash(x.VMI), short(x.DecidedAt), x.Layer, x.Verdict, x.Reason, x.Count,
-			span(time.Duration(x.Effective)), short(x.Until), x.Capped, x.Model, strings.TrimRight("; "+x.Inputs.Finding, "; "), about)
+			trail.SpanText(time.Duration(x.Effective)), short(x.Until), x.Capped, x.Model, strings.TrimRight("; "+x.Inputs.Finding, "; "), about)
 	}
 	for _, o := range d.Outages {
 		fmt.Fprintf(b, "outage of %s: %s to %s %s, %s: %s\n", o.Node, short(o.BeganAt), short(o.EndedAt), dash(string(o.EndedBy)), o.Cause, dash(o.Message))
@@ -137,7 +139,7 @@ func writeRows(b *strings.Builder, d Derived) {
 }
 
 // madeBy tells who made a migration that belongs to no evacuation.
-func madeBy(m Migration) string {
+func madeBy(m trail.Migration) string {
 	if m.Requester == "" || m.EvacuationID != nil {
 		return ""
 	}
@@ -156,7 +158,7 @@ func sender(impersonator, from string) string {
 }
 
 // placementTail tells how the platform ended the guest, where it did.
-func placementTail(p Placement) string {
+func placementTail(p trail.Placement) string {
 	if !p.EndedBy.ByPlatform() {
 		return ""
 	}
@@ -164,7 +166,7 @@ func placementTail(p Placement) string {
 }
 
 // requestTail tells what only some requests have.
-func requestTail(r EvictionRequest) string {
+func requestTail(r trail.EvictionRequest) string {
 	text := sender(r.Impersonator, r.SourceIP)
 	if r.RepeatOf != nil {
 		text += ", a repeat"

@@ -220,9 +220,9 @@ func (s *speaker) sentence(f Fact) string {
 	case KindNodeUncordoned:
 		return fmt.Sprintf("Node %s was uncordoned%s.", f.Node, s.by(f))
 	case KindNodeTainted:
-		return fmt.Sprintf("Node %s got the taint %s%s.", f.Node, strings.TrimPrefix(f.What, whatTaint), s.by(f))
+		return fmt.Sprintf("Node %s got the taint %s%s.", f.Node, strings.TrimPrefix(f.What, WhatTaint), s.by(f))
 	case KindNodeUntainted:
-		return fmt.Sprintf("Node %s lost the taint %s.", f.Node, strings.TrimPrefix(f.What, whatTaint))
+		return fmt.Sprintf("Node %s lost the taint %s.", f.Node, strings.TrimPrefix(f.What, WhatTaint))
 	case KindNodeNotReady:
 		return readinessSentence(f)
 	case KindNodeReady:

@@ -184,10 +184,10 @@ func newRequest(audit, review *Fact, env *Env) *request {
 	first := cmp.Or(audit, review)
 	d := first.Detail.(*RequestDetail)
 	r.EvictionRequest = EvictionRequest{
-		ID: cmp.Or(review, audit).ID, Namespace: first.Namespace, VMI: d.vmi(), Pod: d.Name, RequestedAt: first.OccurredAt,
+		ID: cmp.Or(review, audit).ID, Namespace: first.Namespace, VMI: d.VMIName(), Pod: d.Name, RequestedAt: first.OccurredAt,
 		AnsweredAt: d.AnsweredAt, Requester: d.User, RequesterClass: env.classOf(d),
 		Impersonator: d.Impersonator, SourceIP: d.SourceIP, UserAgent: d.Agent, StatedReason: d.StatedReason,
-		Source: string(d.Source), Confidence: confidenceIn(audit), DryRun: d.DryRun, Answer: d.answer(), AnswerCode: d.Code,
+		Source: string(d.Source), Confidence: confidenceIn(audit), DryRun: d.DryRun, Answer: d.Answer(), AnswerCode: d.Code,
 		AnswerText: d.Message, Evidence: first.Evidence, EventID: new(cmp.Or(review, audit).ID), SeenLate: first.Late,
 	}
 	if audit != nil && review != nil {

@@ -1,10 +1,13 @@
-package trail
+package trail_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestWhyNode asks why VMs left a node: while it is drained, after that, and of one that nobody drained.
@@ -16,9 +19,9 @@ func TestWhyNode(t *testing.T) {
 		h.vm(0, vm, nil)
 		h.pod(0, "virt-launcher-"+vm, vm, "n1", "", nil)
 	}
-	h.node(time.Minute, "n1", func(n *NodeObservation) { n.Unschedulable = true })
+	h.node(time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = true })
 	for _, vm := range []string{"a", "b"} {
-		h.asks(2*time.Minute, "k-"+vm, "virt-launcher-"+vm, "alice", `Eviction triggered evacuation of VMI "shop/`+vm+`"`, func(o *RequestObservation) { o.Detail.Agent = "kubectl/v1.35" })
+		h.asks(2*time.Minute, "k-"+vm, "virt-launcher-"+vm, "alice", `Eviction triggered evacuation of VMI "shop/`+vm+`"`, func(o *tracker.RequestObservation) { o.Detail.Agent = "kubectl/v1.35" })
 		h.mark(2*time.Minute, vm, "")
 		h.creates(2*time.Minute, vm, vm, nil)
 		h.fails(3*time.Minute, vm)
@@ -29,10 +32,10 @@ func TestWhyNode(t *testing.T) {
 	require.Equal(t, "n1", a.Node)
 	require.Empty(t, a.Namespace+a.VMI)
 	require.NotEmpty(t, a.Evidence)
-	require.Equal(t, KindNodeCordoned, a.Evidence[0].Kind)
+	require.Equal(t, trail.KindNodeCordoned, a.Evidence[0].Kind)
 
-	h.vm(11*time.Minute, "c", func(v *VMIObservation) { v.Gone = true })
-	h.node(12*time.Minute, "n1", func(n *NodeObservation) { n.Unschedulable = false })
+	h.vm(11*time.Minute, "c", func(v *tracker.VMIObservation) { v.Gone = true })
+	h.node(12*time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = false })
 	require.Contains(t, h.at(50*time.Minute).WhyNode("n1").Paragraph, "The drain of n1 was given up after ")
 	require.Equal(t, "n9: Nobody was seen to drain it. 0 VMs are there now.", h.at(10*time.Minute).WhyNode("n9").Paragraph)
 }

@@ -1,4 +1,4 @@
-package trail
+package trail_test
 
 import (
 	"strings"
@@ -6,50 +6,53 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestWhyNot asks of one VM after another why it does not move: each kind of obstacle, with its words.
 func TestWhyNot(t *testing.T) {
 	t.Parallel()
 	one := int64(1)
-	cooldown := &CooldownSettings{DefaultCooldown, DefaultMaxCooldown, DefaultCooldownWindow}
+	cooldown := &trail.CooldownSettings{trail.DefaultCooldown, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow}
 	const at = 10 * time.Minute
-	notMigratable := []Condition{{Type: ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable", Message: "disk x is not shared"}}
+	notMigratable := []tracker.Condition{{Type: trail.ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable", Message: "disk x is not shared"}}
 	for _, c := range []struct {
 		name   string
 		tell   func(*history)
-		want   []ObstacleKind
+		want   []trail.ObstacleKind
 		text   string // in the paragraph
 		until  string // of the last obstacle
 		reason string // of the last obstacle
 		advice string // in the advice; empty: there is none
 	}{
-		{"it was never seen", func(*history) {}, []ObstacleKind{ObstacleGone}, "", "-", "", ""},
+		{"it was never seen", func(*history) {}, []trail.ObstacleKind{trail.ObstacleGone}, "", "-", "", ""},
 		{"it ended", func(h *history) {
 			h.vm(0, "db", nil)
-			h.vm(time.Minute, "db", func(v *VMIObservation) { v.Phase = "Succeeded" })
-		}, []ObstacleKind{ObstacleGone}, "", "-", "", ""},
+			h.vm(time.Minute, "db", func(v *tracker.VMIObservation) { v.Phase = "Succeeded" })
+		}, []trail.ObstacleKind{trail.ObstacleGone}, "", "-", "", ""},
 		{"it is on its way", func(h *history) {
 			h.vm(0, "db", nil)
 			h.mark(time.Minute, "db", "descheduler")
 			h.creates(time.Minute, "a", "db", nil)
-			h.reaches(2*time.Minute, "a", PhaseScheduling)
-		}, []ObstacleKind{ObstacleMigrating}, "It is moving: attempt 1 (m-a) is in phase Scheduling since 2026-11-21 00:02:00Z", "-", "", ""},
+			h.reaches(2*time.Minute, "a", trail.PhaseScheduling)
+		}, []trail.ObstacleKind{trail.ObstacleMigrating}, "It is moving: attempt 1 (m-a) is in phase Scheduling since 2026-11-21 00:02:00Z", "-", "", ""},
 		{"its owner has to move it", func(h *history) {
-			h.vm(0, "db", func(v *VMIObservation) { v.Strategy = StrategyExternal })
+			h.vm(0, "db", func(v *tracker.VMIObservation) { v.Strategy = trail.StrategyExternal })
 			h.mark(time.Minute, "db", "descheduler")
-		}, []ObstacleKind{ObstacleExternal}, "its eviction strategy is External", "-", "", "evacuate/cancel"},
+		}, []trail.ObstacleKind{trail.ObstacleExternal}, "its eviction strategy is External", "-", "", "evacuate/cancel"},
 		{"it cannot be migrated, and nobody asked", func(h *history) {
-			h.vm(0, "db", func(v *VMIObservation) { v.Conditions = notMigratable })
+			h.vm(0, "db", func(v *tracker.VMIObservation) { v.Conditions = notMigratable })
 			h.pod(0, "virt-launcher-db-a", "db", "n1", "", nil)
-			h.asks(time.Minute, "a1", "virt-launcher-db-a", "alice", "VMI db "+textNotMigratable, nil)
-			h.asks(2*time.Minute, "a2", "virt-launcher-db-a", "alice", "VMI db "+textNotMigratable, nil)
-		}, []ObstacleKind{ObstacleNotMigratable}, "DisksNotLiveMigratable disk x is not shared; at 2026-11-21 00:01:00Z alice asked to evict it, and again", "-", "", "LiveMigratable"},
+			h.asks(time.Minute, "a1", "virt-launcher-db-a", "alice", "VMI db "+notMigratableText, nil)
+			h.asks(2*time.Minute, "a2", "virt-launcher-db-a", "alice", "VMI db "+notMigratableText, nil)
+		}, []trail.ObstacleKind{trail.ObstacleNotMigratable}, "DisksNotLiveMigratable disk x is not shared; at 2026-11-21 00:01:00Z alice asked to evict it, and again", "-", "", "LiveMigratable"},
 		{"it cannot be migrated any more, and was to be", func(h *history) {
 			h.vm(0, "db", nil)
 			h.mark(time.Minute, "db", "descheduler")
-			h.vm(2*time.Minute, "db", func(v *VMIObservation) { v.Conditions = notMigratable })
-		}, []ObstacleKind{ObstacleNotMigratable}, "it cannot be live-migrated any more", "-", "", "LiveMigratable"},
+			h.vm(2*time.Minute, "db", func(v *tracker.VMIObservation) { v.Conditions = notMigratable })
+		}, []trail.ObstacleKind{trail.ObstacleNotMigratable}, "it cannot be live-migrated any more", "-", "", "LiveMigratable"},
 		{"its attempts fail, and KubeVirt waits", func(h *history) {
 			h.vm(0, "db", nil)
 			h.mark(time.Minute, "db", "descheduler")
@@ -59,7 +62,7 @@ func TestWhyNot(t *testing.T) {
 			}
 			h.creates(9*time.Minute+40*time.Second, "d", "db", nil)
 			h.fails(9*time.Minute+50*time.Second, "d")
-		}, []ObstacleKind{ObstacleFailing, ObstacleBackoff}, "KubeVirt has tried 4 times and failed", "12:30", "backoff", "cancel"},
+		}, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleBackoff}, "KubeVirt has tried 4 times and failed", "12:30", "backoff", "cancel"},
 		{"and goes on without end", func(h *history) {
 			h.vm(0, "db", nil)
 			h.mark(time.Second, "db", "descheduler")
@@ -68,82 +71,82 @@ func TestWhyNot(t *testing.T) {
 				h.creates(time.Duration(i+2)*time.Minute, uid, "db", nil)
 				h.fails(time.Duration(i+2)*time.Minute+50*time.Second, uid)
 			}
-		}, []ObstacleKind{ObstacleFailing, ObstacleBackoff}, "it waits 5m20s each time now, and will go on so without end", "13:10", "backoff", "cancel"},
+		}, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleBackoff}, "it waits 5m20s each time now, and will go on so without end", "13:10", "backoff", "cancel"},
 		{"its next attempt waits for something else", func(h *history) {
 			h.vm(0, "db", nil)
 			h.mark(time.Minute, "db", "descheduler")
 			h.creates(2*time.Minute, "a", "db", nil)
 			h.fails(3*time.Minute, "a")
-			h.creates(4*time.Minute, "b", "db", func(m *MigrationObservation) {
-				m.Conditions = []Condition{{Type: "migrationRejectedByResourceQuota", Status: "True", Message: "exceeded quota: compute"}}
+			h.creates(4*time.Minute, "b", "db", func(m *tracker.MigrationObservation) {
+				m.Conditions = []tracker.Condition{{Type: "migrationRejectedByResourceQuota", Status: "True", Message: "exceeded quota: compute"}}
 			})
-		}, []ObstacleKind{ObstacleFailing, ObstacleWaiting}, "Attempt 2 (m-b) waits since 2026-11-21 00:04:00Z: quota, exceeded quota: compute", "-", "quota", "cancel"},
+		}, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleWaiting}, "Attempt 2 (m-b) waits since 2026-11-21 00:04:00Z: quota, exceeded quota: compute", "-", "quota", "cancel"},
 		{"its first attempt waits", func(h *history) {
 			h.vm(0, "db", nil)
 			h.mark(time.Minute, "db", "descheduler")
 			h.creates(2*time.Minute, "a", "db", nil)
-		}, []ObstacleKind{ObstacleWaiting}, "asked by the descheduler; attempt 1 (m-a) waits since 2026-11-21 00:02:00Z: queued", "-", "queued", ""},
+		}, []trail.ObstacleKind{trail.ObstacleWaiting}, "asked by the descheduler; attempt 1 (m-a) waits since 2026-11-21 00:02:00Z: queued", "-", "queued", ""},
 		{"it is marked, and that is all", func(h *history) {
 			h.vm(0, "db", nil)
 			h.mark(time.Minute, "db", "descheduler")
-		}, []ObstacleKind{ObstacleWaiting}, "KubeVirt has made no migration for it yet", "-", "", ""},
+		}, []trail.ObstacleKind{trail.ObstacleWaiting}, "KubeVirt has made no migration for it yet", "-", "", ""},
 		{"somebody's own migration waits", func(h *history) {
 			h.vm(0, "db", nil)
 			h.creates(2*time.Minute, "a", "db", byUser)
-		}, []ObstacleKind{ObstacleWaiting}, "waits since 2026-11-21 00:02:00Z", "-", "queued", ""},
+		}, []trail.ObstacleKind{trail.ObstacleWaiting}, "waits since 2026-11-21 00:02:00Z", "-", "queued", ""},
 		{"somebody's own migration failed", func(h *history) {
 			h.vm(0, "db", nil)
 			h.creates(2*time.Minute, "a", "db", byUser)
 			h.fails(3*time.Minute, "a")
-		}, []ObstacleKind{ObstacleGivenUp}, "and nobody tries again", "-", string(FailureControlPlane), "virtctl migrate -n shop db"},
+		}, []trail.ObstacleKind{trail.ObstacleGivenUp}, "and nobody tries again", "-", string(trail.FailureControlPlane), "virtctl migrate -n shop db"},
 		{"an eviction would shut it down", func(h *history) {
-			h.vm(0, "db", func(v *VMIObservation) { v.Strategy = "" })
-		}, []ObstacleKind{ObstacleStrategy}, "Its eviction strategy (none set) does not ask to be moved", "-", "", ""},
+			h.vm(0, "db", func(v *tracker.VMIObservation) { v.Strategy = "" })
+		}, []trail.ObstacleKind{trail.ObstacleStrategy}, "Its eviction strategy (none set) does not ask to be moved", "-", "", ""},
 		{"the descheduler leaves it alone", func(h *history) {
-			h.policy(0, DeschedulerSettings{Cooldown: cooldown})
+			h.policy(0, trail.DeschedulerSettings{Cooldown: cooldown})
 			h.vm(0, "db", nil)
 			h.moves(2*time.Minute, 3*time.Minute, "a", "db", "n2")
-		}, []ObstacleKind{ObstacleCooldown}, "leaves it alone until 2026-11-21 00:18:00Z (8m0s more): its cooldown is 15m0s (after one migration)", "18:00", string(LayerCooldown), ""},
+		}, []trail.ObstacleKind{trail.ObstacleCooldown}, "leaves it alone until 2026-11-21 00:18:00Z (8m0s more): its cooldown is 15m0s (after one migration)", "18:00", string(trail.LayerCooldown), ""},
 		{"its pod asks to be left alone", func(h *history) {
 			h.vm(0, "db", nil)
-			h.pod(0, "virt-launcher-db-a", "db", "n1", "", func(p *PodObservation) { p.PreferNoEviction = true })
-		}, []ObstacleKind{ObstacleOptedOut}, "prefer-no-eviction", "-", "", `prefer-no-eviction":null`},
+			h.pod(0, "virt-launcher-db-a", "db", "n1", "", func(p *tracker.PodObservation) { p.PreferNoEviction = true })
+		}, []trail.ObstacleKind{trail.ObstacleOptedOut}, "prefer-no-eviction", "-", "", `prefer-no-eviction":null`},
 		{"another VM holds the slot of its node", func(h *history) {
-			h.policy(0, DeschedulerSettings{LimitPerNode: &one})
+			h.policy(0, trail.DeschedulerSettings{LimitPerNode: &one})
 			h.vm(0, "db", nil)
 			h.vm(0, "web", nil)
 			h.mark(time.Minute, "web", "descheduler")
-		}, []ObstacleKind{ObstacleSlots}, "The descheduler may evict one VM from n1 at a time, and its slot is held by shop/web for 9m0s.", "-", "", ""},
+		}, []trail.ObstacleKind{trail.ObstacleSlots}, "The descheduler may evict one VM from n1 at a time, and its slot is held by shop/web for 9m0s.", "-", "", ""},
 		{"another VM elsewhere holds the only slot", func(h *history) {
-			h.policy(0, DeschedulerSettings{LimitTotal: &one})
+			h.policy(0, trail.DeschedulerSettings{LimitTotal: &one})
 			h.vm(0, "db", nil)
-			h.vm(0, "web", func(v *VMIObservation) { v.Node = "n2" })
+			h.vm(0, "web", func(v *tracker.VMIObservation) { v.Node = "n2" })
 			h.mark(time.Minute, "web", "descheduler")
 			for i, uid := range []string{"a", "b"} {
 				h.creates(time.Duration(i+2)*time.Minute, uid, "web", nil)
 				h.fails(time.Duration(i+2)*time.Minute+10*time.Second, uid)
 			}
-		}, []ObstacleKind{ObstacleSlots}, "The descheduler may evict one VM of the cluster at a time, and its slot is held by shop/web for 9m0s (2 failed attempts).", "-", "",
+		}, []trail.ObstacleKind{trail.ObstacleSlots}, "The descheduler may evict one VM of the cluster at a time, and its slot is held by shop/web for 9m0s (2 failed attempts).", "-", "",
 			"namespaces/shop/virtualmachineinstances/web/evacuate/cancel"},
 		{"several things at once, the most telling first", func(h *history) {
-			h.policy(0, DeschedulerSettings{Cooldown: cooldown, LimitPerNode: &one})
-			h.vm(0, "db", func(v *VMIObservation) { v.Strategy = "" })
+			h.policy(0, trail.DeschedulerSettings{Cooldown: cooldown, LimitPerNode: &one})
+			h.vm(0, "db", func(v *tracker.VMIObservation) { v.Strategy = "" })
 			h.creates(time.Minute, "u", "db", byUser)
 			h.runs(2*time.Minute, 3*time.Minute, "u", "n2")
-			h.pod(3*time.Minute, "virt-launcher-db-b", "db", "n2", "u", func(p *PodObservation) { p.PreferNoEviction = true })
-			h.vm(4*time.Minute, "db", func(v *VMIObservation) { v.Conditions = notMigratable })
-			h.vm(0, "web", func(v *VMIObservation) { v.Node = "n2" })
+			h.pod(3*time.Minute, "virt-launcher-db-b", "db", "n2", "u", func(p *tracker.PodObservation) { p.PreferNoEviction = true })
+			h.vm(4*time.Minute, "db", func(v *tracker.VMIObservation) { v.Conditions = notMigratable })
+			h.vm(0, "web", func(v *tracker.VMIObservation) { v.Node = "n2" })
 			h.mark(5*time.Minute, "web", "descheduler")
-		}, []ObstacleKind{ObstacleNotMigratable, ObstacleStrategy, ObstacleCooldown, ObstacleOptedOut, ObstacleSlots}, "", "-", "", "LiveMigratable"},
+		}, []trail.ObstacleKind{trail.ObstacleNotMigratable, trail.ObstacleStrategy, trail.ObstacleCooldown, trail.ObstacleOptedOut, trail.ObstacleSlots}, "", "-", "", "LiveMigratable"},
 		{"nothing is in its way", func(h *history) { h.vm(0, "db", nil) },
-			[]ObstacleKind{ObstacleNobodyAsks}, "Nothing is in its way: it can be live-migrated, and nobody asks for it.", "-", "", ""},
+			[]trail.ObstacleKind{trail.ObstacleNobodyAsks}, "Nothing is in its way: it can be live-migrated, and nobody asks for it.", "-", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHistory()
 			c.tell(h)
 			a := h.at(at).WhyNot("shop", "db")
-			var kinds []ObstacleKind
+			var kinds []trail.ObstacleKind
 			for _, o := range a.Obstacles {
 				kinds = append(kinds, o.Kind)
 				require.NotEmpty(t, o.Text)
@@ -173,10 +176,10 @@ func TestWhyNotNode(t *testing.T) {
 		h.vm(0, vm, nil)
 		h.pod(0, "virt-launcher-"+vm, vm, "n1", "", nil)
 	}
-	h.vm(0, "elsewhere", func(v *VMIObservation) { v.Node = "n2" })
-	h.node(time.Minute, "n1", func(n *NodeObservation) { n.Unschedulable = true })
+	h.vm(0, "elsewhere", func(v *tracker.VMIObservation) { v.Node = "n2" })
+	h.node(time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = true })
 	for _, vm := range []string{"a", "b"} {
-		h.asks(2*time.Minute, "k-"+vm, "virt-launcher-"+vm, "alice", `Eviction triggered evacuation of VMI "shop/`+vm+`"`, func(o *RequestObservation) { o.Detail.Agent = "kubectl/v1.35" })
+		h.asks(2*time.Minute, "k-"+vm, "virt-launcher-"+vm, "alice", `Eviction triggered evacuation of VMI "shop/`+vm+`"`, func(o *tracker.RequestObservation) { o.Detail.Agent = "kubectl/v1.35" })
 		h.mark(2*time.Minute, vm, "")
 		h.creates(2*time.Minute, vm, vm, nil)
 		h.fails(3*time.Minute, vm)
@@ -184,18 +187,18 @@ func TestWhyNotNode(t *testing.T) {
 	a := h.at(10 * time.Minute).WhyNotNode("n1")
 	require.Equal(t, "n1: It is being drained since 2026-11-21 00:01:00Z (9m0s ago) by alice (kubectl), 4 of 4 VMs left. "+
 		"Of its 4 VMs: 2 failing, 2 free to move.", a.Paragraph)
-	var kinds []ObstacleKind
+	var kinds []trail.ObstacleKind
 	for _, o := range a.Obstacles {
 		kinds = append(kinds, o.Kind)
 	}
-	require.Equal(t, []ObstacleKind{ObstacleFailing, ObstacleFailing, ObstacleNobodyAsks, ObstacleNobodyAsks}, kinds, "in the order of their names")
+	require.Equal(t, []trail.ObstacleKind{trail.ObstacleFailing, trail.ObstacleFailing, trail.ObstacleNobodyAsks, trail.ObstacleNobodyAsks}, kinds, "in the order of their names")
 	require.Equal(t, "n9: No VM is there.", h.at(10*time.Minute).WhyNotNode("n9").Paragraph)
 	vm := h.at(10*time.Minute).WhyNot("shop", "a")
 	require.Contains(t, vm.Paragraph, "The drain of n1 waits for it since 2026-11-21 00:02:00Z (failing); KubeVirt will try again")
 
 	one := int64(1)
-	h.policy(11*time.Minute, DeschedulerSettings{LimitPerNode: &one})
-	h.node(12*time.Minute, "n1", func(n *NodeObservation) { n.Unschedulable = false })
+	h.policy(11*time.Minute, trail.DeschedulerSettings{LimitPerNode: &one})
+	h.node(12*time.Minute, "n1", func(n *tracker.NodeObservation) { n.Unschedulable = false })
 	a = h.at(50 * time.Minute).WhyNotNode("n1")
 	require.NotContains(t, a.Paragraph, "being drained")
 	require.Contains(t, a.Paragraph, "The descheduler may evict one VM from n1 at a time, and the slots are held by shop/a for 48m0s (one failed attempt), shop/b for 48m0s (one failed attempt).")

@@ -18,6 +18,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestAPhaseBecomesARow walks the one-minute path: a VMIM's phase on the wire, observation, fact, derived row, reader.
@@ -30,7 +31,7 @@ func TestAPhaseBecomesARow(t *testing.T) {
 	observation, err := collector.Decode("virtualmachineinstancemigrations", []byte(wire)) // collector/migration.go
 	require.NoError(t, err)
 	at := time.Date(2026, 11, 21, 0, 0, 7, 400_000_000, time.UTC)
-	facts := trail.NewTracker("c1").Observe(observation(trail.Seen{At: at})) // trail/migration.go
+	facts := tracker.New("c1").Observe(observation(tracker.Seen{At: at})) // trail/tracker/migration.go
 	require.Len(t, facts, 2)
 	require.Equal(t, trail.KindMigrationPhase, facts[1].Kind)
 	require.Equal(t, "Running", facts[1].Value)

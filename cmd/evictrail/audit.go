@@ -15,6 +15,7 @@ import (
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 func newAudit() *cobra.Command {
@@ -195,7 +196,7 @@ func before(at time.Time, facts []trail.Fact) (n int) {
 // read makes facts of what it reads and hands them on in batches.
 func (i importer) read(ctx context.Context, in io.Reader, latest time.Time, batches chan<- []trail.Fact, label string) (collector.AuditReport, error) {
 	defer close(batches)
-	tracker := trail.NewTracker(i.cluster)
+	tr := tracker.New(i.cluster)
 	batch := make([]trail.Fact, 0, importBatch)
 	read := 0
 	told := i.every(func(n int) string { return fmt.Sprintf("%s: %d events read", label, n) })
@@ -209,7 +210,7 @@ func (i importer) read(ctx context.Context, in io.Reader, latest time.Time, batc
 		}
 	}
 	reader := collector.AuditReader{Now: latest, Take: func(r collector.Request) error {
-		batch = append(batch, tracker.Observe(r(trail.Seen{At: now()}))...)
+		batch = append(batch, tr.Observe(r(tracker.Seen{At: now()}))...)
 		read++
 		told(read)
 		if len(batch) < importBatch {

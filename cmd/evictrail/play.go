@@ -26,6 +26,7 @@ import (
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // playFlags are those of "evictrail play".
@@ -229,8 +230,8 @@ func (p player) play(ctx context.Context, rec *recording.Recording, cluster stri
 
 // newCollector resumes a cluster's tracker from the store and makes the collector that goes on from there.
 func newCollector(ctx context.Context, s *store.Store, sink promptly, cluster string, c collector.Config) (_ *collector.Collector, err error) {
-	c.Tracker = trail.NewTracker(cluster)
-	if err := s.Resume(ctx, cluster, c.Tracker); err != nil {
+	c.Tracker = tracker.New(cluster)
+	if err := s.Resume(ctx, cluster, c.Tracker.Resume); err != nil {
 		return nil, err
 	}
 	if c.LastAlive, err = s.LastAlive(ctx, cluster); err != nil {

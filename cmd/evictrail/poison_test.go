@@ -22,6 +22,7 @@ import (
 	"github.com/evictrail/evictrail/store/spool"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // poisonEvent is a Kubernetes Event as anybody may create it who has the role edit in a namespace.
@@ -126,10 +127,10 @@ func TestASpoolPoisonedByAnOlderVersion(t *testing.T) {
 	dir, url := t.TempDir(), storetest.NewURL(t)
 	s, err := spool.Open(spool.Options{Dir: dir, Cluster: "c1", Size: 1 << 30, Log: slog.New(slog.DiscardHandler), Clock: now})
 	require.NoError(t, err)
-	tracker := trail.NewTracker("c1")
-	facts := tracker.Observe(trail.KubeEventObservation{
-		Seen: trail.Seen{At: now()}, Meta: trail.Meta{UID: "poison", Namespace: "demo", Name: "e", ResourceVersion: "1"}, Reason: "FailedMigration", Count: 1, LastAt: now(),
-		About: trail.Involved{Kind: "VirtualMachineInstance", Namespace: "demo", Name: "db-1"},
+	tr := tracker.New("c1")
+	facts := tr.Observe(tracker.KubeEventObservation{
+		Seen: tracker.Seen{At: now()}, Meta: tracker.Meta{UID: "poison", Namespace: "demo", Name: "e", ResourceVersion: "1"}, Reason: "FailedMigration", Count: 1, LastAt: now(),
+		About: tracker.Involved{Kind: "VirtualMachineInstance", Namespace: "demo", Name: "db-1"},
 	})
 	require.Len(t, facts, 1)
 	facts[0].OccurredAt, facts[0].Clock, facts[0].Evidence = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), trail.ClockEmitter, "Event FailedMigration"

@@ -14,6 +14,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/spool"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // recorder records one cluster: a collector fills the spool, and what is in it is drained into the database when that is there.
@@ -262,7 +263,7 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 		return collector.Config{}, err
 	}
 	c := r.config
-	c.Spool, c.Tracker, c.Identify, c.Breaks, c.UnseenAfter = s, trail.NewTracker(r.cluster), e.identify, s.ClaimBreaks(), unseenAfter
+	c.Spool, c.Tracker, c.Identify, c.Breaks, c.UnseenAfter = s, tracker.New(r.cluster), e.identify, s.ClaimBreaks(), unseenAfter
 	stored := false
 	var past spool.Past
 	if r.db.isReady() {
@@ -277,10 +278,10 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 			return c, err
 		default:
 			r.log.Warn("database does not say what it has: going on from what the spool knows", "err", err)
-			c.Tracker = trail.NewTracker(r.cluster)
+			c.Tracker = tracker.New(r.cluster)
 		}
 	}
-	c.Tracker.Begin(s.Identity().Epoch)
+	c.Tracker.BeginEpoch(s.Identity().Epoch)
 	kept, err := s.LoadPast(stored, c.Tracker.Resume)
 	if err != nil {
 		r.log.Error("spool does not tell what it knows, going on without", "err", err)
@@ -302,8 +303,8 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 }
 
 // stored reads what the database has.
-func (r *recorder) stored(ctx context.Context, t *trail.Tracker) (past spool.Past, err error) {
-	if err := r.db.Resume(ctx, r.cluster, t); err != nil {
+func (r *recorder) stored(ctx context.Context, t *tracker.Tracker) (past spool.Past, err error) {
+	if err := r.db.Resume(ctx, r.cluster, t.Resume); err != nil {
 		return past, err
 	}
 	if past.Alive, err = r.db.LastAlive(ctx, r.cluster); err != nil {

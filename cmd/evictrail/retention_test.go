@@ -21,6 +21,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 func TestDays(t *testing.T) {
@@ -57,11 +58,11 @@ func TestRetentionThatDoesNotFitIsRefused(t *testing.T) {
 // oldFacts stores facts of a node in each of some months, one a day, the last of them some days ago.
 func oldFacts(t *testing.T, s *store.Store, months int) {
 	t.Helper()
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	var facts []trail.Fact
 	for i, at := 0, now().AddDate(0, -months, 0); at.Before(now()); i, at = i+1, at.AddDate(0, 0, 1) {
-		facts = append(facts, tracker.Observe(trail.NodeObservation{
-			Meta: trail.Meta{UID: "n", Name: "n1", ResourceVersion: strconv.Itoa(i + 1)}, Seen: trail.Seen{At: at}, Unschedulable: i%2 == 0,
+		facts = append(facts, tr.Observe(tracker.NodeObservation{
+			Meta: tracker.Meta{UID: "n", Name: "n1", ResourceVersion: strconv.Itoa(i + 1)}, Seen: tracker.Seen{At: at}, Unschedulable: i%2 == 0,
 		})...)
 	}
 	_, err := s.Append(t.Context(), "c1", facts)

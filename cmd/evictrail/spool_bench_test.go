@@ -15,6 +15,7 @@ import (
 	"github.com/evictrail/evictrail/store/spool"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // BenchmarkOneFact takes one fact at a time from its sight to its row, with nothing else to do: straight into the database, and through the
@@ -25,14 +26,14 @@ func BenchmarkOneFact(b *testing.B) {
 	b.Cleanup(db.Close)
 	sink := db.For("c1", "r")
 	require.NoError(b, sink.Lead(b.Context(), "this", trail.DefaultThresholds()))
-	tracker, version := trail.NewTracker("c1"), 0
+	tr, version := tracker.New("c1"), 0
 	next := func() []trail.Fact {
 		version++
 		name := fmt.Sprint("db-", version)             // each of a VM of its own, so that there is no more to derive each time
 		namespace := fmt.Sprint("shop-", version/1000) // few of each namespace: an hour's Events of one are bounded
-		return tracker.Observe(trail.KubeEventObservation{
-			Seen: trail.Seen{At: now()}, Meta: trail.Meta{UID: name, Namespace: namespace, Name: name, ResourceVersion: fmt.Sprint(version)},
-			About: trail.Involved{Kind: string(trail.ObjectVMI), Namespace: namespace, Name: name, UID: "u-" + name}, Reason: "SyncFailed", Count: 1, LastAt: now(),
+		return tr.Observe(tracker.KubeEventObservation{
+			Seen: tracker.Seen{At: now()}, Meta: tracker.Meta{UID: name, Namespace: namespace, Name: name, ResourceVersion: fmt.Sprint(version)},
+			About: tracker.Involved{Kind: string(trail.ObjectVMI), Namespace: namespace, Name: name, UID: "u-" + name}, Reason: "SyncFailed", Count: 1, LastAt: now(),
 		})
 	}
 	b.Run("straight", func(b *testing.B) {

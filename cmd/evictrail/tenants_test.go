@@ -35,6 +35,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // rights says what the users of a cluster may see, by the tokens they send: those of "everything" all, others the VMs of namespaces.
@@ -138,16 +139,18 @@ func shareCluster(t *testing.T) *sharedCluster {
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	tracker := trail.NewTracker(cluster)
+	tr := tracker.New(cluster)
 	var facts []trail.Fact
 	history := sim.Shared(6, tenants)
 	for _, o := range history.Observations {
-		facts = append(facts, tracker.Observe(o)...)
+		facts = append(facts, tr.Observe(o)...)
 	}
 	// What a gap says in words may name anything of the cluster.
-	facts = append(facts, tracker.Observe(trail.GapObservation{
-		Seen: trail.Seen{At: history.End}, Source: "pods", Key: "1", OpenedAt: history.End.Add(-time.Minute), ClosedAt: history.End, Cause: trail.ReasonRelisted,
-		Detail: "the first object that could not be read is one of tenant-1, the last one of tenant-2",
+	facts = append(facts, tr.Observe(tracker.GapObservation{
+		Seen: tracker.Seen{At: history.End}, GapReport: trail.GapReport{
+			Source: "pods", Key: "1", OpenedAt: history.End.Add(-time.Minute), ClosedAt: history.End, Cause: trail.ReasonRelisted,
+			Detail: "the first object that could not be read is one of tenant-1, the last one of tenant-2",
+		},
 	})...)
 	for name, facts := range map[string][]trail.Fact{cluster: facts, "other": facts[:len(facts)/8]} { // of the latter no right here tells
 		_, err = s.Import(t.Context(), name, facts)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // image is the content of the files of a spool, by their names.
@@ -321,11 +322,11 @@ func TestStatesAreDoubtedWhenDamaged(t *testing.T) {
 	t.Parallel()
 	r := begin(t, t.TempDir(), 1<<30)
 	require.NoError(t, r.AnswerDoubt(time.Time{}, nil))
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	for _, f := range placed(0, 10) {
-		tracker.Resume(f)
+		tr.Resume(f)
 	}
-	require.NoError(t, r.ReplaceStates(Past{}, tracker.State()))
+	require.NoError(t, r.ReplaceStates(Past{}, tr.State()))
 	files := r.imageOf(t)
 	files["state"][len(files["state"])/2] ^= 1
 	r = files.in(t)

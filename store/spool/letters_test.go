@@ -87,8 +87,8 @@ func TestADeadLetterThatWasNotFinished(t *testing.T) {
 func TestARefusedGapIsNoGap(t *testing.T) {
 	t.Parallel()
 	r := begin(t, t.TempDir(), 1<<30)
-	gap := trail.GapObservation{Source: "pods", Key: "k", OpenedAt: start, ClosedAt: start, Cause: trail.ReasonRefused}
-	r.SetAside(gap.Facts("c1"), errors.New("refused"))
+	gap := trail.GapReport{Source: "pods", Key: "k", OpenedAt: start, ClosedAt: start, Cause: trail.ReasonRefused}
+	r.SetAside(gap.Facts("c1", start), errors.New("refused"))
 	require.Equal(t, 2, r.Condition().DeadLetters)
 	require.Empty(t, r.known.Losses)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // modelSteps is how many operations the model is compared over.
@@ -38,7 +39,7 @@ func TestAsTheModel(t *testing.T) {
 	var model []entry
 	state := map[string]string{} // by object and aspect
 	given := 0                   // how much of the model Next returned and Confirm has not confirmed
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	alive := time.Time{}
 	version := 0
 	for step := range modelSteps {
@@ -49,12 +50,12 @@ func TestAsTheModel(t *testing.T) {
 			for range 1 + random.IntN(4) {
 				version++
 				n := random.IntN(50)
-				o := trail.VMIObservation{
-					Seen: trail.Seen{At: start.Add(time.Duration(version) * time.Millisecond), Gone: random.IntN(10) == 0},
-					Meta: trail.Meta{UID: fmt.Sprint("u", n), Namespace: "shop", Name: fmt.Sprint("vm-", n), ResourceVersion: fmt.Sprint(version)},
+				o := tracker.VMIObservation{
+					Seen: tracker.Seen{At: start.Add(time.Duration(version) * time.Millisecond), Gone: random.IntN(10) == 0},
+					Meta: tracker.Meta{UID: fmt.Sprint("u", n), Namespace: "shop", Name: fmt.Sprint("vm-", n), ResourceVersion: fmt.Sprint(version)},
 					Node: fmt.Sprint("worker-", random.IntN(3)), Mark: []string{"", "worker-1"}[random.IntN(2)],
 				}
-				facts = append(facts, tracker.Observe(o)...)
+				facts = append(facts, tr.Observe(o)...)
 			}
 			if len(facts) == 0 {
 				continue

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // onTracedDisk makes the test binary run fillForPowerCut with a seed, in a directory.
@@ -159,13 +160,13 @@ func (d *disk) cutDirectory(t *testing.T, directory int, into string, survives f
 
 // movesOf are facts of twenty VMs that go from node to node: the state of objects stays small beside them.
 func movesOf(n int) []trail.Fact {
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	var out []trail.Fact
 	for i := 0; len(out) < n; i++ {
 		name := fmt.Sprintf("vm-%d", i%20)
-		out = append(out, tracker.Observe(trail.VMIObservation{
-			Seen: trail.Seen{At: start.Add(time.Duration(i) * time.Millisecond)},
-			Meta: trail.Meta{UID: "uid-" + name, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(1000 + i)},
+		out = append(out, tr.Observe(tracker.VMIObservation{
+			Seen: tracker.Seen{At: start.Add(time.Duration(i) * time.Millisecond)},
+			Meta: tracker.Meta{UID: "uid-" + name, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(1000 + i)},
 			Node: fmt.Sprintf("worker-%d", i/20%7),
 		})...)
 	}

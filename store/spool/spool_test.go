@@ -15,19 +15,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 var start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 // placed are facts of VMs that come to nodes, one a millisecond.
 func placed(from, n int) []trail.Fact {
-	t := trail.NewTracker("c1")
+	t := tracker.New("c1")
 	var out []trail.Fact
 	for i := from; i < from+n; i++ {
 		name := fmt.Sprintf("vm-%d", i)
-		out = append(out, t.Observe(trail.VMIObservation{
-			Seen: trail.Seen{At: start.Add(time.Duration(i) * time.Millisecond), Listed: true},
-			Meta: trail.Meta{UID: "uid-" + name, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(1000 + i)}, Node: "worker-1",
+		out = append(out, t.Observe(tracker.VMIObservation{
+			Seen: tracker.Seen{At: start.Add(time.Duration(i) * time.Millisecond), Listed: true},
+			Meta: tracker.Meta{UID: "uid-" + name, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(1000 + i)}, Node: "worker-1",
 		})...)
 	}
 	return out
@@ -35,11 +36,11 @@ func placed(from, n int) []trail.Fact {
 
 // refusals are requests of one user for one pod, each refused by a budget.
 func refusals(from, n int) []trail.Fact {
-	t := trail.NewTracker("c1")
+	t := tracker.New("c1")
 	var out []trail.Fact
 	for i := from; i < from+n; i++ {
-		out = append(out, t.Observe(trail.RequestObservation{
-			Seen: trail.Seen{At: start.Add(time.Duration(i) * time.Millisecond)}, Source: trail.SourceAudit, ID: fmt.Sprint("audit-", i),
+		out = append(out, t.Observe(tracker.RequestObservation{
+			Seen: tracker.Seen{At: start.Add(time.Duration(i) * time.Millisecond)}, Source: trail.SourceAudit, ID: fmt.Sprint("audit-", i),
 			Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db", AskedAt: start,
 			Detail: trail.RequestDetail{User: "drainer", Code: 429, Causes: []string{"DisruptionBudget"}, AnsweredAt: start},
 		})...)
@@ -49,12 +50,12 @@ func refusals(from, n int) []trail.Fact {
 
 // blocks are what a counter of the descheduler says from scrape to scrape.
 func blocks(n int) []trail.Fact {
-	t := trail.NewTracker("c1")
+	t := tracker.New("c1")
 	var out []trail.Fact
 	for i := range n {
-		for _, f := range t.Observe(trail.ScrapeObservation{
-			Seen: trail.Seen{At: start.Add(time.Duration(i) * time.Second)}, Target: "descheduler", StartedAt: start.Add(-time.Hour), Plugin: true,
-			Blocks: []trail.BlockCount{{Reason: "cooldown", Node: "worker-1", Namespace: "shop", Count: float64(i + 1)}},
+		for _, f := range t.Observe(tracker.ScrapeObservation{
+			Seen: tracker.Seen{At: start.Add(time.Duration(i) * time.Second)}, Target: "descheduler", StartedAt: start.Add(-time.Hour), Plugin: true,
+			Blocks: []tracker.BlockCount{{Reason: "cooldown", Node: "worker-1", Namespace: "shop", Count: float64(i + 1)}},
 		}) {
 			if f.Kind == trail.KindBlocksObserved {
 				out = append(out, f)
@@ -361,21 +362,21 @@ func TestTheFirstRefusalIsKept(t *testing.T) {
 
 func TestStateOutlivesTheProcess(t *testing.T) {
 	t.Parallel()
-	seen := func(tr *trail.Tracker, rv, node, mark string, gone bool) []trail.Fact {
-		return tr.Observe(trail.VMIObservation{
-			Seen: trail.Seen{At: start, Gone: gone}, Meta: trail.Meta{UID: "u", Namespace: "shop", Name: "db", ResourceVersion: rv}, Node: node, Mark: mark,
+	seen := func(tr *tracker.Tracker, rv, node, mark string, gone bool) []trail.Fact {
+		return tr.Observe(tracker.VMIObservation{
+			Seen: tracker.Seen{At: start, Gone: gone}, Meta: tracker.Meta{UID: "u", Namespace: "shop", Name: "db", ResourceVersion: rv}, Node: node, Mark: mark,
 		})
 	}
-	before := trail.NewTracker("c1")
+	before := tracker.New("c1")
 	r := begin(t, t.TempDir(), 1<<30)
 	r.append(t, seen(before, "10", "worker-1", "worker-1", false))
-	r.append(t, before.Observe(trail.PodObservation{
-		Seen: trail.Seen{At: start}, Meta: trail.Meta{UID: "p", Namespace: "shop", Name: "virt-launcher-db", ResourceVersion: "11"}, VMI: "db", VMIUID: "u", Node: "worker-1",
+	r.append(t, before.Observe(tracker.PodObservation{
+		Seen: tracker.Seen{At: start}, Meta: tracker.Meta{UID: "p", Namespace: "shop", Name: "virt-launcher-db", ResourceVersion: "11"}, VMI: "db", VMIUID: "u", Node: "worker-1",
 	}))
 	r.drain(t)
 
-	resumed := func(waiting bool) *trail.Tracker {
-		tr := trail.NewTracker("c1")
+	resumed := func(waiting bool) *tracker.Tracker {
+		tr := tracker.New("c1")
 		_, err := begin(t, r.crashed(t), 1<<30).LoadPast(waiting, tr.Resume)
 		require.NoError(t, err)
 		return tr
@@ -386,7 +387,7 @@ func TestStateOutlivesTheProcess(t *testing.T) {
 	cleared := seen(again, "12", "worker-1", "", false)
 	require.Len(t, cleared, 1)
 	require.Equal(t, trail.KindEvacuationUnmarked, cleared[0].Kind)
-	gone := resumed(false).Observe(trail.ListObservation{Seen: trail.Seen{At: start}, Kind: trail.ObjectPod, ResourceVersion: "20"})
+	gone := resumed(false).Observe(tracker.ListObservation{Seen: tracker.Seen{At: start}, Kind: trail.ObjectPod, ResourceVersion: "20"})
 	require.Len(t, gone, 1)
 	require.Equal(t, "virt-launcher-db", gone[0].Detail.(*trail.PodDetail).Pod)
 
@@ -402,7 +403,7 @@ func TestRememberTakesWhatTheDatabaseHas(t *testing.T) {
 	r.append(t, placed(0, 2)) // vm-1 is to be forgotten, vm-0 not: it still waits
 	r.drain(t)
 	r.append(t, append(placed(0, 1), placed(7, 1)...))
-	database := trail.NewTracker("c1")
+	database := tracker.New("c1")
 	for _, f := range placed(2, 3) {
 		database.Resume(f)
 	}
@@ -437,7 +438,7 @@ func TestDoubtIsAskedOnce(t *testing.T) {
 	r = begin2(t, r)
 	require.Equal(t, &Doubt{Asked: true, Alive: start, Seen: map[string]time.Time{"pods": start}}, r.Doubt())
 	require.True(t, r.NeedsComparison())
-	require.NoError(t, r.ReplaceStates(Past{Alive: start}, trail.NewTracker("c1").State()))
+	require.NoError(t, r.ReplaceStates(Past{Alive: start}, tracker.New("c1").State()))
 	require.False(t, r.NeedsComparison(), "it is being done")
 
 	fresh := begin(t, t.TempDir(), 1<<30)
@@ -583,9 +584,9 @@ func TestAllAtOnce(t *testing.T) {
 	r := begin(t, memoryDir(t), 1<<30)
 	r.journal.limit = 16 << 10 // bytes: states are folded all the time
 	facts := placed(0, 3000)
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	for _, f := range facts[:100] {
-		tracker.Resume(f)
+		tr.Resume(f)
 	}
 	var running, looking sync.WaitGroup
 	done := make(chan struct{})
@@ -608,7 +609,7 @@ func TestAllAtOnce(t *testing.T) {
 	for _, look := range []func(){
 		func() { require.NoError(t, r.Condition().Problem) },
 		func() { _, err := r.LoadPast(false, func(trail.Fact) {}); require.NoError(t, err) },
-		func() { require.NoError(t, r.ReplaceStates(Past{}, tracker.State())) },
+		func() { require.NoError(t, r.ReplaceStates(Past{}, tr.State())) },
 		func() { r.Backlog(); r.HasMore(); r.NeedsComparison() },
 	} {
 		looking.Go(func() {
@@ -628,9 +629,9 @@ func TestAllAtOnce(t *testing.T) {
 	require.Equal(t, facts, got)
 	require.Empty(t, r.lost)
 	for _, f := range facts {
-		tracker.Resume(f)
+		tr.Resume(f)
 	}
-	require.NoError(t, r.ReplaceStates(Past{}, tracker.State()))
+	require.NoError(t, r.ReplaceStates(Past{}, tr.State()))
 	_, state := begin2(t, r).past(t, false)
 	require.Len(t, state, len(facts))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // inOne is how many facts go into one transaction, as many as a spool puts into one; onDisk is how many the collector hands to a spool at once.
@@ -79,11 +80,11 @@ func perSecond(n int, do func()) float64 {
 // simulated gives so many facts of a simulated cluster: a small one for a few.
 func simulated(n int) []trail.Fact {
 	var facts []trail.Fact
-	tracker := trail.NewTracker("bench")
-	see := func(all []trail.Observation) {
+	tr := tracker.New("bench")
+	see := func(all []tracker.Observation) {
 		for _, o := range all {
 			if len(facts) < n {
-				facts = append(facts, tracker.Observe(o)...)
+				facts = append(facts, tr.Observe(o)...)
 			}
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // spent is what something cost.
@@ -116,7 +117,7 @@ func now() time.Time { return time.Now().UTC() }
 func collect(ctx context.Context, tb testing.TB, transport http.RoundTripper, sink collector.Sink) (*collector.Collector, chan error) {
 	tb.Helper()
 	c, err := collector.New(collector.Config{
-		REST: &rest.Config{Host: "http://apiserver", Transport: transport}, Tracker: trail.NewTracker("bench"), Sink: sink, Log: slog.New(slog.DiscardHandler),
+		REST: &rest.Config{Host: "http://apiserver", Transport: transport}, Tracker: tracker.New("bench"), Sink: sink, Log: slog.New(slog.DiscardHandler),
 		Metrics: metrics.New(prometheus.NewRegistry()), Clock: now,
 	})
 	require.NoError(tb, err)

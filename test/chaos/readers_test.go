@@ -18,6 +18,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // The rows that readers ask for: those of an older recording, in the same database.
@@ -32,12 +33,12 @@ func storeLargeRows(t *testing.T, database string) {
 	s, err := store.Open(t.Context(), database, "")
 	require.NoError(t, err)
 	defer s.Close()
-	tracker, facts := trail.NewTracker("old"), []trail.Fact(nil)
+	tr, facts := tracker.New("old"), []trail.Fact(nil)
 	for i := range largeRows {
 		at := time.Now().Add(-time.Hour + time.Duration(i)*time.Millisecond)
-		facts = append(facts, tracker.Observe(trail.KubeEventObservation{
-			Meta: trail.Meta{UID: fmt.Sprintf("event-%d", i), Namespace: "shop", Name: fmt.Sprintf("e-%d", i), ResourceVersion: strconv.Itoa(100 + i), CreatedAt: at},
-			Seen: trail.Seen{At: at}, About: trail.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db-1", UID: "uid-db-1"},
+		facts = append(facts, tr.Observe(tracker.KubeEventObservation{
+			Meta: tracker.Meta{UID: fmt.Sprintf("event-%d", i), Namespace: "shop", Name: fmt.Sprintf("e-%d", i), ResourceVersion: strconv.Itoa(100 + i), CreatedAt: at},
+			Seen: tracker.Seen{At: at}, About: tracker.Involved{Kind: "VirtualMachineInstance", Namespace: "shop", Name: "db-1", UID: "uid-db-1"},
 			Reason: "FailedMigration", Message: strings.Repeat("x", largeRow), LastAt: at,
 		})...)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // The clusters of the database: a large one, and one beside it that questions without a cluster meet as well.
@@ -33,9 +34,9 @@ func fill(tb testing.TB, s *store.Store, url string) {
 		return
 	}
 	began := time.Now()
-	for cluster, play := range map[string]func(see func([]trail.Observation)){
-		small: func(see func([]trail.Observation)) { see(sim.New(2).Observations) },
-		large: func(see func([]trail.Observation)) {
+	for cluster, play := range map[string]func(see func([]tracker.Observation)){
+		small: func(see func([]tracker.Observation)) { see(sim.New(2).Observations) },
+		large: func(see func([]tracker.Observation)) {
 			if *days == 0 {
 				see(sim.New(4).Observations)
 			} else {
@@ -43,7 +44,7 @@ func fill(tb testing.TB, s *store.Store, url string) {
 			}
 		},
 	} {
-		i := importer{tb: tb, store: s, cluster: cluster, tracker: trail.NewTracker(cluster)}
+		i := importer{tb: tb, store: s, cluster: cluster, tracker: tracker.New(cluster)}
 		play(i.see)
 		require.NoError(tb, s.Alive(tb.Context(), cluster, i.last))
 		_, err := s.Rederive(tb.Context(), cluster)
@@ -69,7 +70,7 @@ type importer struct {
 	tb      testing.TB
 	store   *store.Store
 	cluster string
-	tracker *trail.Tracker
+	tracker *tracker.Tracker
 	last    time.Time // of the sights so far
 	count   int       // of facts so far
 }
@@ -78,7 +79,7 @@ type importer struct {
 const atOnce = 5000
 
 // see stores what observations tell.
-func (i *importer) see(all []trail.Observation) {
+func (i *importer) see(all []tracker.Observation) {
 	i.tb.Helper()
 	var facts []trail.Fact
 	began, before := time.Now(), i.count

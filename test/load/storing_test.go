@@ -13,6 +13,7 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // mostHeld is what storing facts may hold at once, in bytes, however long the histories of their VMs are.
@@ -23,7 +24,7 @@ type storing struct {
 	store   *store.ClusterStore
 	vms     []placedVM
 	seen    time.Time
-	tracker *trail.Tracker
+	tracker *tracker.Tracker
 	changes int
 }
 
@@ -46,15 +47,15 @@ func newStoring(t *testing.T) *storing {
 	require.NotEmpty(t, vms)
 	sink := s.For(large, "r")
 	require.NoError(t, sink.Lead(t.Context(), "this", trail.DefaultThresholds()))
-	return &storing{store: sink, vms: vms, seen: seen, tracker: trail.NewTracker(large)}
+	return &storing{store: sink, vms: vms, seen: seen, tracker: tracker.New(large)}
 }
 
 // change gives the facts of the next change: one VM after the other is marked, or is marked no more. The first time that a VM is seen there are more.
 func (s *storing) change(vm placedVM, mark string) []trail.Fact {
 	s.seen, s.changes = s.seen.Add(time.Millisecond), s.changes+1
-	return s.tracker.Observe(trail.VMIObservation{
-		Meta: trail.Meta{UID: vm.UID, Namespace: vm.Namespace, Name: vm.VMI, ResourceVersion: strconv.FormatInt(s.seen.UnixMicro(), 10), CreatedAt: s.seen},
-		Seen: trail.Seen{At: s.seen}, Node: vm.Node, Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
+	return s.tracker.Observe(tracker.VMIObservation{
+		Meta: tracker.Meta{UID: vm.UID, Namespace: vm.Namespace, Name: vm.VMI, ResourceVersion: strconv.FormatInt(s.seen.UnixMicro(), 10), CreatedAt: s.seen},
+		Seen: tracker.Seen{At: s.seen}, Node: vm.Node, Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
 	})
 }
 

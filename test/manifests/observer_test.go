@@ -17,6 +17,7 @@ import (
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/deploy"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // service resolves one Service to a server of this test.
@@ -51,8 +52,8 @@ func observed(t *testing.T, o deploy.Options, at string) admission.Interface {
 const pathSecret = "0123456789abcdef0123"
 
 // admissionEndpoint is POST /admission; it gives what it sees to a channel.
-func admissionEndpoint() (http.Handler, <-chan trail.RequestObservation) {
-	seen := make(chan trail.RequestObservation, 1)
+func admissionEndpoint() (http.Handler, <-chan tracker.RequestObservation) {
+	seen := make(chan tracker.RequestObservation, 1)
 	return api.Server{Admission: &api.Admission{Access: api.Access{Tokens: func() ([]string, error) { return []string{pathSecret}, nil }}, Review: func(raw []byte) ([]byte, func(), error) {
 		review, err := collector.ReadReview(raw)
 		if err != nil {
@@ -60,7 +61,7 @@ func admissionEndpoint() (http.Handler, <-chan trail.RequestObservation) {
 		}
 		return review.Answer(), func() {
 			if review.Request != nil {
-				seen <- review.Request(trail.Seen{})
+				seen <- review.Request(tracker.Seen{})
 			}
 		}, nil
 	}}}.Handler(), seen
@@ -103,7 +104,7 @@ func TestObserverSeesEvictions(t *testing.T) {
 
 	annotations := admit(t, plugin, eviction(launcher, words, false))
 	saw := receive(t, seen)
-	require.Equal(t, trail.RequestObservation{
+	require.Equal(t, tracker.RequestObservation{
 		Source: trail.SourceAdmission, ID: saw.ID, Action: trail.ActionEvict, Namespace: "shop", Name: launcher,
 		Detail: trail.RequestDetail{User: "alice", RequestedBy: words["requested-by"], StatedReason: words["reason"]},
 	}, saw)

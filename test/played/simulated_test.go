@@ -22,6 +22,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestAlertsOnSimulations plays simulated histories of some hours, whose truth is known, through the Tracker, the store and the
@@ -166,7 +167,7 @@ func simulate(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fa
 	scraped := openData(t, t.TempDir())
 	defer func() { _ = scraped.Close() }()
 	r := loadRules(t, scraped)
-	tracker, fired := trail.NewTracker("c1"), map[string]int{}
+	tr, fired := tracker.New("c1"), map[string]int{}
 	var fresh []trail.Fact
 	shown := map[uint64]labels.Labels{}
 	next := run.Start.Truncate(time.Millisecond).Add(step)
@@ -191,10 +192,10 @@ func simulate(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fa
 		next = next.Add(step)
 	}
 	for _, o := range run.Observations {
-		if n, is := o.(trail.NodeObservation); is {
+		if n, is := o.(tracker.NodeObservation); is {
 			m.Node(n.Name)
 		}
-		made := tracker.Observe(o)
+		made := tr.Observe(o)
 		for len(made) > 0 && !made[0].ObservedAt.Before(next) {
 			tick()
 		}

@@ -22,16 +22,17 @@ import (
 	"github.com/evictrail/evictrail"
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 var now = time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
 
 // read gives what the reader takes of a body, with the report.
-func read(t *testing.T, body []byte) ([]trail.RequestObservation, collector.AuditReport) {
+func read(t *testing.T, body []byte) ([]tracker.RequestObservation, collector.AuditReport) {
 	t.Helper()
-	var taken []trail.RequestObservation
+	var taken []tracker.RequestObservation
 	report, err := collector.AuditReader{Now: now, Take: func(r collector.Request) error {
-		taken = append(taken, r(trail.Seen{At: now}))
+		taken = append(taken, r(tracker.Seen{At: now}))
 		return nil
 	}}.Read(bytes.NewReader(body))
 	require.NoError(t, err)
@@ -98,10 +99,10 @@ func TestReviewAsKubernetesWritesIt(t *testing.T) {
 	require.NoError(t, err)
 	review, err := collector.ReadReview(raw)
 	require.NoError(t, err)
-	require.Equal(t, trail.RequestObservation{
-		Seen: trail.Seen{At: now}, Source: trail.SourceAdmission, ID: "u-1", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db-x",
+	require.Equal(t, tracker.RequestObservation{
+		Seen: tracker.Seen{At: now}, Source: trail.SourceAdmission, ID: "u-1", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db-x",
 		Detail: trail.RequestDetail{User: "alice", RequestedBy: "sigs.k8s.io/descheduler", StatedReason: "triggered by P/L: ", DryRun: true},
-	}, review.Request(trail.Seen{At: now}))
+	}, review.Request(tracker.Seen{At: now}))
 
 	var answer admissionv1.AdmissionReview
 	d := json.NewDecoder(bytes.NewReader(review.Answer()))

@@ -12,17 +12,18 @@ import (
 
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // histories returns the facts of simulated hours, one after the other with hours between them in which nothing happens, in the order in which they were seen.
 func histories(seeds ...uint64) []trail.Fact {
-	tracker := trail.NewTracker("c1")
+	tr := tracker.New("c1")
 	var facts []trail.Fact
 	start := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	for i, seed := range seeds {
 		run := sim.NewAt(seed, start.Add(time.Duration(i)*7*time.Hour))
 		for _, o := range run.Observations {
-			for _, f := range tracker.Observe(o) {
+			for _, f := range tr.Observe(o) {
 				f.OccurredAt, f.ObservedAt = f.OccurredAt.Truncate(time.Microsecond), f.ObservedAt.Truncate(time.Microsecond)
 				facts = append(facts, f)
 			}

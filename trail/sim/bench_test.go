@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // BenchmarkDetector takes an hour of a cluster of 10,000 VMIs on 200 nodes through the Tracker, observation by observation,
@@ -44,7 +45,7 @@ func BenchmarkDeriveAll(b *testing.B) {
 
 // live derives a cluster observation by observation.
 type live struct {
-	tracker *trail.Tracker
+	tracker *tracker.Tracker
 	now     time.Time
 	facts   map[trail.Subject][]trail.Fact
 	owners  map[trail.Subject]trail.Subject // the VM of each pod
@@ -58,7 +59,7 @@ type live struct {
 
 func newLive() *live {
 	return &live{
-		tracker: trail.NewTracker("big"), facts: map[trail.Subject][]trail.Fact{}, owners: map[trail.Subject]trail.Subject{},
+		tracker: tracker.New("big"), facts: map[trail.Subject][]trail.Fact{}, owners: map[trail.Subject]trail.Subject{},
 		vms: map[trail.Subject]trail.Derived{}, on: map[string]map[trail.Subject]trail.Rows{}, nodes: map[string]trail.Derived{},
 	}
 }
@@ -71,7 +72,7 @@ func (l *live) loops() int {
 	return n
 }
 
-func (l *live) see(o trail.Observation) {
+func (l *live) see(o tracker.Observation) {
 	began := time.Now()
 	facts := l.tracker.Observe(o)
 	l.observing += time.Since(began)

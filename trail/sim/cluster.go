@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // cluster is one simulated cluster and everything that goes on in it.
@@ -27,7 +28,7 @@ type cluster struct {
 
 // node is a worker.
 type node struct {
-	meta     trail.Meta
+	meta     tracker.Meta
 	cordoned bool
 	load     float64 // of the guests on it
 	heat     []*heat
@@ -169,7 +170,7 @@ func (c *cluster) clear(name string, do func()) {
 func (c *cluster) build() {
 	for i := range c.options.nodes {
 		name := fmt.Sprintf("worker-%d", i+1)
-		n := &node{meta: trail.Meta{UID: c.nextUID("node"), Name: name, CreatedAt: second(c.clock.now.Add(-1000 * time.Hour))}}
+		n := &node{meta: tracker.Meta{UID: c.nextUID("node"), Name: name, CreatedAt: second(c.clock.now.Add(-1000 * time.Hour))}}
 		c.nodes = append(c.nodes, n)
 		c.listNode(n)
 	}
@@ -217,22 +218,22 @@ func (c *cluster) closeLists() {
 		add(trail.ObjectPod, v.vmi.pod.meta.UID)
 	}
 	for _, kind := range []trail.ObjectKind{trail.ObjectNode, trail.ObjectPod, trail.ObjectVMI, trail.ObjectMigration} {
-		c.tell(c.clock.now, trail.ListObservation{
-			Seen: trail.Seen{At: c.clock.now, Listed: true}, Kind: kind, ResourceVersion: c.nextVersion(), Present: present[kind],
+		c.tell(c.clock.now, tracker.ListObservation{
+			Seen: tracker.Seen{At: c.clock.now, Listed: true}, Kind: kind, ResourceVersion: c.nextVersion(), Present: present[kind],
 		})
 	}
 }
 
 func (c *cluster) listNode(n *node) {
 	seen, meta := c.listed(&n.meta)
-	c.tell(seen.At, trail.NodeObservation{Seen: seen, Meta: meta})
+	c.tell(seen.At, tracker.NodeObservation{Seen: seen, Meta: meta})
 }
 
 func (c *cluster) nodeChanged(n *node) {
 	seen, meta := c.changed(trail.ObjectNode, &n.meta, false)
-	o := trail.NodeObservation{Seen: seen, Meta: meta, Unschedulable: n.cordoned}
+	o := tracker.NodeObservation{Seen: seen, Meta: meta, Unschedulable: n.cordoned}
 	if n.cordoned {
-		o.Taints = []trail.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: trail.EffectNoSchedule}}
+		o.Taints = []tracker.Taint{{Key: "node.kubernetes.io/unschedulable", Effect: trail.EffectNoSchedule}}
 	}
 	c.tell(seen.At, o)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // longestCut bounds how long a watch of Cut is broken.
@@ -62,9 +63,9 @@ func cutsOf(d dice, start, end time.Time) []cut {
 }
 
 // through gives what one watch tells: all that happens while it is whole, and a list after each cut.
-func through(all []trail.Observation, kind trail.ObjectKind, source string, cuts []cut) []sight {
+func through(all []tracker.Observation, kind trail.ObjectKind, source string, cuts []cut) []sight {
 	var out []sight
-	is := map[string]trail.Observation{} // the objects that exist, as they are
+	is := map[string]tracker.Observation{} // the objects that exist, as they are
 	version := ""
 	next := 0
 	skip := func() {
@@ -100,58 +101,58 @@ func through(all []trail.Observation, kind trail.ObjectKind, source string, cuts
 }
 
 // relist is what a collector takes after a cut: the gap, every object that exists, and the end of the list.
-func relist(is map[string]trail.Observation, kind trail.ObjectKind, source, version string, c cut) []sight {
-	seen := trail.Seen{At: c.to, Listed: true}
-	out := []sight{{c.to, trail.GapObservation{
-		Seen: trail.Seen{At: c.to}, Source: source, Key: strconv.FormatInt(c.from.UnixNano(), 10), OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted,
-	}}}
+func relist(is map[string]tracker.Observation, kind trail.ObjectKind, source, version string, c cut) []sight {
+	seen := tracker.Seen{At: c.to, Listed: true}
+	out := []sight{{c.to, tracker.GapObservation{Seen: tracker.Seen{At: c.to}, GapReport: trail.GapReport{
+		Source: source, Key: strconv.FormatInt(c.from.UnixNano(), 10), OpenedAt: c.from, ClosedAt: c.to, Cause: trail.ReasonRelisted,
+	}}}}
 	present := map[string]struct{}{}
 	for _, uid := range slices.Sorted(maps.Keys(is)) {
 		present[uid] = struct{}{}
 		switch o := is[uid].(type) {
-		case trail.VMIObservation:
+		case tracker.VMIObservation:
 			o.Seen = seen
 			out = append(out, sight{c.to, o})
-		case trail.PodObservation:
+		case tracker.PodObservation:
 			o.Seen = seen
 			out = append(out, sight{c.to, o})
-		case trail.MigrationObservation:
+		case tracker.MigrationObservation:
 			o.Seen = seen
 			out = append(out, sight{c.to, o})
-		case trail.NodeObservation:
+		case tracker.NodeObservation:
 			o.Seen = seen
 			out = append(out, sight{c.to, o})
 		}
 	}
-	return append(out, sight{c.to, trail.ListObservation{Seen: seen, Kind: kind, ResourceVersion: version, Present: present}})
+	return append(out, sight{c.to, tracker.ListObservation{Seen: seen, Kind: kind, ResourceVersion: version, Present: present}})
 }
 
 // object gives what the observations of objects have in common.
-func object(o trail.Observation) (trail.ObjectKind, trail.Seen, trail.Meta, bool) {
+func object(o tracker.Observation) (trail.ObjectKind, tracker.Seen, tracker.Meta, bool) {
 	switch o := o.(type) {
-	case trail.VMIObservation:
+	case tracker.VMIObservation:
 		return trail.ObjectVMI, o.Seen, o.Meta, true
-	case trail.PodObservation:
+	case tracker.PodObservation:
 		return trail.ObjectPod, o.Seen, o.Meta, true
-	case trail.MigrationObservation:
+	case tracker.MigrationObservation:
 		return trail.ObjectMigration, o.Seen, o.Meta, true
-	case trail.NodeObservation:
+	case tracker.NodeObservation:
 		return trail.ObjectNode, o.Seen, o.Meta, true
 	default:
-		return "", trail.Seen{}, trail.Meta{}, false
+		return "", tracker.Seen{}, tracker.Meta{}, false
 	}
 }
 
 // kindOf gives the watch that an observation comes from, empty where it comes from none, and its time.
-func kindOf(o trail.Observation) (trail.ObjectKind, time.Time) {
+func kindOf(o tracker.Observation) (trail.ObjectKind, time.Time) {
 	switch x := o.(type) {
-	case trail.ListObservation:
+	case tracker.ListObservation:
 		return x.Kind, x.At
-	case trail.RequestObservation:
+	case tracker.RequestObservation:
 		return "", x.At
-	case trail.KubeVirtObservation:
+	case tracker.KubeVirtObservation:
 		return "", x.At
-	case trail.PolicyObservation:
+	case tracker.PolicyObservation:
 		return "", x.At
 	}
 	kind, seen, _, _ := object(o)

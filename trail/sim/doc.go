@@ -4,8 +4,8 @@
 // it would have seen it, and the dual retry loops that there really were. Tests turn the first into facts, derive, and
 // compare with the second:
 //
-//	seed  --New-->  Run.Observations  --trail.Tracker-->  facts  --trail.DeriveAll-->  loops
-//	                Run.Loops         ------------------- must be the same ------------^
+//	seed  --New-->  Run.Observations  --tracker.Tracker-->  facts  --trail.DeriveAll-->  loops
+//	                Run.Loops         -------------------- must be the same -------------^
 //
 // The truth is never read from the observations. The simulated evacuations remember when an attempt of theirs failed,
 // and the moment at which the simulated descheduler acts on their node is written down as it happens (truth.go). So a

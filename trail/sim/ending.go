@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // ending is how a migration is going to end.
@@ -191,7 +192,7 @@ func (c *cluster) afterFailure(m *migration) {
 func (c *cluster) abort(m *migration) {
 	c.audit(trail.ActionDeleteMigration, m.meta.Namespace, m.meta.Name, alice, 200, "")
 	m.meta.DeletionAt = second(c.clock.now)
-	m.conditions = append(m.conditions, trail.Condition{Type: trail.ConditionAbortRequested, Status: "True"})
+	m.conditions = append(m.conditions, tracker.Condition{Type: trail.ConditionAbortRequested, Status: "True"})
 	c.migrationChanged(m)
 	m.vmi.state.AbortRequested, m.vmi.state.AbortStatus = true, "Aborting"
 	c.vmiChanged(m.vmi)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // release is a KubeVirt release as far as it matters here (reference: kubevirt-signals §1.2, §1.4, §2.2).
@@ -38,13 +39,13 @@ func (c *cluster) tellSettings() {
 	if c.release.queue && !c.release.short {
 		settings.FeatureGates = []string{"MigrationPriorityQueue"}
 	}
-	meta := trail.Meta{UID: c.nextUID("kubevirt"), Namespace: "kubevirt", Name: "kubevirt"}
+	meta := tracker.Meta{UID: c.nextUID("kubevirt"), Namespace: "kubevirt", Name: "kubevirt"}
 	seen, m := c.listed(&meta)
-	c.tell(seen.At, trail.KubeVirtObservation{Seen: seen, Meta: m, Settings: settings})
+	c.tell(seen.At, tracker.KubeVirtObservation{Seen: seen, Meta: m, Settings: settings})
 	if c.options.policySeen {
-		policy := trail.Meta{UID: c.nextUID("policy"), Name: "policy.yaml"}
+		policy := tracker.Meta{UID: c.nextUID("policy"), Name: "policy.yaml"}
 		seen, m := c.listed(&policy)
-		c.tell(seen.At, trail.PolicyObservation{Seen: seen, Meta: m, Text: c.descheduler.policy(), Settings: c.descheduler.settings()})
+		c.tell(seen.At, tracker.PolicyObservation{Seen: seen, Meta: m, Text: c.descheduler.policy(), Settings: c.descheduler.settings()})
 	}
 }
 
@@ -190,7 +191,7 @@ func (c *cluster) audit(action trail.Action, namespace, name string, who caller,
 	c.watch.uids++
 	asked := c.clock.now
 	answered := asked.Add(c.dice.between(5*time.Millisecond, 60*time.Millisecond))
-	o := trail.RequestObservation{
+	o := tracker.RequestObservation{
 		Source: trail.SourceAudit, ID: fmt.Sprintf("audit-%d", c.watch.uids), Stage: "ResponseComplete", Action: action, Namespace: namespace, Name: name, AskedAt: asked,
 		Detail: trail.RequestDetail{
 			User: who.user, Agent: who.agent, AnsweredAt: answered, Code: code, Message: text, RequestedBy: who.by, StatedReason: who.reason,

@@ -5,19 +5,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // Long plays some days of a large cluster, on which 20 VMIs share a node and 125 a namespace, on average, that end at the
 // moment at which all other runs begin. Each day has its loops and what only looks like one, and what goes wrong is put right
 // by the next. What was seen is handed out a day at a time, in the order of the times; what changes nothing that is recorded
 // is left out. Of 5,000 VMIs a day takes about a second and makes some 50,000 facts.
-func Long(seed uint64, vms, days int, see func([]trail.Observation)) {
+func Long(seed uint64, vms, days int, see func([]tracker.Observation)) {
 	LongUntil(seed, vms, days, epoch, see)
 }
 
 // LongUntil plays the same days as Long, with another end.
-func LongUntil(seed uint64, vms, days int, end time.Time, see func([]trail.Observation)) {
+func LongUntil(seed uint64, vms, days int, end time.Time, see func([]tracker.Observation)) {
 	const day = 24 * time.Hour
 	each := func(d time.Duration) time.Duration { return d / time.Duration(vms) } // how often something happens that happens to each VM now and then
 	o := options{
@@ -74,10 +74,10 @@ func (c *cluster) quiet() []*node {
 }
 
 // until gives the sights up to a time, in the order of their times, and forgets them.
-func (w *watcher) until(at time.Time) []trail.Observation {
+func (w *watcher) until(at time.Time) []tracker.Observation {
 	slices.SortStableFunc(w.seen, func(a, b sight) int { return a.at.Compare(b.at) })
 	end, _ := slices.BinarySearchFunc(w.seen, at, func(s sight, at time.Time) int { return s.at.Compare(at) })
-	out := make([]trail.Observation, end)
+	out := make([]tracker.Observation, end)
 	for i, s := range w.seen[:end] {
 		out[i] = s.is
 	}

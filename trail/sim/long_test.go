@@ -7,20 +7,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestLong plays two days: they follow each other without a break, end where other runs begin, and are the same each time.
 func TestLong(t *testing.T) {
 	t.Parallel()
 	play := func() (facts []trail.FactID, days []int) {
-		tracker := trail.NewTracker("long")
+		tr := tracker.New("long")
 		last := time.Time{}
-		Long(1, 5_000, 2, func(all []trail.Observation) {
+		Long(1, 5_000, 2, func(all []tracker.Observation) {
 			for _, o := range all {
 				_, at := kindOf(o)
 				require.False(t, at.Before(last))
 				last = at
-				for _, f := range tracker.Observe(o) {
+				for _, f := range tr.Observe(o) {
 					facts = append(facts, f.ID)
 				}
 			}

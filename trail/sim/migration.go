@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // migration is one VMIM.
 type migration struct {
-	meta       trail.Meta
+	meta       tracker.Meta
 	vmi        *vmi
 	from       string      // the node of the guest when it was made
 	evacuates  string      // annotation kubevirt.io/evacuationMigration; empty where somebody else made it
@@ -17,8 +18,8 @@ type migration struct {
 	priority   string
 	phase      string
 	times      []trail.PhaseTime
-	conditions []trail.Condition
-	state      *trail.MigrationState
+	conditions []tracker.Condition
+	state      *tracker.MigrationState
 	target     *pod
 	source     *pod
 	course     course
@@ -31,7 +32,7 @@ func (m *migration) final() bool { return m.gone || m.phase == "Succeeded" || m.
 func (m *migration) endedAt() time.Time { return m.times[len(m.times)-1].At }
 
 func (c *cluster) newMigration(v *vmi, name string) *migration {
-	m := &migration{vmi: v, from: v.node, source: v.pod, meta: trail.Meta{
+	m := &migration{vmi: v, from: v.node, source: v.pod, meta: tracker.Meta{
 		UID: c.nextUID("vmim"), Namespace: v.vm.namespace, Name: name, CreatedAt: second(c.clock.now),
 	}}
 	v.migrations = append(v.migrations, m)
@@ -40,7 +41,7 @@ func (c *cluster) newMigration(v *vmi, name string) *migration {
 
 func (c *cluster) migrationChanged(m *migration) {
 	seen, meta := c.changed(trail.ObjectMigration, &m.meta, m.gone)
-	c.tell(seen.At, trail.MigrationObservation{
+	c.tell(seen.At, tracker.MigrationObservation{
 		Seen: seen, Meta: meta, VMI: m.vmi.vm.name, Phase: m.phase, PhaseTimes: slices.Clip(m.times), Conditions: slices.Clip(m.conditions),
 		State: m.state, EvacuationNode: m.evacuates, Evacuation: m.evacuates != "", Priority: m.priority,
 	})
@@ -83,7 +84,7 @@ func (c *cluster) launch(m *migration) {
 	case c.slotsFull(m.from):
 		c.then(m, time.Second, 5*time.Second, c.launch)
 	case m.course.end == held4ever:
-		m.conditions = append(m.conditions, trail.Condition{Type: "migrationRejectedByResourceQuota", Status: "True", Message: "exceeded quota"})
+		m.conditions = append(m.conditions, tracker.Condition{Type: "migrationRejectedByResourceQuota", Status: "True", Message: "exceeded quota"})
 		c.migrationChanged(m)
 	default:
 		c.makeTarget(m)
@@ -134,7 +135,7 @@ func (c *cluster) handOver(m *migration) {
 	c.podChanged(m.target)
 	c.enter(m, trail.PhaseScheduled)
 	c.then(m, 10*time.Millisecond, 60*time.Millisecond, func(m *migration) {
-		m.vmi.state = &trail.MigrationState{
+		m.vmi.state = &tracker.MigrationState{
 			UID: m.meta.UID, SourceNode: m.from, TargetNode: m.target.node, SourcePod: m.source.meta.Name, TargetPod: m.target.meta.Name,
 		}
 		c.vmiChanged(m.vmi)

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // pod is a virt-launcher pod: the one that runs the guest, or the target of a migration.
 type pod struct {
-	meta          trail.Meta
+	meta          tracker.Meta
 	vmi           *vmi
 	node          string
 	phase         string
@@ -25,7 +26,7 @@ func (p *pod) ended() bool { return p.gone || p.phase == "Succeeded" || p.phase 
 
 // newPod makes a pod that nobody has seen yet.
 func (c *cluster) newPod(v *vmi, m *migration) *pod {
-	return &pod{vmi: v, migration: m, phase: "Pending", meta: trail.Meta{
+	return &pod{vmi: v, migration: m, phase: "Pending", meta: tracker.Meta{
 		UID: c.nextUID("pod"), Namespace: v.vm.namespace, Name: "virt-launcher-" + v.vm.name + "-" + c.dice.suffix(), CreatedAt: second(c.clock.now),
 	}}
 }
@@ -37,8 +38,8 @@ func (c *cluster) podChanged(p *pod) {
 	c.descheduler.informed(p)
 }
 
-func (p *pod) observation(seen trail.Seen, meta trail.Meta) trail.PodObservation {
-	o := trail.PodObservation{
+func (p *pod) observation(seen tracker.Seen, meta tracker.Meta) tracker.PodObservation {
+	o := tracker.PodObservation{
 		Seen: seen, Meta: meta, VMI: p.vmi.vm.name, VMIUID: p.vmi.meta.UID, Node: p.node, Phase: p.phase,
 		EvictionInProgress: p.annotated, HasInProgress: p.annotated != "", Unschedulable: p.unschedulable,
 	}
@@ -46,7 +47,7 @@ func (p *pod) observation(seen trail.Seen, meta trail.Meta) trail.PodObservation
 		o.MigrationUID, o.MigrationName = p.migration.meta.UID, p.migration.meta.Name
 	}
 	if !p.disrupted.IsZero() {
-		o.Disruption = trail.Condition{
+		o.Disruption = tracker.Condition{
 			Type: "DisruptionTarget", Status: "True", Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", ChangedAt: second(p.disrupted),
 		}
 	}

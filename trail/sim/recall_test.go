@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // The flags of the comparison with the truth: `make sim` sets them.
@@ -128,10 +129,10 @@ func compare(r Run) result {
 
 // factsOf lets a Tracker see a run.
 func factsOf(r Run) []trail.Fact {
-	tracker := trail.NewTracker("sim")
+	tr := tracker.New("sim")
 	var facts []trail.Fact
 	for _, o := range r.Observations {
-		facts = append(facts, tracker.Observe(o)...)
+		facts = append(facts, tr.Observe(o)...)
 	}
 	return facts
 }

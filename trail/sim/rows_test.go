@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // TestRowsKeepNoFacts has whoever keeps derived rows keep nothing else of what they were derived of: no request, no migration.
@@ -18,10 +19,10 @@ func TestRowsKeepNoFacts(t *testing.T) {
 	gone := func(struct{}) { left.Add(-1) }
 	rows := func() (rows []trail.Derived) {
 		var facts []trail.Fact
-		tracker := trail.NewTracker("c1")
+		tr := tracker.New("c1")
 		run := New(4)
 		for _, o := range run.Observations {
-			facts = append(facts, tracker.Observe(o)...)
+			facts = append(facts, tr.Observe(o)...)
 		}
 		for i := range facts {
 			switch d := facts[i].Detail.(type) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // Run is one simulated history: what was seen, and what was true.
@@ -14,10 +15,10 @@ type Run struct {
 	Injected     bool     // loop plots were staged; else only what looks like a loop
 	Plots        []string // what was staged
 	Start, End   time.Time
-	Observations []trail.Observation // in the order of their times
-	Loops        []Loop              // that really happened, in the order of their openings
-	LoopsByMarks []Loop              // that would have happened if the descheduler's acts were only those whose marks tell whose they are
-	MarksTell    bool                // marks tell whose they are at all: KubeVirt >= 1.7, or the descheduler's policy was seen
+	Observations []tracker.Observation // in the order of their times
+	Loops        []Loop                // that really happened, in the order of their openings
+	LoopsByMarks []Loop                // that would have happened if the descheduler's acts were only those whose marks tell whose they are
+	MarksTell    bool                  // marks tell whose they are at all: KubeVirt >= 1.7, or the descheduler's policy was seen
 }
 
 // options are what makes one run different from another.

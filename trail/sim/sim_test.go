@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // someSeeds are the runs on which the simulator itself is tested.
@@ -62,10 +63,10 @@ var phaseRank = []string{
 
 func isFinal(phase string) bool { return phase == trail.PhaseSucceeded || phase == trail.PhaseFailed }
 
-func migrationsOf(r Run) []trail.MigrationObservation {
-	var out []trail.MigrationObservation
+func migrationsOf(r Run) []tracker.MigrationObservation {
+	var out []tracker.MigrationObservation
 	for _, o := range r.Observations {
-		if m, ok := o.(trail.MigrationObservation); ok {
+		if m, ok := o.(tracker.MigrationObservation); ok {
 			out = append(out, m)
 		}
 	}
@@ -145,12 +146,12 @@ func TestBackoffHolds(t *testing.T) {
 	held := 0
 	eachRun(t, func(t *testing.T, r Run) {
 		t.Helper()
-		exist := map[string][]trail.MigrationObservation{} // VMIMs of evacuations by VM, the oldest first
+		exist := map[string][]tracker.MigrationObservation{} // VMIMs of evacuations by VM, the oldest first
 		for _, o := range r.Observations {
 			switch o := o.(type) {
-			case trail.MigrationObservation:
+			case tracker.MigrationObservation:
 				vm := o.Namespace + "/" + o.VMI
-				i := slices.IndexFunc(exist[vm], func(m trail.MigrationObservation) bool { return m.UID == o.UID })
+				i := slices.IndexFunc(exist[vm], func(m tracker.MigrationObservation) bool { return m.UID == o.UID })
 				switch {
 				case !o.Evacuation:
 				case o.Gone:
@@ -160,7 +161,7 @@ func TestBackoffHolds(t *testing.T) {
 				default:
 					exist[vm][i] = o
 				}
-			case trail.PodObservation:
+			case tracker.PodObservation:
 				if !o.CreatedAt.Equal(second(o.At)) || o.MigrationUID == "" || o.Phase != "Pending" {
 					continue
 				}
@@ -177,7 +178,7 @@ func TestBackoffHolds(t *testing.T) {
 }
 
 // earliest is KubeVirt's formula once more (reference: kubevirt-signals §2.4); zero where nothing holds the migration.
-func earliest(exist []trail.MigrationObservation, uid string) time.Time {
+func earliest(exist []tracker.MigrationObservation, uid string) time.Time {
 	failed, last := 0, time.Time{}
 	for _, m := range slices.Backward(exist) {
 		if m.UID == uid || !m.DeletionAt.IsZero() {
@@ -191,7 +192,7 @@ func earliest(exist []trail.MigrationObservation, uid string) time.Time {
 		}
 		failed++
 	}
-	if failed == 0 || !slices.ContainsFunc(exist, func(m trail.MigrationObservation) bool { return m.UID == uid }) {
+	if failed == 0 || !slices.ContainsFunc(exist, func(m tracker.MigrationObservation) bool { return m.UID == uid }) {
 		return time.Time{}
 	}
 	return last.Add(20 * time.Second << (failed - 1))
@@ -227,9 +228,9 @@ func TestMarks(t *testing.T) {
 	t.Parallel()
 	eachRun(t, func(t *testing.T, r Run) {
 		t.Helper()
-		last := map[string]trail.VMIObservation{}
+		last := map[string]tracker.VMIObservation{}
 		for _, o := range r.Observations {
-			v, ok := o.(trail.VMIObservation)
+			v, ok := o.(tracker.VMIObservation)
 			if !ok {
 				continue
 			}
@@ -261,7 +262,7 @@ func TestAnnotation(t *testing.T) {
 			want = "kubevirt"
 		}
 		for _, o := range r.Observations {
-			if p, ok := o.(trail.PodObservation); ok && p.HasInProgress {
+			if p, ok := o.(tracker.PodObservation); ok && p.HasInProgress {
 				require.Equal(t, want, p.EvictionInProgress, "seed %d: %s", r.Seed, p.Name)
 				set[want]++
 			}
@@ -363,7 +364,7 @@ func TestCut(t *testing.T) {
 		last := time.Time{}
 		for _, o := range r.Observations {
 			kind, s, meta, ok := object(o)
-			if g, is := o.(trail.GapObservation); is {
+			if g, is := o.(tracker.GapObservation); is {
 				require.Less(t, g.ClosedAt.Sub(g.OpenedAt), longestCut)
 				gaps++
 			}

@@ -5,19 +5,20 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // vmi is one life of a VM.
 type vmi struct {
 	vm         *vm
-	meta       trail.Meta
+	meta       tracker.Meta
 	node       string
 	phase      string
 	times      []trail.PhaseTime
 	mark       string // status.evacuationNodeName
 	source     string // annotation kubevirt.io/eviction-source
 	requested  time.Time
-	state      *trail.MigrationState
+	state      *tracker.MigrationState
 	pod        *pod         // that runs the guest
 	migrations []*migration // the VMIMs that exist, the oldest first
 	evacuation *evacuation  // the truth about the mark; nil while there is none
@@ -39,7 +40,7 @@ func (c *cluster) found(v *vm, n *node) {
 }
 
 func (c *cluster) newVMI(v *vm) *vmi {
-	x := &vmi{vm: v, meta: trail.Meta{UID: c.nextUID("vmi"), Namespace: v.namespace, Name: v.name, CreatedAt: second(c.clock.now)}}
+	x := &vmi{vm: v, meta: tracker.Meta{UID: c.nextUID("vmi"), Namespace: v.namespace, Name: v.name, CreatedAt: second(c.clock.now)}}
 	x.pod = c.newPod(x, nil)
 	v.vmi = x
 	return x
@@ -77,16 +78,16 @@ func (c *cluster) vmiChanged(v *vmi) {
 	c.tell(seen.At, v.observation(seen, meta))
 }
 
-func (v *vmi) observation(seen trail.Seen, meta trail.Meta) trail.VMIObservation {
-	o := trail.VMIObservation{
+func (v *vmi) observation(seen tracker.Seen, meta tracker.Meta) tracker.VMIObservation {
+	o := tracker.VMIObservation{
 		Seen: seen, Meta: meta, Node: v.node, Phase: v.phase, Strategy: v.vm.strategy, Mark: v.mark, EvictionSource: v.source,
-		PhaseTimes: slices.Clip(v.times), Conditions: []trail.Condition{{Type: trail.ConditionLiveMigratable, Status: "True"}},
+		PhaseTimes: slices.Clip(v.times), Conditions: []tracker.Condition{{Type: trail.ConditionLiveMigratable, Status: "True"}},
 	}
 	if !v.vm.migratable {
-		o.Conditions[0] = trail.Condition{Type: trail.ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable", Message: "disk is not shared"}
+		o.Conditions[0] = tracker.Condition{Type: trail.ConditionLiveMigratable, Status: "False", Reason: "DisksNotLiveMigratable", Message: "disk is not shared"}
 	}
 	if !v.requested.IsZero() {
-		o.Conditions = append(o.Conditions, trail.Condition{
+		o.Conditions = append(o.Conditions, tracker.Condition{
 			Type: trail.ConditionEvictionRequested, Status: "True", Reason: "EvictionRequested", Message: "VMI is marked for eviction", ChangedAt: second(v.requested),
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
 )
 
 // watcher writes down what a collector sees. A watch tells the changes of its own kind in their order, some ten
@@ -19,7 +20,7 @@ type watcher struct {
 
 type sight struct {
 	at time.Time
-	is trail.Observation
+	is tracker.Observation
 }
 
 // nextVersion gives the next resource version: one counter for all objects, with gaps for what we do not watch.
@@ -45,14 +46,14 @@ func (c *cluster) sees(kind trail.ObjectKind) time.Time {
 }
 
 // tell writes down a sight.
-func (c *cluster) tell(at time.Time, o trail.Observation) {
+func (c *cluster) tell(at time.Time, o tracker.Observation) {
 	c.watch.seen = append(c.watch.seen, sight{at, o})
 }
 
 // observations gives all sights in the order of their times.
-func (w *watcher) observations() []trail.Observation {
+func (w *watcher) observations() []tracker.Observation {
 	slices.SortStableFunc(w.seen, func(a, b sight) int { return a.at.Compare(b.at) })
-	out := make([]trail.Observation, len(w.seen))
+	out := make([]tracker.Observation, len(w.seen))
 	for i, s := range w.seen {
 		out[i] = s.is
 	}
@@ -63,13 +64,13 @@ func (w *watcher) observations() []trail.Observation {
 func second(t time.Time) time.Time { return t.Truncate(time.Second) }
 
 // changed bumps the version of an object and gives when and how that is seen.
-func (c *cluster) changed(kind trail.ObjectKind, m *trail.Meta, gone bool) (trail.Seen, trail.Meta) {
+func (c *cluster) changed(kind trail.ObjectKind, m *tracker.Meta, gone bool) (tracker.Seen, tracker.Meta) {
 	m.ResourceVersion = c.nextVersion()
-	return trail.Seen{At: c.sees(kind), Gone: gone}, *m
+	return tracker.Seen{At: c.sees(kind), Gone: gone}, *m
 }
 
 // listed gives how an object is seen in the first list.
-func (c *cluster) listed(m *trail.Meta) (trail.Seen, trail.Meta) {
+func (c *cluster) listed(m *tracker.Meta) (tracker.Seen, tracker.Meta) {
 	m.ResourceVersion = c.nextVersion()
-	return trail.Seen{At: c.clock.now, Listed: true}, *m
+	return tracker.Seen{At: c.clock.now, Listed: true}, *m
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
+	"github.com/evictrail/evictrail/trail/tracker"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
@@ -26,10 +27,10 @@ type past struct {
 // simulated gives what is recorded of a simulated run.
 func simulated(seed uint64) past {
 	run := sim.New(seed)
-	tracker := trail.NewTracker("sim")
+	tr := tracker.New("sim")
 	var facts []trail.Fact
 	for _, o := range run.Observations {
-		facts = append(facts, tracker.Observe(o)...)
+		facts = append(facts, tr.Observe(o)...)
 	}
 	c := trail.DeriveAll(facts, trail.DefaultThresholds(), run.End)
 	return past{

@@ -1,19 +1,21 @@
-package trail
+package tracker
 
 import (
 	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // The share of the record that the Kubernetes Events of one namespace may have: whoever may create Events there can create them without end.
 const (
-	eventsAtOnce = 10_000 // Events of a namespace; as many again come in evenly over an hour
-	refusalsTold = 10 * time.Minute
+	eventsAtOnce     = 10_000 // Events of a namespace; as many again come in evenly over an hour
+	refusalsReported = 10 * time.Minute
 )
 
-// eventShares holds the share of each namespace. What is refused is counted, and becomes a gap of the source of Events every refusalsTold.
+// eventShares holds the share of each namespace. What is refused is counted, and becomes a gap of the source of Events every refusalsReported.
 type eventShares struct {
 	of      map[string]*eventShare
 	refused uint64    // ever
@@ -50,28 +52,28 @@ func (s *eventShares) admit(namespace string, now time.Time) bool {
 	e.refused, e.last = e.refused+1, now
 	s.refused++
 	if s.due.IsZero() {
-		s.due = now.Add(refusalsTold)
+		s.due = now.Add(refusalsReported)
 	}
 	return false
 }
 
-// gaps returns the facts of the refusals that were not told yet, once they are due.
-func (s *eventShares) gaps(cluster string, now time.Time) []Fact {
+// reportGaps returns the facts of the refusals that were not told yet, once they are due.
+func (s *eventShares) reportGaps(cluster string, now time.Time) []trail.Fact {
 	if s.due.IsZero() || now.Before(s.due) {
 		return nil
 	}
 	s.due = time.Time{}
-	var facts []Fact
+	var facts []trail.Fact
 	for _, namespace := range slices.Sorted(maps.Keys(s.of)) {
 		e := s.of[namespace]
 		if e.refused == 0 {
 			continue
 		}
-		facts = append(facts, GapObservation{
-			Seen: Seen{At: now}, Source: sourceOf[ObjectKubeEvent], Key: namespace + " " + e.first.UTC().Format(time.RFC3339Nano),
-			OpenedAt: e.first, ClosedAt: e.last, Cause: ReasonOverflow,
+		facts = append(facts, trail.GapReport{
+			Source: trail.ObjectKubeEvent.Source(), Key: namespace + " " + e.first.UTC().Format(time.RFC3339Nano),
+			OpenedAt: e.first, ClosedAt: e.last, Cause: trail.ReasonOverflow,
 			Detail: fmt.Sprintf("%d Kubernetes Events of namespace %s were not recorded: more than %d an hour", e.refused, namespace, eventsAtOnce),
-		}.Facts(cluster)...)
+		}.Facts(cluster, now)...)
 		e.refused = 0
 	}
 	return facts

@@ -1,12 +1,16 @@
-package trail
+package tracker
 
-import "time"
+import (
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
 
 // Observation is one thing that a collector saw: an object (VMIObservation, PodObservation, MigrationObservation,
 // NodeObservation, KubeVirtObservation, MigrationPolicyObservation, PolicyObservation, KubeEventObservation), a call of the API server
 // (RequestObservation), the metrics of the descheduler (ScrapeObservation), how loaded the nodes of a migration were
 // (LoadObservation), the end of a list (ListObservation) or a hole in what it can see (GapObservation).
-type Observation interface{ seen() Seen }
+type Observation interface{ SeenAt() time.Time }
 
 // Seen says how and when an observation reached us.
 type Seen struct {
@@ -15,7 +19,8 @@ type Seen struct {
 	Gone   bool      // the object was deleted; what is said of it is its last state
 }
 
-func (s Seen) seen() Seen { return s }
+// SeenAt returns when the observation reached us, by our clock, UTC.
+func (s Seen) SeenAt() time.Time { return s.At }
 
 // Meta is what every Kubernetes object says of itself.
 type Meta struct {
@@ -34,12 +39,6 @@ type Condition struct {
 	Reason    string
 	Message   string
 	ChangedAt time.Time // lastTransitionTime; zero on VMIMs and on LiveMigratable, where KubeVirt leaves it out
-}
-
-// PhaseTime is one entry of status.phaseTransitionTimestamps: the first time of each phase, 1 s resolution.
-type PhaseTime struct {
-	Phase string
-	At    time.Time
 }
 
 // MigrationState is status.migrationState of a VMI, or its copy on the VMIM that it belongs to. It speaks of the
@@ -69,7 +68,45 @@ type MigrationState struct {
 // ListObservation closes a list: every object of the kind that exists at ResourceVersion was observed just before.
 type ListObservation struct {
 	Seen
-	Kind            ObjectKind
+	Kind            trail.ObjectKind
 	ResourceVersion string
 	Present         map[string]struct{} // the UIDs that were in the list
+}
+
+// GapObservation reports a hole in what a source could see.
+type GapObservation struct {
+	Seen
+	trail.GapReport
+}
+
+// withPlausibleState returns an observation whose migration state has plausible times, others being zero: what of a state is new is told by its text, and
+// not each time has one.
+func withPlausibleState(o Observation) Observation {
+	switch o := o.(type) {
+	case VMIObservation:
+		o.State = o.State.plausible(o.At)
+		return o
+	case MigrationObservation:
+		o.State = o.State.plausible(o.At)
+		return o
+	}
+	return o
+}
+
+func (s *MigrationState) plausible(seen time.Time) *MigrationState {
+	if s == nil {
+		return nil
+	}
+	out := *s
+	trail.ClearImplausible(seen, &out.StartedAt, &out.EndedAt)
+	return &out
+}
+
+func findCondition(conditions []Condition, typ string) (Condition, bool) {
+	for _, c := range conditions {
+		if c.Type == typ {
+			return c, true
+		}
+	}
+	return Condition{Type: typ}, false
 }

@@ -1,10 +1,12 @@
-package trail
+package tracker
 
 import (
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/trail"
 )
 
 // TestBlocksSayWhatGrewSinceWhen follows one counter over a scrape that tells nothing new, a restart of ours, and one of
@@ -18,28 +20,28 @@ func TestBlocksSayWhatGrewSinceWhen(t *testing.T) {
 			Blocks: []BlockCount{{Reason: "cooldown", Node: "n1", Namespace: "shop", Count: count}},
 		}
 	}
-	tracker, facts := NewTracker("test"), []Fact(nil)
-	observe := func(o ScrapeObservation) { facts = append(facts, tracker.Observe(o)...) }
+	tr, facts := New("test"), []trail.Fact(nil)
+	observe := func(o ScrapeObservation) { facts = append(facts, tr.Observe(o)...) }
 	observe(scrape(0, first, 4))
 	observe(scrape(30*time.Second, first, 4))
 	observe(scrape(60*time.Second, first, 6))
-	tracker = resumed(facts)
+	tr = resumed(facts)
 	observe(scrape(180*time.Second, first, 7))
 	observe(scrape(240*time.Second, second, 2))
-	require.Equal(t, &DeschedulerDetail{Target: "d", Version: "v1", Plugin: true}, facts[0].Detail)
+	require.Equal(t, &trail.DeschedulerDetail{Target: "d", Version: "v1", Plugin: true}, facts[0].Detail)
 	require.Equal(t, first, facts[0].OccurredAt)
-	var got []BlocksDetail
+	var got []trail.BlocksDetail
 	for _, f := range facts {
-		if d, ok := f.Detail.(*BlocksDetail); ok {
-			require.Equal(t, Subject{SubjectNode, "n1"}, f.Subject)
+		if d, ok := f.Detail.(*trail.BlocksDetail); ok {
+			require.Equal(t, trail.Subject{Kind: trail.SubjectNode, Name: "n1"}, f.Subject)
 			require.Equal(t, "shop", f.Namespace)
 			got = append(got, *d)
 		}
 	}
-	require.Equal(t, []BlocksDetail{
-		{"d", "cooldown", 4, 4, first},
-		{"d", "cooldown", 2, 6, day.Add(30 * time.Second)},
-		{"d", "cooldown", 1, 7, day.Add(60 * time.Second)}, // the last scrape that a fact tells of
-		{"d", "cooldown", 2, 2, second},
+	require.Equal(t, []trail.BlocksDetail{
+		{Target: "d", Reason: "cooldown", Increase: 4, Count: 4, Since: first},
+		{Target: "d", Reason: "cooldown", Increase: 2, Count: 6, Since: day.Add(30 * time.Second)},
+		{Target: "d", Reason: "cooldown", Increase: 1, Count: 7, Since: day.Add(60 * time.Second)}, // the last scrape that a fact tells of
+		{Target: "d", Reason: "cooldown", Increase: 2, Count: 2, Since: second},
 	}, got)
 }
