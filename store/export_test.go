@@ -112,17 +112,6 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 // Explain lets tests look at every code.
 func Explain(doing string, err error) error { return explain(doing, err) }
 
-// DownTo takes the schema back to a version.
-func (s *Store) DownTo(ctx context.Context, version int64) error {
-	p, done, err := s.provider()
-	if err != nil {
-		return err
-	}
-	defer done()
-	_, err = p.DownTo(ctx, version)
-	return err
-}
-
 // Read lets tests look at the transactions of readers.
 func (s *Store) Read(ctx context.Context, run func(pgx.Tx) error) error {
 	return s.read(ctx, "look", run)

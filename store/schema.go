@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5/stdlib"
-	"github.com/pressly/goose/v3"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/migrations"
 )
@@ -24,6 +22,9 @@ func (s SchemaStatus) Newer() bool {
 	return s.Version > s.Expected && s.Oldest > 0 && s.Oldest <= s.Expected
 }
 
+// TooOld reports whether no steps lead from the database's schema to ours.
+func (s SchemaStatus) TooOld() bool { return s.Version > 0 && s.Version < migrations.Oldest() }
+
 // Check gives an error that is ErrSchema when the program cannot work with the schema, saying what to do.
 func (s SchemaStatus) Check() error {
 	switch {
@@ -31,65 +32,95 @@ func (s SchemaStatus) Check() error {
 		return nil
 	case s.Version > s.Expected:
 		return fmt.Errorf("%w: the database is at version %d, this evictrail knows %d: use a newer evictrail", ErrSchema, s.Version, s.Expected)
+	case s.TooOld():
+		return fmt.Errorf("%w: the database is at version %d, this evictrail updates version %d or newer: first run `evictrail schema up` of an evictrail that needs version %[3]d",
+			ErrSchema, s.Version, migrations.Oldest())
 	case s.Version < s.Expected:
 		return fmt.Errorf("%w: the database is at version %d, this evictrail needs %d: run `evictrail schema up`", ErrSchema, s.Version, s.Expected)
 	}
 	return nil
 }
 
-// provider makes goose's Provider over our files. One migrates at a time (schema_lock.go).
-func (s *Store) provider() (*goose.Provider, func(), error) {
-	db := stdlib.OpenDBFromPool(s.pool)
-	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.FS,
-		goose.WithSessionLocker(&schemaLock{store: s}), goose.WithTableName("public.evictrail_schema"))
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("read schema migrations: %w", err), db.Close())
-	}
-	return p, func() { _ = db.Close() }, nil
+// querier is what a version is read with: the pool, or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
+
+const (
+	versionedQuery    = `SELECT to_regclass('public.evictrail_schema') IS NOT NULL`
+	versionQuery      = `SELECT coalesce(max(version_id), 0) FROM public.evictrail_schema WHERE is_applied`
+	oldestSchemaQuery = `SELECT evictrail.oldest_schema()`
+)
 
 // Schema tells which schema the database has.
 func (s *Store) Schema(ctx context.Context) (SchemaStatus, error) {
-	p, done, err := s.provider()
-	if err != nil {
-		return SchemaStatus{}, err
-	}
-	defer done()
-	return s.schema(ctx, p)
-}
-
-const oldestSchemaQuery = `SELECT evictrail.oldest_schema()`
-
-func (s *Store) schema(ctx context.Context, p *goose.Provider) (SchemaStatus, error) {
-	current, expected, err := p.GetVersions(ctx)
-	status := SchemaStatus{Version: current, Expected: expected}
-	if err == nil && current > expected {
-		err = s.pool.QueryRow(ctx, oldestSchemaQuery).Scan(&status.Oldest)
-	}
+	status, err := readSchema(ctx, s.pool)
 	return status, explain("read schema version", err)
 }
 
-// Up brings the database to the schema that this program needs. It gives the names of the schema migrations that it applied, none when there was nothing to do. A
-// database that is newer than this program is left alone: the error is ErrSchema where they do not get along.
-func (s *Store) Up(ctx context.Context) ([]string, error) {
-	p, done, err := s.provider()
+func readSchema(ctx context.Context, q querier) (SchemaStatus, error) {
+	status := SchemaStatus{Expected: migrations.Version()}
+	var versioned bool
+	if err := q.QueryRow(ctx, versionedQuery).Scan(&versioned); err != nil || !versioned {
+		return status, err
+	}
+	err := q.QueryRow(ctx, versionQuery).Scan(&status.Version)
+	if err == nil && status.Version > status.Expected {
+		err = q.QueryRow(ctx, oldestSchemaQuery).Scan(&status.Oldest)
+	}
+	return status, err
+}
+
+// One program at a time updates the schema: it locks what goose locked for programs before schema 39, so that these
+// wait, too. The lock ends with the transaction, so no pooler can keep it. Tables are waited for a while at most:
+// whoever wants to read one waits behind us.
+const lockSchema = `
+SET LOCAL statement_timeout = 0;
+SET LOCAL lock_timeout = '5min';
+SELECT pg_advisory_xact_lock(4097083626);
+SET LOCAL lock_timeout = '30s'`
+
+const appliedQuery = `INSERT INTO public.evictrail_schema (version_id, is_applied) VALUES (@version, true)`
+
+// Up brings the database to the schema that this program needs, in one transaction. It returns the versions that it
+// went through, none when there was nothing to do: a database that is newer than this program is left alone. The error
+// is ErrSchema where they do not get along, or where no steps lead from what the database has.
+func (s *Store) Up(ctx context.Context) ([]int64, error) {
+	status, err := s.Schema(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
-	status, err := s.schema(ctx, p)
-	switch {
-	case err != nil:
-		return nil, err
-	case status.Version > status.Expected:
+	if status.Version >= status.Expected {
 		return nil, status.Check()
 	}
-	results, err := p.Up(ctx)
-	var applied []string
-	for _, r := range results {
-		applied = append(applied, r.Source.Path)
-	}
-	return applied, explain("migrate schema", err)
+	var applied []int64
+	err = s.inTx(ctx, "update schema", func(tx pgx.Tx) error {
+		applied = nil
+		if _, err := tx.Exec(ctx, lockSchema); err != nil {
+			return err
+		}
+		status, err := readSchema(ctx, tx) // again: another program may have been here
+		if err != nil {
+			return err
+		}
+		if status.Version >= status.Expected || status.TooOld() {
+			return status.Check()
+		}
+		for _, script := range migrations.Update(status.Version) {
+			if _, err := tx.Exec(ctx, script.SQL); err != nil {
+				return fmt.Errorf("%s: %w", script.Name, err)
+			}
+			if script.Version == 0 {
+				continue
+			}
+			if _, err := tx.Exec(ctx, appliedQuery, pgx.StrictNamedArgs{"version": script.Version}); err != nil {
+				return err
+			}
+			applied = append(applied, script.Version)
+		}
+		return nil
+	})
+	return applied, err
 }
 
 // Grant gives the roles of evictrail what they need of the present schema, where they exist and the schema is ours to give. It

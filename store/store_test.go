@@ -161,28 +161,6 @@ func TestRederiveGivesTheSameRows(t *testing.T) {
 	require.Equal(t, want, dump(t, s))
 }
 
-// TestUpgradeDerivesAnew takes a database back to the schema of the version before requests, and up again: what the new
-// rules say is derived of the facts that were there.
-func TestUpgradeDerivesAnew(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	_, err := s.Append(t.Context(), "c1", incident("c1", 3))
-	require.NoError(t, err)
-	want := dump(t, s)
-	require.NotEmpty(t, want["eviction_requests"])
-	require.NoError(t, s.DownTo(t.Context(), 3))
-	_, err = s.Up(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.eviction_requests"))
-	n, err := s.DeriveStale(t.Context(), "c1", nil)
-	require.NoError(t, err)
-	require.Positive(t, n)
-	require.Equal(t, want, dump(t, s))
-	n, err = s.DeriveStale(t.Context(), "c1", nil)
-	require.NoError(t, err)
-	require.Zero(t, n)
-}
-
 func TestTwoWritersAtOnce(t *testing.T) {
 	t.Parallel()
 	facts := incident("c1", 8)

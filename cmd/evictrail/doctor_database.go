@@ -122,7 +122,7 @@ func (d *doctor) schema(ctx context.Context, s *store.Store, c store.Condition) 
 	case status.Version == status.Expected:
 		d.ok("schema", "version %d, as needed", status.Version)
 		return true
-	case status.Version < status.Expected && c.MayBuild:
+	case status.Version < status.Expected && !status.TooOld() && c.MayBuild:
 		d.add(healthWarn, "schema", fmt.Sprintf("version %d, this evictrail needs %d", status.Version, status.Expected), "`run` brings it up to date when it starts; so does `evictrail schema up`")
 	default:
 		d.add(healthFail, "schema", status.Check().Error(), "as the owner of the database")

@@ -27,7 +27,6 @@ func TestAnswers(t *testing.T) {
 			t.Parallel()
 			url := storetest.NewURL(t)
 			play(t, url, name)
-			requireOpenUntil(t, url)
 			raw, err := os.ReadFile(file)
 			require.NoError(t, err)
 			var got strings.Builder

@@ -21,8 +21,8 @@ func newSchemaUp() *cobra.Command {
 	var db databaseFlags
 	cmd := &cobra.Command{
 		Use: "up", Short: "Bring the schema to what this version needs", Args: asUsage(cobra.NoArgs),
-		Long: `Apply the schema migrations that the database lacks. It is safe to run while an evictrail of the version before
-still writes, and to run again. "run" does the same at its start.`,
+		Long: `Make the schema in an empty database, or apply the schema migrations that the database lacks, all of them or none. It is safe to run
+while an evictrail of the version before still writes, and to run again. "run" does the same at its start.`,
 		Example: `  evictrail schema up --database-url 'postgres://evictrail@db.example:5432/evictrail?sslmode=verify-full'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := db.open(cmd.Context())
@@ -31,8 +31,8 @@ still writes, and to run again. "run" does the same at its start.`,
 			}
 			defer s.Close()
 			applied, err := s.Up(cmd.Context())
-			for _, name := range applied {
-				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "applied", name)
+			for _, version := range applied {
+				_, _ = fmt.Fprintln(cmd.OutOrStdout(), "applied schema", version)
 			}
 			if err == nil {
 				err = s.EnsureMonths(cmd.Context(), now())

@@ -193,7 +193,7 @@ func TestTheSchemaIsMadeFirst(t *testing.T) {
 	require.Contains(t, out, "run `evictrail schema up`")
 	out, err = m.run(t, pods(t, text)["Job"])
 	require.NoError(t, err, out)
-	require.Contains(t, out, "applied 001_facts.sql")
+	require.Contains(t, out, "applied schema ")
 	out, err = m.run(t, pods(t, text)["Pod"])
 	require.NoError(t, err, out)
 

@@ -1,0 +1,170 @@
+package store_test
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/migrations"
+	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+// catalogueQuery describes everything in our schemas, a line each. The order of a table's columns is not told: nothing
+// depends on it. That of a view's is. Nor are the names that Postgres gave to the indexes of partitions.
+const catalogueQuery = `
+WITH spaces AS (
+  SELECT oid, nspname, nspacl FROM pg_namespace WHERE nspname IN ('evictrail', 'evictrail_v1')
+), relations AS (
+  SELECT c.*, c.oid::regclass::text AS name
+  FROM pg_class AS c
+  WHERE c.relkind IN ('r', 'p', 'v', 'S') AND (c.relnamespace IN (SELECT oid FROM spaces) OR c.relname LIKE 'evictrail%')
+), rights AS (
+  SELECT 'schema ' || nspname AS of, nspacl AS acl FROM spaces
+  UNION ALL
+  SELECT name, relacl FROM relations
+  UNION ALL
+  SELECT p.oid::regprocedure::text, proacl FROM pg_proc AS p WHERE pronamespace IN (SELECT oid FROM spaces)
+  UNION ALL
+  SELECT 'default in ' || defaclnamespace::regnamespace, defaclacl FROM pg_default_acl
+)
+SELECT format('right on %s: %s', of, a) FROM rights CROSS JOIN unnest(acl) AS a
+UNION ALL
+SELECT format('schema %s: %s', nspname, obj_description(oid)) FROM spaces
+UNION ALL
+SELECT format('relation %s %s %s: %s', relkind, name, pg_get_expr(relpartbound, oid), obj_description(oid)) FROM relations
+UNION ALL
+SELECT format('column %s.%s %s %s %s %s %s: %s', r.name, a.attname, CASE r.relkind WHEN 'v' THEN a.attnum END, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity,
+  pg_get_expr(d.adbin, d.adrelid), col_description(r.oid, a.attnum))
+FROM relations AS r
+JOIN pg_attribute AS a ON a.attrelid = r.oid AND a.attnum > 0
+LEFT JOIN pg_attrdef AS d ON d.adrelid = r.oid AND d.adnum = a.attnum
+UNION ALL
+SELECT format('constraint %s %s %s', r.name, c.conname, pg_get_constraintdef(c.oid)) FROM relations AS r JOIN pg_constraint AS c ON c.conrelid = r.oid
+UNION ALL
+SELECT format('index %s: %s', CASE WHEN r.relispartition THEN regexp_replace(pg_get_indexdef(i.indexrelid), ' INDEX \S+ ', ' ') ELSE pg_get_indexdef(i.indexrelid) END,
+  obj_description(i.indexrelid))
+FROM relations AS r JOIN pg_index AS i ON i.indrelid = r.oid
+UNION ALL
+SELECT format('view %s %s', name, pg_get_viewdef(oid)) FROM relations WHERE relkind = 'v'
+UNION ALL
+SELECT format('function %s: %s', pg_get_functiondef(oid), obj_description(oid)) FROM pg_proc WHERE pronamespace IN (SELECT oid FROM spaces)
+ORDER BY 1`
+
+// queryLines returns the rows of a query of one text.
+func queryLines(t *testing.T, s *store.Store, query string, args ...any) []string {
+	t.Helper()
+	rows, err := s.Pool().Query(t.Context(), query, args...)
+	require.NoError(t, err)
+	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return out
+}
+
+const tablesQuery = `
+SELECT c.oid::regclass::text
+FROM pg_class AS c
+WHERE c.relnamespace = 'evictrail'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+ORDER BY 1`
+
+// schema38 returns a database of the oldest schema that is brought up to date.
+func schema38(t *testing.T) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), storetest.EmptyURL(t), "")
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	sql, err := os.ReadFile("testdata/schema_38.sql")
+	require.NoError(t, err)
+	_, err = s.Pool().Exec(t.Context(), string(sql))
+	require.NoError(t, err)
+	return s
+}
+
+// TestUpgradeComesToTheSameSchema brings a database of schema 38, with rows and roles in it, up to date: then
+// everything in it is as in a fresh one, and the rows are those that were there.
+func TestUpgradeComesToTheSameSchema(t *testing.T) {
+	t.Parallel()
+	fresh, old := storetest.New(t), schema38(t)
+	_, err := fresh.Append(t.Context(), "c1", incident("c1", 3))
+	require.NoError(t, err)
+	_, err = fresh.Pool().Exec(t.Context(), "TRUNCATE evictrail.retention; INSERT INTO evictrail.retention (facts_from) VALUES ('2026-01-01')")
+	require.NoError(t, err)
+	makeRoles(t, fresh)
+	makeRoles(t, old)
+	_, err = old.Pool().Exec(t.Context(), "SELECT evictrail.ensure_month($1)", start)
+	require.NoError(t, err)
+	tables, filled := queryLines(t, fresh, tablesQuery), 0
+	require.Equal(t, queryLines(t, old, tablesQuery), tables)
+	for _, table := range tables {
+		rows := queryLines(t, fresh, "SELECT to_jsonb(t)::text FROM "+table+" AS t")
+		for _, row := range rows {
+			_, err := old.Pool().Exec(t.Context(), "INSERT INTO "+table+" SELECT * FROM jsonb_populate_record(NULL::"+table+", $1)", row)
+			require.NoError(t, err, table)
+		}
+		filled += min(len(rows), 1)
+	}
+	require.Greater(t, filled, 8)
+
+	applied, err := old.Up(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, int64(39), applied[0])
+	granted, err := old.Grant(t.Context())
+	require.NoError(t, err)
+	require.True(t, granted)
+	require.Equal(t, queryLines(t, fresh, catalogueQuery), queryLines(t, old, catalogueQuery))
+	for _, table := range tables {
+		all := "SELECT to_jsonb(t)::text FROM " + table + " AS t ORDER BY 1"
+		require.Equal(t, queryLines(t, fresh, all), queryLines(t, old, all), table)
+	}
+	require.Equal(t, dump(t, fresh), dump(t, old))
+}
+
+// TestUpgradeIsAllOrNothing has two programs update a database at once, of which one does it, after none could, as a
+// view stood in the way of it.
+func TestUpgradeIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	s := schema38(t)
+	before := queryLines(t, s, catalogueQuery)
+	_, err := s.Pool().Exec(t.Context(), "ALTER VIEW evictrail_v1.timeline RENAME COLUMN at TO was_at")
+	require.NoError(t, err)
+	_, err = s.Up(t.Context())
+	require.ErrorContains(t, err, "views/timeline.sql")
+	_, err = s.Pool().Exec(t.Context(), "ALTER VIEW evictrail_v1.timeline RENAME COLUMN was_at TO at")
+	require.NoError(t, err)
+	require.Equal(t, before, queryLines(t, s, catalogueQuery))
+
+	var wg sync.WaitGroup
+	applied, errs := make([][]int64, 2), make([]error, 2)
+	for i := range applied {
+		wg.Go(func() { applied[i], errs[i] = s.Up(t.Context()) })
+	}
+	wg.Wait()
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[1])
+	steps := slices.Concat(applied...)
+	require.Len(t, steps, int(migrations.Version()-migrations.Oldest()))
+	require.Equal(t, migrations.Version(), steps[len(steps)-1])
+	status, err := s.Schema(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, status.Check())
+}
+
+// TestUpgradeOfATooOldSchema: who is told so knows what to do.
+func TestUpgradeOfATooOldSchema(t *testing.T) {
+	t.Parallel()
+	s := schema38(t)
+	_, err := s.Pool().Exec(t.Context(), "UPDATE public.evictrail_schema SET version_id = 37 WHERE version_id = 38")
+	require.NoError(t, err)
+	before := queryLines(t, s, catalogueQuery)
+	_, err = s.Up(t.Context())
+	require.ErrorIs(t, err, store.ErrSchema)
+	require.ErrorContains(t, err, "the database is at version 37, this evictrail updates version 38 or newer: first run `evictrail schema up` of an evictrail that needs version 38")
+	require.Equal(t, before, queryLines(t, s, catalogueQuery))
+	status, err := s.Schema(t.Context())
+	require.NoError(t, err)
+	require.True(t, status.TooOld())
+}
