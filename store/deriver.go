@@ -93,7 +93,7 @@ func (d *deriver) hand(r recording) {
 		case version > h.Version+1 || version > h.Version && h.Facts == nil: // another replica recorded facts in between
 			h.Facts, h.Version = nil, version
 		}
-		if d.facts++; d.facts > handedMost {
+		if d.facts++; d.facts > handedMost || r.replaced[f.ID] { // it is read as it is stored
 			h.Facts = nil
 		} else if !known || h.Facts != nil {
 			h.Facts = append(h.Facts, f)

@@ -42,6 +42,15 @@ type factRow struct {
 // clean replaces what Postgres' text cannot hold.
 func clean(s string) string { return strings.ReplaceAll(s, "\x00", "\uFFFD") }
 
+// replaced reports whether a text of the row may be another than that of the fact.
+func (r *factRow) replaced() bool {
+	texts := []string{
+		r.Subject, known(r.Namespace), known(r.VMI), known(r.VMIUID), known(r.Node), known(r.Migration), known(r.MigrationUID),
+		r.ObjectUID, r.ObjectVersion, r.What, r.Value, r.Evidence, string(r.Detail),
+	}
+	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "\uFFFD") || strings.Contains(s, `\ufffd`) })
+}
+
 // null gives NULL for what is not known.
 func null(s string) *string {
 	if s == "" {

@@ -35,6 +35,7 @@ JOIN dirty ON dirty.subject = recorded.subject`
 type recording struct {
 	facts    []trail.Fact
 	versions []int64
+	replaced map[trail.FactID]bool // facts with texts that may be stored otherwise than they came
 	frozenTo time.Time // facts from before were dropped; zero: none were
 }
 
@@ -53,9 +54,9 @@ func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 	if err != nil {
 		return recording{}, err
 	}
-	var out recording
+	out := recording{replaced: map[trail.FactID]bool{}}
 	for some := range slices.Chunk(facts, insertTogether) {
-		versions, err := recordSome(ctx, tx, cluster, some)
+		versions, err := recordSome(ctx, tx, cluster, some, out.replaced)
 		if err != nil {
 			return recording{}, err
 		}
@@ -68,10 +69,16 @@ func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 	return out, nil
 }
 
-func recordSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) (map[trail.FactID]int64, error) {
+// recordSome inserts facts, and returns the versions of their subjects by the facts that were new. It adds those whose texts are replaced to a set.
+func recordSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact, replaced map[trail.FactID]bool) (map[trail.FactID]int64, error) {
 	rows, err := rowsFromFacts(facts)
 	if err != nil {
 		return nil, err
+	}
+	for i := range rows {
+		if rows[i].replaced() {
+			replaced[rows[i].ID.Bytes] = true
+		}
 	}
 	slices.SortFunc(rows, func(a, b factRow) int {
 		return cmp.Or(strings.Compare(a.Subject, b.Subject), a.OccurredAt.Compare(b.OccurredAt), slices.Compare(a.ID.Bytes[:], b.ID.Bytes[:]))
