@@ -66,7 +66,7 @@ const (
 	firstPortion = 32
 	mostPortion  = 1024 // also of all that is derived at once
 	tickLong     = 200 * time.Millisecond
-	tickBytes    = windowBytes / 4
+	tickBytes    = windowBytes / 8
 )
 
 // portionAfter returns how many subjects are derived at once after a tick with so many of them.
