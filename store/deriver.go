@@ -85,7 +85,8 @@ func (d *deriver) hand(r recording) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range r.facts {
-		f, version := r.facts[i], r.versions[i]
+		f := r.facts[i]
+		version := r.versions[clean(f.Subject.String())]
 		h, known := d.handed[f.Subject]
 		switch {
 		case !known:

@@ -11,21 +11,36 @@ import (
 )
 
 const (
-	// dueAgainQuery notes when subjects that were derived are due again.
-	dueAgainQuery = `
-INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, next_at)
+	// derivedQuery notes when subjects that were derived are due again, and that those are not dirty any more of which nothing was recorded since: whose version is that
+	// which was folded; NULL is of none. A node may have no row before.
+	derivedQuery = `
+WITH n AS (
+  SELECT *
+  FROM unnest(@subjects::text[], @due::boolean[], @next::timestamptz[], @versions::bigint[]) AS n(subject, derived, next_at, version)
+), locked AS MATERIALIZED (
+  SELECT s.subject
+  FROM evictrail.subjects AS s
+  JOIN n ON n.subject = s.subject
+  WHERE s.cluster = @cluster
+  ORDER BY s.subject
+  FOR NO KEY UPDATE OF s
+), known AS (
+  UPDATE evictrail.subjects AS s
+  SET
+    derived_at = CASE WHEN n.derived THEN now() ELSE s.derived_at END,
+    next_at = CASE WHEN n.derived THEN n.next_at ELSE s.next_at END,
+    dirty_since = CASE WHEN s.version = n.version THEN NULL ELSE s.dirty_since END
+  FROM locked
+  JOIN n ON n.subject = locked.subject
+  WHERE s.cluster = @cluster
+    AND s.subject = locked.subject
+)
+INSERT INTO evictrail.subjects (cluster, subject, derived_at, next_at)
 SELECT @cluster, n.subject, now(), n.next_at
-FROM unnest(@subjects::text[], @next::timestamptz[]) AS n(subject, next_at)
-ORDER BY n.subject
-ON CONFLICT (cluster, subject) DO UPDATE SET derived_at = now(), next_at = excluded.next_at`
-	// cleanQuery notes that subjects are not dirty any more, where nothing was recorded since.
-	cleanQuery = `
-UPDATE evictrail.subjects AS s
-SET dirty_since = NULL
-FROM unnest(@subjects::text[], @versions::bigint[]) AS n(subject, version)
-WHERE s.cluster = @cluster
-  AND s.subject = n.subject
-  AND s.version = n.version`
+FROM n
+WHERE n.derived
+  AND n.subject NOT IN (SELECT subject FROM locked)
+ON CONFLICT DO NOTHING`
 	deferQuery = `
 INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, dirty_since)
 SELECT @cluster, n.subject, '-infinity', n.since
@@ -145,21 +160,8 @@ func (d *deriver) queueSubjects(batch *pgx.Batch, c *fold.Changes) {
 	if len(healed) > 0 {
 		batch.Queue(healedQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": healed})
 	}
-	if len(c.Due) > 0 {
-		var subjects []string
-		var next []*time.Time
-		for s, at := range c.Due {
-			subjects, next = append(subjects, clean(s.String())), append(next, nullTime(at))
-		}
-		batch.Queue(dueAgainQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "next": next})
-	}
-	if len(c.Clean) > 0 {
-		var subjects []string
-		var versions []int64
-		for s, v := range c.Clean {
-			subjects, versions = append(subjects, clean(s.String())), append(versions, v)
-		}
-		batch.Queue(cleanQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "versions": versions})
+	if len(c.Due)+len(c.Clean) > 0 {
+		batch.Queue(derivedQuery, derivedArgs(cluster, c))
 	}
 	if len(c.Deferred) > 0 {
 		var subjects []string
@@ -169,4 +171,26 @@ func (d *deriver) queueSubjects(batch *pgx.Batch, c *fold.Changes) {
 		}
 		batch.Queue(deferQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since})
 	}
+}
+
+// derivedArgs returns the arguments of derivedQuery.
+func derivedArgs(cluster string, c *fold.Changes) pgx.StrictNamedArgs {
+	var subjects []string
+	var derived []bool
+	var next []*time.Time
+	var versions []*int64
+	for s, at := range c.Due {
+		subjects, derived, next = append(subjects, clean(s.String())), append(derived, true), append(next, nullTime(at))
+		var folded *int64
+		if v, dirty := c.Clean[s]; dirty {
+			folded = &v
+		}
+		versions = append(versions, folded)
+	}
+	for s, v := range c.Clean {
+		if _, also := c.Due[s]; !also { // left out, or left to a later Fold
+			subjects, derived, next, versions = append(subjects, clean(s.String())), append(derived, false), append(next, nil), append(versions, &v)
+		}
+	}
+	return pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "due": derived, "next": next, "versions": versions}
 }

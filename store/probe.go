@@ -72,7 +72,7 @@ func (s *Store) probe(ctx context.Context, cluster string) error {
 	return s.inTx(ctx, "probe whether facts can be stored", func(tx pgx.Tx) error {
 		errBack := errors.New("taken back")
 		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error {
-			if _, err := recordInTx(ctx, tx, cluster, []trail.Fact{fact}); err != nil {
+			if _, err := recordInTx(ctx, tx, cluster, []trail.Fact{fact}, nil); err != nil {
 				return err
 			}
 			return errBack

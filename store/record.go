@@ -12,31 +12,27 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// recordQuery inserts facts that are not there yet, and marks their subjects as dirty since the earliest of them. A subject's version counts how often that was
-// done: the row of the subject is locked until the transaction ends, so versions are in the order of commits. Rows are taken in order, so that two replicas that record
-// the same wait for each other instead of deadlocking.
-const recordQuery = `
-WITH recorded AS (` + insertFactsIfNew + `
-  RETURNING subject, occurred_at, id
-), dirty AS (
-  INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, dirty_since, version)
-  SELECT @cluster, subject, '-infinity', min(occurred_at), 1
-  FROM recorded
-  GROUP BY subject
-  ORDER BY subject
-  ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, excluded.dirty_since), version = s.version + 1
-  RETURNING subject, version
+const (
+	recordQuery = insertFactsIfNew + `
+RETURNING id`
+	// markQuery marks subjects as dirty since the earliest of their facts that were recorded. A subject's version counts how often that was done: its row is locked until
+	// the transaction ends, so versions are in the order of commits. That is done last, as the leader waits for these rows meanwhile, and in order, so that two that
+	// mark the same wait for each other instead of deadlocking.
+	markQuery = `
+INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, dirty_since, version)
+SELECT @cluster, n.subject, '-infinity', n.since, 1
+FROM unnest(@subjects::text[], @since::timestamptz[]) AS n(subject, since)
+ORDER BY n.subject
+ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, excluded.dirty_since), version = s.version + 1
+RETURNING subject, version`
 )
-SELECT recorded.id, dirty.version
-FROM recorded
-JOIN dirty ON dirty.subject = recorded.subject`
 
-// recording is facts that were new, in the order in which they came, with the version of the subject of each.
+// recording is facts that were new, in the order in which they came.
 type recording struct {
 	facts    []trail.Fact
-	versions []int64
+	versions map[string]int64      // of their subjects, as they are stored
 	replaced map[trail.FactID]bool // facts with texts that may be stored otherwise than they came
-	frozenTo time.Time // facts from before were dropped; zero: none were
+	frozenTo time.Time             // facts from before were dropped; zero: none were
 }
 
 // news returns what was recorded as news. What happened before facts were dropped changes no row.
@@ -48,55 +44,82 @@ func (r recording) news() trail.News {
 	return news
 }
 
-// recordInTx inserts facts of one cluster that say something new, and marks their subjects as dirty. Nothing depends on what they mean.
-func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) (recording, error) {
+// recordInTx inserts facts of one cluster that say something new, and marks their subjects as dirty. Nothing depends on what they mean. note adds what else is
+// written with the facts that were new; nil: nothing is.
+func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact, note func(batch *pgx.Batch, fresh []trail.Fact)) (recording, error) {
 	facts, err := unrecorded(ctx, tx, cluster, facts)
 	if err != nil {
 		return recording{}, err
 	}
-	out := recording{replaced: map[trail.FactID]bool{}}
+	out := recording{versions: map[string]int64{}, replaced: map[trail.FactID]bool{}}
 	for some := range slices.Chunk(facts, insertTogether) {
-		versions, err := recordSome(ctx, tx, cluster, some, out.replaced)
-		if err != nil {
+		if err := out.insert(ctx, tx, cluster, some); err != nil {
 			return recording{}, err
 		}
-		for i := range some {
-			if v, is := versions[some[i].ID]; is {
-				out.facts, out.versions = append(out.facts, some[i]), append(out.versions, v)
-			}
-		}
 	}
-	return out, nil
+	var batch pgx.Batch
+	if note != nil {
+		note(&batch, out.facts)
+	}
+	out.mark(&batch, cluster)
+	return out, explain("record facts", tx.SendBatch(ctx, &batch).Close())
 }
 
-// recordSome inserts facts, and returns the versions of their subjects by the facts that were new. It adds those whose texts are replaced to a set.
-func recordSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact, replaced map[trail.FactID]bool) (map[trail.FactID]int64, error) {
+// insert inserts facts, and adds those that were new to the recording.
+func (r *recording) insert(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) error {
 	rows, err := rowsFromFacts(facts)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i := range rows {
 		if rows[i].replaced() {
-			replaced[rows[i].ID.Bytes] = true
+			r.replaced[rows[i].ID.Bytes] = true
 		}
 	}
 	slices.SortFunc(rows, func(a, b factRow) int {
 		return cmp.Or(strings.Compare(a.Subject, b.Subject), a.OccurredAt.Compare(b.OccurredAt), slices.Compare(a.ID.Bytes[:], b.ID.Bytes[:]))
 	})
-	recorded, err := tx.Query(ctx, recordQuery, factArgs(cluster, rows))
+	inserted, err := tx.Query(ctx, recordQuery, factArgs(cluster, rows))
 	if err != nil {
-		return nil, explain("record facts", err)
+		return explain("record facts", err)
 	}
-	type fact struct {
-		ID      [16]byte
-		Version int64
+	ids, err := pgx.CollectRows(inserted, pgx.RowTo[[16]byte])
+	isNew := make(map[trail.FactID]bool, len(ids))
+	for _, id := range ids {
+		isNew[id] = true
 	}
-	all, err := pgx.CollectRows(recorded, pgx.RowToStructByPos[fact])
-	out := make(map[trail.FactID]int64, len(all))
-	for _, f := range all {
-		out[f.ID] = f.Version
+	for i := range facts {
+		if isNew[facts[i].ID] {
+			r.facts = append(r.facts, facts[i])
+		}
 	}
-	return out, explain("record facts", err)
+	return explain("record facts", err)
+}
+
+// mark marks the subjects of the recording as dirty.
+func (r *recording) mark(batch *pgx.Batch, cluster string) {
+	if len(r.facts) == 0 {
+		return
+	}
+	first := map[string]time.Time{}
+	for i := range r.facts {
+		f := &r.facts[i]
+		subject := clean(f.Subject.String())
+		if at, known := first[subject]; !known || f.OccurredAt.Before(at) {
+			first[subject] = f.OccurredAt
+		}
+	}
+	subjects, since := make([]string, 0, len(first)), make([]time.Time, 0, len(first))
+	for subject, at := range first {
+		subjects, since = append(subjects, subject), append(since, at)
+	}
+	batch.Queue(markQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since}).Query(each(func(row pgx.CollectableRow) error {
+		var subject string
+		var version int64
+		err := row.Scan(&subject, &version)
+		r.versions[subject] = version
+		return err
+	}))
 }
 
 // confirmation is written in the transaction that records facts which were seen up to a time; nil: nothing is.
@@ -138,23 +161,20 @@ func (s *Store) recordSeen(
 		return recording{}, err
 	}
 	var out recording
+	var frozenTo *time.Time
 	err := s.inTx(ctx, "record facts", func(tx pgx.Tx) (err error) {
-		if out, err = recordInTx(ctx, tx, cluster, facts); err != nil {
-			return err
-		}
-		var frozenTo *time.Time
-		var batch pgx.Batch
-		keepLate(&batch, out.facts)
-		keepAspects(&batch, cluster, out.facts)
-		readSettled(&batch, &frozenTo)
-		note(&batch, out.facts)
-		err = tx.SendBatch(ctx, &batch).Close()
-		out.frozenTo = orZero(frozenTo)
+		out, err = recordInTx(ctx, tx, cluster, facts, func(batch *pgx.Batch, fresh []trail.Fact) {
+			keepLate(batch, fresh)
+			keepAspects(batch, cluster, fresh)
+			readSettled(batch, &frozenTo)
+			note(batch, fresh)
+		})
 		return err
 	})
 	if err != nil {
 		return recording{}, err
 	}
+	out.frozenTo = orZero(frozenTo)
 	return out, s.countGrown(ctx, len(out.facts))
 }
 

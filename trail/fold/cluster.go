@@ -244,17 +244,14 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 		t.owned[s] = true
 	}
 	again := slices.ContainsFunc(t.batch.Dirty, func(d Dirty) bool { return d.Facts == nil && !d.Due })
+	requests := slices.DeleteFunc(slices.Clone(fresh), func(f trail.Fact) bool { return f.Subject.Kind != trail.SubjectPod && f.Subject.Kind != trail.SubjectNamespace })
 	for _, s := range of.Owners {
 		t.affect(s, impact.Requested, vms)
 		if w := t.c.windows[s]; w != nil {
 			if again { // requests that are known may have changed: names are erased
 				w.forget()
 			}
-			for i := range fresh {
-				if concerns(&fresh[i], w) {
-					w.hear(fresh[i : i+1])
-				}
-			}
+			w.hear(w.concerning(requests))
 		}
 	}
 	return nil
@@ -286,20 +283,26 @@ func (t *tick) affect(s trail.Subject, since time.Time, vms dirtyMarks) {
 	}
 }
 
-// concerns reports whether a request is about a pod or a migration of a VM.
-func concerns(f *trail.Fact, w *Window) bool {
-	switch f.Subject.Kind {
-	case trail.SubjectPod:
-		return w.knows[f.Subject]
-	case trail.SubjectNamespace:
-		for _, l := range livesOf(w.Facts) {
-			if l.Namespace == f.Namespace && (f.Migration == l.Name || f.Migration == "") {
-				return true
+// concerning returns those of some requests that are about a pod or a migration of a VM.
+func (w *Window) concerning(requests []trail.Fact) []trail.Fact {
+	var out []trail.Fact
+	var lives map[string]MigrationLife
+	for i := range requests {
+		f := &requests[i]
+		concerns := w.knows[f.Subject]
+		if f.Subject.Kind == trail.SubjectNamespace {
+			if lives == nil {
+				lives = livesOf(w.Facts)
+			}
+			for _, l := range lives {
+				concerns = concerns || l.Namespace == f.Namespace && (f.Migration == l.Name || f.Migration == "")
 			}
 		}
-	default:
+		if concerns {
+			out = append(out, *f)
+		}
 	}
-	return false
+	return out
 }
 
 func isNode(s trail.Subject) bool {
