@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
@@ -50,10 +51,10 @@ func TestOldProgramOnTheNextSchema(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, status.Newer())
 
-	_, err = s.Pool().Exec(t.Context(), nextSchema)
+	_, err = s.DB.Exec(t.Context(), nextSchema)
 	require.NoError(t, err)
 	record(s, facts[third:2*third])
-	again, err := store.Open(t.Context(), s.Pool().Config().ConnString(), "")
+	again, err := store.Open(t.Context(), s.DB.Config().ConnString(), "")
 	require.NoError(t, err)
 	defer again.Close()
 	status, err = again.Schema(t.Context())
@@ -76,11 +77,11 @@ func TestOldProgramOnTheNextSchema(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, why.Evidence)
 
-	_, err = s.Pool().Exec(t.Context(), fmt.Sprintf("CREATE OR REPLACE FUNCTION evictrail.oldest_schema() RETURNS bigint LANGUAGE sql AS 'SELECT %d::bigint'", status.Version))
+	_, err = s.DB.Exec(t.Context(), fmt.Sprintf("CREATE OR REPLACE FUNCTION evictrail.oldest_schema() RETURNS bigint LANGUAGE sql AS 'SELECT %d::bigint'", status.Version))
 	require.NoError(t, err)
 	status, err = again.Schema(t.Context())
 	require.NoError(t, err)
-	require.ErrorIs(t, status.Check(), store.ErrSchema)
+	require.ErrorIs(t, status.Check(), pg.ErrSchema)
 	_, err = again.Up(t.Context())
 	require.ErrorContains(t, err, "use a newer evictrail")
 }
@@ -101,7 +102,7 @@ func TestAnotherProgramDerivesAnew(t *testing.T) {
 		require.NoError(t, err)
 	}
 	spoil := func() {
-		_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail.evacuations SET evidence = 'by other rules'")
+		_, err := s.DB.Exec(t.Context(), "UPDATE evictrail.evacuations SET evidence = 'by other rules'")
 		require.NoError(t, err)
 	}
 	lead("v1")
@@ -112,7 +113,7 @@ func TestAnotherProgramDerivesAnew(t *testing.T) {
 	require.Equal(t, want, dump(t, s))
 
 	spoil()
-	_, err = s.Pool().Exec(t.Context(), "UPDATE evictrail.leaders SET term = term + 1") // all that a program from before schema 17 notes
+	_, err = s.DB.Exec(t.Context(), "UPDATE evictrail.leaders SET term = term + 1") // all that a program from before schema 17 notes
 	require.NoError(t, err)
 	lead("v2")
 	require.Equal(t, want, dump(t, s))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -78,7 +79,7 @@ func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact
 	if len(about.Pods) > 0 {
 		pods, since := make([]string, len(about.Pods)), make([]time.Time, len(about.Pods))
 		for i, want := range about.Pods {
-			pods[i], since[i] = clean(want.Subject.String()), sendable(want.Since)
+			pods[i], since[i] = pg.CleanText(want.Subject.String()), pg.SendableTime(want.Since)
 		}
 		batch.Queue(factsSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": pods, "from": since}).Query(collect)
 	}
@@ -86,15 +87,15 @@ func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact
 		var namespaces, of []string
 		var from, to []time.Time
 		for _, m := range about.Migrations {
-			namespaces, of = append(namespaces, clean(trail.Subject{Kind: trail.SubjectNamespace, Name: m.Namespace}.String())), append(of, clean(m.Name))
+			namespaces, of = append(namespaces, pg.CleanText(trail.Subject{Kind: trail.SubjectNamespace, Name: m.Namespace}.String())), append(of, pg.CleanText(m.Name))
 			from, to = append(from, m.Created.Add(-fold.AskedSlack)), append(to, m.Deleted.Add(fold.AskedSlack))
 		}
 		batch.Queue(requestsAboutMigrationsQuery, pgx.StrictNamedArgs{
-			"cluster": l.cluster, "at": never, "namespaces": namespaces, "names": of, "from": from, "to": to,
+			"cluster": l.cluster, "at": pg.Never, "namespaces": namespaces, "names": of, "from": from, "to": to,
 		}).Query(collect)
 	}
-	err = l.store.pool.SendBatch(ctx, &batch).Close()
-	return facts, explain("load requests", err)
+	err = l.store.DB.SendBatch(ctx, &batch).Close()
+	return facts, pg.Explain("load requests", err)
 }
 
 // ownersQuery finds the VMs whose launcher pods some pods are.
@@ -118,22 +119,22 @@ func (l loader) Affected(ctx context.Context, of fold.Impact) (out fold.Affected
 	var batch pgx.Batch
 	if len(of.Nodes) > 0 || of.Everywhere {
 		batch.Queue(affectedQuery, pgx.StrictNamedArgs{
-			"cluster": l.cluster, "nodes": of.Nodes, "readiness": of.Readiness, "everywhere": of.Everywhere, "since": sendable(of.Since),
+			"cluster": l.cluster, "nodes": of.Nodes, "readiness": of.Readiness, "everywhere": of.Everywhere, "since": pg.SendableTime(of.Since),
 		}).Query(collect(&out.VMs, isVM))
 	}
 	if of.AllNodes {
 		batch.Queue(nodesQuery, pgx.StrictNamedArgs{"cluster": l.cluster}).Query(collect(&out.Nodes, all))
 	}
 	if of.Settings != nil {
-		batch.Queue(requestsSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": sendable(*of.Settings)}).Query(collect(&out.Requesters, all))
+		batch.Queue(requestsSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": pg.SendableTime(*of.Settings)}).Query(collect(&out.Requesters, all))
 	}
 	if len(of.Pods) > 0 {
 		var namespaces, podNames []string
 		for _, pod := range of.Pods {
 			namespace, name := pod.VM()
-			namespaces, podNames = append(namespaces, clean(namespace)), append(podNames, clean(name))
+			namespaces, podNames = append(namespaces, pg.CleanText(namespace)), append(podNames, pg.CleanText(name))
 		}
-		batch.Queue(ownersQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "namespaces": namespaces, "names": podNames, "pods": names(of.Pods)}).Query(each(func(row pgx.CollectableRow) error {
+		batch.Queue(ownersQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "namespaces": namespaces, "names": podNames, "pods": names(of.Pods)}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 			var vm, pod string
 			if err := row.Scan(&vm, &pod); err != nil {
 				return err
@@ -161,8 +162,8 @@ func (l loader) Affected(ctx context.Context, of fold.Impact) (out fold.Affected
 	if len(unnamed.names) > 0 {
 		batch.Queue(ofNewMigrationsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "namespaces": unnamed.namespaces, "times": unnamed.times}).Query(collect(&out.Owners, isVM))
 	}
-	err = l.store.pool.SendBatch(ctx, &batch).Close()
-	return out, explain("find what new facts affect", err)
+	err = l.store.DB.SendBatch(ctx, &batch).Close()
+	return out, pg.Explain("find what new facts affect", err)
 }
 
 // queueQuery reads the migrations that had not finished by a time, as far as slots and waiting are concerned.
@@ -174,9 +175,9 @@ WHERE cluster = @cluster
 
 // Migrations returns the migrations that had not finished by a time (fold.Source).
 func (l loader) Migrations(ctx context.Context, since time.Time) ([]fold.MigrationOf, error) {
-	rows, err := l.store.pool.Query(ctx, queueQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": sendable(since)})
+	rows, err := l.store.DB.Query(ctx, queueQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": pg.SendableTime(since)})
 	if err != nil {
-		return nil, explain("load the queue of migrations", err)
+		return nil, pg.Explain("load the queue of migrations", err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (fold.MigrationOf, error) {
 		var vm string
@@ -185,18 +186,18 @@ func (l loader) Migrations(ctx context.Context, since time.Time) ([]fold.Migrati
 		if err := row.Scan(&vm, &m.UID, &m.SourceNode, &m.CreatedAt, &scheduling, &finished, &m.WaitReason); err != nil {
 			return fold.MigrationOf{}, err
 		}
-		m.CreatedAt, m.SchedulingAt, m.FinishedAt = m.CreatedAt.UTC(), orZero(scheduling), orZero(finished)
+		m.CreatedAt, m.SchedulingAt, m.FinishedAt = m.CreatedAt.UTC(), pg.TimeOrZero(scheduling), pg.TimeOrZero(finished)
 		s, err := trail.ParseSubject(vm)
 		return fold.MigrationOf{VM: s, Migration: &m}, err
 	})
-	return out, explain("load the queue of migrations", err)
+	return out, pg.Explain("load the queue of migrations", err)
 }
 
 // collectSubjects reads subjects out of rows of one text.
 func collectSubjects(rows pgx.Rows) ([]trail.Subject, error) {
 	texts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, explain("find what is concerned", err)
+		return nil, pg.Explain("find what is concerned", err)
 	}
 	out := make([]trail.Subject, len(texts))
 	for i, text := range texts {
@@ -214,5 +215,5 @@ type objectNames struct {
 }
 
 func (o *objectNames) add(namespace, name string, at time.Time) {
-	o.namespaces, o.names, o.times = append(o.namespaces, clean(namespace)), append(o.names, clean(name)), append(o.times, at)
+	o.namespaces, o.names, o.times = append(o.namespaces, pg.CleanText(namespace)), append(o.names, pg.CleanText(name)), append(o.times, at)
 }

@@ -191,7 +191,7 @@ func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 	see(300, func(seen tracker.Seen, meta func(uid, name string) tracker.Meta) tracker.Observation {
 		return tracker.NodeObservation{Seen: seen, Meta: meta("node", "n1"), Unschedulable: true}
 	})
-	_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail.loops SET summary = 'as it was told'")
+	_, err := s.DB.Exec(t.Context(), "UPDATE evictrail.loops SET summary = 'as it was told'")
 	require.NoError(t, err)
 	see(310, func(seen tracker.Seen, _ func(uid, name string) tracker.Meta) tracker.Observation {
 		return tracker.RequestObservation{
@@ -239,7 +239,7 @@ func TestWhatWentOnAcrossIsSent(t *testing.T) {
 	asked(10, "alice")
 	asked(100, "bob")
 	for user, until := range map[string]int{"alice": 120, "bob": 230} {
-		_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail.eviction_requests SET last_repeat_at = $1 WHERE requester = $2", minute(until), user)
+		_, err := s.DB.Exec(t.Context(), "UPDATE evictrail.eviction_requests SET last_repeat_at = $1 WHERE requester = $2", minute(until), user)
 		require.NoError(t, err)
 	}
 	vmi(240, "n1")

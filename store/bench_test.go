@@ -96,7 +96,7 @@ ANALYZE evictrail.placements; ANALYZE evictrail.migrations; ANALYZE evictrail.ev
 func BenchmarkState(b *testing.B) {
 	s := storetest.New(b)
 	for _, statement := range strings.Split(largeState, ";") {
-		_, err := s.Pool().Exec(b.Context(), strings.ReplaceAll(statement, "$1", "'"+start.Format(time.RFC3339)+"'"))
+		_, err := s.DB.Exec(b.Context(), strings.ReplaceAll(statement, "$1", "'"+start.Format(time.RFC3339)+"'"))
 		require.NoError(b, err)
 	}
 	b.ReportAllocs()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -28,7 +29,7 @@ func (s *Reader) Changes(ctx context.Context, q trail.Query, back time.Duration)
 	}
 	var out []time.Time
 	err := s.read(ctx, "look for changes", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, changesQuery, planned, s.seen(pgx.StrictNamedArgs{
+		rows, err := tx.Query(ctx, changesQuery, pg.Planned, s.seen(pgx.StrictNamedArgs{
 			"within": back.Seconds(), "cluster": cluster, "namespace": q.Namespace, "vmi": q.VMI, "node": q.Node,
 		}))
 		if err != nil {

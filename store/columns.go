@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -21,10 +22,10 @@ ORDER BY c.relname, a.attnum`
 
 // Columns describes the columns of all views of evictrail_v1, by view and in their order, with their comments.
 func (s *Store) Columns(ctx context.Context) ([]trail.Column, error) {
-	rows, err := s.pool.Query(ctx, columnsQuery)
+	rows, err := s.DB.Query(ctx, columnsQuery)
 	if err != nil {
-		return nil, explain("describe views", err)
+		return nil, pg.Explain("describe views", err)
 	}
 	columns, err := pgx.CollectRows(rows, pgx.RowToStructByName[trail.Column])
-	return columns, explain("describe views", err)
+	return columns, pg.Explain("describe views", err)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store/pg"
 )
 
 // Condition tells how a database is, for whoever looks after it.
@@ -59,20 +61,20 @@ WHERE p.proname = 'ensure_month'
 // Condition tells how the database is, and which rights of those that Roles grants to a writer are lacking. It reads the catalogue alone, so it works before there is a schema, and without any right.
 func (s *Store) Condition(ctx context.Context) (Condition, error) {
 	var c Condition
-	err := s.pool.QueryRow(ctx, conditionQuery).Scan(&c.Server, &c.User, &c.Standby, &c.ReadOnly, &c.Bytes, &c.MayBuild, &c.Facts)
+	err := s.DB.QueryRow(ctx, conditionQuery).Scan(&c.Server, &c.User, &c.Standby, &c.ReadOnly, &c.Bytes, &c.MayBuild, &c.Facts)
 	if err != nil {
-		return c, explain("read how the database is", err)
+		return c, pg.Explain("read how the database is", err)
 	}
 	privileges, tables := []string{"SELECT", "SELECT, INSERT"}, []string{"public.evictrail_schema", "evictrail.events"}
 	for _, table := range writtenTables {
 		privileges, tables = append(privileges, "SELECT, INSERT, UPDATE, DELETE"), append(tables, table)
 	}
-	rows, err := s.pool.Query(ctx, lackingQuery, pgx.StrictNamedArgs{"privileges": privileges, "tables": tables})
+	rows, err := s.DB.Query(ctx, lackingQuery, pgx.StrictNamedArgs{"privileges": privileges, "tables": tables})
 	if err != nil {
-		return c, explain("read our rights in the database", err)
+		return c, pg.Explain("read our rights in the database", err)
 	}
 	c.Lacking, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	return c, explain("read our rights in the database", err)
+	return c, pg.Explain("read our rights in the database", err)
 }
 
 // Heard tells when a cluster's requests were last told by whom.
@@ -89,8 +91,8 @@ SELECT
 // Heard tells when the sources of eviction requests last told of one.
 func (s *Store) Heard(ctx context.Context, cluster string) (Heard, error) {
 	var audit, observer *time.Time
-	if err := s.pool.QueryRow(ctx, heardQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&audit, &observer); err != nil {
-		return Heard{}, explain("read when requests were last told", err)
+	if err := s.DB.QueryRow(ctx, heardQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&audit, &observer); err != nil {
+		return Heard{}, pg.Explain("read when requests were last told", err)
 	}
 	var h Heard
 	if audit != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -124,7 +125,7 @@ func migrationsIn(cluster string, at time.Time, namespaces []trail.Subject, of i
 		if f.Subject.Kind != trail.SubjectVMI || f.Kind != trail.KindMigrationSeen && (!ended || end.Final) || !slices.Contains(namespaces, in) {
 			return
 		}
-		key := [2]string{clean(in.String()), clean(f.Migration)}
+		key := [2]string{pg.CleanText(in.String()), pg.CleanText(f.Migration)}
 		if lives[key] == nil {
 			lives[key] = &life{f.OccurredAt, f.OccurredAt}
 		}

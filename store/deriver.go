@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -158,7 +159,7 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 	batch.Queue(dirtyQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "limit": d.portion}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {
 		mark := fold.Dirty{Subject: s}
 		err := row.Scan(nil, &mark.Since, &mark.Version)
-		if mark.Since = mark.Since.UTC(); !mark.Since.After(beginning) {
+		if mark.Since = mark.Since.UTC(); !mark.Since.After(pg.Beginning) {
 			mark.Since = time.Time{}
 		}
 		out = append(out, mark)
@@ -180,8 +181,8 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 			return err
 		}))
 	}
-	if err := d.store.pool.SendBatch(ctx, &batch).Close(); err != nil {
-		return nil, explain("read what is to be derived", err)
+	if err := d.store.DB.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, pg.Explain("read what is to be derived", err)
 	}
 	if !sameTime(d.frozenTo, frozenTo) { // what is in memory has facts that were dropped
 		d.fold.Reset()
@@ -194,11 +195,11 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 }
 
 // sameTime reports whether two times, or none, are the same.
-func sameTime(a, b *time.Time) bool { return orZero(a).Equal(orZero(b)) }
+func sameTime(a, b *time.Time) bool { return pg.TimeOrZero(a).Equal(pg.TimeOrZero(b)) }
 
 // eachSubject reads rows whose first column is a subject.
 func eachSubject(take func(trail.Subject, pgx.CollectableRow) error) func(pgx.Rows) error {
-	return each(func(row pgx.CollectableRow) error {
+	return pg.EachRow(func(row pgx.CollectableRow) error {
 		s, err := trail.ParseSubject(string(row.RawValues()[0]))
 		if err != nil {
 			return err
@@ -251,12 +252,12 @@ func (d *deriver) write(ctx context.Context, b fold.Batch) (news trail.News, err
 		return changes.News, nil
 	}
 	d.reset()
-	if ctx.Err() != nil || !mayBeOfRecord(err) {
+	if ctx.Err() != nil || !pg.MayBeOfRecord(err) {
 		return news, err
 	}
 	if changes != nil && !errors.Is(err, context.DeadlineExceeded) { // writing failed: rows by themselves
 		err = guard(ctx, deriveWithin, func(ctx context.Context) error { return d.flush(ctx, changes, true) })
-		if err == nil || ctx.Err() != nil || !mayBeOfRecord(err) {
+		if err == nil || ctx.Err() != nil || !pg.MayBeOfRecord(err) {
 			return changes.News, err
 		}
 	}
@@ -314,7 +315,7 @@ func (d *deriver) deferNodes(more bool) bool {
 func (d *deriver) batch(marks []fold.Dirty) fold.Batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	b := fold.Batch{Now: d.now, FrozenTo: orZero(d.frozenTo), Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
+	b := fold.Batch{Now: d.now, FrozenTo: pg.TimeOrZero(d.frozenTo), Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
 	in := map[trail.Subject]bool{}
 	for _, m := range marks {
 		if h, handed := d.handed[m.Subject]; handed && h.Version == m.Version && !m.Since.Before(h.Since) {

@@ -2,14 +2,13 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -36,12 +35,12 @@ type dropState struct {
 }
 
 func (s *Store) dropState(ctx context.Context) (dropState, error) {
-	rows, err := s.pool.Query(ctx, dropStateQuery)
+	rows, err := s.DB.Query(ctx, dropStateQuery)
 	if err != nil {
-		return dropState{}, explain("read how far facts are dropped", err)
+		return dropState{}, pg.Explain("read how far facts are dropped", err)
 	}
 	state, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[dropState])
-	return state, explain("read how far facts are dropped", err)
+	return state, pg.Explain("read how far facts are dropped", err)
 }
 
 // dropFacts drops the facts of the months before a boundary.
@@ -55,8 +54,8 @@ func (s *Store) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 		return err
 	}
 	var behind bool
-	if err := s.pool.QueryRow(ctx, dirtyPastQuery, pgx.StrictNamedArgs{"boundary": boundary}).Scan(&behind); err != nil {
-		return explain("look for what is to be derived", err)
+	if err := s.DB.QueryRow(ctx, dirtyPastQuery, pgx.StrictNamedArgs{"boundary": boundary}).Scan(&behind); err != nil {
+		return pg.Explain("look for what is to be derived", err)
 	}
 	if behind {
 		out.Waits = "something is still to be derived of them"
@@ -64,7 +63,7 @@ func (s *Store) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 	}
 	if state.Dropping == nil || !state.Dropping.Equal(boundary) {
 		begun, err := s.unhurried(ctx, func() error {
-			_, err := s.pool.Exec(ctx, beginDropQuery, pgx.StrictNamedArgs{"boundary": boundary})
+			_, err := s.DB.Exec(ctx, beginDropQuery, pgx.StrictNamedArgs{"boundary": boundary})
 			return err
 		})
 		if err != nil || !begun {
@@ -88,7 +87,7 @@ func (s *Store) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 		}
 		var names []string
 		done, err := s.unhurried(ctx, func() error {
-			rows, err := s.pool.Query(ctx, finishDropQuery)
+			rows, err := s.DB.Query(ctx, finishDropQuery)
 			if err == nil {
 				names, err = pgx.CollectRows(rows, pgx.RowTo[string])
 			}
@@ -129,18 +128,17 @@ var (
 
 // needsRole explains, for what is left to the owner or who has the role for it, an error of a right that is missing.
 func needsRole(doing string, err error) error {
-	if denied(err) {
-		return fmt.Errorf("%s: %w: GRANT evictrail_retention to the database's user, after running the SQL of `evictrail schema roles`, or keep everything with 0: %w", doing, ErrUnavailable, err)
+	if pg.IsDenied(err) {
+		return fmt.Errorf("%s: %w: GRANT evictrail_retention to the database's user, after running the SQL of `evictrail schema roles`, or keep everything with 0: %w", doing, pg.ErrUnavailable, err)
 	}
-	return explain(doing, err)
+	return pg.Explain(doing, err)
 }
 
 // unhurried does what needs a lock that others must not wait for, again until it gets it; false where it does not.
 func (s *Store) unhurried(ctx context.Context, run func() error) (bool, error) {
 	for range lockTries {
-		var pg *pgconn.PgError
 		err := run()
-		if !errors.As(err, &pg) || pg.Code != "55P03" && pg.Code != "40P01" {
+		if !pg.IsLocked(err) {
 			return err == nil, err
 		}
 		select {
@@ -162,9 +160,9 @@ ORDER BY c.relname`
 
 // partitionsBefore gives the months before a boundary that have a partition, in their order; how many facts they have is left out.
 func (s *Store) partitionsBefore(ctx context.Context, boundary time.Time) ([]Partition, error) {
-	rows, err := s.pool.Query(ctx, partitionsQuery)
+	rows, err := s.DB.Query(ctx, partitionsQuery)
 	if err != nil {
-		return nil, explain("look for months", err)
+		return nil, pg.Explain("look for months", err)
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]Partition, error) {
 		var name string
@@ -173,7 +171,7 @@ func (s *Store) partitionsBefore(ctx context.Context, boundary time.Time) ([]Par
 		return partitionOf(name, 0, bytes, time.Time{}), err
 	})
 	months := slices.Concat(found...)
-	return slices.DeleteFunc(months, func(p Partition) bool { return !p.From.Before(boundary) }), explain("look for months", err)
+	return slices.DeleteFunc(months, func(p Partition) bool { return !p.From.Before(boundary) }), pg.Explain("look for months", err)
 }
 
 const countFactsQuery = `
@@ -184,8 +182,8 @@ WHERE occurred_at >= @from
 
 // countFacts counts the facts from a time to another, exclusive.
 func (s *Store) countFacts(ctx context.Context, from, to time.Time) (n int64, err error) {
-	err = s.pool.QueryRow(ctx, countFactsQuery, pgx.StrictNamedArgs{"from": from, "to": to}).Scan(&n)
-	return n, explain("count facts", err)
+	err = s.DB.QueryRow(ctx, countFactsQuery, pgx.StrictNamedArgs{"from": from, "to": to}).Scan(&n)
+	return n, pg.Explain("count facts", err)
 }
 
 const (
@@ -211,7 +209,7 @@ var keptTogether = 500
 func (s *Store) keepFacts(ctx context.Context, boundary time.Time) error {
 	reaches := map[string]*reach{}
 	for done := false; !done; {
-		err := s.inTx(ctx, "keep facts", func(tx pgx.Tx) (err error) {
+		err := s.DB.InTx(ctx, "keep facts", func(tx pgx.Tx) (err error) {
 			done, err = keepSome(ctx, tx, boundary, reaches)
 			return err
 		})
@@ -277,7 +275,7 @@ WHERE dropping > @at`
 func keepLate(batch *pgx.Batch, inserted []trail.Fact) {
 	var oldest time.Time
 	for i := range inserted {
-		oldest = earlier(oldest, inserted[i].OccurredAt)
+		oldest = pg.EarlierTime(oldest, inserted[i].OccurredAt)
 	}
 	if !oldest.IsZero() && time.Since(oldest) >= LeastFacts { // those of later are not dropped
 		batch.Queue(keepLateQuery, pgx.StrictNamedArgs{"at": oldest})

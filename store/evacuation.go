@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -23,11 +24,11 @@ WHERE cluster = @cluster
 ORDER BY failed_attempts DESC, marked_at
 LIMIT 1`
 
-// MostTried names the VM of a cluster whose evacuation failed most often; ErrNotFound where there is no evacuation.
+// MostTried names the VM of a cluster whose evacuation failed most often; trail.ErrNotFound where there is no evacuation.
 func (s *Store) MostTried(ctx context.Context, cluster string) (namespace, vmi string, err error) {
-	err = s.pool.QueryRow(ctx, mostTriedQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&namespace, &vmi)
+	err = s.DB.QueryRow(ctx, mostTriedQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&namespace, &vmi)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", "", fmt.Errorf("evacuations of cluster %s: %w", cluster, ErrNotFound)
+		return "", "", fmt.Errorf("evacuations of cluster %s: %w", cluster, trail.ErrNotFound)
 	}
-	return namespace, vmi, explain("find an evacuation", err)
+	return namespace, vmi, pg.Explain("find an evacuation", err)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -43,19 +44,14 @@ CROSS JOIN LATERAL (
   OFFSET 0
 ) AS f`
 
-// queryer is a pool or a transaction.
-type queryer interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // factsBy reads the facts of one cluster that a query selects, in no order.
-func factsBy(ctx context.Context, q queryer, cluster, query string, args pgx.StrictNamedArgs) ([]trail.Fact, error) {
+func factsBy(ctx context.Context, q pg.Queryer, cluster, query string, args pgx.StrictNamedArgs) ([]trail.Fact, error) {
 	rows, err := q.Query(ctx, query, args)
 	if err != nil {
-		return nil, explain("read facts", err)
+		return nil, pg.Explain("read facts", err)
 	}
 	facts, err := collectFacts(rows, cluster)
-	return facts, explain("read facts", err)
+	return facts, pg.Explain("read facts", err)
 }
 
 // collectFacts reads facts of one cluster out of rows of factColumns.
@@ -83,9 +79,9 @@ const factsTogether = 512
 // factReader reads rows of factColumns.
 type factReader struct {
 	cluster                                              string
-	subject, kind, reason, clock, namespace, vmi, vmiUID text
-	node, migration, migrationUID, objectKind, objectUID text
-	objectVersion, what, value, evidence                 text
+	subject, kind, reason, clock, namespace, vmi, vmiUID pg.Text
+	node, migration, migrationUID, objectKind, objectUID pg.Text
+	objectVersion, what, value, evidence                 pg.Text
 	occurredAt, observedAt                               time.Time
 	id                                                   pgtype.UUID
 	late                                                 bool
@@ -94,7 +90,7 @@ type factReader struct {
 
 func newFactReader(cluster string) *factReader {
 	r := &factReader{cluster: cluster}
-	shareTexts(r.columns())
+	pg.ShareTexts(r.columns())
 	return r
 }
 
@@ -108,20 +104,20 @@ func (r *factReader) columns() []any {
 
 // fact returns the fact of the row that was read last.
 func (r *factReader) fact() (trail.Fact, error) {
-	subject, err := trail.ParseSubject(r.subject.last)
+	subject, err := trail.ParseSubject(r.subject.Last)
 	if err != nil {
 		return trail.Fact{}, err
 	}
-	detail, err := trail.DecodeDetail(trail.Kind(r.kind.last), r.detail, unmarshal)
+	detail, err := trail.DecodeDetail(trail.Kind(r.kind.Last), r.detail, pg.Unmarshal)
 	if err != nil {
 		return trail.Fact{}, err
 	}
 	f := trail.Fact{
-		ID: r.id.Bytes, Cluster: r.cluster, Kind: trail.Kind(r.kind.last), Reason: trail.Reason(r.reason.last), Subject: subject,
-		Object: trail.Object{Kind: trail.ObjectKind(r.objectKind.last), UID: r.objectUID.last, ResourceVersion: r.objectVersion.last},
-		What:   r.what.last, Value: r.value.last, OccurredAt: r.occurredAt.UTC(), Clock: trail.Clock(r.clock.last), ObservedAt: r.observedAt.UTC(),
-		Late: r.late, Namespace: r.namespace.last, VMI: r.vmi.last, VMIUID: r.vmiUID.last, Node: r.node.last,
-		Migration: r.migration.last, MigrationUID: r.migrationUID.last, Evidence: r.evidence.last, Detail: detail,
+		ID: r.id.Bytes, Cluster: r.cluster, Kind: trail.Kind(r.kind.Last), Reason: trail.Reason(r.reason.Last), Subject: subject,
+		Object: trail.Object{Kind: trail.ObjectKind(r.objectKind.Last), UID: r.objectUID.Last, ResourceVersion: r.objectVersion.Last},
+		What:   r.what.Last, Value: r.value.Last, OccurredAt: r.occurredAt.UTC(), Clock: trail.Clock(r.clock.Last), ObservedAt: r.observedAt.UTC(),
+		Late: r.late, Namespace: r.namespace.Last, VMI: r.vmi.Last, VMIUID: r.vmiUID.Last, Node: r.node.Last,
+		Migration: r.migration.Last, MigrationUID: r.migrationUID.Last, Evidence: r.evidence.Last, Detail: detail,
 	}
 	f.CorrectTimes() // versions until 2026-11 stored any time
 	return f, nil

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -39,68 +39,32 @@ type factRow struct {
 	Detail        []byte
 }
 
-// clean replaces what Postgres' text cannot hold.
-func clean(s string) string { return strings.ReplaceAll(s, "\x00", "\uFFFD") }
-
 // replaced reports whether a text of the row may be another than that of the fact.
 func (r *factRow) replaced() bool {
 	texts := []string{
-		r.Subject, known(r.Namespace), known(r.VMI), known(r.VMIUID), known(r.Node), known(r.Migration), known(r.MigrationUID),
+		r.Subject, pg.TextOrEmpty(r.Namespace), pg.TextOrEmpty(r.VMI), pg.TextOrEmpty(r.VMIUID), pg.TextOrEmpty(r.Node), pg.TextOrEmpty(r.Migration), pg.TextOrEmpty(r.MigrationUID),
 		r.ObjectUID, r.ObjectVersion, r.What, r.Value, r.Evidence, string(r.Detail),
 	}
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "\uFFFD") || strings.Contains(s, `\ufffd`) })
 }
 
-// null gives NULL for what is not known.
-func null(s string) *string {
-	if s == "" {
-		return nil
-	}
-	s = clean(s)
-	return &s
-}
-
-func known(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// orZero gives a time that may be NULL, in UTC.
-func orZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
-}
-
 func rowFromFact(f trail.Fact) (factRow, error) {
 	r := factRow{
-		Subject: clean(f.Subject.String()), OccurredAt: f.OccurredAt, ID: pgtype.UUID{Bytes: f.ID, Valid: true},
+		Subject: pg.CleanText(f.Subject.String()), OccurredAt: f.OccurredAt, ID: pgtype.UUID{Bytes: f.ID, Valid: true},
 		Kind: string(f.Kind), Reason: string(f.Reason), Clock: string(f.Clock), ObservedAt: f.ObservedAt, SeenLate: f.Late,
-		Namespace: null(f.Namespace), VMI: null(f.VMI), VMIUID: null(f.VMIUID), Node: null(f.Node),
-		Migration: null(f.Migration), MigrationUID: null(f.MigrationUID),
-		ObjectKind: string(f.Object.Kind), ObjectUID: clean(f.Object.UID), ObjectVersion: clean(f.Object.ResourceVersion),
-		What: clean(f.What), Value: clean(f.Value), Evidence: clean(f.Evidence),
+		Namespace: pg.NullText(f.Namespace), VMI: pg.NullText(f.VMI), VMIUID: pg.NullText(f.VMIUID), Node: pg.NullText(f.Node),
+		Migration: pg.NullText(f.Migration), MigrationUID: pg.NullText(f.MigrationUID),
+		ObjectKind: string(f.Object.Kind), ObjectUID: pg.CleanText(f.Object.UID), ObjectVersion: pg.CleanText(f.Object.ResourceVersion),
+		What: pg.CleanText(f.What), Value: pg.CleanText(f.Value), Evidence: pg.CleanText(f.Evidence),
 	}
 	if f.Detail != nil {
-		text, err := jsonText(f.Detail)
+		text, err := pg.JSONText(f.Detail)
 		if err != nil {
 			return r, fmt.Errorf("detail of %s %s: %w", f.Kind, f.ID, err)
 		}
 		r.Detail = []byte(text)
 	}
 	return r, nil
-}
-
-// jsonText writes a value as JSON that jsonb can hold: it knows no NUL.
-func jsonText(v any) (string, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return "", fmt.Errorf("encode: %w: %w", trail.ErrRefused, err)
-	}
-	return strings.ReplaceAll(string(raw), `\u0000`, `\ufffd`), nil
 }
 
 // sortedSubjects returns subjects in the order of their names.
@@ -111,7 +75,7 @@ func sortedSubjects[V any](of map[trail.Subject]V) []trail.Subject {
 func names(subjects []trail.Subject) []string {
 	out := make([]string, len(subjects))
 	for i, subject := range subjects {
-		out[i] = clean(subject.String())
+		out[i] = pg.CleanText(subject.String())
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -59,13 +60,13 @@ LIMIT @limit`
 // exactly first, then what begins so; at most trail.MostFound, none for an empty text. total is how many there are; of the migrations that begin so no more than
 // trail.MostCounted count.
 func (s *Reader) Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error) {
-	text = strings.ToLower(strings.TrimSpace(clean(text)))
+	text = strings.ToLower(strings.TrimSpace(pg.CleanText(text)))
 	cluster, within := s.scope.Cluster(cluster)
 	if text == "" || !within {
 		return nil, 0, nil
 	}
 	err = s.read(ctx, "search", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, findQuery, planned, s.seen(pgx.StrictNamedArgs{"cluster": cluster, "text": text, "limit": trail.MostFound, "counted": trail.MostCounted}))
+		rows, err := tx.Query(ctx, findQuery, pg.Planned, s.seen(pgx.StrictNamedArgs{"cluster": cluster, "text": text, "limit": trail.MostFound, "counted": trail.MostCounted}))
 		if err != nil {
 			return err
 		}

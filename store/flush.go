@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail/fold"
 )
 
@@ -39,7 +40,7 @@ ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, 
 // any more.
 func (d *deriver) flush(ctx context.Context, c *fold.Changes, careful bool) error {
 	var failed []DeriveFailure
-	err := d.store.inTx(ctx, "write derived rows", func(tx pgx.Tx) error {
+	err := d.store.DB.InTx(ctx, "write derived rows", func(tx pgx.Tx) error {
 		failed = nil
 		var batch pgx.Batch
 		fence(&batch, d.cluster, d.term)
@@ -76,7 +77,7 @@ func (d *deriver) flush(ctx context.Context, c *fold.Changes, careful bool) erro
 func (d *deriver) flushEach(ctx context.Context, tx pgx.Tx, c *fold.Changes) error {
 	for _, its := range c.BySubject() {
 		err := flushOne(ctx, tx, d.cluster, its)
-		if err != nil && (ctx.Err() != nil || !mayBeOfRecord(err)) {
+		if err != nil && (ctx.Err() != nil || !pg.MayBeOfRecord(err)) {
 			return err
 		}
 		if err != nil {
@@ -96,7 +97,7 @@ func flushOne(ctx context.Context, tx pgx.Tx, cluster string, c *fold.Changes) e
 		if err := queueRows(&batch, cluster, c); err != nil {
 			return err
 		}
-		return explain("write derived rows", tx.SendBatch(ctx, &batch).Close())
+		return pg.Explain("write derived rows", tx.SendBatch(ctx, &batch).Close())
 	})
 }
 
@@ -108,9 +109,9 @@ func queueRows(batch *pgx.Batch, cluster string, c *fold.Changes) error {
 		var subjects, keys []string
 		var written []any
 		for key, value := range c.Rows[t.name] {
-			subject := clean(key.Subject.String())
+			subject := pg.CleanText(key.Subject.String())
 			if value == nil {
-				subjects, keys = append(subjects, subject), append(keys, clean(key.Key))
+				subjects, keys = append(subjects, subject), append(keys, pg.CleanText(key.Key))
 			} else {
 				written = append(written, t.row(owned{Cluster: cluster, Subject: subject}, value))
 			}
@@ -120,7 +121,7 @@ func queueRows(batch *pgx.Batch, cluster string, c *fold.Changes) error {
 		}
 		if len(written) > 0 {
 			var err error
-			if texts[i], err = jsonText(written); err != nil {
+			if texts[i], err = pg.JSONText(written); err != nil {
 				return fmt.Errorf("write %s: %w", t.name, err)
 			}
 		}
@@ -139,7 +140,7 @@ func (d *deriver) queueSubjects(batch *pgx.Batch, c *fold.Changes) {
 	var healed []string
 	for s := range c.Due {
 		if _, failed := d.failing[s]; failed {
-			healed = append(healed, clean(s.String()))
+			healed = append(healed, pg.CleanText(s.String()))
 		}
 	}
 	if len(healed) > 0 {
@@ -149,7 +150,7 @@ func (d *deriver) queueSubjects(batch *pgx.Batch, c *fold.Changes) {
 		var subjects []string
 		var next []*time.Time
 		for s, at := range c.Due {
-			subjects, next = append(subjects, clean(s.String())), append(next, nullTime(at))
+			subjects, next = append(subjects, pg.CleanText(s.String())), append(next, pg.NullTime(at))
 		}
 		batch.Queue(dueAgainQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "next": next})
 	}
@@ -157,7 +158,7 @@ func (d *deriver) queueSubjects(batch *pgx.Batch, c *fold.Changes) {
 		var subjects []string
 		var versions []int64
 		for s, v := range c.Clean {
-			subjects, versions = append(subjects, clean(s.String())), append(versions, v)
+			subjects, versions = append(subjects, pg.CleanText(s.String())), append(versions, v)
 		}
 		batch.Queue(cleanQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "versions": versions})
 	}
@@ -165,7 +166,7 @@ func (d *deriver) queueSubjects(batch *pgx.Batch, c *fold.Changes) {
 		var subjects []string
 		var since []time.Time
 		for s, at := range c.Deferred {
-			subjects, since = append(subjects, clean(s.String())), append(since, sendable(at))
+			subjects, since = append(subjects, pg.CleanText(s.String())), append(since, pg.SendableTime(at))
 		}
 		batch.Queue(deferQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -54,10 +55,10 @@ func unrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		if f := &facts[i]; f.Object.Kind != trail.ObjectRequest { // whose times are those of the API server, for all replicas
 			from := f.OccurredAt.Add(-sameWithin)
 			if f.Object.Kind == trail.ObjectSource { // a gap may have opened long ago
-				from = beginning
+				from = pg.Beginning
 			}
-			subjects, kinds, uids = append(subjects, clean(f.Subject.String())), append(kinds, string(f.Object.Kind)), append(uids, clean(f.Object.UID))
-			whats, versions = append(whats, clean(f.What)), append(versions, clean(f.Object.ResourceVersion))
+			subjects, kinds, uids = append(subjects, pg.CleanText(f.Subject.String())), append(kinds, string(f.Object.Kind)), append(uids, pg.CleanText(f.Object.UID))
+			whats, versions = append(whats, pg.CleanText(f.What)), append(versions, pg.CleanText(f.Object.ResourceVersion))
 			since, listed = append(since, from), append(listed, f.Late)
 		}
 	}
@@ -78,7 +79,7 @@ func unrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		})
 	}
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-		return nil, explain("read what is recorded", err)
+		return nil, pg.Explain("read what is recorded", err)
 	}
 	return trail.Fresh(slices.Values(stored), facts), nil
 }

@@ -7,11 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
 // History derives what was known at a moment of a VM or a node, and of the VMs around it: from the facts whose time is not
-// after it. It is ErrNotFound when there are none. As of when the cluster was last seen, or later, what is around is what
+// after it. It is trail.ErrNotFound when there are none. As of when the cluster was last seen, or later, what is around is what
 // is stored of it: the same rows, as they were derived of the same facts.
 func (s *Store) History(ctx context.Context, cluster string, of trail.Subject, at time.Time) (*trail.Cluster, error) {
 	return s.history(ctx, trail.Question{Cluster: cluster, Of: of, At: at})
@@ -22,7 +23,7 @@ func (s *Reader) history(ctx context.Context, asked trail.Question) (*trail.Clus
 	var h *trail.Cluster
 	of, cluster := asked.Of, asked.Cluster
 	err := s.readFacts(ctx, "read the history of "+of.Name, func(tx pgx.Tx) error {
-		q := &inquiry{tx: tx, cluster: cluster, of: of, since: earlier(asked.Since, asked.From), move: asked.Move, told: !asked.From.IsZero(), at: asked.At}
+		q := &inquiry{tx: tx, cluster: cluster, of: of, since: pg.EarlierTime(asked.Since, asked.From), move: asked.Move, told: !asked.From.IsZero(), at: asked.At}
 		err := q.begin(ctx)
 		switch {
 		case err != nil:
@@ -77,7 +78,7 @@ func (q *inquiry) begin(ctx context.Context) error {
 	args := pgx.StrictNamedArgs{"cluster": q.cluster}
 	var batch pgx.Batch
 	readSettled(&batch, &q.settled)
-	batch.Queue(clusterQuery, args).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(clusterQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var stated *trail.Thresholds
 		err := row.Scan(&q.alive, &stated)
 		if stated != nil {
@@ -91,20 +92,12 @@ func (q *inquiry) begin(ctx context.Context) error {
 }
 
 func (q *inquiry) unknown() error {
-	return fmt.Errorf("history of %s in cluster %s: %w", q.of.Name, q.cluster, ErrNotFound)
+	return fmt.Errorf("history of %s in cluster %s: %w", q.of.Name, q.cluster, trail.ErrNotFound)
 }
 
 func (q *inquiry) dropped() error {
 	return fmt.Errorf("what was known of %s at %s: %w: facts from before %s were dropped: ask for a later time, or list what is told of then, as with `evictrail timeline --until %s`",
-		q.of.Name, q.at.Format(time.RFC3339), ErrNotFound, q.settled.UTC().Format(time.RFC3339), q.at.Format(time.RFC3339))
-}
-
-// earlier gives the earlier of two times of which either may be zero.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
+		q.of.Name, q.at.Format(time.RFC3339), trail.ErrNotFound, q.settled.UTC().Format(time.RFC3339), q.at.Format(time.RFC3339))
 }
 
 // facts queues a question for the facts of subjects up to the time, in no order.
@@ -128,12 +121,12 @@ WHERE cluster = @cluster
 
 // Thresholds gives the thresholds of loops that are in force for a cluster.
 func (s *Store) Thresholds(ctx context.Context, cluster string) (trail.Thresholds, error) {
-	rows, err := s.pool.Query(ctx, thresholdsQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	rows, err := s.DB.Query(ctx, thresholdsQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
-		return trail.Thresholds{}, explain("read thresholds", err)
+		return trail.Thresholds{}, pg.Explain("read thresholds", err)
 	}
 	t, err := collectThresholds(rows)
-	return t, explain("read thresholds", err)
+	return t, pg.Explain("read thresholds", err)
 }
 
 // collectThresholds reads the thresholds that were stated, else gives the default ones.
@@ -157,11 +150,11 @@ func (s *Store) Judge(ctx context.Context, cluster string, t trail.Thresholds) e
 	if err != nil || before.Equal(t) {
 		return err
 	}
-	return s.inTx(ctx, "set thresholds", func(tx pgx.Tx) error {
+	return s.DB.InTx(ctx, "set thresholds", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, judgeQuery, pgx.StrictNamedArgs{"cluster": cluster, "thresholds": t}); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, dirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": beginning})
+		_, err := tx.Exec(ctx, dirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": pg.Beginning})
 		return err
 	})
 }

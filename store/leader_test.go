@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
@@ -41,7 +42,7 @@ func TestFollowersLeaveDerivingToTheLeader(t *testing.T) {
 	require.NotEmpty(t, news.Migrations)
 	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
 	_, _, err = follower.CatchUp(t.Context(), nil)
-	require.ErrorIs(t, err, store.ErrDeposed)
+	require.ErrorIs(t, err, pg.ErrDeposed)
 }
 
 // TestADeposedLeaderDerivesNothing begins the term of another replica: what the first would derive is refused, and what it sees is stored.
@@ -57,7 +58,7 @@ func TestADeposedLeaderDerivesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts))
 	_, _, err = first.CatchUp(t.Context(), nil)
-	require.ErrorIs(t, err, store.ErrDeposed)
+	require.ErrorIs(t, err, pg.ErrDeposed)
 	require.False(t, first.Leads())
 	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.migrations"))
 	_, _, err = second.CatchUp(t.Context(), nil)
@@ -67,10 +68,10 @@ func TestADeposedLeaderDerivesNothing(t *testing.T) {
 	require.NoError(t, first.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	_, _, err = second.CatchUp(t.Context(), nil)
 	require.NoError(t, err, "there is nothing to derive, and nothing to refuse")
-	_, err = s.Pool().Exec(t.Context(), "UPDATE evictrail.subjects SET dirty_since = occurred, version = version + 1 FROM (SELECT min(occurred_at) AS occurred FROM evictrail.events) AS e")
+	_, err = s.DB.Exec(t.Context(), "UPDATE evictrail.subjects SET dirty_since = occurred, version = version + 1 FROM (SELECT min(occurred_at) AS occurred FROM evictrail.events) AS e")
 	require.NoError(t, err)
 	_, _, err = second.CatchUp(t.Context(), nil)
-	require.ErrorIs(t, err, store.ErrDeposed)
+	require.ErrorIs(t, err, pg.ErrDeposed)
 	require.ErrorContains(t, err, "r1, since term 4; ours was 2")
 	require.False(t, second.Leads())
 }
@@ -254,7 +255,7 @@ func TestALeaderThatStandsStillLosesItsLocks(t *testing.T) {
 	url := storetest.NewURL(t)
 	var armed atomic.Bool
 	reached, resume := make(chan struct{}), make(chan struct{})
-	s, err := store.OpenFailing(t.Context(), url, func(sql string) bool {
+	s, err := storetest.OpenFailing(t.Context(), url, func(sql string) bool {
 		if sql == "commit" && armed.CompareAndSwap(true, false) {
 			close(reached)
 			<-resume
@@ -293,7 +294,7 @@ func TestLeaderKeepsUp(t *testing.T) {
 	s := storetest.New(t)
 	leader := s.For("c1", "r1")
 	_, _, err := leader.KeepUp(t.Context())
-	require.ErrorIs(t, err, store.ErrDeposed)
+	require.ErrorIs(t, err, pg.ErrDeposed)
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	facts := incident("c1", 3)
 	_, err = leader.Append(t.Context(), facts)
@@ -341,7 +342,7 @@ func TestALeaderAfterATool(t *testing.T) {
 	s := storetest.New(t)
 	_, err := s.Append(t.Context(), "c1", incident("c1", 2))
 	require.NoError(t, err)
-	again, err := store.Open(t.Context(), s.Pool().Config().ConnString(), "")
+	again, err := store.Open(t.Context(), s.DB.Config().ConnString(), "")
 	require.NoError(t, err)
 	defer again.Close()
 	_, err = again.DeriveStale(t.Context(), "c1", nil)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -54,9 +55,9 @@ func (c *ClusterStore) Moved(ctx context.Context, since time.Time) ([]trail.Move
 // Moved gives the migrations of a cluster that go on or have ended since a time, in the order of their creation. Those whose target is not
 // known yet are left out while they go on.
 func (s *Store) Moved(ctx context.Context, cluster string, since time.Time) ([]trail.Moved, error) {
-	rows, err := s.pool.Query(ctx, loadMovedQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": since})
+	rows, err := s.DB.Query(ctx, loadMovedQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": since})
 	if err != nil {
-		return nil, explain("read what moved", err)
+		return nil, pg.Explain("read what moved", err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (trail.Moved, error) {
 		m := trail.Moved{Looked: map[string]struct{}{}}
@@ -66,11 +67,11 @@ func (s *Store) Moved(ctx context.Context, cluster string, since time.Time) ([]t
 		if err := row.Scan(&raw, &asked, &looked); err != nil {
 			return m, err
 		}
-		m.RequestedAt = orZero(asked)
+		m.RequestedAt = pg.TimeOrZero(asked)
 		for _, l := range looked {
 			m.Looked[l] = struct{}{}
 		}
 		return m, json.Unmarshal(raw, &m.Migration)
 	})
-	return out, explain("read what moved", err)
+	return out, pg.Explain("read what moved", err)
 }

@@ -22,7 +22,7 @@ WHERE loop_id = @id
   AND (@cluster = '' OR cluster = @cluster)
   AND (@everyone OR ` + loopSeen + `)`
 
-// Loop gives one loop, and the cluster that it is in. Errors: ErrNotFound where there is none, *trail.AmbiguousError where
+// Loop gives one loop, and the cluster that it is in. Errors: trail.ErrNotFound where there is none, *trail.AmbiguousError where
 // several clusters have it, as when a recording is played into two.
 func (s *Reader) Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error) {
 	type found struct {
@@ -59,5 +59,5 @@ func (s *Reader) Loop(ctx context.Context, cluster string, id trail.FactID) (str
 }
 
 func unknownLoop(id trail.FactID) error {
-	return fmt.Errorf("loop %s: %w: `evictrail loops` lists those that are known", id, ErrNotFound)
+	return fmt.Errorf("loop %s: %w: `evictrail loops` lists those that are known", id, trail.ErrNotFound)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -45,11 +46,11 @@ LIMIT @limit`
 // Names gives the names that a query asks for, each once, sorted by bytes, at most trail.MaxNames. A prefix of a namespace that
 // has a slash finds none.
 func (s *Reader) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
-	cluster, within := s.scope.Cluster(clean(q.Cluster))
+	cluster, within := s.scope.Cluster(pg.CleanText(q.Cluster))
 	if !within {
 		return nil, nil
 	}
-	args := pgx.StrictNamedArgs{"prefix": clean(q.Prefix), "cluster": cluster, "limit": trail.MaxNames}
+	args := pgx.StrictNamedArgs{"prefix": pg.CleanText(q.Prefix), "cluster": cluster, "limit": trail.MaxNames}
 	var query string
 	switch q.Kind {
 	case trail.NameCluster:
@@ -64,10 +65,10 @@ func (s *Reader) Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 	if q.Kind != trail.NameCluster {
 		args = s.seen(args)
 	}
-	rows, err := s.pool.Query(ctx, query, args)
+	rows, err := s.db.Query(ctx, query, args)
 	if err != nil {
-		return nil, explain("look for names", err)
+		return nil, pg.Explain("look for names", err)
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return names, explain("look for names", err)
+	return names, pg.Explain("look for names", err)
 }

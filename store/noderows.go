@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -61,7 +62,7 @@ func collectColumnsAround[R any](around map[string]*trail.Rows, into func(*trail
 
 // collectAround reads rows that touch nodes into what is known of each node.
 func collectAround[R any](around map[string]*trail.Rows, into func(*trail.Rows) *[]*R) func(pgx.Rows) error {
-	return each(func(row pgx.CollectableRow) error {
+	return pg.EachRow(func(row pgx.CollectableRow) error {
 		var node string
 		var r R
 		err := row.Scan(&node, &r)
@@ -106,21 +107,21 @@ func (l loader) NodeRows(ctx context.Context, wants []fold.NodeWant) ([]*fold.No
 	var since []time.Time
 	for i, want := range wants {
 		out[i] = &fold.NodeRows{Subject: want.Subject, Since: want.Since}
-		of[clean(want.Subject.String())] = out[i]
+		of[pg.CleanText(want.Subject.String())] = out[i]
 		if want.Since.IsZero() {
 			continue
 		}
 		node := ""
 		if want.Subject.Kind == trail.SubjectNode {
-			node = clean(want.Subject.Name)
+			node = pg.CleanText(want.Subject.Name)
 		}
-		subjects, nodes, since = append(subjects, clean(want.Subject.String())), append(nodes, node), append(since, want.Since)
+		subjects, nodes, since = append(subjects, pg.CleanText(want.Subject.String())), append(nodes, node), append(since, want.Since)
 	}
 	err := l.read(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
 		if len(subjects) > 0 {
 			var batch pgx.Batch
 			batch.Queue(quietNodesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": subjects, "nodes": nodes, "since": since, "slack": aroundSlack}).
-				Query(each(func(row pgx.CollectableRow) error {
+				Query(pg.EachRow(func(row pgx.CollectableRow) error {
 					var subject string
 					var from time.Time
 					err := row.Scan(&subject, &from)
@@ -143,13 +144,13 @@ func (l loader) fillNodes(ctx context.Context, tx pgx.Tx, out []*fold.NodeRows, 
 	var from, nodesFrom, before []time.Time
 	for i, n := range out {
 		n.FrozenTo = frozenTo
-		subjects, from = append(subjects, clean(n.Subject.String())), append(from, sendable(n.From))
+		subjects, from = append(subjects, pg.CleanText(n.Subject.String())), append(from, pg.SendableTime(n.From))
 		if n.Subject.Kind != trail.SubjectNode {
 			inputs[""] = &n.Inputs
 			continue
 		}
-		nodes, nodesFrom, before = append(nodes, clean(n.Subject.Name)), append(nodesFrom, sendable(n.From)), append(before, sendable(trail.BlocksSince(wants[i].Facts, n.From).Add(-aroundSlack)))
-		inputs[clean(n.Subject.Name)] = &n.Inputs
+		nodes, nodesFrom, before = append(nodes, pg.CleanText(n.Subject.Name)), append(nodesFrom, pg.SendableTime(n.From)), append(before, pg.SendableTime(trail.BlocksSince(wants[i].Facts, n.From).Add(-aroundSlack)))
+		inputs[pg.CleanText(n.Subject.Name)] = &n.Inputs
 	}
 	var batch pgx.Batch
 	rows := map[trail.Subject]trail.Derived{}
@@ -166,7 +167,7 @@ func (l loader) fillNodes(ctx context.Context, tx pgx.Tx, out []*fold.NodeRows, 
 	if all := inputs[""]; all != nil {
 		for _, n := range out {
 			if n.Subject.Kind != trail.SubjectNode {
-				batch.Queue(stuckQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": sendable(n.From)}).
+				batch.Queue(stuckQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": pg.SendableTime(n.From)}).
 					Query(collectAround(inputs, func(r *trail.Rows) *[]*trail.Evacuation { return &r.Evacuations }))
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -75,19 +76,19 @@ func (q *inquiry) standing(ctx context.Context) (rows map[trail.Subject]trail.De
 	namespace, vmi := q.of.VM()
 	var batch pgx.Batch
 	batch.Queue(planOnceQuery)
-	batch.Queue(statusQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": clean(q.of.String()), "at": q.at}).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(statusQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": pg.CleanText(q.of.String()), "at": q.at}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		known = true
 		return row.Scan(&late)
 	}))
-	q.rowsNear(&batch, rows, []trail.Subject{q.of}, never)
-	q.decisionsNear(&batch, rows, []trail.Subject{q.of}, never)
-	batch.Queue(moveQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": clean(q.of.String()), "uid": clean(q.move)}).Query(each(func(row pgx.CollectableRow) error {
+	q.rowsNear(&batch, rows, []trail.Subject{q.of}, pg.Never)
+	q.decisionsNear(&batch, rows, []trail.Subject{q.of}, pg.Never)
+	batch.Queue(moveQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": pg.CleanText(q.of.String()), "uid": pg.CleanText(q.move)}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var created time.Time
 		err := row.Scan(&created)
-		q.since = earlier(q.since, created)
+		q.since = pg.EarlierTime(q.since, created)
 		return err
 	}))
-	batch.Queue(openLoopsAboutQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": clean(q.of.String()), "namespace": namespace, "vmi": vmi}).
+	batch.Queue(openLoopsAboutQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": pg.CleanText(q.of.String()), "namespace": namespace, "vmi": vmi}).
 		Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, false, err
@@ -104,9 +105,6 @@ func (q *inquiry) planEach(ctx context.Context) error {
 	return err
 }
 
-// never is after everything.
-var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-
 // reach gives from when on the rows of the VM that stands so are wanted: with a little more than what is asked or told, as pictures show
 // that.
 func (q *inquiry) reach(stands trail.Derived) time.Time {
@@ -116,7 +114,7 @@ func (q *inquiry) reach(stands trail.Derived) time.Time {
 		if story.IsZero() {
 			return story
 		}
-		since = earlier(since, story)
+		since = pg.EarlierTime(since, story)
 	}
 	return since.Add(-max(q.at.Sub(since)/20, time.Minute))
 }
@@ -127,8 +125,8 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	own := []trail.Subject{q.of}
 	lately := stay{node: q.of.Name, from: q.since, to: q.at}
 	if !q.told {
-		lately.from = earlier(q.since, q.at.Add(-lookBack))
-		args := pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "subject": clean(q.of.String()), "since": lately.from}
+		lately.from = pg.EarlierTime(q.since, q.at.Add(-lookBack))
+		args := pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "subject": pg.CleanText(q.of.String()), "since": lately.from}
 		if err := q.tx.QueryRow(ctx, openSinceQuery, args).Scan(&lately.from); err != nil {
 			return nil, err
 		}
@@ -179,7 +177,7 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 // those whose rows are behind.
 func (q *inquiry) on(batch *pgx.Batch, since time.Time) (vms, late *[]trail.Subject) {
 	vms, late = new([]trail.Subject), new([]trail.Subject)
-	batch.Queue(onNodeQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "at": q.at, "since": since}).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(onNodeQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "node": q.of.Name, "at": q.at, "since": since}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var text string
 		var isLate bool
 		if err := row.Scan(&text, &isLate); err != nil {
@@ -201,7 +199,7 @@ func (q *inquiry) annotations(batch *pgx.Batch, into *[]trail.Fact, vms []trail.
 	var namespaces, vmis []string
 	for _, s := range vms {
 		namespace, vmi := s.VM()
-		namespaces, vmis = append(namespaces, clean(namespace)), append(vmis, clean(vmi))
+		namespaces, vmis = append(namespaces, pg.CleanText(namespace)), append(vmis, pg.CleanText(vmi))
 	}
 	q.factsBy(batch, into, annotationsQuery, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "namespaces": namespaces, "vmis": vmis, "since": since.Add(-time.Minute), "at": q.at,
@@ -456,7 +454,7 @@ ORDER BY at, tie, event_id`
 func (q *inquiry) linesOfVM(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, since time.Time) {
 	namespace, vmi := q.of.VM()
 	batch.Queue(linesOfVMQuery, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "subject": clean(q.of.String()), "namespace": clean(namespace), "vmi": clean(vmi), "since": since,
+		"cluster": q.cluster, "subject": pg.CleanText(q.of.String()), "namespace": pg.CleanText(namespace), "vmi": pg.CleanText(vmi), "since": since,
 	}).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }
 
@@ -473,7 +471,7 @@ func (q *inquiry) near(subjects []trail.Subject, since time.Time) pgx.NamedArgs 
 
 // collectOf reads rows of a subject and a JSON object each into what is derived of the subjects, after what is there.
 func collectOf[R any](rows map[trail.Subject]trail.Derived, into func(*trail.Derived) *[]R) func(pgx.Rows) error {
-	return each(func(row pgx.CollectableRow) error {
+	return pg.EachRow(func(row pgx.CollectableRow) error {
 		var text string
 		var r R
 		if err := row.Scan(&text, &r); err != nil {

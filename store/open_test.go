@@ -20,7 +20,7 @@ func openUntil(t *testing.T, s *store.Store) map[string]time.Time {
 	t.Helper()
 	out := map[string]time.Time{}
 	for table, key := range store.DerivedKeys() {
-		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT concat_ws(' ', $1::text, subject, %s), nullif(open_until, 'infinity') FROM evictrail.%s", key, table), table)
+		rows, err := s.DB.Query(t.Context(), fmt.Sprintf("SELECT concat_ws(' ', $1::text, subject, %s), nullif(open_until, 'infinity') FROM evictrail.%s", key, table), table)
 		require.NoError(t, err)
 		type open struct {
 			Of    string
@@ -111,7 +111,7 @@ func TestOpenUntil(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.DeriveStale(t.Context(), "c1", nil)
 	require.NoError(t, err)
-	_, err = s.Pool().Exec(t.Context(), "DELETE FROM evictrail.loops WHERE closed_by = 'refuted'") // all facts do not tell of them
+	_, err = s.DB.Exec(t.Context(), "DELETE FROM evictrail.loops WHERE closed_by = 'refuted'") // all facts do not tell of them
 	require.NoError(t, err)
 	require.Equal(t, openUntilOf(trail.DeriveAll(facts, brief, end)), openUntil(t, s))
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/embedded"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -34,7 +35,7 @@ func TestServerStopsAndComesBack(t *testing.T) {
 
 	require.NoError(t, server.Stop(t.Context()))
 	_, err = s.Append(t.Context(), "c1", facts)
-	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorIs(t, err, pg.ErrUnavailable)
 	require.NotErrorIs(t, err, trail.ErrRefused)
 
 	server, err = embedded.Start(t.Context(), options)

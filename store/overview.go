@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -132,7 +133,7 @@ func (s *Reader) Overview(ctx context.Context, cluster string, back, step time.D
 	o := trail.Overview{Cluster: cluster, Step: step}
 	var err error
 	if _, within := s.scope.Cluster(cluster); !within || cluster == "" {
-		return o, fmt.Errorf("cluster %s: %w", cluster, ErrNotFound)
+		return o, fmt.Errorf("cluster %s: %w", cluster, trail.ErrNotFound)
 	}
 	if o.At, err = s.LastSeen(ctx, cluster, time.Now().UTC()); err != nil {
 		return o, err
@@ -151,13 +152,13 @@ func (s *Reader) overviewBatch(o *trail.Overview) *pgx.Batch {
 	args := s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster})
 	since := s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From})
 	var batch pgx.Batch
-	batch.Queue(loopsNowQuery, args).Query(collectJSON(&o.Loops))
-	batch.Queue(loopsClosedQuery, since).Query(collectJSON(&o.Closed))
-	batch.Queue(stuckNowQuery, args).Query(collectJSON(&o.Stuck))
-	batch.Queue(drainsNowQuery, args).Query(collectJSON(&o.Drains))
-	batch.Queue(blockersNowQuery, args).Query(collectJSON(&o.Blockers))
-	batch.Queue(gapsNowQuery, pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From}).Query(collectJSON(&o.Gaps))
-	batch.Queue(heldNowQuery, s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown})).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(loopsNowQuery, args).Query(pg.CollectJSON(&o.Loops))
+	batch.Queue(loopsClosedQuery, since).Query(pg.CollectJSON(&o.Closed))
+	batch.Queue(stuckNowQuery, args).Query(pg.CollectJSON(&o.Stuck))
+	batch.Queue(drainsNowQuery, args).Query(pg.CollectJSON(&o.Drains))
+	batch.Queue(blockersNowQuery, args).Query(pg.CollectJSON(&o.Blockers))
+	batch.Queue(gapsNowQuery, pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From}).Query(pg.CollectJSON(&o.Gaps))
+	batch.Queue(heldNowQuery, s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown})).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var h trail.Hold
 		var effective float64
 		var all int
@@ -168,7 +169,7 @@ func (s *Reader) overviewBatch(o *trail.Overview) *pgx.Batch {
 	}))
 	batch.Queue(movesSinceQuery, s.seen(pgx.StrictNamedArgs{
 		"cluster": o.Cluster, "from": o.From, "at": o.At, "step": o.Step.Seconds(),
-	})).Query(each(func(row pgx.CollectableRow) error {
+	})).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var m trail.MoveCount
 		err := row.Scan(&m.At, &m.Trigger, &m.Outcome, &m.Count)
 		o.Moves = append(o.Moves, m)

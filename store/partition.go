@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -64,32 +64,12 @@ func (s *Store) ensureMonth(ctx context.Context, month time.Time) error {
 	if asked {
 		return nil
 	}
-	_, err := s.pool.Exec(ctx, ensureMonthQuery, pgx.StrictNamedArgs{"month": month})
-	if err != nil && !partitionUnneeded(err) {
-		return explain("make partition of "+month.Format("2006-01"), err)
+	_, err := s.DB.Exec(ctx, ensureMonthQuery, pgx.StrictNamedArgs{"month": month})
+	if err != nil && !pg.IsPartitionUnneeded(err) {
+		return pg.Explain("make partition of "+month.Format("2006-01"), err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.months[month] = !denied(err)
+	s.months[month] = !pg.IsDenied(err)
 	return nil
-}
-
-// denied tells the error of a right that is missing, which may be granted any time.
-func denied(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "42501"
-}
-
-// partitionUnneeded tells the errors after which facts of the month still have a place: another writer made the
-// partition at the same moment, we may not make one, or the default partition holds rows of that month.
-func partitionUnneeded(err error) bool {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return false
-	}
-	switch pg.Code {
-	case "42P07", "23505", "42501", "23514", "42P17":
-		return true
-	}
-	return false
 }

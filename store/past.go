@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -271,7 +272,7 @@ func (q *inquiry) loopsTold(ctx context.Context, since time.Time) ([]stay, error
 func (q *inquiry) narrow(ctx context.Context, s *stay) error {
 	var loops bool
 	err := q.tx.QueryRow(ctx, goingOnQuery, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "node": s.node, "subject": clean(trail.Subject{Kind: trail.SubjectNode, Name: s.node}.String()), "since": s.from, "until": s.to,
+		"cluster": q.cluster, "node": s.node, "subject": pg.CleanText(trail.Subject{Kind: trail.SubjectNode, Name: s.node}.String()), "since": s.from, "until": s.to,
 	}).Scan(&loops, &s.guests)
 	if err != nil {
 		return err
@@ -307,8 +308,8 @@ func (q *inquiry) neighbours(ctx context.Context, stays []stay) ([]trail.Fact, e
 		nodes, from, to, guests = append(nodes, s.node), append(from, s.from), append(to, s.to), append(guests, s.guests)
 		began, ended = append(began, s.began), append(ended, s.ended)
 	}
-	rows, err := q.tx.Query(ctx, neighboursQuery, planned, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "but": clean(q.of.String()), "nodes": nodes, "from": from, "to": to, "began": began, "ended": ended, "guests": guests, "at": q.at,
+	rows, err := q.tx.Query(ctx, neighboursQuery, pg.Planned, pgx.StrictNamedArgs{
+		"cluster": q.cluster, "but": pg.CleanText(q.of.String()), "nodes": nodes, "from": from, "to": to, "began": began, "ended": ended, "guests": guests, "at": q.at,
 		"everywhere": trail.LimitsTotal(q.common), "before": neighboursBefore(q.thresholds), "slack": tellingSlack,
 	})
 	if err != nil {

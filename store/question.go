@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -20,12 +21,12 @@ ORDER BY cluster`
 
 // clustersOf names the clusters in which a VM or a node is known; with a cluster given, that one or none.
 func (s *Reader) clustersOf(ctx context.Context, cluster string, of trail.Subject) ([]string, error) {
-	rows, err := s.pool.Query(ctx, clustersOfQuery, pgx.StrictNamedArgs{"cluster": cluster, "subject": clean(of.String())})
+	rows, err := s.db.Query(ctx, clustersOfQuery, pgx.StrictNamedArgs{"cluster": cluster, "subject": pg.CleanText(of.String())})
 	if err != nil {
-		return nil, explain("look for "+of.Name, err)
+		return nil, pg.Explain("look for "+of.Name, err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, explain("look for "+of.Name, err)
+	return out, pg.Explain("look for "+of.Name, err)
 }
 
 // Ask looks up what was known of a VM or a node at the time of a question. Errors: trail.ErrNotFound where it is not known,
@@ -72,9 +73,9 @@ func (s *Reader) clusterOf(ctx context.Context, cluster string, of trail.Subject
 
 func unknown(of trail.Subject) error {
 	if of.Kind == trail.SubjectNode {
-		return fmt.Errorf("node %s: %w: `evictrail timeline` lists the nodes that are known", of.Name, ErrNotFound)
+		return fmt.Errorf("node %s: %w: `evictrail timeline` lists the nodes that are known", of.Name, trail.ErrNotFound)
 	}
-	return fmt.Errorf("VM %s: %w: `evictrail timeline` lists the VMs that are known", of.Name, ErrNotFound)
+	return fmt.Errorf("VM %s: %w: `evictrail timeline` lists the VMs that are known", of.Name, trail.ErrNotFound)
 }
 
 // StillWatched is how long ago a cluster may have been seen last for it to count as watched now.
@@ -125,6 +126,6 @@ func (s *Reader) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer,
 	} else {
 		a = c.WhyNot(q.Of.VM())
 	}
-	a.Recorder, a.NotObserved, err = s.recordingOf(ctx, c.Name, q.At.IsZero(), earlier(a.Since, a.AsOf.Add(-lookback)), a.AsOf)
+	a.Recorder, a.NotObserved, err = s.recordingOf(ctx, c.Name, q.At.IsZero(), pg.EarlierTime(a.Since, a.AsOf.Add(-lookback)), a.AsOf)
 	return a, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -78,7 +79,7 @@ func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time
 		subjects: map[string]time.Time{}, nodes: map[string]time.Time{}, spaces: map[string]time.Time{},
 	}
 	r.first = r.back
-	rows, err := tx.Query(ctx, acrossQuery, planned, pgx.StrictNamedArgs{"cluster": cluster, "back": r.back})
+	rows, err := tx.Query(ctx, acrossQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": cluster, "back": r.back})
 	if err != nil {
 		return nil, err
 	}
@@ -93,26 +94,26 @@ func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time
 				(*of)[name] = x.Began
 			}
 		}
-		r.first = earlier(r.first, x.Began)
+		r.first = pg.EarlierTime(r.first, x.Began)
 	}
 	return r, err
 }
 
 // since gives from when on all facts of a subject matter. pods gives the VM that a pod is of.
 func (r *reach) since(subject string, pods map[string]string) time.Time {
-	at := earlier(r.back, r.subjects[subject])
+	at := pg.EarlierTime(r.back, r.subjects[subject])
 	kind, name, _ := strings.Cut(subject, ":")
 	switch trail.SubjectKind(kind) {
 	case trail.SubjectConfig: // the rules are few, and it is looked back for the last one
 		return time.Time{}
 	case trail.SubjectSource: // gaps are few, and bear on all VMs
-		at = earlier(at, r.first)
+		at = pg.EarlierTime(at, r.first)
 	case trail.SubjectNode:
-		at = earlier(at, r.nodes[name])
+		at = pg.EarlierTime(at, r.nodes[name])
 	case trail.SubjectNamespace:
-		at = earlier(at, r.spaces[name])
+		at = pg.EarlierTime(at, r.spaces[name])
 	case trail.SubjectPod:
-		at = earlier(at, r.subjects[pods[subject]])
+		at = pg.EarlierTime(at, r.subjects[pods[subject]])
 	case trail.SubjectVMI, trail.SubjectCluster, trail.SubjectUnknown:
 	}
 	return at.Add(-r.before)
@@ -155,7 +156,7 @@ func (r *reach) keep(ctx context.Context, tx pgx.Tx, subjects []string) error {
 	for i, s := range subjects {
 		since[i] = r.since(s, pods)
 	}
-	_, err = tx.Exec(ctx, keepFactsQuery, planned, pgx.StrictNamedArgs{"cluster": r.cluster, "boundary": r.boundary, "subjects": subjects, "since": since})
+	_, err = tx.Exec(ctx, keepFactsQuery, pg.Planned, pgx.StrictNamedArgs{"cluster": r.cluster, "boundary": r.boundary, "subjects": subjects, "since": since})
 	return err
 }
 

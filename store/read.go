@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -19,7 +20,7 @@ SET LOCAL statement_timeout = '5s';
 SET LOCAL jit = off;
 SET LOCAL max_parallel_workers_per_gather = 0`
 
-// read runs the statements of one question. ErrNotFound and *trail.TooLargeError stay as they are.
+// read runs the statements of one question. trail.ErrNotFound and *trail.TooLargeError stay as they are.
 func (s *Reader) read(ctx context.Context, doing string, run func(pgx.Tx) error) error {
 	return s.readAs(ctx, readOnly, doing, run)
 }
@@ -30,9 +31,9 @@ func (s *Reader) readFacts(ctx context.Context, doing string, run func(pgx.Tx) e
 }
 
 func (s *Reader) readAs(ctx context.Context, begin, doing string, run func(pgx.Tx) error) error {
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: begin}, run)
-	if _, tooLarge := errors.AsType[*trail.TooLargeError](err); tooLarge || errors.Is(err, ErrNotFound) {
+	err := pgx.BeginTxFunc(ctx, s.db, pgx.TxOptions{BeginQuery: begin}, run)
+	if _, tooLarge := errors.AsType[*trail.TooLargeError](err); tooLarge || errors.Is(err, trail.ErrNotFound) {
 		return err
 	}
-	return explain(doing, err)
+	return pg.Explain(doing, err)
 }

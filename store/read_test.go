@@ -6,7 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
@@ -25,7 +25,7 @@ func TestReadIsBounded(t *testing.T) {
 			require.Equal(t, "repeatable read", show(tx, "transaction_isolation"))
 			return nil
 		}))
-		require.NoError(t, pgx.BeginFunc(t.Context(), s.Pool(), func(tx pgx.Tx) error {
+		require.NoError(t, pgx.BeginFunc(t.Context(), s.DB, func(tx pgx.Tx) error {
 			require.Equal(t, "0", show(tx, "statement_timeout"))
 			return nil
 		}))
@@ -34,6 +34,6 @@ func TestReadIsBounded(t *testing.T) {
 		_, err := tx.Exec(t.Context(), "SET LOCAL statement_timeout = 1; SELECT pg_sleep(60)")
 		return err
 	})
-	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorIs(t, err, pg.ErrUnavailable)
 	require.ErrorContains(t, err, "ask for less")
 }

@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
 // Reader answers questions as far as one caller may know the answer: of rows about VMs it reads those of the namespaces that its Scope
 // sees, of what VMs share it tells numbers and no names. docs/access.md says what that means for each view. It is safe for concurrent use.
 type Reader struct {
-	pool  *pgxpool.Pool
+	db    *pg.DB
 	scope trail.Scope
 	own   *ownSigns
 }
@@ -30,7 +30,7 @@ type ownSigns struct {
 }
 
 // SeenBy gives what reads the database for a caller.
-func (s *Store) SeenBy(scope trail.Scope) *Reader { return &Reader{s.pool, scope, s.own} }
+func (s *Store) SeenBy(scope trail.Scope) *Reader { return &Reader{s.DB, scope, s.own} }
 
 // seen adds to the arguments of a question what its reader sees.
 func (s *Reader) seen(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
@@ -90,8 +90,8 @@ func (s *Reader) veil(v trail.View, cell func(column string) *string, set func(c
 	case trail.ViewGaps.Name:
 		set("detail", nil)
 	case trail.ViewLoops.Name:
-		l := trail.Loop{Namespace: known(cell("namespace")), VMI: known(cell("vmi")), VMIUID: known(cell("vmi_uid")), Summary: known(cell("summary")), Advice: known(cell("advice"))}
-		if err := json.Unmarshal([]byte(known(cell("evidence"))), &l.Evidence); err != nil {
+		l := trail.Loop{Namespace: pg.TextOrEmpty(cell("namespace")), VMI: pg.TextOrEmpty(cell("vmi")), VMIUID: pg.TextOrEmpty(cell("vmi_uid")), Summary: pg.TextOrEmpty(cell("summary")), Advice: pg.TextOrEmpty(cell("advice"))}
+		if err := json.Unmarshal([]byte(pg.TextOrEmpty(cell("evidence"))), &l.Evidence); err != nil {
 			return err
 		}
 		l, _ = s.scope.Loop(l)
@@ -156,12 +156,12 @@ ORDER BY namespace`
 
 // Namespaces names those of which anything is known in a cluster, sorted: what a caller may see is some of them.
 func (s *Reader) Namespaces(ctx context.Context, cluster string) ([]string, error) {
-	rows, err := s.pool.Query(ctx, namespacesQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	rows, err := s.db.Query(ctx, namespacesQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
-		return nil, explain("list namespaces", err)
+		return nil, pg.Explain("list namespaces", err)
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return names, explain("list namespaces", err)
+	return names, pg.Explain("list namespaces", err)
 }
 
 const nodeSeenQuery = `
@@ -177,6 +177,6 @@ func (s *Reader) sees(ctx context.Context, cluster string, of trail.Subject) (bo
 		return s.scope.Sees(namespace), nil
 	}
 	var seen bool
-	err := s.pool.QueryRow(ctx, nodeSeenQuery, pgx.StrictNamedArgs{"cluster": cluster, "node": clean(of.Name), "seen": s.scope.Namespaces()}).Scan(&seen)
-	return seen, explain("look for "+of.Name, err)
+	err := s.db.QueryRow(ctx, nodeSeenQuery, pgx.StrictNamedArgs{"cluster": cluster, "node": pg.CleanText(of.Name), "seen": s.scope.Namespaces()}).Scan(&seen)
+	return seen, pg.Explain("look for "+of.Name, err)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -36,7 +37,7 @@ type recording struct {
 	facts    []trail.Fact
 	versions []int64
 	replaced map[trail.FactID]bool // facts with texts that may be stored otherwise than they came
-	frozenTo time.Time // facts from before were dropped; zero: none were
+	frozenTo time.Time             // facts from before were dropped; zero: none were
 }
 
 // news returns what was recorded as news. What happened before facts were dropped changes no row.
@@ -85,7 +86,7 @@ func recordSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 	})
 	recorded, err := tx.Query(ctx, recordQuery, factArgs(cluster, rows))
 	if err != nil {
-		return nil, explain("record facts", err)
+		return nil, pg.Explain("record facts", err)
 	}
 	type fact struct {
 		ID      [16]byte
@@ -96,7 +97,7 @@ func recordSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 	for _, f := range all {
 		out[f.ID] = f.Version
 	}
-	return out, explain("record facts", err)
+	return out, pg.Explain("record facts", err)
 }
 
 // confirmation is written in the transaction that records facts which were seen up to a time; nil: nothing is.
@@ -110,7 +111,7 @@ func (s *Store) record(ctx context.Context, cluster string, facts []trail.Fact, 
 		if confirm != nil {
 			confirm(batch, seen)
 		}
-		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": seen, "event": nullTime(lastEvent(fresh))})
+		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": seen, "event": pg.NullTime(lastEvent(fresh))})
 	})
 }
 
@@ -118,7 +119,7 @@ func (s *Store) record(ctx context.Context, cluster string, facts []trail.Fact, 
 // whose time never depends on who saw them and when, such as those of audit events: only then the same fact meets its own row. See the package comment for its errors.
 func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) (int, error) {
 	out, err := s.recordSeen(ctx, cluster, facts, monthsBackImported, func(batch *pgx.Batch, fresh []trail.Fact) {
-		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": time.Unix(0, 0), "event": nullTime(lastOccurrence(fresh))})
+		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": time.Unix(0, 0), "event": pg.NullTime(lastOccurrence(fresh))})
 	})
 	return len(out.facts), err
 }
@@ -138,7 +139,7 @@ func (s *Store) recordSeen(
 		return recording{}, err
 	}
 	var out recording
-	err := s.inTx(ctx, "record facts", func(tx pgx.Tx) (err error) {
+	err := s.DB.InTx(ctx, "record facts", func(tx pgx.Tx) (err error) {
 		if out, err = recordInTx(ctx, tx, cluster, facts); err != nil {
 			return err
 		}
@@ -149,7 +150,7 @@ func (s *Store) recordSeen(
 		readSettled(&batch, &frozenTo)
 		note(&batch, out.facts)
 		err = tx.SendBatch(ctx, &batch).Close()
-		out.frozenTo = orZero(frozenTo)
+		out.frozenTo = pg.TimeOrZero(frozenTo)
 		return err
 	})
 	if err != nil {
@@ -202,5 +203,5 @@ ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, 
 // markDirty notes that facts of subjects changed that occurred since a time of each.
 func markDirty(ctx context.Context, tx pgx.Tx, cluster string, subjects []string, since []time.Time) error {
 	_, err := tx.Exec(ctx, markDirtyQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since})
-	return explain("note what is to be derived", err)
+	return pg.Explain("note what is to be derived", err)
 }

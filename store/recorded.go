@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -40,7 +41,7 @@ ORDER BY occurred_at, id
 LIMIT @most`
 
 // Recorded gives the facts of a VM or a node in a span of time, both ends included, in the order of their times: at most that many, the
-// oldest first. Errors: *trail.AmbiguousError where no cluster is named and several know it, ErrNotFound where none does.
+// oldest first. Errors: *trail.AmbiguousError where no cluster is named and several know it, trail.ErrNotFound where none does.
 func (s *Reader) Recorded(ctx context.Context, cluster string, of trail.Subject, from, to time.Time, most int) ([]trail.Recorded, error) {
 	cluster, err := s.clusterOf(ctx, cluster, of)
 	if err != nil {
@@ -48,12 +49,12 @@ func (s *Reader) Recorded(ctx context.Context, cluster string, of trail.Subject,
 	}
 	namespace, _ := of.VM()
 	args := s.seen(pgx.StrictNamedArgs{
-		"cluster": cluster, "subject": clean(of.String()), "asked_in": clean(trail.Subject{Kind: trail.SubjectNamespace, Name: namespace}.String()),
+		"cluster": cluster, "subject": pg.CleanText(of.String()), "asked_in": pg.CleanText(trail.Subject{Kind: trail.SubjectNamespace, Name: namespace}.String()),
 		"from": from, "to": to, "most": most,
 	})
 	var out []trail.Recorded
 	err = s.read(ctx, "read facts", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, recordedQuery, planned, args)
+		rows, err := tx.Query(ctx, recordedQuery, pg.Planned, args)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -37,26 +38,19 @@ func (c *ClusterStore) Report(ctx context.Context, r trail.ReplicaReport) error 
 	args := pgx.StrictNamedArgs{
 		"cluster": c.cluster, "replica": c.replica, "alive_at": r.AliveAt, "started_at": r.StartedAt, "state": string(r.State), "since": r.Since,
 		"why": cleanAll(r.Why), "unseen": cleanAll(r.Unseen), "leads": r.Leader.Leads, "leader_known": r.Leader.Known, "leader_since": r.Leader.Since,
-		"leader_problem": clean(r.Leader.Problem), "derived_at": nullTime(r.Leader.DerivedAt), "failure": clean(r.Leader.Failure),
+		"leader_problem": pg.CleanText(r.Leader.Problem), "derived_at": pg.NullTime(r.Leader.DerivedAt), "failure": pg.CleanText(r.Leader.Failure),
 	}
-	_, err := c.store.pool.Exec(ctx, reportQuery, args)
-	return explain("note how it stands with the recorder", err)
+	_, err := c.store.DB.Exec(ctx, reportQuery, args)
+	return pg.Explain("note how it stands with the recorder", err)
 }
 
 // cleanAll returns texts as Postgres can hold them; never nil.
 func cleanAll(texts []string) []string {
 	out := make([]string, len(texts))
 	for i, t := range texts {
-		out[i] = clean(t)
+		out[i] = pg.CleanText(t)
 	}
 	return out
-}
-
-func nullTime(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }
 
 const markReplayedQuery = `
@@ -66,8 +60,8 @@ ON CONFLICT (cluster) DO UPDATE SET replayed = true`
 
 // MarkReplayed notes that a cluster is played from a recording.
 func (s *Store) MarkReplayed(ctx context.Context, cluster string) error {
-	_, err := s.pool.Exec(ctx, markReplayedQuery, pgx.StrictNamedArgs{"cluster": cluster})
-	return explain("note that the cluster is a recording", err)
+	_, err := s.DB.Exec(ctx, markReplayedQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	return pg.Explain("note that the cluster is a recording", err)
 }
 
 const (
@@ -134,17 +128,17 @@ func (s *Reader) Signs(ctx context.Context, cluster string) ([]trail.ClusterSign
 	var out []trail.ClusterSigns
 	place := map[string]int{}
 	var batch pgx.Batch
-	batch.Queue(signsQuery, args).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(signsQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var c trail.ClusterSigns
 		var alive, last *time.Time
 		if err := row.Scan(&c.Cluster, &alive, &last, &c.Replayed); err != nil {
 			return err
 		}
-		c.AliveAt, c.LastEventAt = utcOf(alive), utcOf(last)
+		c.AliveAt, c.LastEventAt = pg.TimeOrZero(alive), pg.TimeOrZero(last)
 		place[c.Cluster], out = len(out), append(out, c)
 		return nil
 	}))
-	batch.Queue(reportsQuery, args).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(reportsQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		name, r, err := reportFromRow(row)
 		if err != nil {
 			return err
@@ -169,16 +163,9 @@ func reportFromRow(row pgx.CollectableRow) (cluster string, r trail.ReplicaRepor
 	var derived *time.Time
 	err = row.Scan(&cluster, &r.Replica, &r.AliveAt, &r.StartedAt, &state, &r.Since, &r.Why, &r.Unseen,
 		&r.Leader.Leads, &r.Leader.Known, &r.Leader.Since, &r.Leader.Problem, &derived, &r.Leader.Failure)
-	r.State, r.Leader.DerivedAt = trail.RecorderState(state), utcOf(derived)
+	r.State, r.Leader.DerivedAt = trail.RecorderState(state), pg.TimeOrZero(derived)
 	r.AliveAt, r.StartedAt, r.Since, r.Leader.Since = r.AliveAt.UTC(), r.StartedAt.UTC(), r.Since.UTC(), r.Leader.Since.UTC()
 	return cluster, r, err
-}
-
-func utcOf(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
 }
 
 const unobservedQuery = `
@@ -202,7 +189,7 @@ func (s *Reader) Unobserved(ctx context.Context, cluster string, from, to time.T
 	}
 	var out []trail.Gap
 	err := s.read(ctx, "read gaps", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, unobservedQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": nullTime(from), "to": nullTime(to), "most": most})
+		rows, err := tx.Query(ctx, unobservedQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": pg.NullTime(from), "to": pg.NullTime(to), "most": most})
 		if err != nil {
 			return err
 		}
@@ -223,14 +210,14 @@ WHERE g.cluster = @cluster
 // OpenGaps reads the gaps of a cluster that are not over, as the collector tells of them.
 func (s *Reader) OpenGaps(ctx context.Context, cluster string) ([]trail.GapReport, error) {
 	const doing = "read open gaps"
-	rows, err := s.pool.Query(ctx, openGapsQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	rows, err := s.db.Query(ctx, openGapsQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
-		return nil, explain(doing, err)
+		return nil, pg.Explain(doing, err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (g trail.GapReport, err error) {
 		err = row.Scan(&g.Source, &g.Key, &g.OpenedAt, &g.Cause, &g.Detail)
 		g.OpenedAt = g.OpenedAt.UTC()
 		return g, err
 	})
-	return out, explain(doing, err)
+	return out, pg.Explain(doing, err)
 }

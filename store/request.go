@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -23,8 +24,8 @@ WHERE cluster = @cluster
 // StrangeRequests counts the eviction requests of a cluster that are about pods that were never seen.
 func (s *Store) StrangeRequests(ctx context.Context, cluster string) (int, error) {
 	var n int
-	err := s.pool.QueryRow(ctx, strangeRequestsQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&n)
-	return n, explain("count requests", err)
+	err := s.DB.QueryRow(ctx, strangeRequestsQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&n)
+	return n, pg.Explain("count requests", err)
 }
 
 const coverageQuery = `
@@ -35,6 +36,6 @@ SELECT
 // coverage tells which sources of requests a cluster has.
 func (s *Reader) coverage(ctx context.Context, cluster string) (trail.Coverage, error) {
 	var c trail.Coverage
-	err := s.pool.QueryRow(ctx, coverageQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&c.Audit, &c.Observer)
-	return c, explain("look for sources of requests", err)
+	err := s.db.QueryRow(ctx, coverageQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&c.Audit, &c.Observer)
+	return c, pg.Explain("look for sources of requests", err)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/evictrail/evictrail/store/pg"
 )
 
 // Retention says how long what is recorded is kept at least. Zero: for ever.
@@ -88,7 +90,7 @@ func (s *Store) Retain(ctx context.Context, r Retention, now time.Time) (Retaine
 	}
 	var from *time.Time
 	if err == nil {
-		err = explain("read what is kept", s.pool.QueryRow(ctx, settledQuery).Scan(&from))
+		err = pg.Explain("read what is kept", s.DB.QueryRow(ctx, settledQuery).Scan(&from))
 	}
 	if err != nil || from == nil {
 		return out, err

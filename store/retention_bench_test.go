@@ -37,7 +37,7 @@ func BenchmarkRetain(b *testing.B) {
 		})
 		_, err := s.DeriveStale(b.Context(), "c1", nil)
 		require.NoError(b, err)
-		_, err = s.Pool().Exec(b.Context(), "ANALYZE")
+		_, err = s.DB.Exec(b.Context(), "ANALYZE")
 		require.NoError(b, err)
 		stop, took := make(chan bool), make(chan []time.Duration)
 		write := func() {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store/pg"
 )
 
 const eraseRequestersQuery = `
@@ -23,7 +25,7 @@ const erasedTogether = 2000
 func (s *Store) eraseRequesters(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for n := erasedTogether; n >= erasedTogether; {
-		err := s.inTx(ctx, "erase names", func(tx pgx.Tx) error {
+		err := s.DB.InTx(ctx, "erase names", func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, eraseRequestersQuery, pgx.StrictNamedArgs{"before": before, "most": erasedTogether})
 			if err != nil {
 				return err
@@ -81,30 +83,30 @@ const erased = "(erased)"
 // hold nothing else, which are erased last: should this be cut off, the next time finds them again.
 func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error) {
 	var settled *time.Time
-	if err := s.pool.QueryRow(ctx, settledQuery).Scan(&settled); err != nil || settled == nil {
-		return 0, explain("read what is settled", err)
+	if err := s.DB.QueryRow(ctx, settledQuery).Scan(&settled); err != nil || settled == nil {
+		return 0, pg.Explain("read what is settled", err)
 	}
-	args := pgx.NamedArgs{"settled": earlier(before, *settled), "erased": erased}
+	args := pgx.NamedArgs{"settled": pg.EarlierTime(before, *settled), "erased": erased}
 	var parts []string
 	for _, of := range named {
 		for _, column := range of.names {
 			parts = append(parts, fmt.Sprintf("SELECT %[2]s FROM evictrail.%[1]s WHERE open_until < @settled AND %[2]s NOT LIKE 'system:%%' AND %[2]s NOT LIKE '(erased%%'", of.table, column))
 		}
 	}
-	rows, err := s.pool.Query(ctx, strings.Join(parts, "\nUNION\n"), planned, args)
+	rows, err := s.DB.Query(ctx, strings.Join(parts, "\nUNION\n"), pg.Planned, args)
 	if err != nil {
-		return 0, explain("look for names", err)
+		return 0, pg.Explain("look for names", err)
 	}
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return 0, explain("look for names", err)
+		return 0, pg.Explain("look for names", err)
 	}
 	total := 0
 	for _, name := range addressed {
 		sql := fmt.Sprintf("UPDATE evictrail.%s SET source_ip = NULL, changed_at = now() WHERE open_until < @settled AND source_ip IS NOT NULL", name)
-		tag, err := s.pool.Exec(ctx, sql, planned, args)
+		tag, err := s.DB.Exec(ctx, sql, pg.Planned, args)
 		if err != nil {
-			return total, explain("erase addresses in "+name, err)
+			return total, pg.Explain("erase addresses in "+name, err)
 		}
 		total += int(tag.RowsAffected())
 	}
@@ -121,9 +123,9 @@ func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error)
 				where = append(where, fmt.Sprintf("%s::text ~ @pattern", column))
 			}
 			sql := fmt.Sprintf("UPDATE evictrail.%s SET %s, changed_at = now() WHERE open_until < @settled AND (%s)", of.table, strings.Join(set, ", "), strings.Join(where, " OR "))
-			tag, err := s.pool.Exec(ctx, sql, planned, args)
+			tag, err := s.DB.Exec(ctx, sql, pg.Planned, args)
 			if err != nil {
-				return total, explain("erase names in "+of.table, err)
+				return total, pg.Explain("erase names in "+of.table, err)
 			}
 			total += int(tag.RowsAffected())
 		}

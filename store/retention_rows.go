@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store/pg"
 )
 
 // dropRowsQuery drops some of the rows about what had ended before a time. Those stay that tell of what led to something that goes on, on the node or of the
@@ -46,7 +48,7 @@ const rowsTogether = 5000
 
 // dropRows drops derived rows about what had ended before a time, and before the facts that are there: others would be derived again. It tells how many, by table.
 func (s *Store) dropRows(ctx context.Context, before, factsFrom time.Time) (map[string]int, error) {
-	before = earlier(before, factsFrom)
+	before = pg.EarlierTime(before, factsFrom)
 	dropped := map[string]int{}
 	clusters, err := s.Clusters(ctx)
 	if err != nil {
@@ -54,7 +56,7 @@ func (s *Store) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 	}
 	for _, cluster := range clusters {
 		var r *reach
-		err := s.inTx(ctx, "look for what goes on", func(tx pgx.Tx) (err error) {
+		err := s.DB.InTx(ctx, "look for what goes on", func(tx pgx.Tx) (err error) {
 			r, err = newReach(ctx, tx, cluster, before)
 			return err
 		})
@@ -71,9 +73,9 @@ func (s *Store) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 			}
 			sql := fmt.Sprintf(dropRowsQuery, of.name, of.begun, of.place, more)
 			for n := int64(rowsTogether); n == rowsTogether; {
-				tag, err := s.pool.Exec(ctx, sql, planned, args)
+				tag, err := s.DB.Exec(ctx, sql, pg.Planned, args)
 				if err != nil {
-					return dropped, explain("drop "+of.name, err)
+					return dropped, pg.Explain("drop "+of.name, err)
 				}
 				n = tag.RowsAffected()
 				dropped[of.name] += int(n)

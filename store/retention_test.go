@@ -63,7 +63,7 @@ func tables(t *testing.T, s *store.Store) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
 	for _, table := range derivedTables {
-		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'changed_at')::text FROM evictrail.%s v ORDER BY 1", table))
+		rows, err := s.DB.Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'changed_at')::text FROM evictrail.%s v ORDER BY 1", table))
 		require.NoError(t, err)
 		out[table], err = pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
@@ -73,7 +73,7 @@ func tables(t *testing.T, s *store.Store) map[string][]string {
 
 func count(t *testing.T, s *store.Store, sql string, args ...any) (n int) {
 	t.Helper()
-	require.NoError(t, s.Pool().QueryRow(t.Context(), sql, args...).Scan(&n))
+	require.NoError(t, s.DB.QueryRow(t.Context(), sql, args...).Scan(&n))
 	return n
 }
 
@@ -161,14 +161,14 @@ func copied(t *testing.T, from string, fail func(sql string) bool) (s *store.Sto
 	as := fmt.Sprintf("%s_copy_%d", name, copies)
 	admin, err := store.Open(t.Context(), storetest.NewURL(t), "")
 	require.NoError(t, err)
-	_, err = admin.Pool().Exec(t.Context(), fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", as, name))
+	_, err = admin.DB.Exec(t.Context(), fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", as, name))
 	require.NoError(t, err)
 	u.Path = "/" + as
-	s, err = store.OpenFailing(t.Context(), u.String(), fail)
+	s, err = storetest.OpenFailing(t.Context(), u.String(), fail)
 	require.NoError(t, err)
 	return s, func() {
 		s.Close()
-		_, err := admin.Pool().Exec(context.Background(), "DROP DATABASE "+as+" WITH (FORCE)")
+		_, err := admin.DB.Exec(context.Background(), "DROP DATABASE "+as+" WITH (FORCE)")
 		require.NoError(t, err)
 		admin.Close()
 	}
@@ -179,7 +179,7 @@ var copies int
 // facts reads where all facts are, but for how their partition is called.
 func facts(t *testing.T, s *store.Store) []string {
 	t.Helper()
-	rows, err := s.Pool().Query(t.Context(), "SELECT to_jsonb(e)::text FROM evictrail.events AS e ORDER BY 1")
+	rows, err := s.DB.Query(t.Context(), "SELECT to_jsonb(e)::text FROM evictrail.events AS e ORDER BY 1")
 	require.NoError(t, err)
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -314,7 +314,7 @@ func TestLateFactsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, young.Settled)
 	_, err = s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: trail.Subject{Kind: trail.SubjectNode, Name: "another"}, At: march.Add(-time.Hour)})
-	require.ErrorIs(t, err, store.ErrNotFound)
+	require.ErrorIs(t, err, trail.ErrNotFound)
 	require.ErrorContains(t, err, "facts from before 2026-03-01T00:00:00Z were dropped")
 }
 
@@ -327,7 +327,7 @@ func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
 	all, _ := acrossMarch(5, 0.7)
 	take(t, s, all)
 	tr, rv, came := tracker.New("c1"), 0, false
-	dropping, err := store.OpenFailing(t.Context(), from, func(sql string) bool {
+	dropping, err := storetest.OpenFailing(t.Context(), from, func(sql string) bool {
 		if strings.Contains(sql, "finish_drop") && !came {
 			came = true
 			take(t, s, cordons(tr, "another", &rv, march.AddDate(0, 0, -3)))
@@ -351,7 +351,7 @@ func TestNobodyWaitsForDropping(t *testing.T) {
 	s := storetest.New(t)
 	all, _ := acrossMarch(5, 0.7)
 	take(t, s, all)
-	tx, err := s.Pool().Begin(t.Context())
+	tx, err := s.DB.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT FROM evictrail.events LIMIT 1")
 	require.NoError(t, err)
@@ -439,7 +439,7 @@ func TestNamesAreErased(t *testing.T) {
 // named counts the rows of all tables in which a name is.
 func named(t *testing.T, s *store.Store, name string) int {
 	t.Helper()
-	rows, err := s.Pool().Query(t.Context(), "SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = 'evictrail' AND c.relkind = 'r'")
+	rows, err := s.DB.Query(t.Context(), "SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = 'evictrail' AND c.relkind = 'r'")
 	require.NoError(t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -463,7 +463,7 @@ func TestWhoDropsNeedsARole(t *testing.T) {
 	take(t, owner, all)
 	role := fmt.Sprintf("evictrail_test_runs_%d", time.Now().UnixNano())
 	sql := func(text string) {
-		_, err := owner.Pool().Exec(context.Background(), strings.ReplaceAll(text, "ROLE_", role))
+		_, err := owner.DB.Exec(context.Background(), strings.ReplaceAll(text, "ROLE_", role))
 		require.NoError(t, err)
 	}
 	sql("CREATE ROLE ROLE_; GRANT evictrail_writer TO ROLE_")
@@ -483,9 +483,9 @@ func TestWhoDropsNeedsARole(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NotEmpty(t, did.Dropped)
-	_, err = writer.Pool().Exec(t.Context(), "SELECT evictrail.begin_drop(date_trunc('month', now() + interval '31 days', 'UTC'), current_user)")
+	_, err = writer.DB.Exec(t.Context(), "SELECT evictrail.begin_drop(date_trunc('month', now() + interval '31 days', 'UTC'), current_user)")
 	require.ErrorContains(t, err, "a week ago or longer")
-	_, err = writer.Pool().Exec(t.Context(), "SELECT evictrail.erase_requesters(now(), 1)")
+	_, err = writer.DB.Exec(t.Context(), "SELECT evictrail.erase_requesters(now(), 1)")
 	require.ErrorContains(t, err, "a day ago or longer")
 }
 

@@ -15,12 +15,12 @@ func TestATransactionThatIsDoneAgainIsTold(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	var told []string
-	s.Retried = func(err error) {
+	s.DB.Retried = func(err error) {
 		var state *pgconn.PgError
 		require.ErrorAs(t, err, &state)
 		told = append(told, state.Code)
 	}
-	_, err := s.Pool().Exec(t.Context(), `
+	_, err := s.DB.Exec(t.Context(), `
 		CREATE SEQUENCE tried;
 		CREATE FUNCTION deadlock() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -45,7 +46,7 @@ func (q *inquiry) settleEnv(ctx context.Context, env *trail.Env, vms []trail.Sub
 	}
 	rows, err := q.tx.Query(ctx, bouncesQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(vms), "before": before})
 	if err != nil {
-		return explain("read what is settled", err)
+		return pg.Explain("read what is settled", err)
 	}
 	type bounces struct {
 		Subject, Of string
@@ -57,7 +58,7 @@ func (q *inquiry) settleEnv(ctx context.Context, env *trail.Env, vms []trail.Sub
 		s.Bounces[trail.Bounce{Of: b.Of, Kind: b.Kind}] += b.Count
 	}
 	env.Settle(s)
-	return explain("read what is settled", err)
+	return pg.Explain("read what is settled", err)
 }
 
 // settledRows has the question for the rows of each derived table that are settled.
@@ -108,7 +109,7 @@ func (q *inquiry) settle(ctx context.Context, rows map[trail.Subject]trail.Deriv
 	batch.Queue(settledRows["gaps"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Gap { return &d.Gaps }))
 	batch.Queue(settledRows["timeline"], args).Query(collectOf(told, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 	goesOn := map[string]bool{}
-	batch.Queue(goesOnQuery, args).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(goesOnQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var key string
 		err := row.Scan(&key)
 		goesOn[key] = true

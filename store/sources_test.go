@@ -215,7 +215,7 @@ func TestARequestDerivesWhatItConcerns(t *testing.T) {
 			require.NoError(t, err)
 			view, column, _ := strings.Cut(c.column, ".")
 			var got *string
-			require.NoError(t, s.Pool().QueryRow(t.Context(), fmt.Sprintf("SELECT %s FROM evictrail_v1.%s WHERE %s", column, view, c.where)).Scan(&got))
+			require.NoError(t, s.DB.QueryRow(t.Context(), fmt.Sprintf("SELECT %s FROM evictrail_v1.%s WHERE %s", column, view, c.where)).Scan(&got))
 			require.NotNil(t, got)
 			require.Contains(t, *got, "alice")
 		})
@@ -302,7 +302,7 @@ func TestRequestAndItsPodAtTheSameTime(t *testing.T) {
 		require.NoError(t, g.Wait())
 	}
 	var met int
-	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail_v1.evacuations WHERE requester = 'alice'").Scan(&met))
+	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT count(*) FROM evictrail_v1.evacuations WHERE requester = 'alice'").Scan(&met))
 	require.Equal(t, vms, met)
 	dumped := dump(t, s)
 	require.Len(t, dumped["eviction_requests"], vms, "and each is told once")
@@ -324,7 +324,7 @@ func pieces(r *rand.Rand, sources [3][]trail.Fact) [][]trail.Fact {
 
 func wipe(t *testing.T, s *store.Store) {
 	t.Helper()
-	_, err := s.Pool().Exec(t.Context(), "TRUNCATE evictrail.events, evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations, evictrail.placements, "+
+	_, err := s.DB.Exec(t.Context(), "TRUNCATE evictrail.events, evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations, evictrail.placements, "+
 		"evictrail.cooldown_decisions, evictrail.loops, evictrail.drains, evictrail.drain_blockers, evictrail.gaps, evictrail.timeline, evictrail.leaders")
 	require.NoError(t, err)
 }

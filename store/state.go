@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -122,30 +123,30 @@ func (s *Store) State(ctx context.Context, cluster string, now time.Time) (trail
 		thresholds, err = collectThresholds(rows)
 		return err
 	})
-	batch.Queue(guestsQuery, args).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(guestsQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var node string
 		var n int
 		err := row.Scan(&node, &n)
 		rows.Guests[node] = n
 		return err
 	}))
-	batch.Queue(openEvacuationsQuery, args).Query(collectJSON(&rows.Evacuations))
-	batch.Queue(openMigrationsQuery, args).Query(collectJSON(&rows.Migrations))
-	batch.Queue(movedQuery, timed).Query(collectJSON(&rows.Moved))
-	batch.Queue(movesQuery, timed).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(openEvacuationsQuery, args).Query(pg.CollectJSON(&rows.Evacuations))
+	batch.Queue(openMigrationsQuery, args).Query(pg.CollectJSON(&rows.Migrations))
+	batch.Queue(movedQuery, timed).Query(pg.CollectJSON(&rows.Moved))
+	batch.Queue(movesQuery, timed).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var c trail.VMCount
 		err := row.Scan(&c.Namespace, &c.VMI, &c.Trigger, &c.Count)
 		rows.Moves = append(rows.Moves, c)
 		return err
 	}))
-	batch.Queue(failingQuery, timed).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(failingQuery, timed).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var class trail.FailureClass
 		var hour, day int
 		err := row.Scan(&class, &hour, &day)
 		rows.FailingHour[class], rows.FailingDay[class] = hour, day
 		return err
 	}))
-	batch.Queue(coolingQuery, timed).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(coolingQuery, timed).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var c trail.Cooling
 		var base, effective float64
 		err := row.Scan(&c.Namespace, &c.VMI, &c.Node, &base, &effective, &c.Until)
@@ -153,15 +154,15 @@ func (s *Store) State(ctx context.Context, cluster string, now time.Time) (trail
 		rows.Cooling = append(rows.Cooling, c)
 		return err
 	}))
-	batch.Queue(openLoopsQuery, args).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(openLoopsQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var at trail.LoopPlace
 		var n int
 		err := row.Scan(&at.Kind, &at.Node, &n)
 		rows.Loops[at] = n
 		return err
 	}))
-	batch.Queue(openDrainsQuery, args).Query(collectJSON(&rows.Drains))
-	batch.Queue(drainBlockedQuery, args).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(openDrainsQuery, args).Query(pg.CollectJSON(&rows.Drains))
+	batch.Queue(drainBlockedQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var b trail.DrainBlocked
 		err := row.Scan(&b.Namespace, &b.VMI, &b.Node, &b.Blocker, &b.NotMigratable)
 		rows.Blocked = append(rows.Blocked, b)
@@ -177,23 +178,3 @@ func (s *Store) State(ctx context.Context, cluster string, now time.Time) (trail
 }
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
-
-// each reads rows one by one.
-func each(take func(pgx.CollectableRow) error) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		for rows.Next() {
-			if err := take(rows); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
-	}
-}
-
-// collectJSON reads rows of one JSON object each.
-func collectJSON[R any](into *[]R) func(pgx.Rows) error {
-	return func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, pgx.RowTo[R])
-		return err
-	}
-}

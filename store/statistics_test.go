@@ -21,7 +21,7 @@ func TestWhatGrowsIsCounted(t *testing.T) {
 		_, err := s.Append(t.Context(), "c1", some)
 		require.NoError(t, err)
 	}
-	rows, err := s.Pool().Query(t.Context(), `
+	rows, err := s.DB.Query(t.Context(), `
 SELECT relname
 FROM pg_class
 WHERE relnamespace = 'evictrail'::regnamespace AND relkind = 'r' AND reltuples > 0`)
@@ -30,7 +30,7 @@ WHERE relnamespace = 'evictrail'::regnamespace AND relkind = 'r' AND reltuples >
 	require.NoError(t, err)
 	require.Contains(t, counted, "events_"+facts[0].OccurredAt.Format("2006_01"))
 	require.Contains(t, counted, "timeline")
-	rows, err = s.Pool().Query(t.Context(), `
+	rows, err = s.DB.Query(t.Context(), `
 SELECT relname
 FROM pg_class
 WHERE relnamespace = 'evictrail'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 6 * greatest(relpages, 2) * 8192`)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store/pg"
 )
 
 // Storage is what lies in the database, and how fast it grows.
@@ -97,12 +99,12 @@ func (s *Reader) Storage(ctx context.Context, at time.Time) (Storage, error) {
 	week := at.AddDate(0, 0, -7)
 	var from, first, since *time.Time
 	var lately int64
-	err := s.pool.QueryRow(ctx, growthQuery, pgx.StrictNamedArgs{"most": strayMost, "at": at, "week": week}).
+	err := s.db.QueryRow(ctx, growthQuery, pgx.StrictNamedArgs{"most": strayMost, "at": at, "week": week}).
 		Scan(&from, &out.StrayFacts, &out.Database, &lately, &first, &since)
 	if err != nil {
-		return out, explain(doing, err)
+		return out, pg.Explain(doing, err)
 	}
-	out.FactsFrom, out.RowsSince = orZero(from), orZero(since)
+	out.FactsFrom, out.RowsSince = pg.TimeOrZero(from), pg.TimeOrZero(since)
 	if first != nil {
 		out.FactsADay = float64(lately) / max(at.Sub(*first).Hours()/24, 1)
 	}
@@ -111,13 +113,13 @@ func (s *Reader) Storage(ctx context.Context, at time.Time) (Storage, error) {
 		Facts       bool
 		Rows, Bytes int64
 	}
-	rows, err := s.pool.Query(ctx, storageQuery)
+	rows, err := s.db.Query(ctx, storageQuery)
 	if err != nil {
-		return out, explain(doing, err)
+		return out, pg.Explain(doing, err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[sized])
 	if err != nil {
-		return out, explain(doing, err)
+		return out, pg.Explain(doing, err)
 	}
 	derived := map[string]bool{}
 	for _, of := range derivedTables {
@@ -125,8 +127,8 @@ func (s *Reader) Storage(ctx context.Context, at time.Time) (Storage, error) {
 	}
 	for _, t := range all {
 		if t.Rows < 0 {
-			if err := s.pool.QueryRow(ctx, "SELECT count(*) FROM "+pgx.Identifier{"evictrail", t.Name}.Sanitize()).Scan(&t.Rows); err != nil {
-				return out, explain(doing, err)
+			if err := s.db.QueryRow(ctx, "SELECT count(*) FROM "+pgx.Identifier{"evictrail", t.Name}.Sanitize()).Scan(&t.Rows); err != nil {
+				return out, pg.Explain(doing, err)
 			}
 		}
 		class := &out.Classes[2]

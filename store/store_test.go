@@ -83,7 +83,7 @@ func dump(t *testing.T, s *store.Store) map[string][]string {
 		"eviction_requests": "", "evacuations": "", "migrations": "", "migration_phases": "", "placements": "", "gaps": "", "events": "",
 		"cooldown_decisions": "", "cooldowns_now": "", "loops": "WHERE closed_by IS DISTINCT FROM 'refuted'", "drains": "", "drain_blockers": "", "timeline": "",
 	} {
-		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'stored_at' - 'changed_at')::text FROM evictrail_v1.%s v %s ORDER BY 1", view, which))
+		rows, err := s.DB.Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'stored_at' - 'changed_at')::text FROM evictrail_v1.%s v %s ORDER BY 1", view, which))
 		require.NoError(t, err)
 		out[view], err = pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestRederiveGivesTheSameRows(t *testing.T) {
 		require.NoError(t, err)
 	}
 	want := dump(t, s)
-	_, err := s.Pool().Exec(t.Context(), "DELETE FROM evictrail.evacuations; UPDATE evictrail.migrations SET attempt = 9 WHERE attempt IS NOT NULL; DELETE FROM evictrail.timeline")
+	_, err := s.DB.Exec(t.Context(), "DELETE FROM evictrail.evacuations; UPDATE evictrail.migrations SET attempt = 9 WHERE attempt IS NOT NULL; DELETE FROM evictrail.timeline")
 	require.NoError(t, err)
 	require.NotEqual(t, want, dump(t, s))
 	for _, cluster := range []string{"c1", "c2"} {
@@ -258,13 +258,13 @@ func TestFarTimesGoToTheDefaultPartition(t *testing.T) {
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	require.NoError(t, s.EnsureMonths(t.Context(), start))
-	rows, err := s.Pool().Query(t.Context(), "SELECT relname FROM pg_class WHERE relname LIKE 'events_%' AND relkind = 'r' ORDER BY 1")
+	rows, err := s.DB.Query(t.Context(), "SELECT relname FROM pg_class WHERE relname LIKE 'events_%' AND relkind = 'r' ORDER BY 1")
 	require.NoError(t, err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
 	require.Equal(t, []string{"events_2026_08", "events_2026_11", "events_2026_12", "events_default"}, names)
 	var stray int
-	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stray))
+	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stray))
 	require.Equal(t, 1, stray)
 }
 

@@ -20,7 +20,7 @@ func TestDerivedColumns(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for table, columns := range store.DerivedColumns() {
-		rows, err := s.Pool().Query(t.Context(), `
+		rows, err := s.DB.Query(t.Context(), `
 SELECT column_name::text
 FROM information_schema.columns
 WHERE table_schema = 'evictrail'
@@ -47,7 +47,7 @@ func changes(t *testing.T, s *store.Store) map[string]time.Time {
 		if v.Changed == "" {
 			continue
 		}
-		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - $1 - 'stored_at')::text, %s FROM evictrail_v1.%s v", v.Changed, v.Name), v.Changed)
+		rows, err := s.DB.Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - $1 - 'stored_at')::text, %s FROM evictrail_v1.%s v", v.Changed, v.Name), v.Changed)
 		require.NoError(t, err)
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[changed])
 		require.NoError(t, err)

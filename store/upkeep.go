@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -45,17 +46,17 @@ func (s *Store) Upkeep(ctx context.Context) (trail.Upkeep, error) {
 	var theirs time.Time
 	var from *time.Time
 	asked := time.Now()
-	err := s.pool.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": strayMost, "back": fmt.Sprintf("%d months", monthsBack)}).
+	err := s.DB.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": strayMost, "back": fmt.Sprintf("%d months", monthsBack)}).
 		Scan(&u.PartitionsUntil, &u.StrayRows, &u.Underived, &from, &theirs)
 	if err != nil {
-		return u, explain("read how the database is kept", err)
+		return u, pg.Explain("read how the database is kept", err)
 	}
-	u.FactsFrom = orZero(from)
+	u.FactsFrom = pg.TimeOrZero(from)
 	took := time.Since(asked)
 	u.ClockSkew = theirs.Sub(asked.Add(took / 2))
 	schema, err := s.Schema(ctx)
 	u.Schema, u.SchemaExpected = schema.Version, schema.Expected
-	stat := s.pool.Stat()
+	stat := s.DB.Stat()
 	u.ConnectionsUsed, u.ConnectionsIdle, u.ConnectionsMost = int(stat.AcquiredConns()), int(stat.IdleConns()), int(stat.MaxConns())
 	return u, err
 }

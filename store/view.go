@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -170,7 +171,7 @@ func (s *Reader) list(ctx context.Context, v trail.View, selection string, q tra
 			}
 		}
 		text, args := listQuery(v, selection, q, in, s.scope)
-		rows, err := tx.Query(asking, text, append(options, planned, args)...)
+		rows, err := tx.Query(asking, text, append(options, pg.Planned, args)...)
 		if err != nil {
 			return err
 		}
@@ -203,9 +204,6 @@ func (b *rowBound) count(size int) error {
 	b.counted++
 	return nil
 }
-
-// planned has each statement planned for the values that are asked for: they differ much in how many rows they leave.
-const planned = pgx.QueryExecModeCacheDescribe
 
 // pageOf cuts the row off that only tells that there are older ones, and says where those begin.
 func pageOf[Row any](rows []Row, limit int, key func(Row) (trail.Key, error)) (trail.Page[Row], error) {
@@ -273,7 +271,7 @@ func (s *Reader) ListText(ctx context.Context, v trail.View, q trail.Query) (tra
 	if err != nil {
 		return trail.Table{}, err
 	}
-	cell := func(row []*string, column string) string { return known(row[slices.Index(t.Columns, column)]) }
+	cell := func(row []*string, column string) string { return pg.TextOrEmpty(row[slices.Index(t.Columns, column)]) }
 	t.Page, err = pageOf(t.Rows, q.Limit, func(row []*string) (trail.Key, error) {
 		at, err := time.Parse(trail.CellTime, cell(row, v.At))
 		return trail.Key{At: at, ID: cell(row, v.Key), Cluster: cell(row, "cluster")}, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/whatif"
 )
@@ -109,7 +110,7 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 	}
 	q.Since, q.Until = q.Since.UTC(), q.Until.UTC()
 	var answer whatif.Answer
-	err = pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: replayOnly}, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, s.db, pgx.TxOptions{BeginQuery: replayOnly}, func(tx pgx.Tx) error {
 		i := inquiry{tx: tx, cluster: cluster, at: q.Until}
 		if err := i.begin(ctx); err != nil {
 			return err
@@ -128,9 +129,9 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return whatif.Answer{}, fmt.Errorf("replay %s: %w", cluster, err)
 	case err != nil:
-		return whatif.Answer{}, explain("replay "+cluster, err)
+		return whatif.Answer{}, pg.Explain("replay "+cluster, err)
 	case answer.Empty():
-		return whatif.Answer{}, fmt.Errorf("what if: %w in %s from %s to %s: no evacuation began then", ErrNotFound, cluster, q.Since.UTC().Format(time.DateTime), q.Until.UTC().Format(time.DateTime))
+		return whatif.Answer{}, fmt.Errorf("what if: %w in %s from %s to %s: no evacuation began then", trail.ErrNotFound, cluster, q.Since.UTC().Format(time.DateTime), q.Until.UTC().Format(time.DateTime))
 	}
 	return answer, nil
 }
@@ -139,19 +140,19 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 func (s *Reader) onlyCluster(ctx context.Context, asked string) (string, error) {
 	asked, within := s.scope.Cluster(asked)
 	if !within {
-		return "", fmt.Errorf("cluster %s: %w", asked, ErrNotFound)
+		return "", fmt.Errorf("cluster %s: %w", asked, trail.ErrNotFound)
 	}
 	clusters, err := s.Clusters(ctx)
 	if asked != "" {
-		clusters = slices.DeleteFunc(clusters, func(c string) bool { return c != clean(asked) })
+		clusters = slices.DeleteFunc(clusters, func(c string) bool { return c != pg.CleanText(asked) })
 	}
 	switch {
 	case err != nil:
 		return "", err
 	case len(clusters) == 0 && asked == "":
-		return "", fmt.Errorf("what if: %w: no cluster is recorded yet", ErrNotFound)
+		return "", fmt.Errorf("what if: %w: no cluster is recorded yet", trail.ErrNotFound)
 	case len(clusters) == 0:
-		return "", fmt.Errorf("cluster %s: %w", asked, ErrNotFound)
+		return "", fmt.Errorf("cluster %s: %w", asked, trail.ErrNotFound)
 	case len(clusters) > 1:
 		return "", &trail.AmbiguousError{Name: "the history", Clusters: clusters}
 	}
@@ -171,7 +172,7 @@ func (r *replaying) events(ctx context.Context) []whatif.Source {
 			l := &trail.Loop{}
 			var closed *time.Time
 			err = row.Scan(&l.Kind, &l.Namespace, &l.VMI, &l.VMIUID, &l.Node, &l.OpenedAt, &closed, &l.ClosedBy, &l.Counts, &l.Evidence)
-			l.ClosedAt = orZero(closed)
+			l.ClosedAt = pg.TimeOrZero(closed)
 			l.OpenedAt = l.OpenedAt.UTC()
 			return whatif.Event{At: l.OpenedAt, Loop: l}, err
 		}),
@@ -179,7 +180,7 @@ func (r *replaying) events(ctx context.Context) []whatif.Source {
 			d := &trail.Decision{Layer: trail.LayerCooldown}
 			var until *time.Time
 			err = row.Scan(&d.Namespace, &d.VMI, &d.VMIUID, &d.Node, &d.DecidedAt, &d.Verdict, &until, &d.Count, &d.Origin, &d.Inputs)
-			d.Until = orZero(until)
+			d.Until = pg.TimeOrZero(until)
 			d.DecidedAt = d.DecidedAt.UTC()
 			return whatif.Event{At: d.DecidedAt, Decision: d}, err
 		}),
@@ -187,7 +188,7 @@ func (r *replaying) events(ctx context.Context) []whatif.Source {
 			x := &trail.Evacuation{}
 			var ended *time.Time
 			err = row.Scan((*[16]byte)(&x.ID), &x.Namespace, &x.VMI, &x.VMIUID, &x.Node, &x.MarkedAt, &x.MarkedBy, &x.RequesterClass, &ended, &x.InProgress)
-			x.EndedAt = orZero(ended)
+			x.EndedAt = pg.TimeOrZero(ended)
 			x.MarkedAt = x.MarkedAt.UTC()
 			return whatif.Event{At: x.MarkedAt, Evacuation: x}, err
 		}),
@@ -196,7 +197,7 @@ func (r *replaying) events(ctx context.Context) []whatif.Source {
 			var running, finished *time.Time
 			var of *[16]byte
 			err = row.Scan(&m.UID, &m.Name, &m.Namespace, &m.VMI, &m.VMIUID, &of, &m.SourceNode, &m.CreatedAt, &running, &finished, &m.Outcome)
-			m.EvacuationID, m.RunningAt, m.FinishedAt = (*trail.FactID)(of), orZero(running), orZero(finished)
+			m.EvacuationID, m.RunningAt, m.FinishedAt = (*trail.FactID)(of), pg.TimeOrZero(running), pg.TimeOrZero(finished)
 			m.CreatedAt = m.CreatedAt.UTC()
 			return whatif.Event{At: m.CreatedAt, Migration: m}, err
 		}),
@@ -244,7 +245,7 @@ func (r *replaying) source(ctx context.Context, name, query string, read pgx.Row
 			}
 		}
 		if len(rows) == 0 && !last {
-			got, err := r.tx.Query(ctx, fetchNext+name, planned)
+			got, err := r.tx.Query(ctx, fetchNext+name, pg.Planned)
 			if err == nil {
 				rows, err = pgx.CollectRows(got, read)
 			}

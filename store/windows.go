@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -219,7 +220,7 @@ func (l loader) windows(ctx context.Context, wants []fold.Want, lookback time.Du
 	subjects, since := make([]string, len(wants)), make([]time.Time, len(wants))
 	for i, want := range wants {
 		windows[want.Subject] = &fold.Window{Subject: want.Subject, Since: want.Since}
-		subjects[i], since[i] = clean(want.Subject.String()), sendable(want.Since)
+		subjects[i], since[i] = pg.CleanText(want.Subject.String()), pg.SendableTime(want.Since)
 	}
 	err := l.read(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
 		rows, err := tx.Query(ctx, openWindowsQuery, pgx.StrictNamedArgs{
@@ -243,7 +244,7 @@ func (l loader) windows(ctx context.Context, wants []fold.Want, lookback time.Du
 
 // read runs a function in a transaction in which no facts are dropped. frozenTo is until when facts were dropped before; zero: none were.
 func (l loader) read(ctx context.Context, run func(tx pgx.Tx, frozenTo time.Time) error) error {
-	return l.store.inTx(ctx, "load windows", func(tx pgx.Tx) error {
+	return l.store.DB.InTx(ctx, "load windows", func(tx pgx.Tx) error {
 		var settled *time.Time
 		var batch pgx.Batch
 		batch.Queue(dropNoFactsQuery)
@@ -251,32 +252,22 @@ func (l loader) read(ctx context.Context, run func(tx pgx.Tx, frozenTo time.Time
 		if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 			return err
 		}
-		return run(tx, orZero(settled))
+		return run(tx, pg.TimeOrZero(settled))
 	})
 }
-
-// sendable returns a time that Postgres can read: the zero time, for ever since, is far before all facts.
-func sendable(at time.Time) time.Time {
-	if at.Before(beginning) {
-		return beginning
-	}
-	return at
-}
-
-var beginning = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // fill reads the facts and rows of windows.
 func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*fold.Window, found []openWindow, frozenTo time.Time) error {
 	var vms, whole, nodes, namespaces, rules, all, frozen []string
 	var vmFrom, namespaceFrom, rowsFrom, frozenFrom []time.Time
-	rulesSince := never
+	rulesSince := pg.Never
 	for _, f := range found {
 		s, err := trail.ParseSubject(f.Subject)
 		if err != nil {
 			return err
 		}
 		w := windows[s]
-		w.Version, w.Due, w.FrozenTo, w.Frozen = f.Version, orZero(f.NextAt), frozenTo, map[trail.Bounce]int{}
+		w.Version, w.Due, w.FrozenTo, w.Frozen = f.Version, pg.TimeOrZero(f.NextAt), frozenTo, map[trail.Bounce]int{}
 		partly := !w.Since.IsZero()
 		switch {
 		case s.Kind == trail.SubjectNode:
@@ -290,7 +281,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 			if w.RowsFrom = w.Since; partly && w.Since.Before(rulesSince) {
 				rulesSince = w.Since
 			} else if !partly {
-				rulesSince = beginning
+				rulesSince = pg.Beginning
 			}
 		case partly && s.Kind == trail.SubjectVMI:
 			vms, vmFrom = append(vms, f.Subject), append(vmFrom, f.FactsFrom.UTC())
@@ -301,7 +292,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 		default:
 			whole, w.Since = append(whole, f.Subject), time.Time{}
 		}
-		all, rowsFrom = append(all, f.Subject), append(rowsFrom, sendable(w.RowsFrom))
+		all, rowsFrom = append(all, f.Subject), append(rowsFrom, pg.SendableTime(w.RowsFrom))
 		if !w.RowsFrom.IsZero() { // of a whole window all loops are in its rows
 			frozen, frozenFrom = append(frozen, f.Subject), append(frozenFrom, w.RowsFrom)
 		}
@@ -335,7 +326,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 	rows := map[trail.Subject]trail.Derived{}
 	readRows(&batch, l.cluster, all, rowsFrom, rows)
 	if len(frozen) > 0 {
-		batch.Queue(bouncesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": frozen, "before": frozenFrom}).Query(each(func(row pgx.CollectableRow) error {
+		batch.Queue(bouncesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": frozen, "before": frozenFrom}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 			var subject string
 			var of trail.Bounce
 			var n int

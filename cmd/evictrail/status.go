@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/collector"
-	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -57,7 +57,7 @@ func (l *writeLog) signs(at time.Time) trail.WriteSigns {
 	defer l.mu.Unlock()
 	switch {
 	case !l.failing.IsZero():
-		return trail.WriteSigns{FailingSince: l.failing, Cause: store.Brief(l.err), Problem: l.err.Error()}
+		return trail.WriteSigns{FailingSince: l.failing, Cause: pg.Brief(l.err), Problem: l.err.Error()}
 	case !l.begun.IsZero() && at.Sub(l.begun) > unanswered:
 		return trail.WriteSigns{FailingSince: l.begun, Cause: "a write is not answered. Does another session hold a lock?"}
 	}

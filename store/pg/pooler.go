@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -34,17 +34,17 @@ const poolerCheckTakes = 5 * time.Second
 
 // CheckPooler reports whether a connection pooler stands before the database. The error is ErrPooler where the statements that we prepare do
 // not outlive a transaction there; nothing can be relied on then, as they fail now and then.
-func (s *Store) CheckPooler(ctx context.Context) (pooled bool, err error) {
+func (db *DB) CheckPooler(ctx context.Context) (pooled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, poolerCheckTakes)
 	defer cancel()
-	first, err := s.connectAside(ctx)
+	first, err := db.connectAside(ctx)
 	if err != nil {
-		return false, explain("look for a connection pooler", err)
+		return false, Explain("look for a connection pooler", err)
 	}
 	defer closeAside(first)
 	var backend uint32
 	if err := first.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&backend); err != nil {
-		return false, explain("look for a connection pooler", err)
+		return false, Explain("look for a connection pooler", err)
 	}
 	if backend == first.PgConn().PID() {
 		return false, nil // what greeted us is what answers us
@@ -52,17 +52,17 @@ func (s *Store) CheckPooler(ctx context.Context) (pooled bool, err error) {
 	if first.Config().DefaultQueryExecMode != pgx.QueryExecModeCacheStatement {
 		return true, nil
 	}
-	return true, explain("look for a connection pooler", s.checkPrepared(ctx, first))
+	return true, Explain("look for a connection pooler", db.checkPrepared(ctx, first))
 }
 
 // checkPrepared prepares a statement on a connection and executes it while another one is in a transaction. A pooler in transaction mode has
 // given that other one the backend that was used last, or any, so the statement is asked of a backend that does not know it.
-func (s *Store) checkPrepared(ctx context.Context, first *pgx.Conn) error {
+func (db *DB) checkPrepared(ctx context.Context, first *pgx.Conn) error {
 	const name, query = "evictrail_pooler_check", "SELECT 1"
 	if _, err := first.Prepare(ctx, name, query); err != nil {
 		return poolerError(err)
 	}
-	second, err := s.connectAside(ctx)
+	second, err := db.connectAside(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func poolerError(err error) error {
 }
 
 // connectAside opens a connection that is none of the pool, so that it neither waits for one of these nor leaves anything behind in one.
-func (s *Store) connectAside(ctx context.Context) (*pgx.Conn, error) {
-	config := s.pool.Config()
+func (db *DB) connectAside(ctx context.Context) (*pgx.Conn, error) {
+	config := db.Config()
 	if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
 		return nil, err
 	}

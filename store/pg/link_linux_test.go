@@ -1,4 +1,4 @@
-package store_test
+package pg_test
 
 import (
 	"context"
@@ -29,6 +29,7 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/embedded"
+	"github.com/evictrail/evictrail/store/pg"
 )
 
 // authority signs certificates.
@@ -228,7 +229,7 @@ func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 						written.Add(1)
 						break
 					}
-					if strings.Contains(err.Error(), canary) || !errors.Is(err, store.ErrUnavailable) { // others the collector would not do again
+					if strings.Contains(err.Error(), canary) || !errors.Is(err, pg.ErrUnavailable) { // others the collector would not do again
 						t.Errorf("%s: %v", name, err)
 						lost.Add(1)
 						break
@@ -287,7 +288,7 @@ func TestClientCertificateIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	serial := func() string {
-		require.NoError(t, s.Ping(t.Context()))
+		require.NoError(t, s.DB.Ping(t.Context()))
 		return server.query(t, "SELECT coalesce(min(client_serial), 0)::text FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'certified'")
 	}
 	require.Equal(t, "11", serial())
@@ -354,11 +355,11 @@ func TestWaysThatAreNotSecure(t *testing.T) {
 		"postgres://u@db.example/e?sslmode=verify-full&sslrootcert=/none":     true, // Open says what is wrong
 		"postgres://u@db.example/e?sslmode=verify-full&sslnegotiation=direct": true,
 	} {
-		err := store.CheckLink(text)
+		err := pg.CheckLink(text)
 		if secure {
 			require.NoError(t, err, text)
 		} else {
-			require.ErrorIs(t, err, store.ErrInsecure, text)
+			require.ErrorIs(t, err, pg.ErrInsecure, text)
 			require.ErrorContains(t, err, "sslmode=verify-full", text)
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -19,12 +19,13 @@ import (
 var (
 	ErrUnavailable = errors.New("database unavailable")
 	ErrSchema      = errors.New("database schema does not fit")
-	ErrNotFound    = trail.ErrNotFound
+	// ErrDeposed says that another replica derives the cluster by now: what it wrote stays.
+	ErrDeposed = errors.New("another evictrail derives this cluster by now")
 )
 
-// explain wraps an error of pgx or Postgres with what it means to a caller and, where that helps, what to do. Nil stays nil. An error that is neither of
+// Explain wraps an error of pgx or Postgres with what it means to a caller and, where that helps, what to do. Nil stays nil. An error that is neither of
 // Postgres, of the way to it, nor of what was to be written has no sentinel: nobody knows whether trying again helps.
-func explain(doing string, err error) error {
+func Explain(doing string, err error) error {
 	switch {
 	case err == nil, errors.Is(err, ErrDeposed):
 		return err
@@ -164,13 +165,65 @@ func hidePassword(err error) error {
 // retryable reports whether the transaction may succeed when it is simply done again: deadlock, serialization failure,
 // or two writers that made the same partition.
 func retryable(err error) bool {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return false
-	}
-	switch pg.Code {
+	switch codeOf(err) {
 	case "40001", "40P01", "42P07", "23505":
 		return true
 	}
 	return false
+}
+
+// IsDenied reports whether a right is missing, which may be granted any time.
+func IsDenied(err error) bool {
+	return codeOf(err) == "42501"
+}
+
+// IsPartitionUnneeded reports whether facts of a month have a place though its partition could not be made: another writer made it at the same moment, we may not
+// make one, or the default partition holds rows of that month.
+func IsPartitionUnneeded(err error) bool {
+	switch codeOf(err) {
+	case "42P07", "23505", "42501", "23514", "42P17":
+		return true
+	}
+	return false
+}
+
+// MayBeOfRecord reports whether an error may lie in what was to be written or derived, and not in the database: then others may succeed.
+func MayBeOfRecord(err error) bool {
+	var pg *pgconn.PgError
+	switch {
+	case errors.Is(err, ErrDeposed), errors.Is(err, ErrSchema), errors.Is(err, context.Canceled):
+		return false
+	case errors.Is(err, trail.ErrRefused), errors.Is(err, context.DeadlineExceeded), !errors.Is(err, ErrUnavailable):
+		return true
+	case errors.As(err, &pg):
+		return !isOfServer(pg.Code)
+	}
+	return false
+}
+
+// isOfServer reports whether a code of Postgres says that the server, the schema, a right or another transaction is in the way, whatever is written. All others
+// may come of one record: a statement that takes too long (57014), too much memory (53200), a trigger (P0001), a block that cannot be read (58030), a bug (XX000).
+func isOfServer(code string) bool {
+	switch code {
+	case "53100", "53300", "57P01", "57P02", "57P03", "57P04", "57P05":
+		return true
+	}
+	switch code[:min(2, len(code))] {
+	case "08", "25", "28", "3D", "3F", "40", "42", "55":
+		return true
+	}
+	return false
+}
+
+// IsBroken reports whether a connection broke: what was sent may have made the server end it.
+func IsBroken(err error) bool {
+	var pg *pgconn.PgError
+	var connect *pgconn.ConnectError
+	return errors.Is(err, ErrUnavailable) && !errors.As(err, &pg) && !errors.As(err, &connect)
+}
+
+// IsLocked reports whether a lock was not got: others held it for too long, or would have waited for us.
+func IsLocked(err error) bool {
+	code := codeOf(err)
+	return code == "55P03" || code == "40P01"
 }

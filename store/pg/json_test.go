@@ -1,4 +1,4 @@
-package store_test
+package pg_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -26,7 +26,7 @@ func FuzzDetail(f *testing.F) {
 		}
 		text, err := json.Marshal(detail)
 		require.NoError(t, err)
-		again, err := trail.DecodeDetail(k, text, store.Unmarshal)
+		again, err := trail.DecodeDetail(k, text, pg.Unmarshal)
 		require.NoError(t, err, "%s", text)
 		second, err := json.Marshal(again)
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
-package store_test
+package pg_test
 
 import (
 	"net/url"
@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
@@ -25,7 +26,7 @@ func TestModeOfStatements(t *testing.T) {
 	for _, mode := range []string{"cache_statement", "cache_describe"} {
 		s, err := store.Open(t.Context(), with(mode), "")
 		require.NoError(t, err)
-		pooled, err := s.CheckPooler(t.Context())
+		pooled, err := s.DB.CheckPooler(t.Context())
 		require.NoError(t, err)
 		require.False(t, pooled, "nothing stands before this database")
 		s.Close()
@@ -33,6 +34,6 @@ func TestModeOfStatements(t *testing.T) {
 	for _, mode := range []string{"describe_exec", "exec", "simple_protocol"} {
 		_, err := store.OpenLater(t.Context(), with(mode), "")
 		require.ErrorContains(t, err, "default_query_exec_mode="+mode+" does not work here")
-		require.ErrorContains(t, err, store.PoolerMode)
+		require.ErrorContains(t, err, pg.PoolerMode)
 	}
 }
