@@ -39,7 +39,7 @@ type deriver struct {
 	left       bool                        // something was left to a later tick
 	began      bool                        // due is what the database has
 	frozenTo   *time.Time                  // facts from before were dropped when it was last looked
-	portion    int                         // subjects that are derived at once
+	portion    int                         // subjects that are derived at once, pods aside
 	deferred   time.Time                   // when nodes were first left to a later tick; zero: none are
 }
 
@@ -61,13 +61,13 @@ const (
 	deferLongest = 10 * time.Second // nodes wait for VMs at the most
 )
 
-// How many subjects are derived at once: as many as are derived in a short time and do not need much memory.
+// How many subjects are derived at once: as many as are derived in a short time and do not need much memory. Pods do not count: little is known of each.
 const (
 	leastPortion = 4
 	firstPortion = 32
-	mostPortion  = 1024
+	mostPortion  = 1024 // also of all that is derived at once
 	tickLong     = 200 * time.Millisecond
-	tickBytes    = windowBytes / 4
+	tickBytes    = windowBytes / 8
 )
 
 // portionAfter returns how many subjects are derived at once after a tick with so many of them.
@@ -156,7 +156,7 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 		}
 		return err
 	})
-	batch.Queue(dirtyQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "limit": d.portion}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {
+	batch.Queue(dirtyQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "limit": mostPortion}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {
 		mark := fold.Dirty{Subject: s}
 		err := row.Scan(nil, &mark.Since, &mark.Version)
 		if mark.Since = mark.Since.UTC(); !mark.Since.After(pg.Beginning) {
@@ -217,8 +217,7 @@ func (d *deriver) tick(ctx context.Context) (count int, news trail.News, more bo
 	if err != nil {
 		return 0, news, false, err
 	}
-	batch := d.batch(marks)
-	more = len(marks) >= d.portion
+	batch, more := d.batch(marks)
 	if len(batch.Dirty) == 0 {
 		return 0, news, more, nil
 	}
@@ -311,13 +310,25 @@ func (d *deriver) deferNodes(more bool) bool {
 	return true
 }
 
-// batch puts together what is to be folded.
-func (d *deriver) batch(marks []fold.Dirty) fold.Batch {
+// batch puts together what is to be folded. more reports whether something is left.
+func (d *deriver) batch(marks []fold.Dirty) (b fold.Batch, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	b := fold.Batch{Now: d.now, FrozenTo: pg.TimeOrZero(d.frozenTo), Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
+	room := d.portion
+	fits := func(s trail.Subject) bool {
+		if s.Kind != trail.SubjectPod {
+			room--
+		}
+		return room >= 0
+	}
+	b = fold.Batch{Now: d.now, FrozenTo: pg.TimeOrZero(d.frozenTo), Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
 	in := map[trail.Subject]bool{}
+	more = len(marks) == mostPortion
 	for _, m := range marks {
+		if !fits(m.Subject) {
+			more = true
+			break
+		}
 		if h, handed := d.handed[m.Subject]; handed && h.Version == m.Version && !m.Since.Before(h.Since) {
 			m = h
 		}
@@ -332,13 +343,17 @@ func (d *deriver) batch(marks []fold.Dirty) fold.Batch {
 		}
 	}
 	for s, at := range d.due {
-		if !in[s] && !at.After(d.now) && !b.LeftOut[s] {
+		switch {
+		case in[s] || at.After(d.now) || b.LeftOut[s]:
+		case fits(s):
 			b.Dirty, in[s] = append(b.Dirty, fold.Dirty{Subject: s, Since: at, Due: true}), true
+		default:
+			more = true
 		}
 	}
 	if len(d.handed) == 0 {
 		d.facts = 0
 	}
 	slices.SortFunc(b.Dirty, func(x, y fold.Dirty) int { return strings.Compare(x.Subject.String(), y.Subject.String()) })
-	return b
+	return b, more
 }

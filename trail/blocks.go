@@ -86,7 +86,7 @@ func (n *node) observedBlocks() []Decision {
 	return inOrder(out)
 }
 
-// BlocksSince gives from when on rows matter to what counters of the descheduler say in facts since a time: they were read before, too.
+// BlocksSince returns from when on rows matter to what counters of the descheduler say in facts since a time: they were read before, too.
 func BlocksSince(facts []Fact, since time.Time) time.Time {
 	from := since
 	for _, f := range facts {
@@ -119,7 +119,7 @@ func (n *node) candidates(f Fact, d *BlocksDetail) []string {
 	return out
 }
 
-// meets tells whether two intervals have a time in common; ends count, as clocks have a resolution of 1 s.
+// meets reports whether two intervals have a time in common; ends count, as clocks have a resolution of 1 s.
 func (i interval) meets(o interval) bool {
 	return (o.to.IsZero() || !o.to.Before(i.from)) && (i.to.IsZero() || !o.from.After(i.to))
 }
@@ -133,7 +133,7 @@ func (n *node) cooledBetween(p *Placement, between interval) bool {
 	return false
 }
 
-// migratedBetween tells whether a migration of the guest away from the node ran meanwhile.
+// migratedBetween reports whether a migration of the guest away from the node ran meanwhile.
 func (n *node) migratedBetween(p *Placement, between interval) bool {
 	for _, m := range n.Migrations {
 		running := interval{m.RunningAt.Add(-time.Second), m.FinishedAt}

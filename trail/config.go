@@ -56,7 +56,7 @@ const (
 	DefaultCooldownWindow = 48 * time.Hour
 )
 
-// WithDefaults gives the settings in force: zero means the default, as it does to the plugin.
+// WithDefaults returns the settings in force: zero means the default, as it does to the plugin.
 func (c CooldownSettings) WithDefaults() CooldownSettings {
 	return CooldownSettings{
 		Base: cmp.Or(c.Base, DefaultCooldown), Max: cmp.Or(c.Max, DefaultMaxCooldown), Window: cmp.Or(c.Window, DefaultCooldownWindow),

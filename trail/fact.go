@@ -12,13 +12,13 @@ import (
 // version 8 (RFC 9562). The same fact, seen by another replica or after a restart, has the same ID.
 type FactID [16]byte
 
-// String gives the ID in UUID notation.
+// String returns the ID in UUID notation.
 func (id FactID) String() string {
 	h := hex.EncodeToString(id[:])
 	return strings.Join([]string{h[:8], h[8:12], h[12:16], h[16:20], h[20:]}, "-")
 }
 
-// MarshalText gives the ID in UUID notation.
+// MarshalText returns the ID in UUID notation.
 func (id FactID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
 // UnmarshalText reads UUID notation.
@@ -115,7 +115,7 @@ type Object struct {
 // factShare is about how many bytes a fact takes beside its texts: its fixed fields, and a detail of common size.
 const factShare = 640
 
-// Size gives about how many bytes the fact takes in memory.
+// Size returns about how many bytes the fact takes in memory.
 func (f *Fact) Size() int {
 	return factShare + len(f.Subject.Name) + len(f.Object.UID) + len(f.What) + len(f.Value) + len(f.VMIUID) + len(f.Migration) +
 		len(f.MigrationUID) + len(f.Evidence) + detailSize(f.Detail)
@@ -189,7 +189,7 @@ func (f Fact) State() Fact {
 	return s
 }
 
-// Since gives from when on a fact tells of a VM: it may say when that began which it shows. Zero where a list showed it, as nobody saw when.
+// Since returns from when on a fact tells of a VM: it may say when that began which it shows. Zero where a list showed it, as nobody saw when.
 func (f *Fact) Since() time.Time {
 	if f.Late && f.Object.Kind != ObjectRequest { // a request bears its own time, however late it comes
 		return time.Time{}
@@ -217,7 +217,7 @@ func (f *Fact) Since() time.Time {
 // Detail is what a fact of its kind knows beyond the common columns. Each type is stored as a JSON object.
 type Detail interface{ detail() }
 
-// DecodeDetail reads the stored JSON of a fact of this kind by a function such as json.Unmarshal. Empty input gives nil.
+// DecodeDetail reads the stored JSON of a fact of this kind by a function such as json.Unmarshal. Empty input returns nil.
 func DecodeDetail(kind Kind, raw []byte, unmarshal func([]byte, any) error) (Detail, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -232,7 +232,7 @@ func DecodeDetail(kind Kind, raw []byte, unmarshal func([]byte, any) error) (Det
 	return d, nil
 }
 
-// newDetail gives an empty detail for the kind, nil where the kind has none.
+// newDetail returns an empty detail for the kind, nil where the kind has none.
 func newDetail(kind Kind) Detail {
 	switch kind {
 	case KindEvacuationMarked, KindEvacuationUnmarked:
@@ -298,13 +298,13 @@ func VMISubject(namespace, name string) Subject {
 	return Subject{SubjectVMI, namespace + "/" + name}
 }
 
-// VM gives the namespace and the name of a VMI or a pod.
+// VM returns the namespace and the name of a VMI or a pod.
 func (s Subject) VM() (namespace, name string) {
 	namespace, name, _ = strings.Cut(s.Name, "/")
 	return namespace, name
 }
 
-// String gives the subject as it is stored: kind, colon, name.
+// String returns the subject as it is stored: kind, colon, name.
 func (s Subject) String() string { return string(s.Kind) + ":" + s.Name }
 
 // ParseSubject reads what String wrote.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Fresh gives those of some facts that add something to what is stored of their subjects, each once and in their order. Several
+// Fresh returns those of some facts that add something to what is stored of their subjects, each once and in their order. Several
 // replicas record the same cluster, each as it sees it:
 //
 //   - A fact that is stored already, by its ID, adds nothing.
@@ -47,7 +47,7 @@ type aspectKey struct {
 
 func (f Fact) aspect() aspectKey { return aspectKey{f.Object.Kind, f.Object.UID, f.What} }
 
-// mayRepeat tells whether the same can be told of an object again under another ID.
+// mayRepeat reports whether the same can be told of an object again under another ID.
 func (f Fact) mayRepeat() bool {
 	return f.Object.Kind == ObjectDescheduler ||
 		f.ID == f.NaturalID(f.Object.ResourceVersion)
@@ -61,7 +61,7 @@ func (k known) add(f Fact) {
 	}
 }
 
-// told tells whether what a fact says was told under another ID. What was told of the growth of a counter is taken off it.
+// told reports whether what a fact says was told under another ID. What was told of the growth of a counter is taken off it.
 func (k known) told(f *Fact) bool {
 	switch of := k.aspects[f.aspect()]; {
 	case len(of) == 0 || !f.mayRepeat(): // that takes a digest
@@ -73,7 +73,7 @@ func (k known) told(f *Fact) bool {
 	}
 }
 
-// unchanged tells whether a change is one that was recorded at another resourceVersion: one of the two was seen in a list, and
+// unchanged reports whether a change is one that was recorded at another resourceVersion: one of the two was seen in a list, and
 // nothing was recorded between them. What an earlier epoch recorded says nothing of this one.
 func (f *Fact) unchanged(of []Fact) bool {
 	var before, after *Fact // the nearest
@@ -94,7 +94,7 @@ func (f *Fact) unchanged(of []Fact) bool {
 	return f.Late && before != nil && before.Value == f.Value || after != nil && after.Late && after.Value == f.Value
 }
 
-// toldByDescheduler tells whether another replica recorded the same process, or has counted as much as a fact does; of what it counted
+// toldByDescheduler reports whether another replica recorded the same process, or has counted as much as a fact does; of what it counted
 // less, the rest stays.
 func toldByDescheduler(f *Fact, of []Fact) bool {
 	counter := ParseProcessCount(f.Value)

@@ -26,7 +26,7 @@ func (r *replica) see(rv int, mark string, listed bool) {
 	})...)
 }
 
-// marks gives the values of the mark in the order of their resourceVersions, with those versions.
+// marks returns the values of the mark in the order of their resourceVersions, with those versions.
 func marks(facts []trail.Fact) (out []string) {
 	facts = slices.Clone(facts)
 	slices.SortStableFunc(facts, func(a, b trail.Fact) int {

@@ -31,7 +31,7 @@ func newHistory() *history {
 	}
 }
 
-// next gives the resourceVersion of the next change.
+// next returns the resourceVersion of the next change.
 func (h *history) next() string {
 	h.version++
 	return strconv.Itoa(h.version)
@@ -217,7 +217,7 @@ func (h *history) at(at time.Duration) *trail.Cluster {
 	return trail.DeriveAll(h.facts, trail.DefaultThresholds(), day.Add(at))
 }
 
-// decisions gives the decisions of a layer about a VM, as they stand at a time.
+// decisions returns the decisions of a layer about a VM, as they stand at a time.
 func (h *history) decisions(at time.Duration, vm string, layer trail.Layer) []trail.Decision {
 	var out []trail.Decision
 	for _, d := range h.at(at).VM("shop", vm).Decisions {

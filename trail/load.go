@@ -72,7 +72,7 @@ type Reading struct {
 // MetricDescheduler is the metric of the descheduler's own view of a node; where it has one for each resource, their names begin with it and a colon.
 const MetricDescheduler = "descheduler"
 
-// compares tells whether the reading can be compared with a threshold.
+// compares reports whether the reading can be compared with a threshold.
 func (r Reading) compares() bool { return r.Value != nil && r.Threshold != nil }
 
 // LoadDetail is how loaded the nodes of a migration were at one moment of it, as one origin tells.

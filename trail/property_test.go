@@ -48,7 +48,7 @@ func newChance(seed uint64) *chance {
 	return c
 }
 
-// pick gives one of some.
+// pick returns one of some.
 func pick[T any](c *chance, of ...T) T { return of[c.IntN(len(of))] }
 
 // passes lets time pass: seconds, minutes or hours.
@@ -230,7 +230,7 @@ func requireSame(t *testing.T, want, got trail.Derived, text string) {
 	require.Equal(t, want, got, text)
 }
 
-// nextOf gives the first time at which anything is to be derived again; zero where nothing is.
+// nextOf returns the first time at which anything is to be derived again; zero where nothing is.
 func nextOf(c *trail.Cluster) time.Time {
 	next := time.Time{}
 	for _, d := range c.Rows {
@@ -241,7 +241,7 @@ func nextOf(c *trail.Cluster) time.Time {
 	return next
 }
 
-// hurried gives thresholds by which some evacuations are late.
+// hurried returns thresholds by which some evacuations are late.
 func hurried() trail.Thresholds {
 	t := trail.DefaultThresholds()
 	t.Objectives = trail.Objectives{trail.RequesterDescheduler: 4 * time.Minute, trail.AnyRequester: 25 * time.Minute}
@@ -293,7 +293,7 @@ func requireNothingAhead(t *testing.T, c *trail.Cluster, name string) {
 	}
 }
 
-// upTo gives the facts that were observed by a time.
+// upTo returns the facts that were observed by a time.
 func upTo(facts []trail.Fact, at time.Time) []trail.Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.ObservedAt.After(at) })
 }

@@ -122,7 +122,7 @@ func (d *RequestDetail) Answer() RequestAnswer {
 	return AnswerError
 }
 
-// accepted tells whether the API server did what was asked.
+// accepted reports whether the API server did what was asked.
 func (d *RequestDetail) accepted() bool {
 	return d.Code >= 200 && d.Code < 300 && d.Status != "Failure" && !d.DryRun
 }

@@ -120,7 +120,7 @@ func observeEvents(tr *tracker.Tracker, observations []tracker.Observation) {
 	}
 }
 
-// resumed gives a tracker with the last fact of each aspect of the objects that are not gone, as a store gives them.
+// resumed returns a tracker with the last fact of each aspect of the objects that are not gone, as a store gives them.
 func resumed(facts []trail.Fact) *tracker.Tracker {
 	gone := map[string]bool{}
 	last := map[[2]string]trail.Fact{}

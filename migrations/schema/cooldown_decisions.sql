@@ -39,8 +39,8 @@ CREATE INDEX cooldown_decisions_by_change ON evictrail.cooldown_decisions (chang
 COMMENT ON INDEX evictrail.cooldown_decisions_by_change IS 'What came or changed since a time: view cooldown_decisions.';
 CREATE INDEX cooldown_decisions_by_vmi ON evictrail.cooldown_decisions (cluster, namespace, vmi);
 COMMENT ON INDEX evictrail.cooldown_decisions_by_vmi IS 'The decisions about one VM, or in one namespace: view cooldown_decisions.';
-CREATE INDEX cooldown_decisions_by_node ON evictrail.cooldown_decisions (cluster, node, decided_at);
-COMMENT ON INDEX evictrail.cooldown_decisions_by_node IS 'Derive a node: which VMs a counter of the descheduler can be about. The decisions about the guests of one node: views cooldown_decisions and events.';
+CREATE INDEX cooldown_decisions_by_node ON evictrail.cooldown_decisions (cluster, node, decided_at, open_until);
+COMMENT ON INDEX evictrail.cooldown_decisions_by_node IS 'The decisions about the guests of a node, in the order of time, and since a time: views cooldown_decisions and events, derive the node.';
 CREATE INDEX cooldown_decisions_by_namespace ON evictrail.cooldown_decisions (cluster, namespace, decided_at);
 COMMENT ON INDEX evictrail.cooldown_decisions_by_namespace IS 'The decisions about the VMs of one namespace: views cooldown_decisions and events.';
 CREATE INDEX cooldown_decisions_with_finding ON evictrail.cooldown_decisions (cluster, decided_at)

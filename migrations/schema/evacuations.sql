@@ -41,8 +41,6 @@ CREATE TABLE evictrail.evacuations (
 );
 CREATE INDEX evacuations_by_time ON evictrail.evacuations (marked_at);
 COMMENT ON INDEX evictrail.evacuations_by_time IS 'Newest evacuations: view evacuations.';
-CREATE INDEX evacuations_by_node ON evictrail.evacuations (cluster, node);
-COMMENT ON INDEX evictrail.evacuations_by_node IS 'Derive a node: its evacuations.';
 CREATE INDEX evacuations_stuck ON evictrail.evacuations (cluster, marked_at)
     WHERE ended_at IS NULL OR ended_at - marked_at > interval '5 minutes';
 COMMENT ON INDEX evictrail.evacuations_stuck IS 'Derive the cluster: evacuations that may hold slots for long.';
@@ -59,3 +57,5 @@ COMMENT ON INDEX evictrail.evacuations_of_descheduler IS 'From which nodes the d
 CREATE INDEX evacuations_failing ON evictrail.evacuations (cluster, marked_at) INCLUDE (node, first_failed_at, ended_at)
     WHERE first_failed_at IS NOT NULL;
 COMMENT ON INDEX evictrail.evacuations_failing IS 'From which nodes evacuations failed, and when: dashboards.';
+CREATE INDEX evacuations_by_node ON evictrail.evacuations (cluster, node, marked_at, open_until);
+COMMENT ON INDEX evictrail.evacuations_by_node IS 'The evacuations of a node, in the order of time, and since a time: view evacuations, derive the node.';

@@ -79,32 +79,26 @@ CREATE INDEX migrations_by_name ON evictrail.migrations (migration COLLATE "C");
 COMMENT ON INDEX evictrail.migrations_by_name IS 'Search: migrations by the beginning of their names.';
 CREATE INDEX migrations_by_uid ON evictrail.migrations (migration_uid);
 COMMENT ON INDEX evictrail.migrations_by_uid IS 'Search: a migration by its UID.';
-CREATE INDEX migrations_by_end ON evictrail.migrations (cluster, finished_at) INCLUDE (trigger, outcome)
-    WHERE finished_at IS NOT NULL;
-COMMENT ON INDEX evictrail.migrations_by_end IS 'The state of a cluster: what moved and failed in the last hours. The moves over time of the front page.';
-CREATE INDEX migrations_by_target ON evictrail.migrations (cluster, target_node)
-    WHERE need = 'not_needed' OR benefit = 'harmed';
-COMMENT ON INDEX evictrail.migrations_by_target IS 'Derive a node: which moves to it may have caused others from it.';
 CREATE INDEX migrations_sampled ON evictrail.migrations (cluster, created_at) INCLUDE (namespace, trigger, outcome, failure_class, failure_reason, source_node, target_node, requester, evacuation_id, vmi, vmi_uid, scheduling_at, scheduled_at, target_ready_at, running_at, finished_at)
     WHERE hashtext(migration_uid) & 31 = 0;
 COMMENT ON INDEX evictrail.migrations_sampled IS 'One in 32 migrations: dashboards, over long ranges.';
 CREATE INDEX migrations_of_sampled ON evictrail.migrations (cluster, created_at) INCLUDE (namespace, trigger, source_node, requester, evacuation_id, vmi_uid)
     WHERE hashtext(vmi_uid) & 63 = 0;
 COMMENT ON INDEX evictrail.migrations_of_sampled IS 'The migrations of one in 64 guests: dashboards that count guests, over long ranges.';
-CREATE INDEX migrations_by_source ON evictrail.migrations (cluster, source_node, target_node);
-COMMENT ON INDEX evictrail.migrations_by_source IS 'Derive a node: the migrations that leave it; dashboards: those from one node to another.';
+CREATE INDEX migrations_by_source ON evictrail.migrations (cluster, source_node, target_node, open_until);
+COMMENT ON INDEX evictrail.migrations_by_source IS 'What left a node since a time: derive the node; from one node to another: dashboards.';
 CREATE INDEX migrations_lost ON evictrail.migrations (cluster, created_at)
     WHERE failure_class IN ('post_copy', 'guest_lost');
 COMMENT ON INDEX evictrail.migrations_lost IS 'Guests that were lost in migration: dashboards.';
+CREATE INDEX migrations_by_end ON evictrail.migrations (cluster, finished_at) INCLUDE (trigger, outcome)
+    WHERE finished_at IS NOT NULL;
+COMMENT ON INDEX evictrail.migrations_by_end IS 'The state of a cluster: what moved and failed in the last hours. The moves over time of the front page.';
 CREATE INDEX migrations_judged ON evictrail.migrations (cluster, finished_at) INCLUDE (namespace, source_node, benefit)
     WHERE benefit IS NOT NULL;
 COMMENT ON INDEX evictrail.migrations_judged IS 'Whether moves helped: dashboards.';
-CREATE INDEX migrations_waiting ON evictrail.migrations (cluster, created_at)
-    WHERE wait_reason IS NOT NULL;
-COMMENT ON INDEX evictrail.migrations_waiting IS 'Which migrations waited while slots were taken or freed: derive their VMs again.';
-CREATE INDEX migrations_to_node ON evictrail.migrations (cluster, target_node, created_at)
+CREATE INDEX migrations_to_node ON evictrail.migrations (cluster, target_node, open_until)
     WHERE target_node IS NOT NULL;
-COMMENT ON INDEX evictrail.migrations_to_node IS 'Whose target pods are on a node that becomes ready or not.';
+COMMENT ON INDEX evictrail.migrations_to_node IS 'What went to a node since a time: whose target pods are on a node that becomes ready or not, which moves may have caused others from it.';
 
 -- Moves that an earlier move caused on the node that it came to; derived of the rows that touch the node. Columns:
 -- ../views/consequences.sql.

@@ -27,7 +27,7 @@ COMMENT ON INDEX evictrail.drains_open IS 'The state of a cluster: drains that g
 CREATE INDEX drains_by_change ON evictrail.drains (changed_at);
 COMMENT ON INDEX evictrail.drains_by_change IS 'What came or changed since a time: view drains.';
 
--- Only of the last drain of each node.
+-- Only of the last drain of each node: they are so few that the key is all the index.
 CREATE TABLE evictrail.drain_blockers (
     cluster       text        NOT NULL,
     subject       text        NOT NULL,
@@ -45,10 +45,6 @@ CREATE TABLE evictrail.drain_blockers (
     changed_at    timestamptz DEFAULT now(),
     PRIMARY KEY (cluster, subject, vmi_uid)
 );
-CREATE INDEX drain_blockers_by_time ON evictrail.drain_blockers (waiting_since);
-COMMENT ON INDEX evictrail.drain_blockers_by_time IS 'What drains wait for: view drain_blockers.';
-CREATE INDEX drain_blockers_by_change ON evictrail.drain_blockers (changed_at);
-COMMENT ON INDEX evictrail.drain_blockers_by_change IS 'What came or changed since a time: view drain_blockers.';
 
 CREATE TABLE evictrail.outages (
     cluster    text        NOT NULL,

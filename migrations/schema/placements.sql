@@ -29,8 +29,8 @@ CREATE TABLE evictrail.placements (
     PRIMARY KEY (cluster, subject, placement_id),
     CHECK ((to_at IS NULL) = (left_by IS NULL))
 );
-CREATE INDEX placements_by_node ON evictrail.placements (cluster, node, from_at);
-COMMENT ON INDEX evictrail.placements_by_node IS 'Which guests a node had: view placements.';
+CREATE INDEX placements_by_node ON evictrail.placements (cluster, node, from_at, open_until);
+COMMENT ON INDEX evictrail.placements_by_node IS 'Which guests a node had, in the order of time, and since a time: view placements, derive the node.';
 CREATE INDEX placements_open ON evictrail.placements (cluster, node)
     WHERE to_at IS NULL;
 COMMENT ON INDEX evictrail.placements_open IS 'The state of a cluster: how many guests a node has.';

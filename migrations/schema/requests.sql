@@ -43,17 +43,14 @@ CREATE TABLE evictrail.eviction_requests (
 );
 CREATE INDEX eviction_requests_by_time ON evictrail.eviction_requests (requested_at);
 COMMENT ON INDEX evictrail.eviction_requests_by_time IS 'Newest requests: view eviction_requests.';
-CREATE INDEX eviction_requests_by_node ON evictrail.eviction_requests (cluster, node);
-COMMENT ON INDEX evictrail.eviction_requests_by_node IS 'Derive a node: what was asked of it.';
 CREATE INDEX eviction_requests_by_change ON evictrail.eviction_requests (changed_at);
 COMMENT ON INDEX evictrail.eviction_requests_by_change IS 'What came or changed since a time: view eviction_requests.';
 CREATE INDEX eviction_requests_by_source ON evictrail.eviction_requests (cluster, source);
 COMMENT ON INDEX evictrail.eviction_requests_by_source IS 'Which sources of requests a cluster has.';
-CREATE INDEX eviction_requests_repeated ON evictrail.eviction_requests (cluster, subject, last_repeat_at)
-    WHERE last_repeat_at IS NOT NULL;
-COMMENT ON INDEX evictrail.eviction_requests_repeated IS 'Whether a request is repeated since facts were dropped: derive again.';
 CREATE INDEX eviction_requests_by_vmi ON evictrail.eviction_requests (cluster, namespace, vmi, requested_at);
 COMMENT ON INDEX evictrail.eviction_requests_by_vmi IS 'The requests about one VM, the last one before a moment, or in one namespace: view eviction_requests.';
 CREATE INDEX eviction_requests_by_evacuation ON evictrail.eviction_requests (cluster, evacuation_id)
     WHERE effect = 'evacuation';
 COMMENT ON INDEX evictrail.eviction_requests_by_evacuation IS 'Which request brought an evacuation about: dashboards.';
+CREATE INDEX eviction_requests_by_node ON evictrail.eviction_requests (cluster, node, requested_at);
+COMMENT ON INDEX evictrail.eviction_requests_by_node IS 'What was asked of a node, in the order of time: view eviction_requests, derive the node.';

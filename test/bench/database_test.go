@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 
@@ -65,15 +64,11 @@ func run(tb testing.TB, url, sql string) {
 	require.NoError(tb, err)
 }
 
-// newStore gives a store with the current schema in a database of its own, on one connection.
+// newStore returns a store with the current schema in a database of its own.
 func newStore(tb testing.TB) (s *store.Store, url string) {
 	tb.Helper()
 	url = newDatabase(tb)
-	sign := "?"
-	if strings.Contains(url, "?") {
-		sign = "&"
-	}
-	s, err := store.Open(tb.Context(), url+sign+"pool_max_conns=1", "")
+	s, err := store.Open(tb.Context(), url, "")
 	require.NoError(tb, err)
 	tb.Cleanup(s.Close)
 	_, err = s.Up(tb.Context())

@@ -11,7 +11,7 @@ var (
 	rounds = flag.Int("bench.rounds", 1, "how often the sides of a row take turns")
 	size   = flag.Int("bench.size", 1, "1, 10 or 100: up to how many times the least sizes are measured")
 
-	hold        = flag.String("bench.hold", "collector", "who holds what TestHold lists: collector or informer")
+	hold        = flag.String("bench.hold", "collector", "who holds what TestHold lists: collector, leader or informer")
 	holdObjects = flag.Int("bench.objects", 1000, "how many VMIs, migrations and pods TestHold lists")
 )
 

@@ -69,6 +69,16 @@ func holdApart(tb testing.TB, who string, objects int) held {
 	return held{n[0], n[1], n[2], n[3]}
 }
 
+// TestLeading has a leader take in a cluster and 200 changes a second, in a process of its own: what is resident at most.
+func TestLeading(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
+	objects := 100 * *size
+	var most []float64
+	for range *rounds {
+		most = append(most, holdApart(t, "leader", objects).peak/1e6)
+	}
+	add(row{what: fmt.Sprintf("leader of %d VMIs, 200 changes a second: resident at most", objects), unit: "MB", ours: most})
+}
+
 // TestHold lists a cluster once, says what this process then holds, and ends.
 func TestHold(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
 	before, began := heap(), time.Now()
@@ -90,8 +100,11 @@ func TestHold(t *testing.T) { //nolint:paralleltest // what runs beside it would
 			informer, _ := inform(ctx, t, s, resource)
 			keep = append(keep, informer)
 		}
+	case "leader":
+		const rate, long = 200, 20
+		keep = append(keep, lead(t, *holdObjects, rate, rate*long))
 	default:
-		t.Fatalf("-bench.hold=%s: collector or informer", *hold)
+		t.Fatalf("-bench.hold=%s: collector, leader or informer", *hold)
 	}
 	listed := time.Since(began)
 	time.Sleep(2 * time.Second) // what is only garbage may go
