@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -71,7 +72,7 @@ ORDER BY e.subject`
 // Asked returns requests about pods and migrations (fold.Source).
 func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact, err error) {
 	collect := func(rows pgx.Rows) error {
-		its, err := collectFacts(rows, l.cluster)
+		its, err := tables.CollectFacts(rows, l.cluster)
 		facts = append(facts, its...)
 		return err
 	}
@@ -81,7 +82,7 @@ func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact
 		for i, want := range about.Pods {
 			pods[i], since[i] = pg.CleanText(want.Subject.String()), pg.SendableTime(want.Since)
 		}
-		batch.Queue(factsSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": pods, "from": since}).Query(collect)
+		batch.Queue(tables.FactsSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": pods, "from": since}).Query(collect)
 	}
 	if len(about.Migrations) > 0 {
 		var namespaces, of []string
@@ -90,7 +91,7 @@ func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact
 			namespaces, of = append(namespaces, pg.CleanText(trail.Subject{Kind: trail.SubjectNamespace, Name: m.Namespace}.String())), append(of, pg.CleanText(m.Name))
 			from, to = append(from, m.Created.Add(-fold.AskedSlack)), append(to, m.Deleted.Add(fold.AskedSlack))
 		}
-		batch.Queue(requestsAboutMigrationsQuery, pgx.StrictNamedArgs{
+		batch.Queue(tables.RequestsAboutMigrationsQuery, pgx.StrictNamedArgs{
 			"cluster": l.cluster, "at": pg.Never, "namespaces": namespaces, "names": of, "from": from, "to": to,
 		}).Query(collect)
 	}
@@ -134,7 +135,7 @@ func (l loader) Affected(ctx context.Context, of fold.Impact) (out fold.Affected
 			namespace, name := pod.VM()
 			namespaces, podNames = append(namespaces, pg.CleanText(namespace)), append(podNames, pg.CleanText(name))
 		}
-		batch.Queue(ownersQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "namespaces": namespaces, "names": podNames, "pods": names(of.Pods)}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+		batch.Queue(ownersQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "namespaces": namespaces, "names": podNames, "pods": tables.SubjectTexts(of.Pods)}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 			var vm, pod string
 			if err := row.Scan(&vm, &pod); err != nil {
 				return err

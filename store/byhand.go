@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -51,15 +52,9 @@ func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (i
 	return s.deriveByHand(ctx, cluster, now, nil)
 }
 
-// dirtyAllQuery marks all subjects of a cluster as dirty.
-const dirtyAllQuery = `
-UPDATE evictrail.subjects
-SET dirty_since = @since, version = version + 1
-WHERE cluster = @cluster`
-
 // Rederive derives everything of a cluster anew from its facts, and returns how many subjects that were.
 func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
-	for _, query := range []string{dirtyAllQuery, retryAllQuery} {
+	for _, query := range []string{tables.DirtyAllQuery, retryAllQuery} {
 		args := pgx.NamedArgs{"cluster": cluster, "since": pg.Beginning}
 		if _, err := s.DB.Exec(ctx, query, args); err != nil {
 			return 0, pg.Explain("note what is to be derived", err)

@@ -10,24 +10,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
-
-// Of the requests about migrations in a namespace only those can be about a VM that came while a migration of it was there, and that name
-// it or, as the API server had yet to generate its name, none. OFFSET is there for what factsOfSubjectsQuery has it for.
-const requestsAboutMigrationsQuery = `
-SELECT ` + factColumns + `
-FROM unnest(@namespaces::text[], @names::text[], @from::timestamptz[], @to::timestamptz[]) AS w(of, name, since, until)
-CROSS JOIN LATERAL (
-  SELECT *
-  FROM evictrail.events AS e
-  WHERE e.cluster = @cluster
-    AND e.subject = w.of
-    AND e.occurred_at BETWEEN w.since AND least(w.until, @at)
-    AND (e.migration = w.name OR e.migration IS NULL AND e.occurred_at <= w.since + interval '2 minutes')
-  OFFSET 0
-) AS f`
 
 // derive derives VMs of their facts and of what surrounds them. What their migrations waited for in times that do not matter is left open.
 func (q *inquiry) derive(ctx context.Context, of map[trail.Subject][]trail.Fact, matter func(from, to time.Time) bool) (map[trail.Subject]trail.Derived, error) {
@@ -104,7 +90,7 @@ func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*
 	var batch pgx.Batch
 	q.facts(&batch, &facts, around)
 	if len(namespaces) > 0 {
-		q.factsBy(&batch, &facts, requestsAboutMigrationsQuery, migrationsIn(q.cluster, q.at, namespaces, maps.Values(of)))
+		q.factsBy(&batch, &facts, tables.RequestsAboutMigrationsQuery, migrationsIn(q.cluster, q.at, namespaces, maps.Values(of)))
 	}
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
@@ -173,7 +159,7 @@ WHERE NOT m.subject = ANY(@but)`
 
 // slotsWithin gives who held the slots of migrations at some moment of some times, but for some VMs.
 func slotsWithin(ctx context.Context, tx pgx.Tx, cluster string, from, to []time.Time, but []trail.Subject) ([]trail.Slot, error) {
-	rows, err := tx.Query(ctx, slotsQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": from, "to": to, "but": names(but)})
+	rows, err := tx.Query(ctx, slotsQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": from, "to": to, "but": tables.SubjectTexts(but)})
 	if err != nil {
 		return nil, err
 	}

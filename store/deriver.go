@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -123,10 +124,6 @@ func (d *deriver) see(at time.Time) {
 }
 
 const (
-	clusterQuery = `
-SELECT alive_at, thresholds
-FROM evictrail.clusters
-WHERE cluster = @cluster`
 	dirtyQuery = `
 SELECT subject, dirty_since, version
 FROM evictrail.subjects
@@ -148,7 +145,7 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 	var frozenTo *time.Time
 	failing := map[trail.Subject]bool{}
 	var batch pgx.Batch
-	batch.Queue(clusterQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(func(rows pgx.Rows) error {
+	batch.Queue(tables.ClusterQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(func(rows pgx.Rows) error {
 		var thresholds *trail.Thresholds
 		_, err := pgx.ForEachRow(rows, []any{&alive, &thresholds}, func() error { return nil })
 		if thresholds != nil {
@@ -171,7 +168,7 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 		failing[s] = leftOut
 		return err
 	}))
-	readSettled(&batch, &frozenTo)
+	tables.QueueSettled(&batch, &frozenTo)
 	if !d.began {
 		d.due = map[trail.Subject]time.Time{}
 		batch.Queue(dueSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -222,7 +223,7 @@ func (s *Store) keepFacts(ctx context.Context, boundary time.Time) error {
 
 // keepSome is one step of keepFacts. It tells whether all is done.
 func keepSome(ctx context.Context, tx pgx.Tx, boundary time.Time, reaches map[string]*reach) (done bool, err error) {
-	if _, err := tx.Exec(ctx, dropNoFactsQuery); err != nil {
+	if _, err := tx.Exec(ctx, tables.DropNoFactsQuery); err != nil {
 		return false, err
 	}
 	var dropping *time.Time

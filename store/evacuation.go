@@ -11,12 +11,6 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// evacuationRow is one row of evictrail.evacuations.
-type evacuationRow struct {
-	owned
-	trail.Evacuation
-}
-
 const mostTriedQuery = `
 SELECT namespace, vmi
 FROM evictrail_v1.evacuations

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -42,8 +43,8 @@ func (s *Store) Read(ctx context.Context, run func(pgx.Tx) error) error {
 // DerivedColumns gives the columns of each derived table that are written.
 func DerivedColumns() map[string][]string {
 	out := map[string][]string{}
-	for _, of := range derivedTables {
-		out[of.name] = of.columns
+	for _, of := range tables.Derived {
+		out[of.Name] = of.Columns
 	}
 	return out
 }
@@ -51,16 +52,16 @@ func DerivedColumns() map[string][]string {
 // DerivedKeys returns the key column of each derived table, by which the rows of a subject differ.
 func DerivedKeys() map[string]string {
 	out := map[string]string{}
-	for _, of := range derivedTables {
-		out[of.name] = of.key
+	for _, of := range tables.Derived {
+		out[of.Name] = of.Key
 	}
 	return out
 }
 
 // StateBefore reads the facts of subjects from before a time that say how they stood then.
 func (s *Store) StateBefore(ctx context.Context, cluster string, subjects []trail.Subject, since time.Time) ([]trail.Fact, error) {
-	args := pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(subjects), "from": slices.Repeat([]time.Time{since}, len(subjects))}
-	facts, err := factsBy(ctx, s.DB, cluster, factsThatMatterQuery, args)
+	args := pgx.StrictNamedArgs{"cluster": cluster, "subjects": tables.SubjectTexts(subjects), "from": slices.Repeat([]time.Time{since}, len(subjects))}
+	facts, err := tables.FactsBy(ctx, s.DB, cluster, factsThatMatterQuery, args)
 	return slices.DeleteFunc(facts, func(f trail.Fact) bool { return !f.OccurredAt.Before(since) }), err
 }
 
@@ -72,16 +73,16 @@ func (s *Store) Kept(ctx context.Context, cluster string, subjects []trail.Subje
 			return err
 		}
 		args := pgx.StrictNamedArgs{
-			"cluster": cluster, "boundary": boundary, "subjects": names(subjects), "since": slices.Repeat([]time.Time{since}, len(subjects)),
+			"cluster": cluster, "boundary": boundary, "subjects": tables.SubjectTexts(subjects), "since": slices.Repeat([]time.Time{since}, len(subjects)),
 		}
 		if _, err := tx.Exec(ctx, keepFactsQuery, args); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, "SELECT "+factColumns+" FROM evictrail.events_next")
+		rows, err := tx.Query(ctx, "SELECT "+tables.FactColumns+" FROM evictrail.events_next")
 		if err != nil {
 			return err
 		}
-		if facts, err = collectFacts(rows, cluster); err != nil {
+		if facts, err = tables.CollectFacts(rows, cluster); err != nil {
 			return err
 		}
 		return undo
@@ -94,7 +95,7 @@ func (s *Store) Kept(ctx context.Context, cluster string, subjects []trail.Subje
 
 // Neighbours reads the facts of the VMs that were on a node at a moment, as they matter to what happened since a time.
 func (s *Store) Neighbours(ctx context.Context, cluster, node string, since, at time.Time) ([]trail.Fact, error) {
-	return factsBy(ctx, s.DB, cluster, neighboursQuery, pgx.StrictNamedArgs{
+	return tables.FactsBy(ctx, s.DB, cluster, neighboursQuery, pgx.StrictNamedArgs{
 		"cluster": cluster, "but": "", "nodes": []string{node}, "from": []time.Time{since}, "to": []time.Time{at}, "began": []time.Time{since}, "ended": []time.Time{at},
 		"guests": []bool{true}, "at": at, "everywhere": false, "before": time.Duration(0), "slack": tellingSlack,
 	})

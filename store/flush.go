@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail/fold"
 )
 
@@ -58,7 +59,7 @@ func (d *deriver) flush(ctx context.Context, c *fold.Changes, careful bool) erro
 				return err
 			}
 		}
-		for _, of := range sortedSubjects(c.Failed) {
+		for _, of := range tables.SortedSubjects(c.Failed) {
 			f, err := leaveOut(ctx, tx, d.cluster, of, c.Failed[of])
 			if err != nil {
 				return err
@@ -103,32 +104,32 @@ func flushOne(ctx context.Context, tx pgx.Tx, cluster string, c *fold.Changes) e
 
 // queueRows queues what brings the derived tables to what was folded: first all that goes, as what comes may have the same key.
 func queueRows(batch *pgx.Batch, cluster string, c *fold.Changes) error {
-	texts := make([]string, len(derivedTables))
-	for i := range derivedTables {
-		t := &derivedTables[i]
+	texts := make([]string, len(tables.Derived))
+	for i := range tables.Derived {
+		t := &tables.Derived[i]
 		var subjects, keys []string
 		var written []any
-		for key, value := range c.Rows[t.name] {
+		for key, value := range c.Rows[t.Name] {
 			subject := pg.CleanText(key.Subject.String())
 			if value == nil {
 				subjects, keys = append(subjects, subject), append(keys, pg.CleanText(key.Key))
 			} else {
-				written = append(written, t.row(owned{Cluster: cluster, Subject: subject}, value))
+				written = append(written, t.Row(tables.Owned{Cluster: cluster, Subject: subject}, value))
 			}
 		}
 		if len(keys) > 0 {
-			batch.Queue(t.delete, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "keys": keys})
+			batch.Queue(t.Delete, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "keys": keys})
 		}
 		if len(written) > 0 {
 			var err error
 			if texts[i], err = pg.JSONText(written); err != nil {
-				return fmt.Errorf("write %s: %w", t.name, err)
+				return fmt.Errorf("write %s: %w", t.Name, err)
 			}
 		}
 	}
 	for i, text := range texts {
 		if text != "" {
-			batch.Queue(derivedTables[i].put, pgx.StrictNamedArgs{"rows": text})
+			batch.Queue(tables.Derived[i].Put, pgx.StrictNamedArgs{"rows": text})
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -27,7 +28,7 @@ FROM unnest(@subjects::text[], @kinds::text[], @uids::text[], @whats::text[], @v
   AS n(subject, kind, uid, what, version, since, listed)
 LEFT JOIN evictrail.aspects AS a ON a.cluster = @cluster AND a.object_kind = n.kind AND a.object_uid = n.uid AND a.what = n.what
 CROSS JOIN LATERAL (
-  SELECT ` + factColumns + `
+  SELECT ` + tables.FactColumns + `
   FROM evictrail.events
   WHERE cluster = @cluster
     AND subject = n.subject
@@ -69,7 +70,7 @@ func unrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		batch.Queue(sameAspectQuery, pgx.StrictNamedArgs{
 			"cluster": cluster, "subjects": subjects, "kinds": kinds, "uids": uids, "whats": whats, "versions": versions, "since": since, "listed": listed,
 		}).Query(func(rows pgx.Rows) error {
-			more, err := collectFacts(rows, cluster)
+			more, err := tables.CollectFacts(rows, cluster)
 			stored = append(stored, more...)
 			return err
 		})

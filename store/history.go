@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -66,7 +67,7 @@ type inquiry struct {
 }
 
 const factsUntilQuery = `
-SELECT ` + factColumns + `
+SELECT ` + tables.FactColumns + `
 FROM evictrail.events
 WHERE cluster = @cluster
   AND subject = ANY(@subjects)
@@ -77,8 +78,8 @@ func (q *inquiry) begin(ctx context.Context) error {
 	q.thresholds = trail.DefaultThresholds()
 	args := pgx.StrictNamedArgs{"cluster": q.cluster}
 	var batch pgx.Batch
-	readSettled(&batch, &q.settled)
-	batch.Queue(clusterQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+	tables.QueueSettled(&batch, &q.settled)
+	batch.Queue(tables.ClusterQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var stated *trail.Thresholds
 		err := row.Scan(&q.alive, &stated)
 		if stated != nil {
@@ -102,40 +103,25 @@ func (q *inquiry) dropped() error {
 
 // facts queues a question for the facts of subjects up to the time, in no order.
 func (q *inquiry) facts(batch *pgx.Batch, into *[]trail.Fact, subjects []trail.Subject) {
-	q.factsBy(batch, into, factsUntilQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(subjects), "at": q.at})
+	q.factsBy(batch, into, factsUntilQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": tables.SubjectTexts(subjects), "at": q.at})
 }
 
 func (q *inquiry) factsBy(batch *pgx.Batch, into *[]trail.Fact, query string, args pgx.StrictNamedArgs) {
 	batch.Queue(query, args).Query(func(rows pgx.Rows) error {
-		facts, err := collectFacts(rows, q.cluster)
+		facts, err := tables.CollectFacts(rows, q.cluster)
 		*into = append(*into, facts...)
 		return err
 	})
 }
 
-const thresholdsQuery = `
-SELECT thresholds
-FROM evictrail.clusters
-WHERE cluster = @cluster
-  AND thresholds IS NOT NULL`
-
 // Thresholds gives the thresholds of loops that are in force for a cluster.
 func (s *Store) Thresholds(ctx context.Context, cluster string) (trail.Thresholds, error) {
-	rows, err := s.DB.Query(ctx, thresholdsQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	rows, err := s.DB.Query(ctx, tables.ThresholdsQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
 		return trail.Thresholds{}, pg.Explain("read thresholds", err)
 	}
-	t, err := collectThresholds(rows)
+	t, err := tables.CollectThresholds(rows)
 	return t, pg.Explain("read thresholds", err)
-}
-
-// collectThresholds reads the thresholds that were stated, else gives the default ones.
-func collectThresholds(rows pgx.Rows) (trail.Thresholds, error) {
-	stated, err := pgx.CollectRows(rows, pgx.RowTo[trail.Thresholds])
-	if err != nil || len(stated) == 0 {
-		return trail.DefaultThresholds(), err
-	}
-	return stated[0], nil
 }
 
 const judgeQuery = `
@@ -154,7 +140,7 @@ func (s *Store) Judge(ctx context.Context, cluster string, t trail.Thresholds) e
 		if _, err := tx.Exec(ctx, judgeQuery, pgx.StrictNamedArgs{"cluster": cluster, "thresholds": t}); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, dirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": pg.Beginning})
+		_, err := tx.Exec(ctx, tables.DirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": pg.Beginning})
 		return err
 	})
 }

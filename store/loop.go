@@ -9,12 +9,6 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// loopRow is one row of evictrail.loops.
-type loopRow struct {
-	owned
-	trail.Loop
-}
-
 const loopQuery = `
 SELECT cluster, row_to_json(t)
 FROM evictrail.loops AS t

@@ -3,14 +3,9 @@ package store
 import (
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
-
-// outageRow is one row of evictrail.outages.
-type outageRow struct {
-	owned
-	trail.Outage
-}
 
 const (
 	openOutagesQuery = `
@@ -22,7 +17,7 @@ WHERE cluster = @cluster
 
 // The attempts of others matter that hold slots and do not get on.
 var stalledQuery = `
-SELECT subject, ` + columnsOf[trail.Migration]() + `
+SELECT subject, ` + tables.ColumnsOf[trail.Migration]() + `
 FROM evictrail.migrations
 WHERE cluster = @cluster
   AND finished_at IS NULL
@@ -32,7 +27,7 @@ WHERE cluster = @cluster
 // openOutages queues the questions which nodes are not ready and which migrations that stalls, but for those of some VMs.
 func (q *inquiry) openOutages(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, but []string) {
 	batch.Queue(openOutagesQuery, pgx.StrictNamedArgs{"cluster": q.cluster}).
-		Query(collectOf(rows, func(d *trail.Derived) *[]trail.Outage { return &d.Outages }))
+		Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Outage { return &d.Outages }))
 	batch.Queue(stalledQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "but": but}).
-		Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
+		Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
 }

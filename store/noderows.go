@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -18,11 +19,11 @@ var aroundSlack = time.Hour
 // The rows of VMs that touch nodes, as columns or, where these hold JSON, as JSON with the columns of the table as keys: those that were open at a time,
 // and a little before where what comes then may look back.
 var (
-	placementsOfNodesQuery  = rowsOfNodes(columnsOf[trail.Placement](), "placements", "node", "open_until >= n.before")
+	placementsOfNodesQuery  = rowsOfNodes(tables.ColumnsOf[trail.Placement](), "placements", "node", "open_until >= n.before")
 	evacuationsOfNodesQuery = rowsOfNodes("row_to_json(t)", "evacuations", "node", "open_until >= n.since")
-	requestsOfNodesQuery    = rowsOfNodes(columnsOf[trail.EvictionRequest](), "eviction_requests", "node", "salient AND requested_at >= n.since")
-	migrationsOfNodesQuery  = rowsOfNodes(columnsOf[trail.Migration](), "migrations", "source_node", "open_until >= n.before")
-	arrivalsOfNodesQuery    = rowsOfNodes(columnsOf[trail.Migration](), "migrations", "target_node", "(need = 'not_needed' OR benefit = 'harmed') AND outcome = 'succeeded' AND open_until >= n.before")
+	requestsOfNodesQuery    = rowsOfNodes(tables.ColumnsOf[trail.EvictionRequest](), "eviction_requests", "node", "salient AND requested_at >= n.since")
+	migrationsOfNodesQuery  = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "source_node", "open_until >= n.before")
+	arrivalsOfNodesQuery    = rowsOfNodes(tables.ColumnsOf[trail.Migration](), "migrations", "target_node", "(need = 'not_needed' OR benefit = 'harmed') AND outcome = 'succeeded' AND open_until >= n.before")
 	holdsOfNodesQuery       = rowsOfNodes("row_to_json(t)", "cooldown_decisions", "node", "verdict = 'holds' AND open_until >= n.before")
 	stuckQuery              = `
 SELECT '', row_to_json(t)
@@ -32,7 +33,7 @@ WHERE cluster = @cluster
   AND open_until >= @since`
 )
 
-// rowsOfNodes asks for rows of a table that name nodes in a column. OFFSET is there for what factsOfSubjectsQuery has it for.
+// rowsOfNodes asks for rows of a table that name nodes in a column. OFFSET is there for what FactsOfSubjectsQuery has it for.
 func rowsOfNodes(columns, table, node, condition string) string {
 	return `
 SELECT n.name, ` + columns + `
@@ -50,9 +51,9 @@ CROSS JOIN LATERAL (
 // collectColumnsAround reads rows that touch nodes, by column, into what is known of each node.
 func collectColumnsAround[R any](around map[string]*trail.Rows, into func(*trail.Rows) *[]*R) func(pgx.Rows) error {
 	return func(answer pgx.Rows) error {
-		r := newRowReader[R]()
-		_, err := pgx.ForEachRow(answer, r.into, func() error {
-			row, list := r.row, into(around[r.subject])
+		r := tables.NewRowReader[R]()
+		_, err := pgx.ForEachRow(answer, r.Into, func() error {
+			row, list := r.Row, into(around[r.Subject])
 			*list = append(*list, &row)
 			return nil
 		})

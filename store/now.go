@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -51,14 +52,14 @@ func (q *inquiry) vm(ctx context.Context) (*trail.Cluster, error) {
 	batch = pgx.Batch{}
 	behind := q.behind(&batch, around)
 	batch.Queue(loopsOfVMQuery, pgx.StrictNamedArgs{
-		"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "subjects": names(around), "since": since,
-	}).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+		"cluster": q.cluster, "namespace": namespace, "vmi": vmi, "name": q.of.Name, "subjects": tables.SubjectTexts(around), "since": since,
+	}).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	if p := rows[q.of].Placements; len(p) > 0 {
 		q.drains(&batch, rows, []trail.Subject{{Kind: trail.SubjectNode, Name: p[len(p)-1].Node}}, since)
 	}
 	if !q.told {
-		q.openEvacuations(&batch, rows, names(own))
-		q.openOutages(&batch, rows, names(own))
+		q.openEvacuations(&batch, rows, tables.SubjectTexts(own))
+		q.openOutages(&batch, rows, tables.SubjectTexts(own))
 	}
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func (q *inquiry) standing(ctx context.Context) (rows map[trail.Subject]trail.De
 		return err
 	}))
 	batch.Queue(openLoopsAboutQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subject": pg.CleanText(q.of.String()), "namespace": namespace, "vmi": vmi}).
-		Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+		Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, false, err
 	}
@@ -158,8 +159,8 @@ func (q *inquiry) node(ctx context.Context) (*trail.Cluster, error) {
 	q.rowsNear(&batch, rows, *vms, since)
 	q.decisionsNear(&batch, rows, *vms, since)
 	if !q.told {
-		q.openEvacuations(&batch, rows, names(all))
-		q.openOutages(&batch, rows, names(all))
+		q.openEvacuations(&batch, rows, tables.SubjectTexts(all))
+		q.openOutages(&batch, rows, tables.SubjectTexts(all))
 	}
 	q.annotations(&batch, &facts, all, lately.began) // those that were set before, and still were
 	if err := q.tx.SendBatch(ctx, &batch).Close(); err != nil {
@@ -303,7 +304,7 @@ func rowsQuery(table, and, order string) string {
 
 // plainQuery asks for the columns of such rows.
 func plainQuery[R any](table, and, order string) string {
-	return selectRows(columnsOf[R](), table, and, order)
+	return selectRows(tables.ColumnsOf[R](), table, and, order)
 }
 
 func selectRows(what, table, and, order string) string {
@@ -382,7 +383,7 @@ JOIN evictrail.subjects AS s ON s.cluster = @cluster AND s.subject = n.subject
 WHERE n.subject LIKE 'vmi:%'
 ORDER BY s.subject`
 	annotationsQuery = `
-SELECT ` + factColumns + `
+SELECT ` + tables.FactColumns + `
 FROM evictrail.events AS e
 WHERE cluster = @cluster
   AND (namespace, vmi) IN (SELECT namespace, vmi FROM unnest(@namespaces::text[], @vmis::text[]) AS v(namespace, vmi))
@@ -393,37 +394,37 @@ WHERE cluster = @cluster
 // behind queues the question how many of some subjects are to be derived again.
 func (q *inquiry) behind(batch *pgx.Batch, subjects []trail.Subject) *int {
 	var n int
-	batch.Queue(behindQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": names(subjects), "at": q.at}).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	batch.Queue(behindQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "subjects": tables.SubjectTexts(subjects), "at": q.at}).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	return &n
 }
 
 // openEvacuations queues the question for the evacuations that are open in the cluster, but for those of some VMs.
 func (q *inquiry) openEvacuations(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, but []string) {
 	batch.Queue(openEvacuationsOfQuery, pgx.StrictNamedArgs{"cluster": q.cluster, "but": but}).
-		Query(collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
+		Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
 }
 
 // rowsNear queues the questions for the rows of subjects since a time, and for those that tell how they stand. Of VMs around the one that
 // is asked about, requests that only repeat others are left out.
 func (q *inquiry) rowsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
 	args := q.near(subjects, since)
-	batch.Queue(loopsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
-	batch.Queue(evacuationsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
-	batch.Queue(placementsNearQuery, args).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
-	batch.Queue(migrationsNearQuery, args).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
+	batch.Queue(loopsNearQuery, args).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+	batch.Queue(evacuationsNearQuery, args).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
+	batch.Queue(placementsNearQuery, args).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
+	batch.Queue(migrationsNearQuery, args).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
 	args = q.near(subjects, since)
 	args["each"] = len(subjects) == 1 && subjects[0] == q.of
-	batch.Queue(requestsNearQuery, args).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
+	batch.Queue(requestsNearQuery, args).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
 }
 
 // decisionsNear queues the question for the decisions about subjects since a time, and for those that hold.
 func (q *inquiry) decisionsNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
-	batch.Queue(decisionsNearQuery, q.near(subjects, since)).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
+	batch.Queue(decisionsNearQuery, q.near(subjects, since)).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
 }
 
 // linesNearQuery asks for the lines of subjects since a time. OFFSET keeps Postgres from going through the lines of all subjects since the time.
 var linesNearQuery = `
-SELECT subject, ` + columnsOf[trail.Line]() + `
+SELECT subject, ` + tables.ColumnsOf[trail.Line]() + `
 FROM (
   SELECT *
   FROM evictrail.timeline
@@ -436,12 +437,12 @@ ORDER BY at, tie, event_id`
 
 // linesNear queues the question for the timelines of subjects since a time.
 func (q *inquiry) linesNear(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, subjects []trail.Subject, since time.Time) {
-	batch.Queue(linesNearQuery, q.near(subjects, since)).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+	batch.Queue(linesNearQuery, q.near(subjects, since)).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }
 
 // linesOfVMQuery asks for the lines of a VM since a time, of which there is an index.
 var linesOfVMQuery = `
-SELECT subject, ` + columnsOf[trail.Line]() + `
+SELECT subject, ` + tables.ColumnsOf[trail.Line]() + `
 FROM evictrail.timeline
 WHERE cluster = @cluster
   AND subject = @subject
@@ -455,38 +456,16 @@ func (q *inquiry) linesOfVM(batch *pgx.Batch, rows map[trail.Subject]trail.Deriv
 	namespace, vmi := q.of.VM()
 	batch.Queue(linesOfVMQuery, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "subject": pg.CleanText(q.of.String()), "namespace": pg.CleanText(namespace), "vmi": pg.CleanText(vmi), "since": since,
-	}).Query(collectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+	}).Query(tables.CollectColumnsOf(rows, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }
 
 // drains queues the questions for the drains of nodes since a time.
 func (q *inquiry) drains(batch *pgx.Batch, rows map[trail.Subject]trail.Derived, nodes []trail.Subject, since time.Time) {
 	args := q.near(nodes, since)
-	batch.Queue(drainsNearQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
-	batch.Queue(blockersOfQuery, args).Query(collectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
+	batch.Queue(drainsNearQuery, args).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
+	batch.Queue(blockersOfQuery, args).Query(tables.CollectOf(rows, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
 }
 
 func (q *inquiry) near(subjects []trail.Subject, since time.Time) pgx.NamedArgs {
-	return pgx.NamedArgs{"cluster": q.cluster, "subjects": names(subjects), "since": since, "at": q.at}
-}
-
-// collectOf reads rows of a subject and a JSON object each into what is derived of the subjects, after what is there.
-func collectOf[R any](rows map[trail.Subject]trail.Derived, into func(*trail.Derived) *[]R) func(pgx.Rows) error {
-	return pg.EachRow(func(row pgx.CollectableRow) error {
-		var text string
-		var r R
-		if err := row.Scan(&text, &r); err != nil {
-			return err
-		}
-		return collect(rows, text, into, r)
-	})
-}
-
-// collect adds rows to what is derived of a subject.
-func collect[R any](rows map[trail.Subject]trail.Derived, subject string, into func(*trail.Derived) *[]R, its ...R) error {
-	s, err := trail.ParseSubject(subject)
-	d := rows[s]
-	list := into(&d)
-	*list = append(*list, its...)
-	rows[s] = d
-	return err
+	return pgx.NamedArgs{"cluster": q.cluster, "subjects": tables.SubjectTexts(subjects), "since": since, "at": q.at}
 }

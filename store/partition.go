@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -20,13 +21,9 @@ const (
 	monthsAhead        = 12
 )
 
-func monthOf(t time.Time) time.Time {
-	return time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
-}
-
 // EnsureMonths makes the partitions of the month of now and of the one after, also where that was denied before.
 func (s *Store) EnsureMonths(ctx context.Context, now time.Time) error {
-	months := []time.Time{monthOf(now), monthOf(now).AddDate(0, 1, 0)}
+	months := []time.Time{tables.MonthOf(now), tables.MonthOf(now).AddDate(0, 1, 0)}
 	s.mu.Lock()
 	for _, month := range months {
 		if exists, asked := s.months[month]; asked && !exists {
@@ -40,7 +37,7 @@ func (s *Store) EnsureMonths(ctx context.Context, now time.Time) error {
 // ensureFor makes the partitions that facts need. A month further back from the time at which its facts were seen gets none.
 func (s *Store) ensureFor(ctx context.Context, facts []trail.Fact, back int) error {
 	for _, f := range facts {
-		month, seen := monthOf(f.OccurredAt), monthOf(f.ObservedAt)
+		month, seen := tables.MonthOf(f.OccurredAt), tables.MonthOf(f.ObservedAt)
 		if month.Before(seen.AddDate(0, -back, 0)) || month.After(seen.AddDate(0, monthsAhead, 0)) {
 			continue
 		}

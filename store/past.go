@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -52,9 +53,9 @@ WHERE cluster = @cluster
   AND open_until >= @since
   AND ` + tellsOfVM + `
 ORDER BY opened_at, loop_id`
-	// In the times that matter everything is read of a neighbour. From before them more and less is read than by stateBefore: of VMIs everything, also of those
+	// In the times that matter everything is read of a neighbour. From before them more and less is read than by StateBefore: of VMIs everything, also of those
 	// that were gone, as cooldowns count completions however old they are; of pods the same; of migrations, whether they are there or not, how they
-	// ended since it may bear on the times: not how they went, as no answer says so of a neighbour. OFFSET is there for what factsOfSubjectsQuery has it for.
+	// ended since it may bear on the times: not how they went, as no answer says so of a neighbour. OFFSET is there for what FactsOfSubjectsQuery has it for.
 	neighboursQuery = `
 WITH w AS (
   SELECT *
@@ -123,7 +124,7 @@ WITH w AS (
 SELECT f.*
 FROM s
 CROSS JOIN LATERAL (
-  SELECT ` + factColumns + `
+  SELECT ` + tables.FactColumns + `
   FROM evictrail.events AS e
   WHERE cluster = @cluster
     AND e.subject = s.subject
@@ -315,5 +316,5 @@ func (q *inquiry) neighbours(ctx context.Context, stays []stay) ([]trail.Fact, e
 	if err != nil {
 		return nil, err
 	}
-	return collectFacts(rows, q.cluster)
+	return tables.CollectFacts(rows, q.cluster)
 }

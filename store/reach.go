@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -52,7 +53,7 @@ type reach struct {
 }
 
 const rulesQuery = `
-SELECT ` + factColumns + `
+SELECT ` + tables.FactColumns + `
 FROM evictrail.events
 WHERE cluster = @cluster
   AND kind = 'config_seen'`
@@ -61,15 +62,15 @@ WHERE cluster = @cluster
 var reachOf = trail.Reach
 
 func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time) (*reach, error) {
-	rules, err := factsBy(ctx, tx, cluster, rulesQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	rules, err := tables.FactsBy(ctx, tx, cluster, rulesQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
 		return nil, err
 	}
-	stated, err := tx.Query(ctx, thresholdsQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	stated, err := tx.Query(ctx, tables.ThresholdsQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
 		return nil, err
 	}
-	thresholds, err := collectThresholds(stated)
+	thresholds, err := tables.CollectThresholds(stated)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ INSERT INTO evictrail.events_next (` + keptColumns + `)
 SELECT f.*
 FROM unnest(@subjects::text[], @since::timestamptz[]) AS s(of, since)
 CROSS JOIN LATERAL (
-  WITH ` + stateBefore + `
+  WITH ` + tables.StateBefore + `
   SELECT ` + keptColumns + `
   FROM evictrail.events
   WHERE cluster = @cluster

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -27,7 +28,7 @@ func (s *Reader) read(ctx context.Context, doing string, run func(pgx.Tx) error)
 
 // readFacts is read for questions that are answered of facts: none are dropped meanwhile.
 func (s *Reader) readFacts(ctx context.Context, doing string, run func(pgx.Tx) error) error {
-	return s.readAs(ctx, readOnly+";\n"+dropNoFactsQuery, doing, run)
+	return s.readAs(ctx, readOnly+";\n"+tables.DropNoFactsQuery, doing, run)
 }
 
 func (s *Reader) readAs(ctx context.Context, begin, doing string, run func(pgx.Tx) error) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -17,7 +18,7 @@ import (
 // done: the row of the subject is locked until the transaction ends, so versions are in the order of commits. Rows are taken in order, so that two replicas that record
 // the same wait for each other instead of deadlocking.
 const recordQuery = `
-WITH recorded AS (` + insertFactsIfNew + `
+WITH recorded AS (` + tables.InsertFactsQuery + `
   RETURNING subject, occurred_at, id
 ), dirty AS (
   INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, dirty_since, version)
@@ -56,7 +57,7 @@ func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		return recording{}, err
 	}
 	out := recording{replaced: map[trail.FactID]bool{}}
-	for some := range slices.Chunk(facts, insertTogether) {
+	for some := range slices.Chunk(facts, tables.InsertTogether) {
 		versions, err := recordSome(ctx, tx, cluster, some, out.replaced)
 		if err != nil {
 			return recording{}, err
@@ -72,19 +73,19 @@ func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 
 // recordSome inserts facts, and returns the versions of their subjects by the facts that were new. It adds those whose texts are replaced to a set.
 func recordSome(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact, replaced map[trail.FactID]bool) (map[trail.FactID]int64, error) {
-	rows, err := rowsFromFacts(facts)
+	rows, err := tables.FactRows(facts)
 	if err != nil {
 		return nil, err
 	}
 	for i := range rows {
-		if rows[i].replaced() {
+		if rows[i].Replaced() {
 			replaced[rows[i].ID.Bytes] = true
 		}
 	}
-	slices.SortFunc(rows, func(a, b factRow) int {
+	slices.SortFunc(rows, func(a, b tables.FactRow) int {
 		return cmp.Or(strings.Compare(a.Subject, b.Subject), a.OccurredAt.Compare(b.OccurredAt), slices.Compare(a.ID.Bytes[:], b.ID.Bytes[:]))
 	})
-	recorded, err := tx.Query(ctx, recordQuery, factArgs(cluster, rows))
+	recorded, err := tx.Query(ctx, recordQuery, tables.FactArgs(cluster, rows))
 	if err != nil {
 		return nil, pg.Explain("record facts", err)
 	}
@@ -147,7 +148,7 @@ func (s *Store) recordSeen(
 		var batch pgx.Batch
 		keepLate(&batch, out.facts)
 		keepAspects(&batch, cluster, out.facts)
-		readSettled(&batch, &frozenTo)
+		tables.QueueSettled(&batch, &frozenTo)
 		note(&batch, out.facts)
 		err = tx.SendBatch(ctx, &batch).Close()
 		out.frozenTo = pg.TimeOrZero(frozenTo)
@@ -190,18 +191,4 @@ func lastOccurrence(facts []trail.Fact) time.Time {
 		}
 	}
 	return last
-}
-
-const markDirtyQuery = `
-INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, dirty_since, version)
-SELECT @cluster, n.subject, '-infinity', min(n.since), 1
-FROM unnest(@subjects::text[], @since::timestamptz[]) AS n(subject, since)
-GROUP BY n.subject
-ORDER BY n.subject
-ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, excluded.dirty_since), version = s.version + 1`
-
-// markDirty notes that facts of subjects changed that occurred since a time of each.
-func markDirty(ctx context.Context, tx pgx.Tx, cluster string, subjects []string, since []time.Time) error {
-	_, err := tx.Exec(ctx, markDirtyQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since})
-	return pg.Explain("note what is to be derived", err)
 }

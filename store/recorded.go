@@ -7,12 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
 // Facts of a VM are its own, the requests about its pods, and those about its migrations, which name the namespace only.
 const recordedQuery = `
-SELECT ` + factColumns + `, stored_at
+SELECT ` + tables.FactColumns + `, stored_at
 FROM evictrail.events
 WHERE cluster = @cluster
   AND subject = ANY(ARRAY[@subject] || ARRAY(
@@ -25,7 +26,7 @@ WHERE cluster = @cluster
   AND occurred_at BETWEEN @from AND @to
   AND (@everyone OR namespace = ANY(@seen))
 UNION ALL
-SELECT ` + factColumns + `, stored_at
+SELECT ` + tables.FactColumns + `, stored_at
 FROM evictrail.events
 WHERE cluster = @cluster
   AND subject = @asked_in
@@ -65,11 +66,11 @@ func (s *Reader) Recorded(ctx context.Context, cluster string, of trail.Subject,
 }
 
 func recordedFromRow(cluster string, row pgx.CollectableRow) (trail.Recorded, error) {
-	r := newFactReader(cluster)
+	r := tables.NewFactReader(cluster)
 	var storedAt time.Time
-	if err := row.Scan(append(r.columns(), &storedAt)...); err != nil {
+	if err := row.Scan(append(r.Columns(), &storedAt)...); err != nil {
 		return trail.Recorded{}, err
 	}
-	f, err := r.fact()
+	f, err := r.Fact()
 	return trail.Recorded{Fact: f, StoredAt: storedAt.UTC()}, err
 }

@@ -9,12 +9,6 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// requestRow is one row of evictrail.eviction_requests.
-type requestRow struct {
-	owned
-	trail.EvictionRequest
-}
-
 const strangeRequestsQuery = `
 SELECT count(*)
 FROM evictrail.eviction_requests

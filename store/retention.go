@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 )
 
 // Retention says how long what is recorded is kept at least. Zero: for ever.
@@ -86,11 +87,11 @@ func (s *Store) Retain(ctx context.Context, r Retention, now time.Time) (Retaine
 		}
 	}
 	if r.Facts > 0 {
-		err = s.dropFacts(ctx, monthOf(now.Add(-r.Facts)), &out)
+		err = s.dropFacts(ctx, tables.MonthOf(now.Add(-r.Facts)), &out)
 	}
 	var from *time.Time
 	if err == nil {
-		err = pg.Explain("read what is kept", s.DB.QueryRow(ctx, settledQuery).Scan(&from))
+		err = pg.Explain("read what is kept", s.DB.QueryRow(ctx, tables.SettledQuery).Scan(&from))
 	}
 	if err != nil || from == nil {
 		return out, err

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 )
 
 const eraseRequestersQuery = `
@@ -44,7 +45,7 @@ func (s *Store) eraseRequesters(ctx context.Context, before time.Time) (int, err
 				subjects[p.Cluster], since[p.Cluster] = append(subjects[p.Cluster], p.Subject), append(since[p.Cluster], p.OccurredAt)
 			}
 			for cluster := range subjects {
-				if err := markDirty(ctx, tx, cluster, subjects[cluster], since[cluster]); err != nil {
+				if err := tables.MarkDirty(ctx, tx, cluster, subjects[cluster], since[cluster]); err != nil {
 					return err
 				}
 			}
@@ -83,7 +84,7 @@ const erased = "(erased)"
 // hold nothing else, which are erased last: should this be cut off, the next time finds them again.
 func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error) {
 	var settled *time.Time
-	if err := s.DB.QueryRow(ctx, settledQuery).Scan(&settled); err != nil || settled == nil {
+	if err := s.DB.QueryRow(ctx, tables.SettledQuery).Scan(&settled); err != nil || settled == nil {
 		return 0, pg.Explain("read what is settled", err)
 	}
 	args := pgx.NamedArgs{"settled": pg.EarlierTime(before, *settled), "erased": erased}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 )
 
 // dropRowsQuery drops some of the rows about what had ended before a time. Those stay that tell of what led to something that goes on, on the node or of the
@@ -66,19 +67,19 @@ func (s *Store) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 		args := pgx.NamedArgs{"cluster": cluster, "settled": before, "limit": rowsTogether}
 		args["subjects"], args["since"] = r.ongoing(r.subjects)
 		args["nodes"], args["node_since"] = r.ongoing(r.nodes)
-		for _, of := range derivedTables {
+		for _, of := range tables.Derived {
 			more := ""
-			if of.name == "loops" {
+			if of.Name == "loops" {
 				more = numbered
 			}
-			sql := fmt.Sprintf(dropRowsQuery, of.name, of.begun, of.place, more)
+			sql := fmt.Sprintf(dropRowsQuery, of.Name, of.Begun, of.Place, more)
 			for n := int64(rowsTogether); n == rowsTogether; {
 				tag, err := s.DB.Exec(ctx, sql, pg.Planned, args)
 				if err != nil {
-					return dropped, pg.Explain("drop "+of.name, err)
+					return dropped, pg.Explain("drop "+of.Name, err)
 				}
 				n = tag.RowsAffected()
-				dropped[of.name] += int(n)
+				dropped[of.Name] += int(n)
 			}
 		}
 	}

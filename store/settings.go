@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -30,7 +31,7 @@ func (s *Reader) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.S
 			return err
 		}
 		for _, name := range clusters {
-			facts, err := factsBy(ctx, tx, name, factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": name, "subjects": names(trail.RuleSubjects())})
+			facts, err := tables.FactsBy(ctx, tx, name, tables.FactsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": name, "subjects": tables.SubjectTexts(trail.RuleSubjects())})
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -115,12 +116,12 @@ func (s *Store) State(ctx context.Context, cluster string, now time.Time) (trail
 	args := pgx.StrictNamedArgs{"cluster": cluster}
 	timed := pgx.StrictNamedArgs{"cluster": cluster, "now": now}
 	var batch pgx.Batch
-	batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": names(trail.RuleSubjects())}).Query(func(rows pgx.Rows) (err error) {
-		rules, err = collectFacts(rows, cluster)
+	batch.Queue(tables.FactsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": tables.SubjectTexts(trail.RuleSubjects())}).Query(func(rows pgx.Rows) (err error) {
+		rules, err = tables.CollectFacts(rows, cluster)
 		return err
 	})
-	batch.Queue(thresholdsQuery, args).Query(func(rows pgx.Rows) (err error) {
-		thresholds, err = collectThresholds(rows)
+	batch.Queue(tables.ThresholdsQuery, args).Query(func(rows pgx.Rows) (err error) {
+		thresholds, err = tables.CollectThresholds(rows)
 		return err
 	})
 	batch.Queue(guestsQuery, args).Query(pg.EachRow(func(row pgx.CollectableRow) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 )
 
 // Storage is what lies in the database, and how fast it grows.
@@ -122,8 +123,8 @@ func (s *Reader) Storage(ctx context.Context, at time.Time) (Storage, error) {
 		return out, pg.Explain(doing, err)
 	}
 	derived := map[string]bool{}
-	for _, of := range derivedTables {
-		derived[of.name] = true
+	for _, of := range tables.Derived {
+		derived[of.Name] = true
 	}
 	for _, t := range all {
 		if t.Rows < 0 {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -19,51 +20,14 @@ type loader struct {
 	cluster string
 }
 
-// stateBefore is the rule of which older facts matter (statebefore_test.go says it in Go): where to find the facts of a subject s.of from before s.since that say how it stood then. Few columns are read to
-// find them: whole rows are read of these alone.
-const stateBefore = `older AS MATERIALIZED (
-    SELECT occurred_at, id, object_kind, object_uid, object_version, what, migration_uid
-    FROM evictrail.events
-    WHERE cluster = @cluster
-      AND subject = s.of
-      AND occurred_at < s.since
-  ), there AS MATERIALIZED (
-    SELECT *
-    FROM older
-    WHERE object_kind IN ('VirtualMachineInstance', 'VirtualMachineInstanceMigration', 'Pod', 'Node')
-      AND object_uid NOT IN (SELECT object_uid FROM older WHERE what = 'gone')
-  ), state_before AS (
-    SELECT occurred_at, id
-    FROM there
-    WHERE object_kind = 'Pod'
-    UNION
-    SELECT occurred_at, id
-    FROM older
-    WHERE migration_uid IN (SELECT object_uid FROM there WHERE object_kind = 'VirtualMachineInstanceMigration')
-    UNION
-    (
-      SELECT DISTINCT ON (object_uid) occurred_at, id
-      FROM there
-      WHERE object_kind IN ('VirtualMachineInstance', 'Node')
-      ORDER BY object_uid, length(object_version), object_version, occurred_at
-    )
-    UNION
-    (
-      SELECT DISTINCT ON (object_uid, what) occurred_at, id
-      FROM there
-      WHERE object_kind IN ('VirtualMachineInstance', 'Node')
-      ORDER BY object_uid, what, length(object_version) DESC, object_version DESC, occurred_at DESC
-    )
-  )`
-
 // factsThatMatterQuery reads all facts of subjects since a time, and those from before it that say how they stood. OFFSET is there for what
-// factsOfSubjectsQuery has it for.
+// FactsOfSubjectsQuery has it for.
 const factsThatMatterQuery = `
 SELECT f.*
 FROM unnest(@subjects::text[], @from::timestamptz[]) AS s(of, since)
 CROSS JOIN LATERAL (
-  WITH ` + stateBefore + `
-  SELECT ` + factColumns + `
+  WITH ` + tables.StateBefore + `
+  SELECT ` + tables.FactColumns + `
   FROM evictrail.events
   WHERE cluster = @cluster
     AND subject = s.of
@@ -72,7 +36,7 @@ CROSS JOIN LATERAL (
   SELECT its.*
   FROM state_before AS b
   CROSS JOIN LATERAL (
-    SELECT ` + factColumns + `
+    SELECT ` + tables.FactColumns + `
     FROM evictrail.events
     WHERE cluster = @cluster
       AND subject = s.of
@@ -90,7 +54,7 @@ SELECT f.*
 FROM unnest(@nodes::text[]) AS s(of)
 CROSS JOIN LATERAL (
   WITH became AS MATERIALIZED (
-    SELECT ` + factColumns + `
+    SELECT ` + tables.FactColumns + `
     FROM evictrail.events
     WHERE cluster = @cluster
       AND subject = s.of
@@ -110,7 +74,7 @@ CROSS JOIN LATERAL (
   SELECT asked.*
   FROM near
   CROSS JOIN LATERAL (
-    SELECT ` + factColumns + `
+    SELECT ` + tables.FactColumns + `
     FROM evictrail.events
     WHERE cluster = @cluster
       AND subject = s.of
@@ -126,14 +90,14 @@ const rulesSinceQuery = `
 SELECT f.*
 FROM unnest(@subjects::text[]) AS s(of)
 CROSS JOIN LATERAL (
-  SELECT ` + factColumns + `
+  SELECT ` + tables.FactColumns + `
   FROM evictrail.events
   WHERE cluster = @cluster
     AND subject = s.of
     AND (kind <> 'descheduler_started' OR occurred_at >= @since)
   UNION ALL
   (
-    SELECT ` + factColumns + `
+    SELECT ` + tables.FactColumns + `
     FROM evictrail.events
     WHERE cluster = @cluster
       AND subject = s.of
@@ -247,8 +211,8 @@ func (l loader) read(ctx context.Context, run func(tx pgx.Tx, frozenTo time.Time
 	return l.store.DB.InTx(ctx, "load windows", func(tx pgx.Tx) error {
 		var settled *time.Time
 		var batch pgx.Batch
-		batch.Queue(dropNoFactsQuery)
-		readSettled(&batch, &settled)
+		batch.Queue(tables.DropNoFactsQuery)
+		tables.QueueSettled(&batch, &settled)
 		if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
 			return err
 		}
@@ -299,7 +263,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 	}
 	var batch pgx.Batch
 	facts := func(rows pgx.Rows) error {
-		its, err := collectFacts(rows, l.cluster)
+		its, err := tables.CollectFacts(rows, l.cluster)
 		for i := range its {
 			w := windows[its[i].Subject]
 			w.Facts = append(w.Facts, its[i])
@@ -310,7 +274,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 		batch.Queue(factsThatMatterQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": vms, "from": vmFrom}).Query(facts)
 	}
 	if len(whole) > 0 {
-		batch.Queue(factsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": whole}).Query(facts)
+		batch.Queue(tables.FactsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": whole}).Query(facts)
 	}
 	if len(nodes) > 0 {
 		batch.Queue(factsOfNodesQuery, pgx.StrictNamedArgs{
@@ -318,7 +282,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 		}).Query(facts)
 	}
 	if len(namespaces) > 0 {
-		batch.Queue(factsSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": namespaces, "from": namespaceFrom}).Query(facts)
+		batch.Queue(tables.FactsSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": namespaces, "from": namespaceFrom}).Query(facts)
 	}
 	if len(rules) > 0 {
 		batch.Queue(rulesSinceQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": rules, "since": rulesSince}).Query(facts)
@@ -326,7 +290,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 	rows := map[trail.Subject]trail.Derived{}
 	readRows(&batch, l.cluster, all, rowsFrom, rows)
 	if len(frozen) > 0 {
-		batch.Queue(bouncesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": frozen, "before": frozenFrom}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+		batch.Queue(tables.BouncesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": frozen, "before": frozenFrom}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 			var subject string
 			var of trail.Bounce
 			var n int
@@ -347,7 +311,7 @@ func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*
 	return nil
 }
 
-// rowsSince asks for the rows of subjects that had not ended before a time of each. OFFSET is there for what factsOfSubjectsQuery has it for.
+// rowsSince asks for the rows of subjects that had not ended before a time of each. OFFSET is there for what FactsOfSubjectsQuery has it for.
 func rowsSince(table, order string) string {
 	return `
 SELECT t.subject, row_to_json(t)
@@ -384,16 +348,16 @@ func readRows(batch *pgx.Batch, cluster string, subjects []string, since []time.
 		return
 	}
 	args := pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since}
-	batch.Queue(requestsSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
-	batch.Queue(evacuationsSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
-	batch.Queue(migrationsSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
-	batch.Queue(placementsSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
-	batch.Queue(decisionsSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
-	batch.Queue(loopsSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
-	batch.Queue(drainsSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
-	batch.Queue(blockersSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
-	batch.Queue(consequencesSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Consequence { return &d.Consequences }))
-	batch.Queue(outagesSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Outage { return &d.Outages }))
-	batch.Queue(gapsSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Gap { return &d.Gaps }))
-	batch.Queue(linesSince, args).Query(collectOf(into, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
+	batch.Queue(requestsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.EvictionRequest { return &d.Requests }))
+	batch.Queue(evacuationsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Evacuation { return &d.Evacuations }))
+	batch.Queue(migrationsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Migration { return &d.Migrations }))
+	batch.Queue(placementsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Placement { return &d.Placements }))
+	batch.Queue(decisionsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Decision { return &d.Decisions }))
+	batch.Queue(loopsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Loop { return &d.Loops }))
+	batch.Queue(drainsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Drain { return &d.Drains }))
+	batch.Queue(blockersSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.DrainBlocker { return &d.Blockers }))
+	batch.Queue(consequencesSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Consequence { return &d.Consequences }))
+	batch.Queue(outagesSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Outage { return &d.Outages }))
+	batch.Queue(gapsSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Gap { return &d.Gaps }))
+	batch.Queue(linesSince, args).Query(tables.CollectOf(into, func(d *trail.Derived) *[]trail.Line { return &d.Timeline }))
 }

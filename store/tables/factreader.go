@@ -1,4 +1,4 @@
-package store
+package tables
 
 import (
 	"context"
@@ -12,55 +12,28 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// factColumns are the columns that a factReader reads.
-const factColumns = `
+// FactColumns are the columns that a FactReader reads.
+const FactColumns = `
     subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, namespace, vmi, vmi_uid, node,
     migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail`
 
-// OFFSET keeps Postgres from reading a whole month and looking at every row of it, which it otherwise prefers until it has counted what a
-// new month holds: the facts of each subject are found by the primary key.
-const factsOfSubjectsQuery = `
-SELECT f.*
-FROM unnest(@subjects::text[]) AS s(of)
-CROSS JOIN LATERAL (
-  SELECT ` + factColumns + `
-  FROM evictrail.events
-  WHERE cluster = @cluster
-    AND subject = s.of
-  OFFSET 0
-) AS f`
-
-// Of many pods nothing was asked: they are found among the subjects before each month is looked into.
-const factsSinceQuery = `
-SELECT f.*
-FROM unnest(@subjects::text[], @from::timestamptz[]) AS s(of, since)
-JOIN evictrail.subjects AS known ON known.cluster = @cluster AND known.subject = s.of
-CROSS JOIN LATERAL (
-  SELECT ` + factColumns + `
-  FROM evictrail.events
-  WHERE cluster = @cluster
-    AND subject = s.of
-    AND occurred_at >= s.since
-  OFFSET 0
-) AS f`
-
-// factsBy reads the facts of one cluster that a query selects, in no order.
-func factsBy(ctx context.Context, q pg.Queryer, cluster, query string, args pgx.StrictNamedArgs) ([]trail.Fact, error) {
+// FactsBy reads the facts of one cluster that a query for FactColumns selects, in no order.
+func FactsBy(ctx context.Context, q pg.Queryer, cluster, query string, args pgx.StrictNamedArgs) ([]trail.Fact, error) {
 	rows, err := q.Query(ctx, query, args)
 	if err != nil {
 		return nil, pg.Explain("read facts", err)
 	}
-	facts, err := collectFacts(rows, cluster)
+	facts, err := CollectFacts(rows, cluster)
 	return facts, pg.Explain("read facts", err)
 }
 
-// collectFacts reads facts of one cluster out of rows of factColumns.
-func collectFacts(rows pgx.Rows, cluster string) ([]trail.Fact, error) {
-	r := newFactReader(cluster)
+// CollectFacts reads facts of one cluster out of rows of FactColumns.
+func CollectFacts(rows pgx.Rows, cluster string) ([]trail.Fact, error) {
+	r := NewFactReader(cluster)
 	var full [][]trail.Fact
 	var facts []trail.Fact
-	_, err := pgx.ForEachRow(rows, r.columns(), func() error {
-		f, err := r.fact()
+	_, err := pgx.ForEachRow(rows, r.Columns(), func() error {
+		f, err := r.Fact()
 		if len(facts) >= factsTogether { // they are large: what has many would be copied several times while it grows
 			full, facts = append(full, facts), make([]trail.Fact, 0, factsTogether)
 		}
@@ -76,8 +49,8 @@ func collectFacts(rows pgx.Rows, cluster string) ([]trail.Fact, error) {
 // factsTogether is how many facts are put into one piece of memory while they are read.
 const factsTogether = 512
 
-// factReader reads rows of factColumns.
-type factReader struct {
+// FactReader reads rows of FactColumns one by one: Columns are scanned into, and then Fact is called. It is not safe for concurrent use.
+type FactReader struct {
 	cluster                                              string
 	subject, kind, reason, clock, namespace, vmi, vmiUID pg.Text
 	node, migration, migrationUID, objectKind, objectUID pg.Text
@@ -88,22 +61,23 @@ type factReader struct {
 	detail                                               pgtype.DriverBytes
 }
 
-func newFactReader(cluster string) *factReader {
-	r := &factReader{cluster: cluster}
-	pg.ShareTexts(r.columns())
+// NewFactReader returns what reads facts of a cluster.
+func NewFactReader(cluster string) *FactReader {
+	r := &FactReader{cluster: cluster}
+	pg.ShareTexts(r.Columns())
 	return r
 }
 
-// columns gives where to read factColumns into.
-func (r *factReader) columns() []any {
+// Columns returns where to read FactColumns into.
+func (r *FactReader) Columns() []any {
 	return []any{
 		&r.subject, &r.occurredAt, &r.id, &r.kind, &r.reason, &r.clock, &r.observedAt, &r.late, &r.namespace, &r.vmi, &r.vmiUID, &r.node,
 		&r.migration, &r.migrationUID, &r.objectKind, &r.objectUID, &r.objectVersion, &r.what, &r.value, &r.evidence, &r.detail,
 	}
 }
 
-// fact returns the fact of the row that was read last.
-func (r *factReader) fact() (trail.Fact, error) {
+// Fact returns the fact of the row that was read last.
+func (r *FactReader) Fact() (trail.Fact, error) {
 	subject, err := trail.ParseSubject(r.subject.Last)
 	if err != nil {
 		return trail.Fact{}, err

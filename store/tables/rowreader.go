@@ -1,4 +1,4 @@
-package store
+package tables
 
 import (
 	"fmt"
@@ -9,35 +9,37 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
-// columnsOf gives the columns of a derived row, in the order in which a rowReader reads them. What is in JSON itself cannot be read so.
-func columnsOf[R any]() string { return strings.Join(jsonKeys(reflect.TypeFor[R]()), ", ") }
+// ColumnsOf returns the columns of a derived row, in the order in which a RowReader reads them. What is in JSON itself cannot be read so.
+func ColumnsOf[R any]() string { return strings.Join(jsonKeys(reflect.TypeFor[R]()), ", ") }
 
-// rowReader reads rows of a subject and the columns of an R: to write hundreds of rows as JSON and to read that takes ten times as long. Of texts that come
-// again, as most do, one copy is kept; what is NULL is zero.
-type rowReader[R any] struct {
-	subject string
-	row     R // that was read last
+// RowReader reads rows of a subject and the columns of an R: to write hundreds of rows as JSON and to read that takes ten times as long. Of texts that come
+// again, as most do, one copy is kept; what is NULL is zero. It is not safe for concurrent use.
+type RowReader[R any] struct {
+	Subject string
+	Row     R // that was read last
 	texts   map[string]string
-	into    []any // where columns are read into
+	Into    []any // where columns are read into
 }
 
-func newRowReader[R any]() *rowReader[R] {
-	r := &rowReader[R]{texts: map[string]string{}}
-	r.into = []any{textCell{r.texts, reflect.ValueOf(&r.subject).Elem()}}
-	row := reflect.ValueOf(&r.row).Elem()
+// NewRowReader returns what reads rows of the columns "subject" and ColumnsOf[R]: they are scanned into Into, and are then in Subject and Row.
+func NewRowReader[R any]() *RowReader[R] {
+	r := &RowReader[R]{texts: map[string]string{}}
+	r.Into = []any{textCell{r.texts, reflect.ValueOf(&r.Subject).Elem()}}
+	row := reflect.ValueOf(&r.Row).Elem()
 	for i := range row.NumField() { // these rows embed nothing
 		if key, _, _ := strings.Cut(row.Type().Field(i).Tag.Get("json"), ","); key != "" && key != "-" {
-			r.into = append(r.into, r.cell(row.Field(i)))
+			r.Into = append(r.Into, r.cell(row.Field(i)))
 		}
 	}
 	return r
 }
 
 // cell gives where the column of a field is read into.
-func (r *rowReader[R]) cell(field reflect.Value) any {
+func (r *RowReader[R]) cell(field reflect.Value) any {
 	switch to := field.Addr().Interface().(type) {
 	case *time.Time:
 		return (*timeCell)(to)
@@ -116,19 +118,19 @@ func (c *intCell) ScanInt64(v pgtype.Int8) error {
 	return nil
 }
 
-// collectColumnsOf reads rows of a subject and the columns of an R into what is derived of the subjects, after what is there.
-func collectColumnsOf[R any](rows map[trail.Subject]trail.Derived, into func(*trail.Derived) *[]R) func(pgx.Rows) error {
+// CollectColumnsOf reads rows of a subject and the columns of an R into what is derived of the subjects, after what is there.
+func CollectColumnsOf[R any](rows map[trail.Subject]trail.Derived, into func(*trail.Derived) *[]R) func(pgx.Rows) error {
 	return func(answer pgx.Rows) error {
-		var r *rowReader[R]
+		var r *RowReader[R]
 		found := map[string][]R{}
 		for answer.Next() {
 			if r == nil { // most answers are empty
-				r = newRowReader[R]()
+				r = NewRowReader[R]()
 			}
-			if err := answer.Scan(r.into...); err != nil {
+			if err := answer.Scan(r.Into...); err != nil {
 				return err
 			}
-			found[r.subject] = append(found[r.subject], r.row)
+			found[r.Subject] = append(found[r.Subject], r.Row)
 		}
 		if err := answer.Err(); err != nil {
 			return err
@@ -140,4 +142,26 @@ func collectColumnsOf[R any](rows map[trail.Subject]trail.Derived, into func(*tr
 		}
 		return nil
 	}
+}
+
+// CollectOf reads rows of a subject and a JSON object each into what is derived of the subjects, after what is there.
+func CollectOf[R any](rows map[trail.Subject]trail.Derived, into func(*trail.Derived) *[]R) func(pgx.Rows) error {
+	return pg.EachRow(func(row pgx.CollectableRow) error {
+		var text string
+		var r R
+		if err := row.Scan(&text, &r); err != nil {
+			return err
+		}
+		return collect(rows, text, into, r)
+	})
+}
+
+// collect adds rows to what is derived of a subject.
+func collect[R any](rows map[trail.Subject]trail.Derived, subject string, into func(*trail.Derived) *[]R, its ...R) error {
+	s, err := trail.ParseSubject(subject)
+	d := rows[s]
+	list := into(&d)
+	*list = append(*list, its...)
+	rows[s] = d
+	return err
 }

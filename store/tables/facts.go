@@ -1,8 +1,7 @@
-package store
+package tables
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +13,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// factRow is one row of evictrail.events.
-type factRow struct {
+// FactRow is one row of evictrail.events.
+type FactRow struct {
 	Subject       string
 	OccurredAt    time.Time
 	ID            pgtype.UUID
@@ -39,8 +38,8 @@ type factRow struct {
 	Detail        []byte
 }
 
-// replaced reports whether a text of the row may be another than that of the fact.
-func (r *factRow) replaced() bool {
+// Replaced reports whether a text of the row may be another than that of the fact.
+func (r *FactRow) Replaced() bool {
 	texts := []string{
 		r.Subject, pg.TextOrEmpty(r.Namespace), pg.TextOrEmpty(r.VMI), pg.TextOrEmpty(r.VMIUID), pg.TextOrEmpty(r.Node), pg.TextOrEmpty(r.Migration), pg.TextOrEmpty(r.MigrationUID),
 		r.ObjectUID, r.ObjectVersion, r.What, r.Value, r.Evidence, string(r.Detail),
@@ -48,8 +47,8 @@ func (r *factRow) replaced() bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, "\uFFFD") || strings.Contains(s, `\ufffd`) })
 }
 
-func rowFromFact(f trail.Fact) (factRow, error) {
-	r := factRow{
+func rowFromFact(f trail.Fact) (FactRow, error) {
+	r := FactRow{
 		Subject: pg.CleanText(f.Subject.String()), OccurredAt: f.OccurredAt, ID: pgtype.UUID{Bytes: f.ID, Valid: true},
 		Kind: string(f.Kind), Reason: string(f.Reason), Clock: string(f.Clock), ObservedAt: f.ObservedAt, SeenLate: f.Late,
 		Namespace: pg.NullText(f.Namespace), VMI: pg.NullText(f.VMI), VMIUID: pg.NullText(f.VMIUID), Node: pg.NullText(f.Node),
@@ -67,21 +66,8 @@ func rowFromFact(f trail.Fact) (factRow, error) {
 	return r, nil
 }
 
-// sortedSubjects returns subjects in the order of their names.
-func sortedSubjects[V any](of map[trail.Subject]V) []trail.Subject {
-	return slices.SortedFunc(maps.Keys(of), func(a, b trail.Subject) int { return strings.Compare(a.String(), b.String()) })
-}
-
-func names(subjects []trail.Subject) []string {
-	out := make([]string, len(subjects))
-	for i, subject := range subjects {
-		out[i] = pg.CleanText(subject.String())
-	}
-	return out
-}
-
-// insertFactsIfNew inserts the facts of factArgs that have no row yet.
-const insertFactsIfNew = `
+// InsertFactsQuery inserts the facts of FactArgs that have no row yet. More may follow it, such as RETURNING.
+const InsertFactsQuery = `
 INSERT INTO evictrail.events (
     cluster, subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, namespace, vmi, vmi_uid, node,
     migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail
@@ -95,11 +81,12 @@ FROM unnest(
 ) AS f
 ON CONFLICT DO NOTHING`
 
-// insertTogether is how many facts are written in one statement: on their way they take six times their memory.
-const insertTogether = 1000
+// InsertTogether is how many facts are written in one statement at most: on their way they take six times their memory.
+const InsertTogether = 1000
 
-func rowsFromFacts(facts []trail.Fact) ([]factRow, error) {
-	rows := make([]factRow, len(facts))
+// FactRows returns the rows of facts, in their order. The error is trail.ErrRefused, for a detail that cannot be JSON.
+func FactRows(facts []trail.Fact) ([]FactRow, error) {
+	rows := make([]FactRow, len(facts))
 	for i, f := range facts {
 		var err error
 		if rows[i], err = rowFromFact(f); err != nil {
@@ -109,26 +96,26 @@ func rowsFromFacts(facts []trail.Fact) ([]factRow, error) {
 	return rows, nil
 }
 
-// factArgs returns the arguments of insertFactsIfNew.
-func factArgs(cluster string, rows []factRow) pgx.StrictNamedArgs {
+// FactArgs returns the arguments of InsertFactsQuery.
+func FactArgs(cluster string, rows []FactRow) pgx.StrictNamedArgs {
 	return pgx.StrictNamedArgs{
 		"cluster": cluster,
-		"subject": column(rows, func(r factRow) string { return r.Subject }), "occurred_at": column(rows, func(r factRow) time.Time { return r.OccurredAt }),
-		"id": column(rows, func(r factRow) pgtype.UUID { return r.ID }), "kind": column(rows, func(r factRow) string { return r.Kind }),
-		"reason": column(rows, func(r factRow) string { return r.Reason }), "clock": column(rows, func(r factRow) string { return r.Clock }),
-		"observed_at": column(rows, func(r factRow) time.Time { return r.ObservedAt }), "seen_late": column(rows, func(r factRow) bool { return r.SeenLate }),
-		"namespace": column(rows, func(r factRow) *string { return r.Namespace }), "vmi": column(rows, func(r factRow) *string { return r.VMI }),
-		"vmi_uid": column(rows, func(r factRow) *string { return r.VMIUID }), "node": column(rows, func(r factRow) *string { return r.Node }),
-		"migration": column(rows, func(r factRow) *string { return r.Migration }), "migration_uid": column(rows, func(r factRow) *string { return r.MigrationUID }),
-		"object_kind": column(rows, func(r factRow) string { return r.ObjectKind }), "object_uid": column(rows, func(r factRow) string { return r.ObjectUID }),
-		"object_version": column(rows, func(r factRow) string { return r.ObjectVersion }), "what": column(rows, func(r factRow) string { return r.What }),
-		"value": column(rows, func(r factRow) string { return r.Value }), "evidence": column(rows, func(r factRow) string { return r.Evidence }),
-		"detail": column(rows, func(r factRow) []byte { return r.Detail }),
+		"subject": column(rows, func(r FactRow) string { return r.Subject }), "occurred_at": column(rows, func(r FactRow) time.Time { return r.OccurredAt }),
+		"id": column(rows, func(r FactRow) pgtype.UUID { return r.ID }), "kind": column(rows, func(r FactRow) string { return r.Kind }),
+		"reason": column(rows, func(r FactRow) string { return r.Reason }), "clock": column(rows, func(r FactRow) string { return r.Clock }),
+		"observed_at": column(rows, func(r FactRow) time.Time { return r.ObservedAt }), "seen_late": column(rows, func(r FactRow) bool { return r.SeenLate }),
+		"namespace": column(rows, func(r FactRow) *string { return r.Namespace }), "vmi": column(rows, func(r FactRow) *string { return r.VMI }),
+		"vmi_uid": column(rows, func(r FactRow) *string { return r.VMIUID }), "node": column(rows, func(r FactRow) *string { return r.Node }),
+		"migration": column(rows, func(r FactRow) *string { return r.Migration }), "migration_uid": column(rows, func(r FactRow) *string { return r.MigrationUID }),
+		"object_kind": column(rows, func(r FactRow) string { return r.ObjectKind }), "object_uid": column(rows, func(r FactRow) string { return r.ObjectUID }),
+		"object_version": column(rows, func(r FactRow) string { return r.ObjectVersion }), "what": column(rows, func(r FactRow) string { return r.What }),
+		"value": column(rows, func(r FactRow) string { return r.Value }), "evidence": column(rows, func(r FactRow) string { return r.Evidence }),
+		"detail": column(rows, func(r FactRow) []byte { return r.Detail }),
 	}
 }
 
 // column takes one column out of rows, as unnest wants it.
-func column[T any](rows []factRow, of func(factRow) T) []T {
+func column[T any](rows []FactRow, of func(FactRow) T) []T {
 	out := make([]T, len(rows))
 	for i, r := range rows {
 		out[i] = of(r)
