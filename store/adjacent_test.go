@@ -35,7 +35,7 @@ INSERT INTO public.evictrail_schema (version_id, is_applied) SELECT max(version_
 // the facts is the same. Where the next schema says that it does not get along, this one says so, too.
 func TestOldProgramOnTheNextSchema(t *testing.T) {
 	t.Parallel()
-	facts := incident("c1", 6)
+	facts := storetest.Incident("c1", 6)
 	s := storetest.New(t)
 	record := func(s *store.Store, facts []trail.Fact) {
 		sink := s.For("c1", "r1")
@@ -65,14 +65,14 @@ func TestOldProgramOnTheNextSchema(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, applied)
 	record(again, facts[2*third:])
-	got := dump(t, again)
+	got := storetest.Dump(t, again)
 	for view, rows := range got {
 		for i, row := range rows {
 			require.Contains(t, row, `"future": null`, view)
 			rows[i] = strings.ReplaceAll(row, `, "future": null`, "")
 		}
 	}
-	require.Equal(t, dumpOf(t, "c1", facts), got)
+	require.Equal(t, storetest.DumpOf(t, "c1", facts), got)
 	why, err := again.Why(t.Context(), trail.Question{Cluster: "c1", Of: trail.VMISubject("shop", "db-0")})
 	require.NoError(t, err)
 	require.NotEmpty(t, why.Evidence)
@@ -90,11 +90,11 @@ func TestOldProgramOnTheNextSchema(t *testing.T) {
 // and so does the same one after one that did not say who it was.
 func TestAnotherProgramDerivesAnew(t *testing.T) {
 	t.Parallel()
-	facts := incident("c1", 2)
+	facts := storetest.Incident("c1", 2)
 	s := storetest.New(t)
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	want := dump(t, s)
+	want := storetest.Dump(t, s)
 	lead := func(program string) {
 		sink := s.For("c1", "r1")
 		require.NoError(t, sink.Lead(t.Context(), program, trail.DefaultThresholds()))
@@ -108,13 +108,13 @@ func TestAnotherProgramDerivesAnew(t *testing.T) {
 	lead("v1")
 	spoil()
 	lead("v1")
-	require.NotEqual(t, want, dump(t, s), "it derived them itself")
+	require.NotEqual(t, want, storetest.Dump(t, s), "it derived them itself")
 	lead("v2")
-	require.Equal(t, want, dump(t, s))
+	require.Equal(t, want, storetest.Dump(t, s))
 
 	spoil()
 	_, err = s.DB.Exec(t.Context(), "UPDATE evictrail.leaders SET term = term + 1") // all that a program from before schema 17 notes
 	require.NoError(t, err)
 	lead("v2")
-	require.Equal(t, want, dump(t, s))
+	require.Equal(t, want, storetest.Dump(t, s))
 }

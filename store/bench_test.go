@@ -24,7 +24,7 @@ func benchmarkIncidents(b *testing.B, storing func(s *store.Store, cluster strin
 			for round := 0; b.Loop(); round++ {
 				cluster := fmt.Sprintf("c%d", round)
 				store := storing(s, cluster)
-				for facts := incident(cluster, 20); len(facts) > 0; facts = facts[min(size, len(facts)):] {
+				for facts := storetest.Incident(cluster, 20); len(facts) > 0; facts = facts[min(size, len(facts)):] {
 					stored += store(facts[:min(size, len(facts))])
 				}
 			}
@@ -51,7 +51,7 @@ func BenchmarkAppend(b *testing.B) {
 // BenchmarkDerive derives one VM with a long history.
 func BenchmarkDerive(b *testing.B) {
 	for _, vms := range []int{1, 100} {
-		facts := incident("c1", vms)
+		facts := storetest.Incident("c1", vms)
 		for i := range facts {
 			if facts[i].Subject.Kind == trail.SubjectVMI { // all of one VM
 				facts[i].Subject = trail.VMISubject("shop", "db-0")

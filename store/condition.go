@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -75,31 +74,4 @@ func (s *Store) Condition(ctx context.Context) (Condition, error) {
 	}
 	c.Lacking, err = pgx.CollectRows(rows, pgx.RowTo[string])
 	return c, pg.Explain("read our rights in the database", err)
-}
-
-// Heard tells when a cluster's requests were last told by whom.
-type Heard struct {
-	Audit    time.Time // when the last one was asked that audit events told of; zero: none
-	Observer time.Time // likewise the observer of evictions
-}
-
-const heardQuery = `
-SELECT
-    (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('audit', 'admission+audit')),
-    (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
-
-// Heard tells when the sources of eviction requests last told of one.
-func (s *Store) Heard(ctx context.Context, cluster string) (Heard, error) {
-	var audit, observer *time.Time
-	if err := s.DB.QueryRow(ctx, heardQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&audit, &observer); err != nil {
-		return Heard{}, pg.Explain("read when requests were last told", err)
-	}
-	var h Heard
-	if audit != nil {
-		h.Audit = audit.UTC()
-	}
-	if observer != nil {
-		h.Observer = observer.UTC()
-	}
-	return h, nil
 }

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,13 +16,13 @@ import (
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	facts := incident("c1", 1)
+	facts := storetest.Incident("c1", 1)
 	readOnly(t, s, "on")
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.ErrorIs(t, err, pg.ErrUnavailable)
 	require.ErrorContains(t, err, "read-only")
 	readOnly(t, s, "off")
-	require.Empty(t, dump(t, s)["events"], "nothing half-written")
+	require.Empty(t, storetest.Dump(t, s)["events"], "nothing half-written")
 	news, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts), "the same call succeeds later")
@@ -55,8 +54,8 @@ func TestUnreachableDatabase(t *testing.T) {
 func TestRolesDoWhatTheyMay(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	makeRoles(t, s)
-	_, err := s.Append(t.Context(), "c1", incident("c1", 1))
+	storetest.MakeRoles(t, s)
+	_, err := s.Append(t.Context(), "c1", storetest.Incident("c1", 1))
 	require.NoError(t, err)
 	as := func(role, sql string) error {
 		_, err := s.DB.Exec(t.Context(), "BEGIN; SET LOCAL ROLE "+role+"; "+sql+"; ROLLBACK")
@@ -80,11 +79,11 @@ func TestWriterNeedsNoMore(t *testing.T) {
 	owner, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	t.Cleanup(owner.Close)
-	makeRoles(t, owner)
+	storetest.MakeRoles(t, owner)
 	writer, err := store.Open(t.Context(), url+"&options=-c%20role%3Devictrail_writer", "")
 	require.NoError(t, err)
 	t.Cleanup(writer.Close)
-	facts := incident("c1", 2)
+	facts := storetest.Incident("c1", 2)
 	news, err := writer.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts))
@@ -103,7 +102,7 @@ func TestGrantIsForNewTables(t *testing.T) {
 	owner, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	t.Cleanup(owner.Close)
-	makeRoles(t, owner)
+	storetest.MakeRoles(t, owner)
 	_, err = owner.DB.Exec(t.Context(), "REVOKE ALL ON evictrail.loops FROM evictrail_writer; REVOKE ALL ON evictrail_v1.loops FROM evictrail_reader")
 	require.NoError(t, err)
 	writer, err := store.Open(t.Context(), url+"&options=-c%20role%3Devictrail_writer", "")
@@ -141,15 +140,4 @@ LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
 WHERE c.relkind = 'v' AND col_description(c.oid, coalesce(a.attnum, 0)) IS NULL`).Scan(&missing)
 	require.NoError(t, err)
 	require.Empty(t, missing)
-}
-
-// rolesMade keeps tests from making the roles, which belong to the whole server, at once.
-var rolesMade sync.Mutex
-
-func makeRoles(t *testing.T, s *store.Store) {
-	t.Helper()
-	rolesMade.Lock()
-	defer rolesMade.Unlock()
-	_, err := s.DB.Exec(t.Context(), store.Roles())
-	require.NoError(t, err)
 }

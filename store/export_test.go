@@ -14,9 +14,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// Simulated histories last hours: with this the facts of neighbours begin within them, and so do those that are kept of what was dropped.
+// Simulated histories last hours: with this the facts that are kept of what was dropped begin within them.
 func init() {
-	neighboursBefore = func(trail.Thresholds) time.Duration { return 5 * time.Minute }
 	aroundSlack = 16 * time.Minute
 	reachOf = func([]trail.Fact, trail.Thresholds) time.Duration { return Reach }
 	derive = func(s trail.Subject, facts []trail.Fact, env *trail.Env, now time.Time) trail.Derived {
@@ -34,11 +33,6 @@ var BugFixed atomic.Bool
 
 // Reach is how far back facts are kept in tests: as long as the longest threshold of theirs.
 var Reach = 20 * time.Minute
-
-// Read lets tests look at the transactions of readers.
-func (s *Store) Read(ctx context.Context, run func(pgx.Tx) error) error {
-	return s.read(ctx, "look", run)
-}
 
 // DerivedColumns gives the columns of each derived table that are written.
 func DerivedColumns() map[string][]string {
@@ -78,11 +72,8 @@ func (s *Store) Kept(ctx context.Context, cluster string, subjects []trail.Subje
 		if _, err := tx.Exec(ctx, keepFactsQuery, args); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, "SELECT "+tables.FactColumns+" FROM evictrail.events_next")
-		if err != nil {
-			return err
-		}
-		if facts, err = tables.CollectFacts(rows, cluster); err != nil {
+		var err error
+		if facts, err = tables.FactsBy(ctx, tx, cluster, "SELECT "+tables.FactColumns+" FROM evictrail.events_next", nil); err != nil {
 			return err
 		}
 		return undo
@@ -91,12 +82,4 @@ func (s *Store) Kept(ctx context.Context, cluster string, subjects []trail.Subje
 		err = nil
 	}
 	return facts, err
-}
-
-// Neighbours reads the facts of the VMs that were on a node at a moment, as they matter to what happened since a time.
-func (s *Store) Neighbours(ctx context.Context, cluster, node string, since, at time.Time) ([]trail.Fact, error) {
-	return tables.FactsBy(ctx, s.DB, cluster, neighboursQuery, pgx.StrictNamedArgs{
-		"cluster": cluster, "but": "", "nodes": []string{node}, "from": []time.Time{since}, "to": []time.Time{at}, "began": []time.Time{since}, "ended": []time.Time{at},
-		"guests": []bool{true}, "at": at, "everywhere": false, "before": time.Duration(0), "slack": tellingSlack,
-	})
 }

@@ -63,8 +63,8 @@ type DeriveFailure struct {
 }
 
 // DeriveFailures lists at most so many subjects that could not be derived, those that failed first at the top.
-func (s *Reader) DeriveFailures(ctx context.Context, most int) ([]DeriveFailure, error) {
-	rows, err := s.db.Query(ctx, listFailedQuery, pgx.StrictNamedArgs{"most": most})
+func (s *Store) DeriveFailures(ctx context.Context, most int) ([]DeriveFailure, error) {
+	rows, err := s.DB.Query(ctx, listFailedQuery, pgx.StrictNamedArgs{"most": most})
 	if err != nil {
 		return nil, pg.Explain("list what cannot be derived", err)
 	}

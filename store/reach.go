@@ -66,11 +66,7 @@ func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time
 	if err != nil {
 		return nil, err
 	}
-	stated, err := tx.Query(ctx, tables.ThresholdsQuery, pgx.StrictNamedArgs{"cluster": cluster})
-	if err != nil {
-		return nil, err
-	}
-	thresholds, err := tables.CollectThresholds(stated)
+	thresholds, err := tables.ThresholdsOf(ctx, tx, cluster)
 	if err != nil {
 		return nil, err
 	}

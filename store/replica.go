@@ -156,3 +156,8 @@ func (c *ClusterStore) uncovered(ctx context.Context, facts []trail.Fact) ([]tra
 		return gap && covered[f.Object.UID+" "+d.Key]
 	}), nil
 }
+
+// Moved is Store.Moved of this cluster.
+func (c *ClusterStore) Moved(ctx context.Context, since time.Time) ([]trail.Moved, error) {
+	return c.store.Moved(ctx, c.cluster, since)
+}

@@ -21,10 +21,10 @@ func BenchmarkRetain(b *testing.B) {
 	for range b.N {
 		b.StopTimer()
 		s := storetest.New(b)
-		require.NoError(b, s.EnsureMonths(b.Context(), march.AddDate(0, 2, 0)))
+		require.NoError(b, s.EnsureMonths(b.Context(), storetest.March.AddDate(0, 2, 0)))
 		n := 0
 		tr := tracker.New("c1")
-		sim.LongUntil(1, 5_000, 6, march.Add(-time.Minute), func(seen []tracker.Observation) {
+		sim.LongUntil(1, 5_000, 6, storetest.March.Add(-time.Minute), func(seen []tracker.Observation) {
 			var facts []trail.Fact
 			for _, o := range seen {
 				facts = append(facts, tr.Observe(o)...)
@@ -50,7 +50,7 @@ func BenchmarkRetain(b *testing.B) {
 					return
 				default:
 				}
-				facts := cordons(other, fmt.Sprintf("n%d", rv%49), &rv, march.AddDate(0, 2, 0).Add(time.Duration(rv)*time.Second))
+				facts := cordons(other, fmt.Sprintf("n%d", rv%49), &rv, storetest.March.AddDate(0, 2, 0).Add(time.Duration(rv)*time.Second))
 				began := time.Now()
 				_, err := s.Append(b.Context(), "c2", facts)
 				if err != nil {

@@ -23,25 +23,16 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// march is the boundary at which facts are dropped.
-var march = time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)
-
 // aWeek is how long facts are kept in these tests, and dropMarch a time at which those from before march are older than that.
 var (
 	aWeek     = store.Retention{Facts: 7 * 24 * time.Hour}
-	dropMarch = march.Add(7*24*time.Hour + time.Hour)
+	dropMarch = storetest.March.Add(7*24*time.Hour + time.Hour)
 )
-
-// brief are thresholds of loops that fit into histories of hours.
-var brief = trail.Thresholds{
-	FailureRecent: 10 * time.Minute, Quiet: 15 * time.Minute, Failures: 2, FailingFor: 4 * time.Minute, ReturnWithin: 15 * time.Minute, Returns: 1,
-	Moves: 2, MovesWithin: 20 * time.Minute, PinnedAfter: 8 * time.Minute, DrainWaits: time.Minute, Unanswered: 10 * time.Minute,
-}
 
 // acrossMarch plays a simulated history of hours in which march begins after a share of it, and gives its facts in the order in which they were seen.
 func acrossMarch(seed uint64, share float64) ([]trail.Fact, time.Time) {
 	run := sim.New(seed)
-	run = sim.NewAt(seed, march.Add(-time.Duration(float64(run.End.Sub(run.Start))*share)))
+	run = sim.NewAt(seed, storetest.March.Add(-time.Duration(float64(run.End.Sub(run.Start))*share)))
 	tr := tracker.New("c1")
 	var facts []trail.Fact
 	for _, o := range run.Observations {
@@ -51,44 +42,6 @@ func acrossMarch(seed uint64, share float64) ([]trail.Fact, time.Time) {
 		}
 	}
 	return facts, run.End
-}
-
-// derivedTables are those that nothing may change in when facts are dropped.
-var derivedTables = []string{
-	"eviction_requests", "evacuations", "migrations", "placements", "cooldown_decisions", "loops", "drains", "drain_blockers", "consequences", "outages", "gaps", "timeline",
-}
-
-// tables reads all derived rows, but for when they changed.
-func tables(t *testing.T, s *store.Store) map[string][]string {
-	t.Helper()
-	out := map[string][]string{}
-	for _, table := range derivedTables {
-		rows, err := s.DB.Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'changed_at')::text FROM evictrail.%s v ORDER BY 1", table))
-		require.NoError(t, err)
-		out[table], err = pgx.CollectRows(rows, pgx.RowTo[string])
-		require.NoError(t, err)
-	}
-	return out
-}
-
-func count(t *testing.T, s *store.Store, sql string, args ...any) (n int) {
-	t.Helper()
-	require.NoError(t, s.DB.QueryRow(t.Context(), sql, args...).Scan(&n))
-	return n
-}
-
-// take stores facts and derives what is due by the time of the last.
-func take(t *testing.T, s *store.Store, facts []trail.Fact) {
-	t.Helper()
-	if len(facts) == 0 {
-		return
-	}
-	_, err := s.Append(t.Context(), "c1", facts)
-	require.NoError(t, err)
-	at := facts[len(facts)-1].ObservedAt
-	require.NoError(t, s.Alive(t.Context(), "c1", at))
-	_, _, err = s.DeriveDue(t.Context(), "c1", at)
-	require.NoError(t, err)
 }
 
 // TestNothingToldChanges drops facts at some moment of simulated histories, while others go on to come. Each row of each table, before the boundary and
@@ -103,36 +56,36 @@ func TestNothingToldChanges(t *testing.T) {
 			facts, end := acrossMarch(seed, 0.5+0.4*r.Float64())
 			whole, dropped := storetest.New(t), storetest.New(t)
 			for _, s := range []*store.Store{whole, dropped} {
-				require.NoError(t, s.Judge(t.Context(), "c1", brief))
+				require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
 			}
 			n := 0
-			for n < len(facts) && facts[n].ObservedAt.Before(march.Add(2*time.Minute)) {
+			for n < len(facts) && facts[n].ObservedAt.Before(storetest.March.Add(2*time.Minute)) {
 				n++
 			}
 			n += r.IntN((len(facts) - n) / 2)
 			for _, s := range []*store.Store{whole, dropped} {
 				for i := 0; i < n; i += 200 {
-					take(t, s, facts[i:min(i+200, n)])
+					storetest.Take(t, s, facts[i:min(i+200, n)])
 				}
 			}
-			all := count(t, dropped, "SELECT count(*) FROM evictrail.events WHERE occurred_at < $1", march)
+			all := storetest.CountRows(t, dropped, "SELECT count(*) FROM evictrail.events WHERE occurred_at < $1", storetest.March)
 			did, err := dropped.Retain(t.Context(), aWeek, dropMarch)
 			require.NoError(t, err)
 			require.Empty(t, did.Waits)
-			require.Equal(t, march, did.Facts)
-			left := count(t, dropped, "SELECT count(*) FROM evictrail.events WHERE occurred_at < $1", march)
+			require.Equal(t, storetest.March, did.Facts)
+			left := storetest.CountRows(t, dropped, "SELECT count(*) FROM evictrail.events WHERE occurred_at < $1", storetest.March)
 			t.Logf("%d facts before the boundary, %d stay", all, left)
 			require.Less(t, left, all)
 			same := func(as string) {
 				t.Helper()
-				require.Equal(t, tables(t, whole), tables(t, dropped), as)
+				require.Equal(t, storetest.DerivedRows(t, whole), storetest.DerivedRows(t, dropped), as)
 			}
 			same("as soon as they are dropped")
-			compareAnswersBy(t, dropped, facts[:n], facts[n-1].ObservedAt, brief, march)
+			storetest.CompareAnswersBy(t, dropped, facts[:n], facts[n-1].ObservedAt, storetest.Brief, storetest.March)
 			for i := n; i < len(facts); i += 200 {
 				some := facts[i:min(i+200, len(facts))]
-				take(t, whole, some)
-				take(t, dropped, some)
+				storetest.Take(t, whole, some)
+				storetest.Take(t, dropped, some)
 				same("after facts up to " + some[len(some)-1].ObservedAt.String())
 			}
 			for _, s := range []*store.Store{whole, dropped} {
@@ -140,9 +93,9 @@ func TestNothingToldChanges(t *testing.T) {
 				_, _, err := s.DeriveDue(t.Context(), "c1", end)
 				require.NoError(t, err)
 			}
-			compareAnswersBy(t, dropped, facts, end, brief, march)
-			for _, at := range []time.Time{march.Add(time.Second), march.Add(end.Sub(march) / 3)} {
-				compareAnswersBy(t, dropped, facts, at, brief, march)
+			storetest.CompareAnswersBy(t, dropped, facts, end, storetest.Brief, storetest.March)
+			for _, at := range []time.Time{storetest.March.Add(time.Second), storetest.March.Add(end.Sub(storetest.March) / 3)} {
+				storetest.CompareAnswersBy(t, dropped, facts, at, storetest.Brief, storetest.March)
 			}
 			_, err = dropped.Rederive(t.Context(), "c1")
 			require.NoError(t, err)
@@ -194,10 +147,10 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 	from := storetest.NewURL(t)
 	s, err := store.Open(t.Context(), from, "")
 	require.NoError(t, err)
-	require.NoError(t, s.Judge(t.Context(), "c1", brief))
-	take(t, s, all)
+	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
+	storetest.Take(t, s, all)
 	require.NoError(t, s.Alive(t.Context(), "c1", end))
-	rows := tables(t, s)
+	rows := storetest.DerivedRows(t, s)
 	s.Close()
 	whole, drop := copied(t, from, func(string) bool { return false })
 	_, err = whole.Retain(t.Context(), aWeek, dropMarch)
@@ -222,13 +175,13 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 			break
 		}
 		require.Error(t, err, "at statement %d", k)
-		require.Equal(t, rows, tables(t, s), "cut off at statement %d", k)
+		require.Equal(t, rows, storetest.DerivedRows(t, s), "cut off at statement %d", k)
 		_, err = s.Retain(t.Context(), aWeek, dropMarch)
 		require.NoError(t, err)
-		require.Equal(t, rows, tables(t, s), "gone on with after statement %d", k)
+		require.Equal(t, rows, storetest.DerivedRows(t, s), "gone on with after statement %d", k)
 		require.Equal(t, want, facts(t, s), "gone on with after statement %d", k)
-		require.Zero(t, count(t, s, "SELECT count(*) FROM pg_class WHERE relname = 'events_next'"))
-		require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.retention WHERE dropping IS NOT NULL OR complete"))
+		require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM pg_class WHERE relname = 'events_next'"))
+		require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.retention WHERE dropping IS NOT NULL OR complete"))
 		drop()
 	}
 	t.Logf("%d sorts of statements failed: %v", len(failed), slices.Sorted(maps.Keys(failed)))
@@ -260,7 +213,7 @@ func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 		at := begin.AddDate(0, 0, day)
 		if at.Day() == 1 {
 			times := []time.Time{at.Add(-time.Microsecond), at, at.Add(time.Hour), at.Add(2 * time.Hour)}
-			take(t, s, cordons(tr, "n1", &rv, times...))
+			storetest.Take(t, s, cordons(tr, "n1", &rv, times...))
 			seen = append(seen, times...)
 		}
 		did, err := s.Retain(t.Context(), store.Retention{Facts: 90 * 24 * time.Hour, Rows: 200 * 24 * time.Hour}, at.In(zone))
@@ -276,13 +229,13 @@ func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 				young++
 			}
 		}
-		require.Equal(t, young, count(t, s, "SELECT count(*) FROM evictrail.events WHERE occurred_at >= $1", at.AddDate(0, 0, -90)), "on %s", at)
+		require.Equal(t, young, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events WHERE occurred_at >= $1", at.AddDate(0, 0, -90)), "on %s", at)
 	}
 	require.Equal(t, []string{"events_2025_06", "events_2025_07", "events_2025_08", "events_2025_09", "events_2025_10", "events_2025_11", "events_2025_12", "events_2026_01", "events_2026_02", "events_2026_03"}, dropped)
-	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.events_default"))
-	require.LessOrEqual(t, count(t, s, "SELECT count(*) FROM evictrail.events_kept"), 3, "the first one, and the last ones")
-	require.Equal(t, 0, count(t, s, "SELECT count(*) FROM evictrail.timeline WHERE at < $1", begin.AddDate(0, 0, 365-200)))
-	require.Positive(t, count(t, s, "SELECT count(*) FROM evictrail.timeline WHERE at < $1", begin.AddDate(0, 0, 365-150)), "rows outlive their facts")
+	require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events_default"))
+	require.LessOrEqual(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events_kept"), 3, "the first one, and the last ones")
+	require.Equal(t, 0, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.timeline WHERE at < $1", begin.AddDate(0, 0, 365-200)))
+	require.Positive(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.timeline WHERE at < $1", begin.AddDate(0, 0, 365-150)), "rows outlive their facts")
 }
 
 // TestLateFactsAreKept stores facts of a time whose facts were dropped: they lie with those that were kept, are told as late, change no row about that time, and count
@@ -291,29 +244,29 @@ func TestLateFactsAreKept(t *testing.T) {
 	t.Parallel()
 	all, _ := acrossMarch(4, 0.6)
 	s := storetest.New(t)
-	require.NoError(t, s.Judge(t.Context(), "c1", brief))
-	take(t, s, all)
+	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
+	storetest.Take(t, s, all)
 	_, err := s.Retain(t.Context(), aWeek, dropMarch)
 	require.NoError(t, err)
-	before := tables(t, s)
+	before := storetest.DerivedRows(t, s)
 	tr, rv := tracker.New("c1"), 0
-	late := cordons(tr, "another", &rv, march.AddDate(0, -2, 0), march.AddDate(0, -1, 0), march.AddDate(0, -1, 1))
+	late := cordons(tr, "another", &rv, storetest.March.AddDate(0, -2, 0), storetest.March.AddDate(0, -1, 0), storetest.March.AddDate(0, -1, 1))
 	news, err := s.Append(t.Context(), "c1", late)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, 3)
-	require.Equal(t, march, news.Settled)
-	require.Equal(t, before, tables(t, s))
-	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.events_default"))
-	require.Equal(t, 3, count(t, s, "SELECT count(*) FROM evictrail.events_kept WHERE node = 'another'"))
+	require.Equal(t, storetest.March, news.Settled)
+	require.Equal(t, before, storetest.DerivedRows(t, s))
+	require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events_default"))
+	require.Equal(t, 3, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events_kept WHERE node = 'another'"))
 
 	lost, err := s.Append(t.Context(), "c1", all)
 	require.NoError(t, err, "all of it again, as where a log is read anew")
-	require.Equal(t, march, lost.Settled)
-	require.Equal(t, before, tables(t, s), "nothing is told twice")
-	young, err := s.Append(t.Context(), "c1", cordons(tr, "another", &rv, march.AddDate(0, 0, 2)))
+	require.Equal(t, storetest.March, lost.Settled)
+	require.Equal(t, before, storetest.DerivedRows(t, s), "nothing is told twice")
+	young, err := s.Append(t.Context(), "c1", cordons(tr, "another", &rv, storetest.March.AddDate(0, 0, 2)))
 	require.NoError(t, err)
 	require.Zero(t, young.Settled)
-	_, err = s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: trail.Subject{Kind: trail.SubjectNode, Name: "another"}, At: march.Add(-time.Hour)})
+	_, err = s.Ask(t.Context(), trail.Question{Cluster: "c1", Of: trail.Subject{Kind: trail.SubjectNode, Name: "another"}, At: storetest.March.Add(-time.Hour)})
 	require.ErrorIs(t, err, trail.ErrNotFound)
 	require.ErrorContains(t, err, "facts from before 2026-03-01T00:00:00Z were dropped")
 }
@@ -325,12 +278,12 @@ func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
 	s, err := store.Open(t.Context(), from, "")
 	require.NoError(t, err)
 	all, _ := acrossMarch(5, 0.7)
-	take(t, s, all)
+	storetest.Take(t, s, all)
 	tr, rv, came := tracker.New("c1"), 0, false
 	dropping, err := storetest.OpenFailing(t.Context(), from, func(sql string) bool {
 		if strings.Contains(sql, "finish_drop") && !came {
 			came = true
-			take(t, s, cordons(tr, "another", &rv, march.AddDate(0, 0, -3)))
+			storetest.Take(t, s, cordons(tr, "another", &rv, storetest.March.AddDate(0, 0, -3)))
 		}
 		return false
 	})
@@ -341,7 +294,7 @@ func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, did.Dropped)
 	require.True(t, came)
-	require.Equal(t, 1, count(t, s, "SELECT count(*) FROM evictrail.events WHERE node = 'another'"))
+	require.Equal(t, 1, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events WHERE node = 'another'"))
 }
 
 // TestNobodyWaitsForDropping holds the history as a long question does: dropping gives way, says so, and is done the next time. Those who write wait no longer than
@@ -350,7 +303,7 @@ func TestNobodyWaitsForDropping(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	all, _ := acrossMarch(5, 0.7)
-	take(t, s, all)
+	storetest.Take(t, s, all)
 	tx, err := s.DB.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT FROM evictrail.events LIMIT 1")
@@ -359,7 +312,7 @@ func TestNobodyWaitsForDropping(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, did.Waits, "in use")
 	require.Empty(t, did.Dropped)
-	take(t, s, all[:10])
+	storetest.Take(t, s, all[:10])
 	require.NoError(t, tx.Rollback(t.Context()))
 	did, err = s.Retain(t.Context(), aWeek, dropMarch)
 	require.NoError(t, err)
@@ -394,8 +347,8 @@ func TestNamesAreErased(t *testing.T) {
 			t.Parallel()
 			s := storetest.New(t)
 			for seed := range uint64(12) {
-				story := tell(seed)
-				for _, batch := range [][]trail.Fact{story.watched, story.reviewed, story.audited} {
+				story := storetest.Tell(seed)
+				for _, batch := range [][]trail.Fact{story.Watched, story.Reviewed, story.Audited} {
 					for i := range batch {
 						batch[i].OccurredAt, batch[i].ObservedAt = batch[i].OccurredAt.AddDate(0, -9, 0), batch[i].ObservedAt.AddDate(0, -9, 0)
 					}
@@ -405,7 +358,7 @@ func TestNamesAreErased(t *testing.T) {
 			}
 			classes := "SELECT count(*) FROM evictrail.eviction_requests WHERE requester_class = ANY($1)"
 			people := []string{"kubectl", "other"}
-			asked := count(t, s, classes, people)
+			asked := storetest.CountRows(t, s, classes, people)
 			require.Positive(t, asked)
 			for _, name := range []string{"alice", "carol", "203.0.113.7"} {
 				require.Positive(t, named(t, s, name), name)
@@ -428,7 +381,7 @@ func TestNamesAreErased(t *testing.T) {
 			require.Zero(t, named(t, s, "carol"), "who acted as them")
 			require.Zero(t, named(t, s, "203.0.113.7"), "from where")
 			require.Positive(t, named(t, s, "descheduler-sa"))
-			require.Equal(t, asked, count(t, s, classes, people))
+			require.Equal(t, asked, storetest.CountRows(t, s, classes, people))
 			did, err = s.Retain(t.Context(), store.Retention{Requesters: 30 * 24 * time.Hour}, at)
 			require.NoError(t, err)
 			require.Zero(t, did.Requesters, "once is enough")
@@ -446,7 +399,7 @@ func named(t *testing.T, s *store.Store, name string) int {
 	require.Greater(t, len(all), 15)
 	n := 0
 	for _, table := range all {
-		n += count(t, s, "SELECT count(*) FROM "+table+" AS t WHERE to_jsonb(t)::text ~ $1", `\y`+name+`\y`)
+		n += storetest.CountRows(t, s, "SELECT count(*) FROM "+table+" AS t WHERE to_jsonb(t)::text ~ $1", `\y`+name+`\y`)
 	}
 	return n
 }
@@ -458,9 +411,9 @@ func TestWhoDropsNeedsARole(t *testing.T) {
 	owner, err := store.Open(t.Context(), from, "")
 	require.NoError(t, err)
 	t.Cleanup(owner.Close)
-	makeRoles(t, owner)
+	storetest.MakeRoles(t, owner)
 	all, _ := acrossMarch(5, 0.7)
-	take(t, owner, all)
+	storetest.Take(t, owner, all)
 	role := fmt.Sprintf("evictrail_test_runs_%d", time.Now().UnixNano())
 	sql := func(text string) {
 		_, err := owner.DB.Exec(context.Background(), strings.ReplaceAll(text, "ROLE_", role))
@@ -494,30 +447,30 @@ func TestRowsOfWhatGoesOnStay(t *testing.T) {
 	t.Parallel()
 	all, end := acrossMarch(8, 0.7)
 	s := storetest.New(t)
-	require.NoError(t, s.Judge(t.Context(), "c1", brief))
-	take(t, s, all)
+	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
+	storetest.Take(t, s, all)
 	require.NoError(t, s.Alive(t.Context(), "c1", end))
 	_, _, err := s.DeriveDue(t.Context(), "c1", end)
 	require.NoError(t, err)
 	_, err = s.Retain(t.Context(), aWeek, dropMarch)
 	require.NoError(t, err)
-	open := count(t, s, "SELECT count(*) FROM evictrail.evacuations WHERE ended_at IS NULL AND marked_at < $1", march)
+	open := storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.evacuations WHERE ended_at IS NULL AND marked_at < $1", storetest.March)
 	require.Positive(t, open, "an evacuation goes on")
 	attempts := "SELECT count(*) FROM evictrail.migrations AS m JOIN evictrail.evacuations AS e USING (evacuation_id) WHERE e.ended_at IS NULL"
-	tried := count(t, s, attempts)
-	over := count(t, s, "SELECT count(*) FROM evictrail.evacuations WHERE ended_at < $1", march)
+	tried := storetest.CountRows(t, s, attempts)
+	over := storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.evacuations WHERE ended_at < $1", storetest.March)
 	did, err := s.Retain(t.Context(), store.Retention{Facts: aWeek.Facts, Rows: aWeek.Facts}, dropMarch)
 	require.NoError(t, err)
 	t.Logf("dropped: %v", did.Rows)
 	require.Positive(t, did.Rows["evacuations"])
-	require.Less(t, count(t, s, "SELECT count(*) FROM evictrail.evacuations WHERE ended_at < $1", march), over)
-	require.Equal(t, tried, count(t, s, attempts))
+	require.Less(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.evacuations WHERE ended_at < $1", storetest.March), over)
+	require.Equal(t, tried, storetest.CountRows(t, s, attempts))
 	compareLoops := "SELECT count(*) FROM evictrail.loops WHERE closed_at IS NULL"
-	loops := count(t, s, compareLoops)
-	left := tables(t, s)
+	loops := storetest.CountRows(t, s, compareLoops)
+	left := storetest.DerivedRows(t, s)
 	_, err = s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
-	require.Equal(t, left, tables(t, s), "what was dropped does not come back, and what goes on is told as before")
+	require.Equal(t, left, storetest.DerivedRows(t, s), "what was dropped does not come back, and what goes on is told as before")
 	require.Positive(t, loops)
 	again, err := s.Retain(t.Context(), store.Retention{Facts: aWeek.Facts, Rows: aWeek.Facts}, dropMarch)
 	require.NoError(t, err)
@@ -549,14 +502,14 @@ func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 	all, end := acrossMarch(4, 0.55)
 	whole, dropped := storetest.New(t), storetest.New(t)
 	n, asked := 0, 0
-	for n < len(all) && all[n].ObservedAt.Before(march.Add(time.Minute)) {
+	for n < len(all) && all[n].ObservedAt.Before(storetest.March.Add(time.Minute)) {
 		n++
 	}
 	for _, s := range []*store.Store{whole, dropped} {
-		require.NoError(t, s.Judge(t.Context(), "c1", brief))
-		take(t, s, all[:n])
+		require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
+		storetest.Take(t, s, all[:n])
 	}
-	take(t, whole, all[n:])
+	storetest.Take(t, whole, all[n:])
 	done := make(chan bool)
 	g, ctx := errgroup.WithContext(t.Context())
 	g.Go(func() error {
@@ -571,7 +524,7 @@ func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 	g.Go(func() error {
 		for {
 			for _, of := range []trail.Subject{{Kind: trail.SubjectNode, Name: "worker-1"}, {Kind: trail.SubjectNode, Name: "worker-2"}} {
-				if _, err := dropped.History(ctx, "c1", of, march.Add(time.Second)); err != nil {
+				if _, err := dropped.History(ctx, "c1", of, storetest.March.Add(time.Second)); err != nil {
 					return err
 				}
 				asked++
@@ -597,7 +550,7 @@ func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 		_, _, err := s.DeriveDue(t.Context(), "c1", end)
 		require.NoError(t, err)
 	}
-	require.Equal(t, tables(t, whole), tables(t, dropped))
+	require.Equal(t, storetest.DerivedRows(t, whole), storetest.DerivedRows(t, dropped))
 }
 
 // TestWhoCordonedIsKept has a VM marked on a cordoned node, long before facts are dropped, and not moved since: who cordoned the node is still told when all is derived
@@ -605,7 +558,7 @@ func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 func TestWhoCordonedIsKept(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	tr, at, rv := tracker.New("c1"), march.Add(-10*time.Hour), 0
+	tr, at, rv := tracker.New("c1"), storetest.March.Add(-10*time.Hour), 0
 	meta := func(uid, name string) tracker.Meta {
 		rv++
 		return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: at}
@@ -622,14 +575,14 @@ func TestWhoCordonedIsKept(t *testing.T) {
 		Detail: trail.RequestDetail{User: "alice", Agent: "kubectl/v1.34", AnsweredAt: at.Add(time.Minute), Code: 200},
 	})...)
 	vm.ResourceVersion, vm.Seen, vm.Mark = "60", seen(2*time.Minute), "n1"
-	take(t, s, append(facts, tr.Observe(vm)...))
-	take(t, s, cordons(tr, "n2", new(int), march.Add(time.Hour)))
-	before := tables(t, s)
+	storetest.Take(t, s, append(facts, tr.Observe(vm)...))
+	storetest.Take(t, s, cordons(tr, "n2", new(int), storetest.March.Add(time.Hour)))
+	before := storetest.DerivedRows(t, s)
 	require.Contains(t, before["evacuations"][0], "cordoned by alice")
 	did, err := s.Retain(t.Context(), aWeek, dropMarch)
 	require.NoError(t, err)
 	require.NotEmpty(t, did.Dropped)
 	_, err = s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
-	require.Equal(t, before, tables(t, s))
+	require.Equal(t, before, storetest.DerivedRows(t, s))
 }

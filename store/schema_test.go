@@ -90,12 +90,12 @@ func schema38(t *testing.T) *store.Store {
 func TestUpgradeComesToTheSameSchema(t *testing.T) {
 	t.Parallel()
 	fresh, old := storetest.New(t), schema38(t)
-	_, err := fresh.Append(t.Context(), "c1", incident("c1", 3))
+	_, err := fresh.Append(t.Context(), "c1", storetest.Incident("c1", 3))
 	require.NoError(t, err)
 	_, err = fresh.DB.Exec(t.Context(), "TRUNCATE evictrail.retention; INSERT INTO evictrail.retention (facts_from) VALUES ('2026-01-01')")
 	require.NoError(t, err)
-	makeRoles(t, fresh)
-	makeRoles(t, old)
+	storetest.MakeRoles(t, fresh)
+	storetest.MakeRoles(t, old)
 	_, err = old.DB.Exec(t.Context(), "SELECT evictrail.ensure_month($1)", start)
 	require.NoError(t, err)
 	tables, filled := queryLines(t, fresh, tablesQuery), 0
@@ -121,7 +121,7 @@ func TestUpgradeComesToTheSameSchema(t *testing.T) {
 		all := "SELECT to_jsonb(t)::text FROM " + table + " AS t ORDER BY 1"
 		require.Equal(t, queryLines(t, fresh, all), queryLines(t, old, all), table)
 	}
-	require.Equal(t, dump(t, fresh), dump(t, old))
+	require.Equal(t, storetest.Dump(t, fresh), storetest.Dump(t, old))
 }
 
 // TestUpgradeIsAllOrNothing has two programs update a database at once, of which one does it, after none could, as a

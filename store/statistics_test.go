@@ -15,7 +15,7 @@ import (
 func TestWhatGrowsIsCounted(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	facts := incident("c1", 120)
+	facts := storetest.Incident("c1", 120)
 	require.Greater(t, len(facts), 1000)
 	for some := range slices.Chunk(facts, 100) {
 		_, err := s.Append(t.Context(), "c1", some)

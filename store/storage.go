@@ -94,13 +94,13 @@ SELECT
 )
 
 // Storage tells what lies in the database at a time.
-func (s *Reader) Storage(ctx context.Context, at time.Time) (Storage, error) {
+func (s *Store) Storage(ctx context.Context, at time.Time) (Storage, error) {
 	const doing = "read what lies in the database"
 	out := Storage{At: at, Classes: []Class{{Name: "facts"}, {Name: "derived"}, {Name: "state"}}}
 	week := at.AddDate(0, 0, -7)
 	var from, first, since *time.Time
 	var lately int64
-	err := s.db.QueryRow(ctx, growthQuery, pgx.StrictNamedArgs{"most": strayMost, "at": at, "week": week}).
+	err := s.DB.QueryRow(ctx, growthQuery, pgx.StrictNamedArgs{"most": strayMost, "at": at, "week": week}).
 		Scan(&from, &out.StrayFacts, &out.Database, &lately, &first, &since)
 	if err != nil {
 		return out, pg.Explain(doing, err)
@@ -114,7 +114,7 @@ func (s *Reader) Storage(ctx context.Context, at time.Time) (Storage, error) {
 		Facts       bool
 		Rows, Bytes int64
 	}
-	rows, err := s.db.Query(ctx, storageQuery)
+	rows, err := s.DB.Query(ctx, storageQuery)
 	if err != nil {
 		return out, pg.Explain(doing, err)
 	}
@@ -128,7 +128,7 @@ func (s *Reader) Storage(ctx context.Context, at time.Time) (Storage, error) {
 	}
 	for _, t := range all {
 		if t.Rows < 0 {
-			if err := s.db.QueryRow(ctx, "SELECT count(*) FROM "+pgx.Identifier{"evictrail", t.Name}.Sanitize()).Scan(&t.Rows); err != nil {
+			if err := s.DB.QueryRow(ctx, "SELECT count(*) FROM "+pgx.Identifier{"evictrail", t.Name}.Sanitize()).Scan(&t.Rows); err != nil {
 				return out, pg.Explain(doing, err)
 			}
 		}

@@ -63,7 +63,7 @@ func changes(t *testing.T, s *store.Store) map[string]time.Time {
 func TestChangedAt(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	facts := incident("c1", 3)
+	facts := storetest.Incident("c1", 3)
 	half := len(facts) / 2
 	_, err := s.Append(t.Context(), "c1", facts[:half])
 	require.NoError(t, err)

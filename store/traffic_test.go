@@ -51,7 +51,7 @@ func TestTrafficOfOnePhase(t *testing.T) {
 	t.Cleanup(s.Close)
 	leader := s.For("c1", "r1")
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
-	facts := incident("c1", 1)
+	facts := storetest.Incident("c1", 1)
 	step := func(some []trail.Fact) {
 		_, err := leader.Append(t.Context(), some)
 		require.NoError(t, err)

@@ -40,7 +40,7 @@ CREATE TRIGGER lingers BEFORE INSERT ON evictrail.placements FOR EACH ROW WHEN (
 					t.Cleanup(s.Close)
 					var reported []store.DeriveFailure
 					s.Underived = func(f store.DeriveFailure) { reported = append(reported, f) }
-					facts := incident("c1", 4)
+					facts := storetest.Incident("c1", 4)
 					if c.bad == "buggy" {
 						store.BugFixed.Store(false)
 						facts = renamed(facts, "db-1", "buggy")
@@ -94,7 +94,7 @@ CREATE TRIGGER lingers BEFORE INSERT ON evictrail.placements FOR EACH ROW WHEN (
 					failed, err = s.DeriveFailures(t.Context(), 10)
 					require.NoError(t, err)
 					require.Empty(t, failed)
-					require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+					require.Equal(t, storetest.DumpOf(t, "c1", facts), storetest.Dump(t, s))
 				})
 			}
 		})
@@ -115,7 +115,7 @@ func renamed(facts []trail.Fact, from, to string) []trail.Fact {
 func TestFailuresAreRetriedLater(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	_, err := s.Append(t.Context(), "c1", incident("c1", 1))
+	_, err := s.Append(t.Context(), "c1", storetest.Incident("c1", 1))
 	require.NoError(t, err)
 	_, err = s.DB.Exec(t.Context(), "ALTER TABLE evictrail.placements ADD CONSTRAINT none CHECK (false) NOT VALID")
 	require.NoError(t, err)

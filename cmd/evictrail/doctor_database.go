@@ -13,6 +13,7 @@ import (
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/embedded"
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/read"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -183,7 +184,7 @@ func (d *doctor) heard(ctx context.Context, s *store.Store) {
 	if !d.recorded(ctx, s) {
 		return
 	}
-	heard, err := ask(ctx, func(ctx context.Context) (store.Heard, error) { return s.Heard(ctx, d.name) })
+	heard, err := ask(ctx, func(ctx context.Context) (read.Heard, error) { return s.Heard(ctx, d.name) })
 	if err != nil {
 		d.add(healthWarn, "audit events", err.Error(), "")
 		return

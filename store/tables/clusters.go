@@ -1,10 +1,12 @@
 package tables
 
 import (
+	"context"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -20,6 +22,16 @@ SELECT thresholds
 FROM evictrail.clusters
 WHERE cluster = @cluster
   AND thresholds IS NOT NULL`
+
+// ThresholdsOf returns the thresholds of loops that are in force for a cluster.
+func ThresholdsOf(ctx context.Context, q pg.Queryer, cluster string) (trail.Thresholds, error) {
+	rows, err := q.Query(ctx, ThresholdsQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	if err != nil {
+		return trail.Thresholds{}, pg.Explain("read thresholds", err)
+	}
+	t, err := CollectThresholds(rows)
+	return t, pg.Explain("read thresholds", err)
+}
 
 // CollectThresholds reads the answer to ThresholdsQuery: the thresholds that were stated, else the default ones.
 func CollectThresholds(rows pgx.Rows) (trail.Thresholds, error) {

@@ -1,0 +1,65 @@
+package storetest
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+)
+
+// StateBefore returns those of a subject's facts from before a time that say how it stood then; what happened since is understood by them. They come in
+// the order of facts, each once. They are read to derive a VM in part, and kept where facts are dropped. The store has this rule as SQL (windows.go, stateBefore);
+// it is written here to be compared with it.
+//
+//   - Of a pod or a migration that was there, everything, also what other objects say of the migration: KubeVirt counts the last ones that are there.
+//   - Of a VMI or a node that was there, how it was first seen, and each aspect (Fact.What) as it was last. They live long.
+//   - Of an object that was gone (WhatGone), and of anything else, nothing.
+//
+// For example, a VMI was placed on n1, marked, moved to n2 by a migration, and unmarked; the migration was deleted, and later the VMI was marked again. Before
+// the last mark these say how it stood: that it was placed on n1, as it was first seen so, that it runs on n2, and that it is not marked.
+func StateBefore(facts []trail.Fact, since time.Time) []trail.Fact {
+	type aspect struct{ uid, what string }
+	gone, moving := map[string]bool{}, map[string]bool{}
+	first, last := map[string]*trail.Fact{}, map[aspect]*trail.Fact{}
+	for i := range facts {
+		if f := &facts[i]; f.What == trail.WhatGone && f.OccurredAt.Before(since) {
+			gone[f.Object.UID] = true
+		}
+	}
+	for i := range facts {
+		f := &facts[i]
+		if !f.OccurredAt.Before(since) || gone[f.Object.UID] {
+			continue
+		}
+		switch f.Object.Kind {
+		case trail.ObjectMigration:
+			moving[f.Object.UID] = true
+		case trail.ObjectVMI, trail.ObjectNode:
+			if was := first[f.Object.UID]; was == nil || compareWritten(f, was) < 0 {
+				first[f.Object.UID] = f
+			}
+			if was := last[aspect{f.Object.UID, f.What}]; was == nil || compareWritten(f, was) > 0 {
+				last[aspect{f.Object.UID, f.What}] = f
+			}
+		default:
+		}
+	}
+	var out []trail.Fact
+	for i := range facts {
+		f := &facts[i]
+		there := f.OccurredAt.Before(since) && !gone[f.Object.UID]
+		if there && (f.Object.Kind == trail.ObjectPod || f == first[f.Object.UID] || f == last[aspect{f.Object.UID, f.What}]) ||
+			f.OccurredAt.Before(since) && moving[f.MigrationUID] {
+			out = append(out, *f)
+		}
+	}
+	return out
+}
+
+// compareWritten orders facts of one object by the versions at which they showed, and by their times.
+func compareWritten(a, b *trail.Fact) int {
+	return cmp.Or(
+		cmp.Compare(len(a.Object.ResourceVersion), len(b.Object.ResourceVersion)), cmp.Compare(a.Object.ResourceVersion, b.Object.ResourceVersion),
+		a.OccurredAt.Compare(b.OccurredAt),
+	)
+}
