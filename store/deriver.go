@@ -46,7 +46,7 @@ type deriver struct {
 
 func (s *Store) newDeriver(cluster string, term int64) *deriver {
 	c := fold.New(loader{s, cluster}, windowBytes)
-	c.Lookback, c.Derive = reachOf, derive
+	c.Lookback, c.Derive = tables.Reach, derive
 	return &deriver{
 		store: s, cluster: cluster, term: term, fold: c,
 		handed: map[trail.Subject]fold.Dirty{}, thresholds: trail.DefaultThresholds(), portion: firstPortion,

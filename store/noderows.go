@@ -12,10 +12,6 @@ import (
 	"github.com/evictrail/evictrail/trail/fold"
 )
 
-// aroundSlack is how long before a change what it means for a node may begin: a drain with a cordon some minutes before it, what the descheduler does
-// because of a VM that came half an hour before.
-var aroundSlack = time.Hour
-
 // The rows of VMs that touch nodes, as columns or, where these hold JSON, as JSON with the columns of the table as keys: those that were open at a time,
 // and a little before where what comes then may look back.
 var (
@@ -121,7 +117,7 @@ func (l loader) NodeRows(ctx context.Context, wants []fold.NodeWant) ([]*fold.No
 	err := l.read(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
 		if len(subjects) > 0 {
 			var batch pgx.Batch
-			batch.Queue(quietNodesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": subjects, "nodes": nodes, "since": since, "slack": aroundSlack}).
+			batch.Queue(quietNodesQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "subjects": subjects, "nodes": nodes, "since": since, "slack": tables.AroundSlack}).
 				Query(pg.EachRow(func(row pgx.CollectableRow) error {
 					var subject string
 					var from time.Time
@@ -150,7 +146,7 @@ func (l loader) fillNodes(ctx context.Context, tx pgx.Tx, out []*fold.NodeRows, 
 			inputs[""] = &n.Inputs
 			continue
 		}
-		nodes, nodesFrom, before = append(nodes, pg.CleanText(n.Subject.Name)), append(nodesFrom, pg.SendableTime(n.From)), append(before, pg.SendableTime(trail.BlocksSince(wants[i].Facts, n.From).Add(-aroundSlack)))
+		nodes, nodesFrom, before = append(nodes, pg.CleanText(n.Subject.Name)), append(nodesFrom, pg.SendableTime(n.From)), append(before, pg.SendableTime(trail.BlocksSince(wants[i].Facts, n.From).Add(-tables.AroundSlack)))
 		inputs[pg.CleanText(n.Subject.Name)] = &n.Inputs
 	}
 	var batch pgx.Batch

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
@@ -19,7 +20,8 @@ import (
 func openUntil(t *testing.T, s *store.Store) map[string]time.Time {
 	t.Helper()
 	out := map[string]time.Time{}
-	for table, key := range store.DerivedKeys() {
+	for _, of := range tables.Derived {
+		table, key := of.Name, of.Key
 		rows, err := s.DB.Query(t.Context(), fmt.Sprintf("SELECT concat_ws(' ', $1::text, subject, %s), nullif(open_until, 'infinity') FROM evictrail.%s", key, table), table)
 		require.NoError(t, err)
 		type open struct {
@@ -115,7 +117,8 @@ func TestOpenUntil(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, openUntilOf(trail.DeriveAll(facts, storetest.Brief, end)), openUntil(t, s))
 
-	for table := range store.DerivedKeys() {
+	for _, of := range tables.Derived {
+		table := of.Name
 		n := storetest.CountRows(t, s, "SELECT count(*) FROM evictrail."+table+" WHERE open_until < 'infinity'")
 		t.Log(table, n, "ended")
 		require.True(t, n > 0 || table == "drain_blockers" || table == "consequences", table)

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/retention"
 	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
@@ -146,7 +147,7 @@ func (s *Store) recordSeen(
 		}
 		var frozenTo *time.Time
 		var batch pgx.Batch
-		keepLate(&batch, out.facts)
+		retention.KeepLate(&batch, out.facts)
 		keepAspects(&batch, cluster, out.facts)
 		tables.QueueSettled(&batch, &frozenTo)
 		note(&batch, out.facts)

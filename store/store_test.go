@@ -18,7 +18,10 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) {
+	storetest.ShortHistories()
+	storetest.Main(m)
+}
 
 // start is when incidents begin.
 var start = storetest.Start

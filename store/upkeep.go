@@ -8,11 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/retention"
 	"github.com/evictrail/evictrail/trail"
 )
-
-// strayMost bounds how far the facts of the default partition are counted.
-const strayMost = 1000
 
 // Partitions last until the first month from now on that has none: one far ahead may be there because something named its time. Old facts lie in the default
 // partition on purpose.
@@ -46,7 +44,7 @@ func (s *Store) Upkeep(ctx context.Context) (trail.Upkeep, error) {
 	var theirs time.Time
 	var from *time.Time
 	asked := time.Now()
-	err := s.DB.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": strayMost, "back": fmt.Sprintf("%d months", monthsBack)}).
+	err := s.DB.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": retention.StrayMost, "back": fmt.Sprintf("%d months", monthsBack)}).
 		Scan(&u.PartitionsUntil, &u.StrayRows, &u.Underived, &from, &theirs)
 	if err != nil {
 		return u, pg.Explain("read how the database is kept", err)

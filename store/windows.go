@@ -188,7 +188,7 @@ func (l loader) windows(ctx context.Context, wants []fold.Want, lookback time.Du
 	}
 	err := l.read(ctx, func(tx pgx.Tx, frozenTo time.Time) error {
 		rows, err := tx.Query(ctx, openWindowsQuery, pgx.StrictNamedArgs{
-			"cluster": l.cluster, "subjects": subjects, "since": since, "slack": aroundSlack, "lookback": lookback,
+			"cluster": l.cluster, "subjects": subjects, "since": since, "slack": tables.AroundSlack, "lookback": lookback,
 		})
 		if err != nil {
 			return err

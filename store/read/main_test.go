@@ -6,7 +6,10 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) {
+	storetest.ShortHistories()
+	storetest.Main(m)
+}
 
 // start is when incidents begin.
 var start = storetest.Start

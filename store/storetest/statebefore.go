@@ -2,8 +2,15 @@ package storetest
 
 import (
 	"cmp"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -62,4 +69,43 @@ func compareWritten(a, b *trail.Fact) int {
 		cmp.Compare(len(a.Object.ResourceVersion), len(b.Object.ResourceVersion)), cmp.Compare(a.Object.ResourceVersion, b.Object.ResourceVersion),
 		a.OccurredAt.Compare(b.OccurredAt),
 	)
+}
+
+// CompareStateBefore reads facts from before a boundary, at moments of simulated histories and of every subject, by a function: it has to find those that StateBefore
+// says of a time some minutes before the boundary, and all since that time. What it finds from the boundary on does not matter.
+func CompareStateBefore(t *testing.T, read func(s *store.Store, subjects []trail.Subject, since, boundary time.Time) ([]trail.Fact, error)) {
+	t.Helper()
+	facts := Shifts(rand.New(rand.NewPCG(5, 7)), 52, 24)
+	s := New(t)
+	_, err := s.Import(t.Context(), "c1", facts)
+	require.NoError(t, err)
+	_, err = s.DeriveStale(t.Context(), "c1", nil)
+	require.NoError(t, err)
+	ids := func(facts []trail.Fact) []string {
+		out := []string{}
+		for _, f := range facts {
+			out = append(out, f.What+" "+f.ID.String())
+		}
+		slices.Sort(out)
+		return slices.Compact(out)
+	}
+	between := func(facts []trail.Fact, from, to time.Time) []trail.Fact {
+		return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.OccurredAt.Before(from) || !f.OccurredAt.Before(to) })
+	}
+	begin, length := facts[0].OccurredAt, facts[len(facts)-1].OccurredAt.Sub(facts[0].OccurredAt)
+	all := trail.BySubject(facts)
+	left := 0
+	for _, share := range []float64{0.2, 0.5, 0.9} {
+		since := begin.Add(time.Duration(share * float64(length)))
+		boundary := since.Add(20 * time.Minute)
+		found, err := read(s, slices.Collect(maps.Keys(all)), since, boundary)
+		require.NoError(t, err)
+		got := trail.BySubject(between(found, time.Time{}, boundary))
+		for of, its := range all {
+			before := StateBefore(its, since)
+			left += len(between(its, time.Time{}, since)) - len(before)
+			require.Equal(t, ids(append(before, between(its, since, boundary)...)), ids(got[of]), "%s since %s", of, since)
+		}
+	}
+	require.Greater(t, left, 1000, "of older facts most say nothing")
 }

@@ -1,4 +1,4 @@
-package store
+package retention
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const erasedTogether = 2000
 
 // eraseRequesters erases the names of people in requests before a time, and has what they are about derived anew, so that no row has them either. Rows that are
 // settled are not: there the names are erased themselves. It tells of how many facts and rows.
-func (s *Store) eraseRequesters(ctx context.Context, before time.Time) (int, error) {
+func (s months) eraseRequesters(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for n := erasedTogether; n >= erasedTogether; {
 		err := s.DB.InTx(ctx, "erase names", func(tx pgx.Tx) error {
@@ -82,7 +82,7 @@ const erased = "(erased)"
 
 // eraseSettled erases the names of people, and addresses, in rows that are settled and had ended before a time. Names come from the columns that
 // hold nothing else, which are erased last: should this be cut off, the next time finds them again.
-func (s *Store) eraseSettled(ctx context.Context, before time.Time) (int, error) {
+func (s months) eraseSettled(ctx context.Context, before time.Time) (int, error) {
 	var settled *time.Time
 	if err := s.DB.QueryRow(ctx, tables.SettledQuery).Scan(&settled); err != nil || settled == nil {
 		return 0, pg.Explain("read what is settled", err)

@@ -1,4 +1,4 @@
-package store
+package retention
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/read"
 	"github.com/evictrail/evictrail/store/tables"
 )
 
@@ -48,10 +49,10 @@ const numbered = `
 const rowsTogether = 5000
 
 // dropRows drops derived rows about what had ended before a time, and before the facts that are there: others would be derived again. It tells how many, by table.
-func (s *Store) dropRows(ctx context.Context, before, factsFrom time.Time) (map[string]int, error) {
+func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[string]int, error) {
 	before = pg.EarlierTime(before, factsFrom)
 	dropped := map[string]int{}
-	clusters, err := s.Clusters(ctx)
+	clusters, err := read.New(s.DB).Clusters(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package store
+package retention
 
 import (
 	"context"
@@ -35,7 +35,7 @@ type dropState struct {
 	DoneSubject string
 }
 
-func (s *Store) dropState(ctx context.Context) (dropState, error) {
+func (s months) dropState(ctx context.Context) (dropState, error) {
 	rows, err := s.DB.Query(ctx, dropStateQuery)
 	if err != nil {
 		return dropState{}, pg.Explain("read how far facts are dropped", err)
@@ -45,7 +45,7 @@ func (s *Store) dropState(ctx context.Context) (dropState, error) {
 }
 
 // dropFacts drops the facts of the months before a boundary.
-func (s *Store) dropFacts(ctx context.Context, boundary time.Time, out *Retained) error {
+func (s months) dropFacts(ctx context.Context, boundary time.Time, out *Retained) error {
 	old, err := s.partitionsBefore(ctx, boundary)
 	if err != nil || len(old) == 0 {
 		return err
@@ -136,7 +136,7 @@ func needsRole(doing string, err error) error {
 }
 
 // unhurried does what needs a lock that others must not wait for, again until it gets it; false where it does not.
-func (s *Store) unhurried(ctx context.Context, run func() error) (bool, error) {
+func (s months) unhurried(ctx context.Context, run func() error) (bool, error) {
 	for range lockTries {
 		err := run()
 		if !pg.IsLocked(err) {
@@ -160,7 +160,7 @@ WHERE i.inhparent = 'evictrail.events'::regclass
 ORDER BY c.relname`
 
 // partitionsBefore gives the months before a boundary that have a partition, in their order; how many facts they have is left out.
-func (s *Store) partitionsBefore(ctx context.Context, boundary time.Time) ([]Partition, error) {
+func (s months) partitionsBefore(ctx context.Context, boundary time.Time) ([]Partition, error) {
 	rows, err := s.DB.Query(ctx, partitionsQuery)
 	if err != nil {
 		return nil, pg.Explain("look for months", err)
@@ -182,7 +182,7 @@ WHERE occurred_at >= @from
   AND occurred_at < @to`
 
 // countFacts counts the facts from a time to another, exclusive.
-func (s *Store) countFacts(ctx context.Context, from, to time.Time) (n int64, err error) {
+func (s months) countFacts(ctx context.Context, from, to time.Time) (n int64, err error) {
 	err = s.DB.QueryRow(ctx, countFactsQuery, pgx.StrictNamedArgs{"from": from, "to": to}).Scan(&n)
 	return n, pg.Explain("count facts", err)
 }
@@ -207,7 +207,7 @@ SET complete = @complete, done_cluster = @cluster, done_subject = @subject`
 var keptTogether = 500
 
 // keepFacts puts aside what is to be kept of the facts before a boundary, some subjects at a time, from where it was left on.
-func (s *Store) keepFacts(ctx context.Context, boundary time.Time) error {
+func (s months) keepFacts(ctx context.Context, boundary time.Time) error {
 	reaches := map[string]*reach{}
 	for done := false; !done; {
 		err := s.DB.InTx(ctx, "keep facts", func(tx pgx.Tx) (err error) {
@@ -272,8 +272,8 @@ UPDATE evictrail.retention
 SET complete = false, done_cluster = '', done_subject = ''
 WHERE dropping > @at`
 
-// keepLate has facts that were inserted kept as well, where facts of their time are being dropped.
-func keepLate(batch *pgx.Batch, inserted []trail.Fact) {
+// KeepLate has facts that were inserted kept as well, where facts of their time are being dropped.
+func KeepLate(batch *pgx.Batch, inserted []trail.Fact) {
 	var oldest time.Time
 	for i := range inserted {
 		oldest = pg.EarlierTime(oldest, inserted[i].OccurredAt)

@@ -1,4 +1,4 @@
-package store
+package retention
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/evictrail/evictrail/store/tables"
 )
 
-// Retention says how long what is recorded is kept at least. Zero: for ever.
-type Retention struct {
+// Policy says how long what is recorded is kept at least. Zero: for ever.
+type Policy struct {
 	Facts time.Duration // facts; they are dropped by whole months, so that some are kept for a month longer
 	Rows  time.Duration // derived rows, from the end of what they are about on
 
@@ -25,8 +25,8 @@ const LeastFacts = 7 * 24 * time.Hour
 // LeastNames is the shortest time for which names of people are kept, where they are erased.
 const LeastNames = 24 * time.Hour
 
-// Validate says what makes a Retention unusable.
-func (r Retention) Validate() error {
+// Validate says what makes a Policy unusable.
+func (r Policy) Validate() error {
 	switch {
 	case r.Facts < 0 || r.Rows < 0 || r.Requesters < 0:
 		return errors.New("must not be negative; 0 keeps for ever")
@@ -75,10 +75,14 @@ type Partition struct {
 	Bytes    int64 // with indexes
 }
 
+// months are those of a database in which facts lie.
+type months struct{ *pg.DB }
+
 // Retain drops what is older than it is to be kept at a time. Its work is done in small transactions: one that is cut off at any point is gone on with by
 // the next, and nobody waits for it for long. Where others hold it up it says so and leaves the rest to the next time. Of facts those stay on which what came
 // after rests (adr/0020), so that nothing that is told changes.
-func (s *Store) Retain(ctx context.Context, r Retention, now time.Time) (Retained, error) {
+func Retain(ctx context.Context, db *pg.DB, r Policy, now time.Time) (Retained, error) {
+	s := months{db}
 	var out Retained
 	var err error
 	if r.Requesters > 0 {

@@ -1,4 +1,4 @@
-package store_test
+package retention_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/retention"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
@@ -67,7 +67,7 @@ func BenchmarkRetain(b *testing.B) {
 		go write()
 		b.StartTimer()
 		began := time.Now()
-		did, err := s.Retain(b.Context(), store.Retention{Facts: 7 * 24 * time.Hour, Rows: 400 * 24 * time.Hour}, dropMarch)
+		did, err := retention.Retain(b.Context(), s.DB, retention.Policy{Facts: 7 * 24 * time.Hour, Rows: 400 * 24 * time.Hour}, dropMarch)
 		elapsed := time.Since(began)
 		b.StopTimer()
 		stop <- true

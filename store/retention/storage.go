@@ -1,4 +1,4 @@
-package store
+package retention
 
 import (
 	"context"
@@ -10,6 +10,9 @@ import (
 	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/tables"
 )
+
+// StrayMost bounds how far the facts of the default partition are counted.
+const StrayMost = 1000
 
 // Storage is what lies in the database, and how fast it grows.
 type Storage struct {
@@ -51,7 +54,7 @@ func (s Storage) BytesADay() (facts, rows float64) {
 
 // Settles is how many bytes the database will have in the end where all is kept for so long and comes at the present rate: a month of facts goes when all of
 // it is old enough. Zero: it grows without end.
-func (s Storage) Settles(r Retention) int64 {
+func (s Storage) Settles(r Policy) int64 {
 	if r.Facts == 0 || r.Rows == 0 {
 		return 0
 	}
@@ -66,7 +69,7 @@ func (s Storage) Settles(r Retention) int64 {
 }
 
 // Next gives the month that is dropped next, and when; false where none is.
-func (s Storage) Next(r Retention) (p Partition, at time.Time, ok bool) {
+func (s Storage) Next(r Policy) (p Partition, at time.Time, ok bool) {
 	for _, p := range s.Partitions {
 		if !p.From.IsZero() && r.Facts > 0 {
 			return p, p.To.Add(r.Facts), true
@@ -93,14 +96,14 @@ SELECT
     (SELECT min(at) FROM evictrail.timeline)`
 )
 
-// Storage tells what lies in the database at a time.
-func (s *Store) Storage(ctx context.Context, at time.Time) (Storage, error) {
+// Measure returns what lies in a database at a time.
+func Measure(ctx context.Context, db *pg.DB, at time.Time) (Storage, error) {
 	const doing = "read what lies in the database"
 	out := Storage{At: at, Classes: []Class{{Name: "facts"}, {Name: "derived"}, {Name: "state"}}}
 	week := at.AddDate(0, 0, -7)
 	var from, first, since *time.Time
 	var lately int64
-	err := s.DB.QueryRow(ctx, growthQuery, pgx.StrictNamedArgs{"most": strayMost, "at": at, "week": week}).
+	err := db.QueryRow(ctx, growthQuery, pgx.StrictNamedArgs{"most": StrayMost, "at": at, "week": week}).
 		Scan(&from, &out.StrayFacts, &out.Database, &lately, &first, &since)
 	if err != nil {
 		return out, pg.Explain(doing, err)
@@ -114,7 +117,7 @@ func (s *Store) Storage(ctx context.Context, at time.Time) (Storage, error) {
 		Facts       bool
 		Rows, Bytes int64
 	}
-	rows, err := s.DB.Query(ctx, storageQuery)
+	rows, err := db.Query(ctx, storageQuery)
 	if err != nil {
 		return out, pg.Explain(doing, err)
 	}
@@ -128,7 +131,7 @@ func (s *Store) Storage(ctx context.Context, at time.Time) (Storage, error) {
 	}
 	for _, t := range all {
 		if t.Rows < 0 {
-			if err := s.DB.QueryRow(ctx, "SELECT count(*) FROM "+pgx.Identifier{"evictrail", t.Name}.Sanitize()).Scan(&t.Rows); err != nil {
+			if err := db.QueryRow(ctx, "SELECT count(*) FROM "+pgx.Identifier{"evictrail", t.Name}.Sanitize()).Scan(&t.Rows); err != nil {
 				return out, pg.Explain(doing, err)
 			}
 		}

@@ -1,4 +1,4 @@
-package store
+package retention
 
 import (
 	"context"
@@ -58,9 +58,6 @@ FROM evictrail.events
 WHERE cluster = @cluster
   AND kind = 'config_seen'`
 
-// reachOf is trail.Reach; tests have shorter histories.
-var reachOf = trail.Reach
-
 func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time) (*reach, error) {
 	rules, err := tables.FactsBy(ctx, tx, cluster, rulesQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
@@ -70,7 +67,7 @@ func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time
 	if err != nil {
 		return nil, err
 	}
-	before := reachOf(rules, thresholds)
+	before := tables.Reach(rules, thresholds)
 	r := &reach{
 		cluster: cluster, boundary: boundary, before: before, back: boundary.Add(-before),
 		subjects: map[string]time.Time{}, nodes: map[string]time.Time{}, spaces: map[string]time.Time{},

@@ -1,4 +1,4 @@
-package store_test
+package retention_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/retention"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/sim"
@@ -25,7 +26,7 @@ import (
 
 // aWeek is how long facts are kept in these tests, and dropMarch a time at which those from before march are older than that.
 var (
-	aWeek     = store.Retention{Facts: 7 * 24 * time.Hour}
+	aWeek     = retention.Policy{Facts: 7 * 24 * time.Hour}
 	dropMarch = storetest.March.Add(7*24*time.Hour + time.Hour)
 )
 
@@ -69,7 +70,7 @@ func TestNothingToldChanges(t *testing.T) {
 				}
 			}
 			all := storetest.CountRows(t, dropped, "SELECT count(*) FROM evictrail.events WHERE occurred_at < $1", storetest.March)
-			did, err := dropped.Retain(t.Context(), aWeek, dropMarch)
+			did, err := retention.Retain(t.Context(), dropped.DB, aWeek, dropMarch)
 			require.NoError(t, err)
 			require.Empty(t, did.Waits)
 			require.Equal(t, storetest.March, did.Facts)
@@ -153,7 +154,7 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 	rows := storetest.DerivedRows(t, s)
 	s.Close()
 	whole, drop := copied(t, from, func(string) bool { return false })
-	_, err = whole.Retain(t.Context(), aWeek, dropMarch)
+	_, err = retention.Retain(t.Context(), whole.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	want := facts(t, whole)
 	drop()
@@ -168,7 +169,7 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 			}
 			return n == k
 		})
-		_, err := s.Retain(t.Context(), aWeek, dropMarch)
+		_, err := retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 		if n < k {
 			require.NoError(t, err)
 			drop()
@@ -176,7 +177,7 @@ func TestDroppingIsGoneOnWith(t *testing.T) {
 		}
 		require.Error(t, err, "at statement %d", k)
 		require.Equal(t, rows, storetest.DerivedRows(t, s), "cut off at statement %d", k)
-		_, err = s.Retain(t.Context(), aWeek, dropMarch)
+		_, err = retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 		require.NoError(t, err)
 		require.Equal(t, rows, storetest.DerivedRows(t, s), "gone on with after statement %d", k)
 		require.Equal(t, want, facts(t, s), "gone on with after statement %d", k)
@@ -216,7 +217,7 @@ func TestMonthsAreDroppedOneAfterTheOther(t *testing.T) {
 			storetest.Take(t, s, cordons(tr, "n1", &rv, times...))
 			seen = append(seen, times...)
 		}
-		did, err := s.Retain(t.Context(), store.Retention{Facts: 90 * 24 * time.Hour, Rows: 200 * 24 * time.Hour}, at.In(zone))
+		did, err := retention.Retain(t.Context(), s.DB, retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 200 * 24 * time.Hour}, at.In(zone))
 		require.NoError(t, err)
 		require.Empty(t, did.Waits)
 		for _, p := range did.Dropped {
@@ -246,7 +247,7 @@ func TestLateFactsAreKept(t *testing.T) {
 	s := storetest.New(t)
 	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
 	storetest.Take(t, s, all)
-	_, err := s.Retain(t.Context(), aWeek, dropMarch)
+	_, err := retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	before := storetest.DerivedRows(t, s)
 	tr, rv := tracker.New("c1"), 0
@@ -290,7 +291,7 @@ func TestFactsThatComeMeanwhileAreKept(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(dropping.Close)
 	t.Cleanup(s.Close)
-	did, err := dropping.Retain(t.Context(), aWeek, dropMarch)
+	did, err := retention.Retain(t.Context(), dropping.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	require.NotEmpty(t, did.Dropped)
 	require.True(t, came)
@@ -308,13 +309,13 @@ func TestNobodyWaitsForDropping(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT FROM evictrail.events LIMIT 1")
 	require.NoError(t, err)
-	did, err := s.Retain(t.Context(), aWeek, dropMarch)
+	did, err := retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	require.Contains(t, did.Waits, "in use")
 	require.Empty(t, did.Dropped)
 	storetest.Take(t, s, all[:10])
 	require.NoError(t, tx.Rollback(t.Context()))
-	did, err = s.Retain(t.Context(), aWeek, dropMarch)
+	did, err = retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	require.Empty(t, did.Waits)
 	require.NotEmpty(t, did.Dropped)
@@ -327,13 +328,13 @@ func TestWhatIsToBeDerivedIsNotDropped(t *testing.T) {
 	all, _ := acrossMarch(5, 0.7)
 	_, err := s.Import(t.Context(), "c1", all)
 	require.NoError(t, err)
-	did, err := s.Retain(t.Context(), aWeek, dropMarch)
+	did, err := retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	require.Contains(t, did.Waits, "still to be derived")
 	require.Len(t, facts(t, s), len(all))
 	_, err = s.DeriveStale(t.Context(), "c1", nil)
 	require.NoError(t, err)
-	did, err = s.Retain(t.Context(), aWeek, dropMarch)
+	did, err = retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	require.NotEmpty(t, did.Dropped)
 }
@@ -363,13 +364,13 @@ func TestNamesAreErased(t *testing.T) {
 			for _, name := range []string{"alice", "carol", "203.0.113.7"} {
 				require.Positive(t, named(t, s, name), name)
 			}
-			at := start.AddDate(0, -9, 0).Add(45 * 24 * time.Hour)
+			at := storetest.Start.AddDate(0, -9, 0).Add(45 * 24 * time.Hour)
 			if settled {
-				did, err := s.Retain(t.Context(), aWeek, at)
+				did, err := retention.Retain(t.Context(), s.DB, aWeek, at)
 				require.NoError(t, err)
 				require.NotEmpty(t, did.Dropped)
 			}
-			did, err := s.Retain(t.Context(), store.Retention{Requesters: 30 * 24 * time.Hour}, at)
+			did, err := retention.Retain(t.Context(), s.DB, retention.Policy{Requesters: 30 * 24 * time.Hour}, at)
 			require.NoError(t, err)
 			require.Positive(t, did.Requesters)
 			for seed := range 12 {
@@ -382,7 +383,7 @@ func TestNamesAreErased(t *testing.T) {
 			require.Zero(t, named(t, s, "203.0.113.7"), "from where")
 			require.Positive(t, named(t, s, "descheduler-sa"))
 			require.Equal(t, asked, storetest.CountRows(t, s, classes, people))
-			did, err = s.Retain(t.Context(), store.Retention{Requesters: 30 * 24 * time.Hour}, at)
+			did, err = retention.Retain(t.Context(), s.DB, retention.Policy{Requesters: 30 * 24 * time.Hour}, at)
 			require.NoError(t, err)
 			require.Zero(t, did.Requesters, "once is enough")
 		})
@@ -424,15 +425,15 @@ func TestWhoDropsNeedsARole(t *testing.T) {
 	writer, err := store.Open(t.Context(), from+"&options=-c%20role%3D"+role, "")
 	require.NoError(t, err)
 	t.Cleanup(writer.Close)
-	_, err = writer.Retain(t.Context(), aWeek, dropMarch)
+	_, err = retention.Retain(t.Context(), writer.DB, aWeek, dropMarch)
 	require.ErrorContains(t, err, "evictrail_retention")
 	sql("GRANT evictrail_retention TO ROLE_")
-	did, err := writer.Retain(t.Context(), store.Retention{Facts: aWeek.Facts, Rows: 400 * 24 * time.Hour, Requesters: 5 * 24 * time.Hour}, dropMarch)
+	did, err := retention.Retain(t.Context(), writer.DB, retention.Policy{Facts: aWeek.Facts, Rows: 400 * 24 * time.Hour, Requesters: 5 * 24 * time.Hour}, dropMarch)
 	require.NoError(t, err)
 	if did.Waits != "" { // names were erased: what they were in is to be derived first
 		_, err = writer.DeriveStale(t.Context(), "c1", nil)
 		require.NoError(t, err)
-		did, err = writer.Retain(t.Context(), aWeek, dropMarch)
+		did, err = retention.Retain(t.Context(), writer.DB, aWeek, dropMarch)
 		require.NoError(t, err)
 	}
 	require.NotEmpty(t, did.Dropped)
@@ -452,14 +453,14 @@ func TestRowsOfWhatGoesOnStay(t *testing.T) {
 	require.NoError(t, s.Alive(t.Context(), "c1", end))
 	_, _, err := s.DeriveDue(t.Context(), "c1", end)
 	require.NoError(t, err)
-	_, err = s.Retain(t.Context(), aWeek, dropMarch)
+	_, err = retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	open := storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.evacuations WHERE ended_at IS NULL AND marked_at < $1", storetest.March)
 	require.Positive(t, open, "an evacuation goes on")
 	attempts := "SELECT count(*) FROM evictrail.migrations AS m JOIN evictrail.evacuations AS e USING (evacuation_id) WHERE e.ended_at IS NULL"
 	tried := storetest.CountRows(t, s, attempts)
 	over := storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.evacuations WHERE ended_at < $1", storetest.March)
-	did, err := s.Retain(t.Context(), store.Retention{Facts: aWeek.Facts, Rows: aWeek.Facts}, dropMarch)
+	did, err := retention.Retain(t.Context(), s.DB, retention.Policy{Facts: aWeek.Facts, Rows: aWeek.Facts}, dropMarch)
 	require.NoError(t, err)
 	t.Logf("dropped: %v", did.Rows)
 	require.Positive(t, did.Rows["evacuations"])
@@ -472,7 +473,7 @@ func TestRowsOfWhatGoesOnStay(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, left, storetest.DerivedRows(t, s), "what was dropped does not come back, and what goes on is told as before")
 	require.Positive(t, loops)
-	again, err := s.Retain(t.Context(), store.Retention{Facts: aWeek.Facts, Rows: aWeek.Facts}, dropMarch)
+	again, err := retention.Retain(t.Context(), s.DB, retention.Policy{Facts: aWeek.Facts, Rows: aWeek.Facts}, dropMarch)
 	require.NoError(t, err)
 	require.Zero(t, again.RowCount())
 }
@@ -480,7 +481,7 @@ func TestRowsOfWhatGoesOnStay(t *testing.T) {
 func TestRetentionIsValidated(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
-	for text, r := range map[string]store.Retention{
+	for text, r := range map[string]retention.Policy{
 		"must be 7d or longer":                   {Facts: 6 * day},
 		"as long as those are kept for ever":     {Rows: 10 * day},
 		"must be kept as long or longer":         {Facts: 30 * day, Rows: 29 * day},
@@ -490,7 +491,7 @@ func TestRetentionIsValidated(t *testing.T) {
 	} {
 		require.ErrorContains(t, r.Validate(), text)
 	}
-	for _, r := range []store.Retention{{}, {Facts: 7 * day}, {Facts: 90 * day, Rows: 400 * day, Requesters: 30 * day}, {Requesters: 30 * day}} {
+	for _, r := range []retention.Policy{{}, {Facts: 7 * day}, {Facts: 90 * day, Rows: 400 * day, Requesters: 30 * day}, {Requesters: 30 * day}} {
 		require.NoError(t, r.Validate())
 	}
 }
@@ -536,10 +537,10 @@ func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 			}
 		}
 	})
-	var did store.Retained
+	var did retention.Retained
 	require.Eventually(t, func() bool {
 		var err error
-		did, err = dropped.Retain(t.Context(), aWeek, dropMarch)
+		did, err = retention.Retain(t.Context(), dropped.DB, aWeek, dropMarch)
 		return err == nil && did.Waits == ""
 	}, time.Minute, 20*time.Millisecond)
 	require.NoError(t, g.Wait())
@@ -579,7 +580,7 @@ func TestWhoCordonedIsKept(t *testing.T) {
 	storetest.Take(t, s, cordons(tr, "n2", new(int), storetest.March.Add(time.Hour)))
 	before := storetest.DerivedRows(t, s)
 	require.Contains(t, before["evacuations"][0], "cordoned by alice")
-	did, err := s.Retain(t.Context(), aWeek, dropMarch)
+	did, err := retention.Retain(t.Context(), s.DB, aWeek, dropMarch)
 	require.NoError(t, err)
 	require.NotEmpty(t, did.Dropped)
 	_, err = s.Rederive(t.Context(), "c1")

@@ -15,24 +15,6 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// TestDerivedColumns compares the columns that are written and compared with those that the tables have.
-func TestDerivedColumns(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	for table, columns := range store.DerivedColumns() {
-		rows, err := s.DB.Query(t.Context(), `
-SELECT column_name::text
-FROM information_schema.columns
-WHERE table_schema = 'evictrail'
-  AND table_name = $1
-  AND column_name <> 'changed_at'`, table)
-		require.NoError(t, err)
-		want, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		require.NoError(t, err)
-		require.ElementsMatch(t, want, columns, table)
-	}
-}
-
 // changed is a row and when it came or changed.
 type changed struct {
 	Row string
