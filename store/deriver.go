@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/load"
 	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
@@ -45,7 +46,7 @@ type deriver struct {
 }
 
 func (s *Store) newDeriver(cluster string, term int64) *deriver {
-	c := fold.New(loader{s, cluster}, windowBytes)
+	c := fold.New(load.New(s.DB, cluster), windowBytes)
 	c.Lookback, c.Derive = tables.Reach, derive
 	return &deriver{
 		store: s, cluster: cluster, term: term, fold: c,

@@ -1,4 +1,4 @@
-package store
+package load
 
 import (
 	"context"
@@ -70,7 +70,7 @@ ORDER BY e.subject`
 )
 
 // Asked returns requests about pods and migrations (fold.Source).
-func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact, err error) {
+func (l Source) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact, err error) {
 	collect := func(rows pgx.Rows) error {
 		its, err := tables.CollectFacts(rows, l.cluster)
 		facts = append(facts, its...)
@@ -95,7 +95,7 @@ func (l loader) Asked(ctx context.Context, about fold.Asked) (facts []trail.Fact
 			"cluster": l.cluster, "at": pg.Never, "namespaces": namespaces, "names": of, "from": from, "to": to,
 		}).Query(collect)
 	}
-	err = l.store.DB.SendBatch(ctx, &batch).Close()
+	err = l.db.SendBatch(ctx, &batch).Close()
 	return facts, pg.Explain("load requests", err)
 }
 
@@ -107,7 +107,7 @@ JOIN evictrail.events AS e ON e.cluster = @cluster AND e.namespace = p.namespace
 WHERE e.kind = 'launcher_pod'`
 
 // Affected returns the subjects that new facts concern beside their own (fold.Source).
-func (l loader) Affected(ctx context.Context, of fold.Impact) (out fold.Affected, err error) {
+func (l Source) Affected(ctx context.Context, of fold.Impact) (out fold.Affected, err error) {
 	collect := func(into *[]trail.Subject, only func(trail.Subject) bool) func(pgx.Rows) error {
 		return func(rows pgx.Rows) error {
 			found, err := collectSubjects(rows)
@@ -163,7 +163,7 @@ func (l loader) Affected(ctx context.Context, of fold.Impact) (out fold.Affected
 	if len(unnamed.names) > 0 {
 		batch.Queue(ofNewMigrationsQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "namespaces": unnamed.namespaces, "times": unnamed.times}).Query(collect(&out.Owners, isVM))
 	}
-	err = l.store.DB.SendBatch(ctx, &batch).Close()
+	err = l.db.SendBatch(ctx, &batch).Close()
 	return out, pg.Explain("find what new facts affect", err)
 }
 
@@ -175,8 +175,8 @@ WHERE cluster = @cluster
   AND open_until >= @since`
 
 // Migrations returns the migrations that had not finished by a time (fold.Source).
-func (l loader) Migrations(ctx context.Context, since time.Time) ([]fold.MigrationOf, error) {
-	rows, err := l.store.DB.Query(ctx, queueQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": pg.SendableTime(since)})
+func (l Source) Migrations(ctx context.Context, since time.Time) ([]fold.MigrationOf, error) {
+	rows, err := l.db.Query(ctx, queueQuery, pgx.StrictNamedArgs{"cluster": l.cluster, "since": pg.SendableTime(since)})
 	if err != nil {
 		return nil, pg.Explain("load the queue of migrations", err)
 	}

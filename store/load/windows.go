@@ -1,4 +1,4 @@
-package store
+package load
 
 import (
 	"context"
@@ -14,11 +14,14 @@ import (
 	"github.com/evictrail/evictrail/trail/fold"
 )
 
-// loader reads for a fold.Cluster what it does not hold in memory.
-type loader struct {
-	store   *Store
+// Source is the fold.Source of a cluster: it reads for a fold.Cluster what that does not hold in memory. It is safe for concurrent use.
+type Source struct {
+	db      *pg.DB
 	cluster string
 }
+
+// New returns the Source of a cluster.
+func New(db *pg.DB, cluster string) Source { return Source{db, cluster} }
 
 // factsThatMatterQuery reads all facts of subjects since a time, and those from before it that say how they stood. OFFSET is there for what
 // FactsOfSubjectsQuery has it for.
@@ -161,7 +164,7 @@ const (
 )
 
 // Windows returns windows of subjects (fold.Source).
-func (l loader) Windows(ctx context.Context, wants []fold.Want, lookback time.Duration) ([]*fold.Window, error) {
+func (l Source) Windows(ctx context.Context, wants []fold.Want, lookback time.Duration) ([]*fold.Window, error) {
 	if len(wants) <= loadsTogether {
 		return l.windows(ctx, wants, lookback)
 	}
@@ -179,7 +182,7 @@ func (l loader) Windows(ctx context.Context, wants []fold.Want, lookback time.Du
 }
 
 // windows returns windows that are read in one transaction. A version is read before the facts: what is recorded in between is in a later one.
-func (l loader) windows(ctx context.Context, wants []fold.Want, lookback time.Duration) ([]*fold.Window, error) {
+func (l Source) windows(ctx context.Context, wants []fold.Want, lookback time.Duration) ([]*fold.Window, error) {
 	windows := map[trail.Subject]*fold.Window{}
 	subjects, since := make([]string, len(wants)), make([]time.Time, len(wants))
 	for i, want := range wants {
@@ -207,8 +210,8 @@ func (l loader) windows(ctx context.Context, wants []fold.Want, lookback time.Du
 }
 
 // read runs a function in a transaction in which no facts are dropped. frozenTo is until when facts were dropped before; zero: none were.
-func (l loader) read(ctx context.Context, run func(tx pgx.Tx, frozenTo time.Time) error) error {
-	return l.store.DB.InTx(ctx, "load windows", func(tx pgx.Tx) error {
+func (l Source) read(ctx context.Context, run func(tx pgx.Tx, frozenTo time.Time) error) error {
+	return l.db.InTx(ctx, "load windows", func(tx pgx.Tx) error {
 		var settled *time.Time
 		var batch pgx.Batch
 		batch.Queue(tables.DropNoFactsQuery)
@@ -221,7 +224,7 @@ func (l loader) read(ctx context.Context, run func(tx pgx.Tx, frozenTo time.Time
 }
 
 // fill reads the facts and rows of windows.
-func (l loader) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*fold.Window, found []openWindow, frozenTo time.Time) error {
+func (l Source) fill(ctx context.Context, tx pgx.Tx, windows map[trail.Subject]*fold.Window, found []openWindow, frozenTo time.Time) error {
 	var vms, whole, nodes, namespaces, rules, all, frozen []string
 	var vmFrom, namespaceFrom, rowsFrom, frozenFrom []time.Time
 	rulesSince := pg.Never

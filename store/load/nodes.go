@@ -1,4 +1,4 @@
-package store
+package load
 
 import (
 	"context"
@@ -97,7 +97,7 @@ FROM wanted AS w
 LEFT JOIN busy ON busy.subject = w.subject`
 
 // NodeRows returns what nodes, and the cluster as a whole, are derived from (fold.Source).
-func (l loader) NodeRows(ctx context.Context, wants []fold.NodeWant) ([]*fold.NodeRows, error) {
+func (l Source) NodeRows(ctx context.Context, wants []fold.NodeWant) ([]*fold.NodeRows, error) {
 	of := map[string]*fold.NodeRows{}
 	out := make([]*fold.NodeRows, len(wants))
 	var subjects, nodes []string
@@ -135,7 +135,7 @@ func (l loader) NodeRows(ctx context.Context, wants []fold.NodeWant) ([]*fold.No
 }
 
 // fillNodes reads the rows of VMs that nodes are derived from, and their own.
-func (l loader) fillNodes(ctx context.Context, tx pgx.Tx, out []*fold.NodeRows, wants []fold.NodeWant, frozenTo time.Time) error {
+func (l Source) fillNodes(ctx context.Context, tx pgx.Tx, out []*fold.NodeRows, wants []fold.NodeWant, frozenTo time.Time) error {
 	inputs := map[string]*trail.Rows{}
 	var subjects, nodes []string
 	var from, nodesFrom, before []time.Time
