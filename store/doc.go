@@ -1,21 +1,21 @@
 // Package store keeps facts, and what is derived of them, in Postgres. Its rooms:
 //
-//	  what was seen                    a tick, or a tool            a question     an hour is over
-//	        |                                 |                         |                |
-//	     spool/  on disk first             lease  leader.go,            |                |
-//	        |                                 |   byhand.go             |                |
-//	        |                                 |                         |                |
-//	     record  record.go, -- dirty -->   fold  deriver.go,            |                |
-//	        |    replica.go    subjects    /    \     trail/fold        |                |
-//	        |                           load/   flush                 read/         retention/
-//	        |                             |       |   flush.go          |                |
-//	   -----+-----------------------------+-------+---------------------+----------------+-----
-//	            tables/  how facts, rows and subjects are written and read
-//	            pg/      connections, transactions, errors, values
-//	   ----------------------------------------------------------------------------------------
-//	            Postgres: that of the user, or the one that embedded/ starts
+//	what was seen                    a tick, or a tool            a question     an hour is over
+//	      |                                 |                         |                |
+//	   spool/  on disk first             lease  leader.go,            |                |
+//	      |                                 |   byhand.go             |                |
+//	      |                                 |                         |                |
+//	   record  record.go, -- dirty -->   fold  deriver.go,            |                |
+//	      |    replica.go    subjects    /    \     trail/fold        |                |
+//	      |                           load/   flush                 read/         retention/
+//	      |                             |       |   flush.go          |                |
+//	 -----+-----------------------------+-------+---------------------+----------------+-----
+//	          tables/  how facts, rows and subjects are written and read
+//	          pg/      connections, transactions, errors, values
+//	 ----------------------------------------------------------------------------------------
+//	          Postgres: that of the user, or the one that embedded/ starts
 //
-// A room knows those below it, and never this package, which is what ties them together:
+// A room knows at most those below it, retention also read, and never this package, which ties them together:
 //
 //   - The database: store.go opens it, schema.go makes its schema (package migrations), condition.go and upkeep.go tell how it is.
 //   - Record: in one transaction record.go inserts the facts that say something new (fresh.go) and marks their subjects as dirty. partition.go

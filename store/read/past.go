@@ -309,12 +309,8 @@ func (q *inquiry) neighbours(ctx context.Context, stays []stay) ([]trail.Fact, e
 		nodes, from, to, guests = append(nodes, s.node), append(from, s.from), append(to, s.to), append(guests, s.guests)
 		began, ended = append(began, s.began), append(ended, s.ended)
 	}
-	rows, err := q.tx.Query(ctx, neighboursQuery, pg.Planned, pgx.StrictNamedArgs{
+	return tables.FactsBy(ctx, q.tx, q.cluster, neighboursQuery, pg.Planned, pgx.StrictNamedArgs{
 		"cluster": q.cluster, "but": pg.CleanText(q.of.String()), "nodes": nodes, "from": from, "to": to, "began": began, "ended": ended, "guests": guests, "at": q.at,
 		"everywhere": trail.LimitsTotal(q.common), "before": neighboursBefore(q.thresholds), "slack": tellingSlack,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return tables.CollectFacts(rows, q.cluster)
 }

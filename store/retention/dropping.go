@@ -36,7 +36,7 @@ type dropState struct {
 }
 
 func (s months) dropState(ctx context.Context) (dropState, error) {
-	rows, err := s.DB.Query(ctx, dropStateQuery)
+	rows, err := s.Query(ctx, dropStateQuery)
 	if err != nil {
 		return dropState{}, pg.Explain("read how far facts are dropped", err)
 	}
@@ -55,7 +55,7 @@ func (s months) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 		return err
 	}
 	var behind bool
-	if err := s.DB.QueryRow(ctx, dirtyPastQuery, pgx.StrictNamedArgs{"boundary": boundary}).Scan(&behind); err != nil {
+	if err := s.QueryRow(ctx, dirtyPastQuery, pgx.StrictNamedArgs{"boundary": boundary}).Scan(&behind); err != nil {
 		return pg.Explain("look for what is to be derived", err)
 	}
 	if behind {
@@ -64,7 +64,7 @@ func (s months) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 	}
 	if state.Dropping == nil || !state.Dropping.Equal(boundary) {
 		begun, err := s.unhurried(ctx, func() error {
-			_, err := s.DB.Exec(ctx, beginDropQuery, pgx.StrictNamedArgs{"boundary": boundary})
+			_, err := s.Exec(ctx, beginDropQuery, pgx.StrictNamedArgs{"boundary": boundary})
 			return err
 		})
 		if err != nil || !begun {
@@ -88,7 +88,7 @@ func (s months) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 		}
 		var names []string
 		done, err := s.unhurried(ctx, func() error {
-			rows, err := s.DB.Query(ctx, finishDropQuery)
+			rows, err := s.Query(ctx, finishDropQuery)
 			if err == nil {
 				names, err = pgx.CollectRows(rows, pgx.RowTo[string])
 			}
@@ -161,7 +161,7 @@ ORDER BY c.relname`
 
 // partitionsBefore gives the months before a boundary that have a partition, in their order; how many facts they have is left out.
 func (s months) partitionsBefore(ctx context.Context, boundary time.Time) ([]Partition, error) {
-	rows, err := s.DB.Query(ctx, partitionsQuery)
+	rows, err := s.Query(ctx, partitionsQuery)
 	if err != nil {
 		return nil, pg.Explain("look for months", err)
 	}
@@ -183,7 +183,7 @@ WHERE occurred_at >= @from
 
 // countFacts counts the facts from a time to another, exclusive.
 func (s months) countFacts(ctx context.Context, from, to time.Time) (n int64, err error) {
-	err = s.DB.QueryRow(ctx, countFactsQuery, pgx.StrictNamedArgs{"from": from, "to": to}).Scan(&n)
+	err = s.QueryRow(ctx, countFactsQuery, pgx.StrictNamedArgs{"from": from, "to": to}).Scan(&n)
 	return n, pg.Explain("count facts", err)
 }
 
@@ -210,7 +210,7 @@ var keptTogether = 500
 func (s months) keepFacts(ctx context.Context, boundary time.Time) error {
 	reaches := map[string]*reach{}
 	for done := false; !done; {
-		err := s.DB.InTx(ctx, "keep facts", func(tx pgx.Tx) (err error) {
+		err := s.InTx(ctx, "keep facts", func(tx pgx.Tx) (err error) {
 			done, err = keepSome(ctx, tx, boundary, reaches)
 			return err
 		})

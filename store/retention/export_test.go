@@ -29,7 +29,7 @@ func Kept(ctx context.Context, db *pg.DB, cluster string, subjects []trail.Subje
 			return err
 		}
 		var err error
-		if facts, err = tables.FactsBy(ctx, tx, cluster, "SELECT "+tables.FactColumns+" FROM evictrail.events_next", nil); err != nil {
+		if facts, err = tables.FactsBy(ctx, tx, cluster, "SELECT "+tables.FactColumns+" FROM evictrail.events_next"); err != nil {
 			return err
 		}
 		return undo

@@ -26,7 +26,7 @@ const erasedTogether = 2000
 func (s months) eraseRequesters(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for n := erasedTogether; n >= erasedTogether; {
-		err := s.DB.InTx(ctx, "erase names", func(tx pgx.Tx) error {
+		err := s.InTx(ctx, "erase names", func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, eraseRequestersQuery, pgx.StrictNamedArgs{"before": before, "most": erasedTogether})
 			if err != nil {
 				return err
@@ -84,7 +84,7 @@ const erased = "(erased)"
 // hold nothing else, which are erased last: should this be cut off, the next time finds them again.
 func (s months) eraseSettled(ctx context.Context, before time.Time) (int, error) {
 	var settled *time.Time
-	if err := s.DB.QueryRow(ctx, tables.SettledQuery).Scan(&settled); err != nil || settled == nil {
+	if err := s.QueryRow(ctx, tables.SettledQuery).Scan(&settled); err != nil || settled == nil {
 		return 0, pg.Explain("read what is settled", err)
 	}
 	args := pgx.NamedArgs{"settled": pg.EarlierTime(before, *settled), "erased": erased}
@@ -94,7 +94,7 @@ func (s months) eraseSettled(ctx context.Context, before time.Time) (int, error)
 			parts = append(parts, fmt.Sprintf("SELECT %[2]s FROM evictrail.%[1]s WHERE open_until < @settled AND %[2]s NOT LIKE 'system:%%' AND %[2]s NOT LIKE '(erased%%'", of.table, column))
 		}
 	}
-	rows, err := s.DB.Query(ctx, strings.Join(parts, "\nUNION\n"), pg.Planned, args)
+	rows, err := s.Query(ctx, strings.Join(parts, "\nUNION\n"), pg.Planned, args)
 	if err != nil {
 		return 0, pg.Explain("look for names", err)
 	}
@@ -105,7 +105,7 @@ func (s months) eraseSettled(ctx context.Context, before time.Time) (int, error)
 	total := 0
 	for _, name := range addressed {
 		sql := fmt.Sprintf("UPDATE evictrail.%s SET source_ip = NULL, changed_at = now() WHERE open_until < @settled AND source_ip IS NOT NULL", name)
-		tag, err := s.DB.Exec(ctx, sql, pg.Planned, args)
+		tag, err := s.Exec(ctx, sql, pg.Planned, args)
 		if err != nil {
 			return total, pg.Explain("erase addresses in "+name, err)
 		}
@@ -124,7 +124,7 @@ func (s months) eraseSettled(ctx context.Context, before time.Time) (int, error)
 				where = append(where, fmt.Sprintf("%s::text ~ @pattern", column))
 			}
 			sql := fmt.Sprintf("UPDATE evictrail.%s SET %s, changed_at = now() WHERE open_until < @settled AND (%s)", of.table, strings.Join(set, ", "), strings.Join(where, " OR "))
-			tag, err := s.DB.Exec(ctx, sql, pg.Planned, args)
+			tag, err := s.Exec(ctx, sql, pg.Planned, args)
 			if err != nil {
 				return total, pg.Explain("erase names in "+of.table, err)
 			}

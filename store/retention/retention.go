@@ -95,7 +95,7 @@ func Retain(ctx context.Context, db *pg.DB, r Policy, now time.Time) (Retained, 
 	}
 	var from *time.Time
 	if err == nil {
-		err = pg.Explain("read what is kept", s.DB.QueryRow(ctx, tables.SettledQuery).Scan(&from))
+		err = pg.Explain("read what is kept", s.QueryRow(ctx, tables.SettledQuery).Scan(&from))
 	}
 	if err != nil || from == nil {
 		return out, err

@@ -58,7 +58,7 @@ func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 	}
 	for _, cluster := range clusters {
 		var r *reach
-		err := s.DB.InTx(ctx, "look for what goes on", func(tx pgx.Tx) (err error) {
+		err := s.InTx(ctx, "look for what goes on", func(tx pgx.Tx) (err error) {
 			r, err = newReach(ctx, tx, cluster, before)
 			return err
 		})
@@ -75,7 +75,7 @@ func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 			}
 			sql := fmt.Sprintf(dropRowsQuery, of.Name, of.Begun, of.Place, more)
 			for n := int64(rowsTogether); n == rowsTogether; {
-				tag, err := s.DB.Exec(ctx, sql, pg.Planned, args)
+				tag, err := s.Exec(ctx, sql, pg.Planned, args)
 				if err != nil {
 					return dropped, pg.Explain("drop "+of.Name, err)
 				}

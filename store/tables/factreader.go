@@ -17,9 +17,9 @@ const FactColumns = `
     subject, occurred_at, id, kind, reason, clock, observed_at, seen_late, namespace, vmi, vmi_uid, node,
     migration, migration_uid, object_kind, object_uid, object_version, what, value, evidence, detail`
 
-// FactsBy reads the facts of one cluster that a query for FactColumns selects, in no order.
-func FactsBy(ctx context.Context, q pg.Queryer, cluster, query string, args pgx.StrictNamedArgs) ([]trail.Fact, error) {
-	rows, err := q.Query(ctx, query, args)
+// FactsBy reads the facts of one cluster that a query for FactColumns selects, with its arguments (pgx), in no order.
+func FactsBy(ctx context.Context, q pg.Queryer, cluster, query string, args ...any) ([]trail.Fact, error) {
+	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, pg.Explain("read facts", err)
 	}
