@@ -133,7 +133,7 @@ func (r *recorder) status(context.Context) trail.RecorderStatus {
 	return r.overlay(r.others.Load(), at).Status(at)
 }
 
-// overlayRead implements store.Overlay. A recorder that does not know its cluster yet has a place of its own, without a name.
+// overlayRead implements read.Overlay. A recorder that does not know its cluster yet has a place of its own, without a name.
 func (r *recorder) overlayRead(signs []trail.ClusterSigns, named string) []trail.ClusterSigns {
 	own := r.watching.cluster()
 	i, known := slices.BinarySearchFunc(signs, own, func(s trail.ClusterSigns, name string) int { return strings.Compare(s.Cluster, name) })

@@ -15,7 +15,7 @@ import (
 )
 
 // StateBefore returns those of a subject's facts from before a time that say how it stood then; what happened since is understood by them. They come in
-// the order of facts, each once. They are read to derive a VM in part, and kept where facts are dropped. The store has this rule as SQL (windows.go, stateBefore);
+// the order of facts, each once. They are read to derive a VM in part, and kept where facts are dropped. The store has this rule as SQL (tables.StateBefore);
 // it is written here to be compared with it.
 //
 //   - Of a pod or a migration that was there, everything, also what other objects say of the migration: KubeVirt counts the last ones that are there.

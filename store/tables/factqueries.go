@@ -49,7 +49,7 @@ CROSS JOIN LATERAL (
   OFFSET 0
 ) AS f`
 
-// StateBefore is the rule of which older facts matter (statebefore_test.go says it in Go): where to find the facts of a subject s.of from before s.since that say how it stood then. Few columns are read to
+// StateBefore is the rule of which older facts matter (storetest.StateBefore says it in Go): where to find the facts of a subject s.of from before s.since that say how it stood then. Few columns are read to
 // find them: whole rows are read of these alone.
 const StateBefore = `older AS MATERIALIZED (
     SELECT occurred_at, id, object_kind, object_uid, object_version, what, migration_uid
