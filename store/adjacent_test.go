@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
@@ -34,7 +35,7 @@ INSERT INTO public.evictrail_schema (version_id, is_applied) SELECT max(version_
 // the facts is the same. Where the next schema says that it does not get along, this one says so, too.
 func TestOldProgramOnTheNextSchema(t *testing.T) {
 	t.Parallel()
-	facts := incident("c1", 6)
+	facts := storetest.Incident("c1", 6)
 	s := storetest.New(t)
 	record := func(s *store.Store, facts []trail.Fact) {
 		sink := s.For("c1", "r1")
@@ -50,10 +51,10 @@ func TestOldProgramOnTheNextSchema(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, status.Newer())
 
-	_, err = s.Pool().Exec(t.Context(), nextSchema)
+	_, err = s.DB.Exec(t.Context(), nextSchema)
 	require.NoError(t, err)
 	record(s, facts[third:2*third])
-	again, err := store.Open(t.Context(), s.Pool().Config().ConnString(), "")
+	again, err := store.Open(t.Context(), s.DB.Config().ConnString(), "")
 	require.NoError(t, err)
 	defer again.Close()
 	status, err = again.Schema(t.Context())
@@ -64,23 +65,23 @@ func TestOldProgramOnTheNextSchema(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, applied)
 	record(again, facts[2*third:])
-	got := dump(t, again)
+	got := storetest.Dump(t, again)
 	for view, rows := range got {
 		for i, row := range rows {
 			require.Contains(t, row, `"future": null`, view)
 			rows[i] = strings.ReplaceAll(row, `, "future": null`, "")
 		}
 	}
-	require.Equal(t, dumpOf(t, "c1", facts), got)
+	require.Equal(t, storetest.DumpOf(t, "c1", facts), got)
 	why, err := again.Why(t.Context(), trail.Question{Cluster: "c1", Of: trail.VMISubject("shop", "db-0")})
 	require.NoError(t, err)
 	require.NotEmpty(t, why.Evidence)
 
-	_, err = s.Pool().Exec(t.Context(), fmt.Sprintf("CREATE OR REPLACE FUNCTION evictrail.oldest_schema() RETURNS bigint LANGUAGE sql AS 'SELECT %d::bigint'", status.Version))
+	_, err = s.DB.Exec(t.Context(), fmt.Sprintf("CREATE OR REPLACE FUNCTION evictrail.oldest_schema() RETURNS bigint LANGUAGE sql AS 'SELECT %d::bigint'", status.Version))
 	require.NoError(t, err)
 	status, err = again.Schema(t.Context())
 	require.NoError(t, err)
-	require.ErrorIs(t, status.Check(), store.ErrSchema)
+	require.ErrorIs(t, status.Check(), pg.ErrSchema)
 	_, err = again.Up(t.Context())
 	require.ErrorContains(t, err, "use a newer evictrail")
 }
@@ -89,11 +90,11 @@ func TestOldProgramOnTheNextSchema(t *testing.T) {
 // and so does the same one after one that did not say who it was.
 func TestAnotherProgramDerivesAnew(t *testing.T) {
 	t.Parallel()
-	facts := incident("c1", 2)
+	facts := storetest.Incident("c1", 2)
 	s := storetest.New(t)
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	want := dump(t, s)
+	want := storetest.Dump(t, s)
 	lead := func(program string) {
 		sink := s.For("c1", "r1")
 		require.NoError(t, sink.Lead(t.Context(), program, trail.DefaultThresholds()))
@@ -101,19 +102,19 @@ func TestAnotherProgramDerivesAnew(t *testing.T) {
 		require.NoError(t, err)
 	}
 	spoil := func() {
-		_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail.evacuations SET evidence = 'by other rules'")
+		_, err := s.DB.Exec(t.Context(), "UPDATE evictrail.evacuations SET evidence = 'by other rules'")
 		require.NoError(t, err)
 	}
 	lead("v1")
 	spoil()
 	lead("v1")
-	require.NotEqual(t, want, dump(t, s), "it derived them itself")
+	require.NotEqual(t, want, storetest.Dump(t, s), "it derived them itself")
 	lead("v2")
-	require.Equal(t, want, dump(t, s))
+	require.Equal(t, want, storetest.Dump(t, s))
 
 	spoil()
-	_, err = s.Pool().Exec(t.Context(), "UPDATE evictrail.leaders SET term = term + 1") // all that a program from before schema 17 notes
+	_, err = s.DB.Exec(t.Context(), "UPDATE evictrail.leaders SET term = term + 1") // all that a program from before schema 17 notes
 	require.NoError(t, err)
 	lead("v2")
-	require.Equal(t, want, dump(t, s))
+	require.Equal(t, want, storetest.Dump(t, s))
 }

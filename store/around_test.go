@@ -11,82 +11,8 @@ import (
 
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
-	"github.com/evictrail/evictrail/trail/sim"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
-
-// since gives an observation of an object that was not there before a time: VMs of one name follow each other.
-func since(o tracker.Observation, at time.Time) tracker.Observation {
-	later := func(t *time.Time) {
-		if t.Before(at) {
-			*t = at
-		}
-	}
-	switch o := o.(type) {
-	case tracker.VMIObservation:
-		later(&o.CreatedAt)
-		o.PhaseTimes = slices.Clone(o.PhaseTimes)
-		for i := range o.PhaseTimes {
-			later(&o.PhaseTimes[i].At)
-		}
-		return o
-	case tracker.PodObservation:
-		later(&o.CreatedAt)
-		return o
-	}
-	return o
-}
-
-// shifts gives the facts of some simulated histories of hours, one after the other with hours in which nothing happens, in the order in which they
-// were seen, and beside them what the counters of a descheduler say of their nodes, and who patches these. Of every third VMI no mark is seen.
-func shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
-	tr := tracker.New("c1")
-	var facts []trail.Fact
-	unmarked := map[string]bool{}
-	observe := func(o tracker.Observation) {
-		for _, f := range tr.Observe(o) {
-			if _, met := unmarked[f.VMIUID]; !met {
-				unmarked[f.VMIUID] = r.IntN(3) == 0
-			}
-			if unmarked[f.VMIUID] && (f.Kind == trail.KindEvacuationMarked || f.Kind == trail.KindEvacuationUnmarked) {
-				continue
-			}
-			f.OccurredAt, f.ObservedAt = f.OccurredAt.Truncate(time.Microsecond), f.ObservedAt.Truncate(time.Microsecond)
-			facts = append(facts, f)
-		}
-	}
-	for i, seed := range seeds {
-		run := sim.NewAt(seed, march.Add(time.Duration(i)*7*time.Hour))
-		counts := map[tracker.BlockCount]float64{}
-		scrape := run.Start
-		for _, o := range run.Observations {
-			observe(since(o, run.Start.Add(-time.Minute)))
-			if at := run.Start; r.IntN(4) == 0 {
-				if len(facts) > 0 {
-					at = facts[len(facts)-1].ObservedAt.Add(-time.Duration(r.IntN(5)) * time.Second)
-				}
-				observe(tracker.RequestObservation{
-					Seen: tracker.Seen{At: at}, Source: trail.SourceAudit, ID: fmt.Sprintf("patch-%d-%d", i, len(facts)), Stage: "ResponseComplete", Action: trail.ActionChangeNode,
-					Name: fmt.Sprintf("worker-%d", 1+r.IntN(4)), AskedAt: at, Detail: trail.RequestDetail{User: []string{"alice", "cni"}[r.IntN(2)], AnsweredAt: at, Code: 200},
-				})
-			}
-			if len(facts) == 0 || facts[len(facts)-1].ObservedAt.Before(scrape) {
-				continue
-			}
-			scrape = facts[len(facts)-1].ObservedAt.Add(time.Duration(1+r.IntN(20)) * time.Minute)
-			counts[tracker.BlockCount{
-				Reason: []string{"cooldown", "migration_in_progress"}[r.IntN(2)], Node: fmt.Sprintf("worker-%d", 1+r.IntN(4)), Namespace: []string{"shop", "bank", "lab"}[r.IntN(3)],
-			}] += float64(1 + r.IntN(5))
-			s := tracker.ScrapeObservation{Seen: tracker.Seen{At: facts[len(facts)-1].ObservedAt}, Target: "d", StartedAt: run.Start, Plugin: true}
-			for of, n := range counts {
-				of.Count = n
-				s.Blocks = append(s.Blocks, of)
-			}
-			observe(s)
-		}
-	}
-	return facts
-}
 
 // TestDerivedAsOfAllFacts records histories with hours between them, some facts of which come late, so that VMs and nodes are derived of what was since
 // nothing was open there: by leaders that take turns, a follower, an import or a tool. Whenever everything is derived anew, of all facts, nothing changes.
@@ -97,11 +23,11 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seeds[0], 7))
 			s := storetest.New(t)
-			require.NoError(t, s.Judge(t.Context(), "c1", brief))
+			require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
 			leader, follower := s.For("c1", "r1"), s.For("c1", "r2")
-			require.NoError(t, leader.Lead(t.Context(), "this", brief))
+			require.NoError(t, leader.Lead(t.Context(), "this", storetest.Brief))
 			late := map[int][]trail.Fact{}
-			all := slices.Collect(slices.Chunk(shifts(r, seeds...), 60))
+			all := slices.Collect(slices.Chunk(storetest.Shifts(r, seeds...), 60))
 			for i, facts := range all {
 				facts = slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool {
 					held := i < len(all)-40 && r.IntN(50) == 0
@@ -129,14 +55,14 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 				case 4:
 					_, _, err := leader.CatchUp(t.Context(), nil)
 					require.NoError(t, err)
-					take(t, s, facts)
+					storetest.Take(t, s, facts)
 				case 5: // another replica leads
 					_, err := leader.Append(t.Context(), facts)
 					require.NoError(t, err)
 					leader, follower = follower, leader
-					require.NoError(t, leader.Lead(t.Context(), "this", brief))
+					require.NoError(t, leader.Lead(t.Context(), "this", storetest.Brief))
 				default:
-					take(t, s, facts)
+					storetest.Take(t, s, facts)
 				}
 				if i%25 == 24 || i == len(all)-1 {
 					_, _, err := leader.CatchUp(t.Context(), nil)
@@ -144,17 +70,17 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 					require.NoError(t, s.Alive(t.Context(), "c1", at))
 					_, _, err = s.DeriveDue(t.Context(), "c1", at)
 					require.NoError(t, err)
-					told := tables(t, s)
+					told := storetest.DerivedRows(t, s)
 					_, err = s.Rederive(t.Context(), "c1")
 					require.NoError(t, err)
-					anew := tables(t, s)
-					for _, table := range derivedTables {
+					anew := storetest.DerivedRows(t, s)
+					for table := range anew {
 						require.Equal(t, anew[table], told[table], "%s after %d batches of %d", table, i+1, len(all))
 					}
 				}
 			}
 			for _, table := range []string{"loops", "drains", "drain_blockers", "cooldown_decisions", "consequences", "outages"} {
-				t.Log(table, count(t, s, "SELECT count(*) FROM evictrail."+table+" WHERE subject LIKE 'node:%'"))
+				t.Log(table, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail."+table+" WHERE subject LIKE 'node:%'"))
 			}
 		})
 	}
@@ -165,13 +91,13 @@ func TestDerivedAsOfAllFacts(t *testing.T) {
 func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	require.NoError(t, s.Judge(t.Context(), "c1", brief))
+	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
 	tr, rv := tracker.New("c1"), 100
 	var at tracker.Seen
 	see := func(minute int, o func(tracker.Seen, func(uid, name string) tracker.Meta) tracker.Observation) {
 		t.Helper()
 		at = tracker.Seen{At: start.Add(time.Duration(minute) * time.Minute)}
-		take(t, s, tr.Observe(o(at, func(uid, name string) tracker.Meta {
+		storetest.Take(t, s, tr.Observe(o(at, func(uid, name string) tracker.Meta {
 			rv++
 			return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(rv), CreatedAt: start}
 		})))
@@ -187,11 +113,11 @@ func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 	})
 	see(2, vmi("n1"))
 	see(30, vmi(""))
-	require.Equal(t, 1, count(t, s, "SELECT count(*) FROM evictrail.loops WHERE closed_by = 'cancelled'"))
+	require.Equal(t, 1, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.loops WHERE closed_by = 'cancelled'"))
 	see(300, func(seen tracker.Seen, meta func(uid, name string) tracker.Meta) tracker.Observation {
 		return tracker.NodeObservation{Seen: seen, Meta: meta("node", "n1"), Unschedulable: true}
 	})
-	_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail.loops SET summary = 'as it was told'")
+	_, err := s.DB.Exec(t.Context(), "UPDATE evictrail.loops SET summary = 'as it was told'")
 	require.NoError(t, err)
 	see(310, func(seen tracker.Seen, _ func(uid, name string) tracker.Meta) tracker.Observation {
 		return tracker.RequestObservation{
@@ -199,15 +125,15 @@ func TestWhatWasOverStaysAsItIsTold(t *testing.T) {
 			Detail: trail.RequestDetail{User: "alice", Agent: "kubectl/v1", AnsweredAt: seen.At, Code: 429, Message: `Eviction triggered evacuation of VMI "shop/db"`},
 		}
 	})
-	require.Equal(t, 1, count(t, s, "SELECT count(*) FROM evictrail.timeline WHERE kind = 'drain_started' AND at = $1", start.Add(5*time.Hour)))
+	require.Equal(t, 1, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.timeline WHERE kind = 'drain_started' AND at = $1", start.Add(5*time.Hour)))
 	see(311, vmi("n1"))
-	told := tables(t, s)
+	told := storetest.DerivedRows(t, s)
 	require.Contains(t, told["loops"][0], "as it was told")
 	require.Len(t, told["drains"], 1)
 	require.Contains(t, told["drains"][0], `"started_at": "2026-11-21T05:00:00+00:00"`)
 	_, err = s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
-	anew := tables(t, s)
+	anew := storetest.DerivedRows(t, s)
 	require.NotContains(t, anew["loops"][0], "as it was told")
 	delete(told, "loops")
 	delete(anew, "loops")
@@ -226,22 +152,22 @@ func TestWhatWentOnAcrossIsSent(t *testing.T) {
 	}
 	minute := func(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
 	vmi := func(at int, mark string) {
-		take(t, s, tr.Observe(tracker.VMIObservation{Seen: tracker.Seen{At: minute(at)}, Meta: meta("v1", "db"), Node: "n1", Phase: "Running", Strategy: trail.StrategyExternal, Mark: mark}))
+		storetest.Take(t, s, tr.Observe(tracker.VMIObservation{Seen: tracker.Seen{At: minute(at)}, Meta: meta("v1", "db"), Node: "n1", Phase: "Running", Strategy: trail.StrategyExternal, Mark: mark}))
 	}
 	asked := func(at int, user string) {
-		take(t, s, tr.Observe(tracker.RequestObservation{
+		storetest.Take(t, s, tr.Observe(tracker.RequestObservation{
 			Seen: tracker.Seen{At: minute(at)}, Source: trail.SourceAudit, ID: user, Stage: "ResponseComplete", Action: trail.ActionEvict, Namespace: "shop", Name: "virt-launcher-db",
 			AskedAt: minute(at), Detail: trail.RequestDetail{User: user, AnsweredAt: minute(at), Code: 403, Message: "forbidden"},
 		}))
 	}
 	vmi(0, "")
-	take(t, s, tr.Observe(tracker.PodObservation{Seen: tracker.Seen{At: minute(0)}, Meta: meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"}))
+	storetest.Take(t, s, tr.Observe(tracker.PodObservation{Seen: tracker.Seen{At: minute(0)}, Meta: meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "v1", Node: "n1", Phase: "Running"}))
 	asked(10, "alice")
 	asked(100, "bob")
 	for user, until := range map[string]int{"alice": 120, "bob": 230} {
-		_, err := s.Pool().Exec(t.Context(), "UPDATE evictrail.eviction_requests SET last_repeat_at = $1 WHERE requester = $2", minute(until), user)
+		_, err := s.DB.Exec(t.Context(), "UPDATE evictrail.eviction_requests SET last_repeat_at = $1 WHERE requester = $2", minute(until), user)
 		require.NoError(t, err)
 	}
 	vmi(240, "n1")
-	require.Equal(t, 2, count(t, s, "SELECT count(*) FROM evictrail.eviction_requests WHERE requester IN ('alice', 'bob')"))
+	require.Equal(t, 2, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.eviction_requests WHERE requester IN ('alice', 'bob')"))
 }

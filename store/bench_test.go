@@ -24,7 +24,7 @@ func benchmarkIncidents(b *testing.B, storing func(s *store.Store, cluster strin
 			for round := 0; b.Loop(); round++ {
 				cluster := fmt.Sprintf("c%d", round)
 				store := storing(s, cluster)
-				for facts := incident(cluster, 20); len(facts) > 0; facts = facts[min(size, len(facts)):] {
+				for facts := storetest.Incident(cluster, 20); len(facts) > 0; facts = facts[min(size, len(facts)):] {
 					stored += store(facts[:min(size, len(facts))])
 				}
 			}
@@ -51,7 +51,7 @@ func BenchmarkAppend(b *testing.B) {
 // BenchmarkDerive derives one VM with a long history.
 func BenchmarkDerive(b *testing.B) {
 	for _, vms := range []int{1, 100} {
-		facts := incident("c1", vms)
+		facts := storetest.Incident("c1", vms)
 		for i := range facts {
 			if facts[i].Subject.Kind == trail.SubjectVMI { // all of one VM
 				facts[i].Subject = trail.VMISubject("shop", "db-0")
@@ -96,7 +96,7 @@ ANALYZE evictrail.placements; ANALYZE evictrail.migrations; ANALYZE evictrail.ev
 func BenchmarkState(b *testing.B) {
 	s := storetest.New(b)
 	for _, statement := range strings.Split(largeState, ";") {
-		_, err := s.Pool().Exec(b.Context(), strings.ReplaceAll(statement, "$1", "'"+start.Format(time.RFC3339)+"'"))
+		_, err := s.DB.Exec(b.Context(), strings.ReplaceAll(statement, "$1", "'"+start.Format(time.RFC3339)+"'"))
 		require.NoError(b, err)
 	}
 	b.ReportAllocs()

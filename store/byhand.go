@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -50,18 +52,12 @@ func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (i
 	return s.deriveByHand(ctx, cluster, now, nil)
 }
 
-// dirtyAllQuery marks all subjects of a cluster as dirty.
-const dirtyAllQuery = `
-UPDATE evictrail.subjects
-SET dirty_since = @since, version = version + 1
-WHERE cluster = @cluster`
-
 // Rederive derives everything of a cluster anew from its facts, and returns how many subjects that were.
 func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
-	for _, query := range []string{dirtyAllQuery, retryAllQuery} {
-		args := pgx.NamedArgs{"cluster": cluster, "since": beginning}
-		if _, err := s.pool.Exec(ctx, query, args); err != nil {
-			return 0, explain("note what is to be derived", err)
+	for _, query := range []string{tables.DirtyAllQuery, retryAllQuery} {
+		args := pgx.NamedArgs{"cluster": cluster, "since": pg.Beginning}
+		if _, err := s.DB.Exec(ctx, query, args); err != nil {
+			return 0, pg.Explain("note what is to be derived", err)
 		}
 	}
 	return s.DeriveStale(ctx, cluster, nil)
@@ -96,7 +92,7 @@ func (s *Store) deriveByHand(ctx context.Context, cluster string, now time.Time,
 			}
 		})
 		news.Add(brought)
-		if count += n; !errors.Is(err, ErrDeposed) {
+		if count += n; !errors.Is(err, pg.ErrDeposed) {
 			return count, news, err
 		}
 		d.term = 0
@@ -113,7 +109,7 @@ func (s *Store) deriveByHand(ctx context.Context, cluster string, now time.Time,
 // leadByHand begins a term of a tool.
 func (s *Store) leadByHand(ctx context.Context, d *deriver) error {
 	d.reset()
-	return s.inTx(ctx, "begin a term", func(tx pgx.Tx) error {
+	return s.DB.InTx(ctx, "begin a term", func(tx pgx.Tx) error {
 		return tx.QueryRow(ctx, leadByHandQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "holder": toolHolder}).Scan(&d.term)
 	})
 }
@@ -132,8 +128,8 @@ func (s *Store) awaitLeader(ctx context.Context, cluster string) (derived bool, 
 	before, since := -1, time.Now()
 	for {
 		var left int
-		if err := s.pool.QueryRow(ctx, dirtyCountQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&left); err != nil {
-			return false, explain("read what is to be derived", err)
+		if err := s.DB.QueryRow(ctx, dirtyCountQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&left); err != nil {
+			return false, pg.Explain("read what is to be derived", err)
 		}
 		switch {
 		case left == 0:

@@ -2,9 +2,10 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store/pg"
 )
 
 // Condition tells how a database is, for whoever looks after it.
@@ -59,45 +60,18 @@ WHERE p.proname = 'ensure_month'
 // Condition tells how the database is, and which rights of those that Roles grants to a writer are lacking. It reads the catalogue alone, so it works before there is a schema, and without any right.
 func (s *Store) Condition(ctx context.Context) (Condition, error) {
 	var c Condition
-	err := s.pool.QueryRow(ctx, conditionQuery).Scan(&c.Server, &c.User, &c.Standby, &c.ReadOnly, &c.Bytes, &c.MayBuild, &c.Facts)
+	err := s.DB.QueryRow(ctx, conditionQuery).Scan(&c.Server, &c.User, &c.Standby, &c.ReadOnly, &c.Bytes, &c.MayBuild, &c.Facts)
 	if err != nil {
-		return c, explain("read how the database is", err)
+		return c, pg.Explain("read how the database is", err)
 	}
 	privileges, tables := []string{"SELECT", "SELECT, INSERT"}, []string{"public.evictrail_schema", "evictrail.events"}
 	for _, table := range writtenTables {
 		privileges, tables = append(privileges, "SELECT, INSERT, UPDATE, DELETE"), append(tables, table)
 	}
-	rows, err := s.pool.Query(ctx, lackingQuery, pgx.StrictNamedArgs{"privileges": privileges, "tables": tables})
+	rows, err := s.DB.Query(ctx, lackingQuery, pgx.StrictNamedArgs{"privileges": privileges, "tables": tables})
 	if err != nil {
-		return c, explain("read our rights in the database", err)
+		return c, pg.Explain("read our rights in the database", err)
 	}
 	c.Lacking, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	return c, explain("read our rights in the database", err)
-}
-
-// Heard tells when a cluster's requests were last told by whom.
-type Heard struct {
-	Audit    time.Time // when the last one was asked that audit events told of; zero: none
-	Observer time.Time // likewise the observer of evictions
-}
-
-const heardQuery = `
-SELECT
-    (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('audit', 'admission+audit')),
-    (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
-
-// Heard tells when the sources of eviction requests last told of one.
-func (s *Store) Heard(ctx context.Context, cluster string) (Heard, error) {
-	var audit, observer *time.Time
-	if err := s.pool.QueryRow(ctx, heardQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&audit, &observer); err != nil {
-		return Heard{}, explain("read when requests were last told", err)
-	}
-	var h Heard
-	if audit != nil {
-		h.Audit = audit.UTC()
-	}
-	if observer != nil {
-		h.Observer = observer.UTC()
-	}
-	return h, nil
+	return c, pg.Explain("read our rights in the database", err)
 }

@@ -10,6 +10,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/load"
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -43,8 +46,8 @@ type deriver struct {
 }
 
 func (s *Store) newDeriver(cluster string, term int64) *deriver {
-	c := fold.New(loader{s, cluster}, windowBytes)
-	c.Lookback, c.Derive = reachOf, derive
+	c := fold.New(load.New(s.DB, cluster), windowBytes)
+	c.Lookback, c.Derive = tables.Reach, derive
 	return &deriver{
 		store: s, cluster: cluster, term: term, fold: c,
 		handed: map[trail.Subject]fold.Dirty{}, thresholds: trail.DefaultThresholds(), portion: firstPortion,
@@ -86,7 +89,7 @@ func (d *deriver) hand(r recording) {
 	defer d.mu.Unlock()
 	for i := range r.facts {
 		f := r.facts[i]
-		version := r.versions[clean(f.Subject.String())]
+		version := r.versions[pg.CleanText(f.Subject.String())]
 		h, known := d.handed[f.Subject]
 		switch {
 		case !known:
@@ -123,10 +126,6 @@ func (d *deriver) see(at time.Time) {
 }
 
 const (
-	clusterQuery = `
-SELECT alive_at, thresholds
-FROM evictrail.clusters
-WHERE cluster = @cluster`
 	dirtyQuery = `
 SELECT subject, dirty_since, version
 FROM evictrail.subjects
@@ -148,7 +147,7 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 	var frozenTo *time.Time
 	failing := map[trail.Subject]bool{}
 	var batch pgx.Batch
-	batch.Queue(clusterQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(func(rows pgx.Rows) error {
+	batch.Queue(tables.ClusterQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(func(rows pgx.Rows) error {
 		var thresholds *trail.Thresholds
 		_, err := pgx.ForEachRow(rows, []any{&alive, &thresholds}, func() error { return nil })
 		if thresholds != nil {
@@ -159,7 +158,7 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 	batch.Queue(dirtyQuery, pgx.StrictNamedArgs{"cluster": d.cluster, "limit": mostPortion}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {
 		mark := fold.Dirty{Subject: s}
 		err := row.Scan(nil, &mark.Since, &mark.Version)
-		if mark.Since = mark.Since.UTC(); !mark.Since.After(beginning) {
+		if mark.Since = mark.Since.UTC(); !mark.Since.After(pg.Beginning) {
 			mark.Since = time.Time{}
 		}
 		out = append(out, mark)
@@ -171,7 +170,7 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 		failing[s] = leftOut
 		return err
 	}))
-	readSettled(&batch, &frozenTo)
+	tables.QueueSettled(&batch, &frozenTo)
 	if !d.began {
 		d.due = map[trail.Subject]time.Time{}
 		batch.Queue(dueSubjectsQuery, pgx.StrictNamedArgs{"cluster": d.cluster}).Query(eachSubject(func(s trail.Subject, row pgx.CollectableRow) error {
@@ -181,8 +180,8 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 			return err
 		}))
 	}
-	if err := d.store.pool.SendBatch(ctx, &batch).Close(); err != nil {
-		return nil, explain("read what is to be derived", err)
+	if err := d.store.DB.SendBatch(ctx, &batch).Close(); err != nil {
+		return nil, pg.Explain("read what is to be derived", err)
 	}
 	if !sameTime(d.frozenTo, frozenTo) { // what is in memory has facts that were dropped
 		d.fold.Reset()
@@ -195,11 +194,11 @@ func (d *deriver) poll(ctx context.Context) ([]fold.Dirty, error) {
 }
 
 // sameTime reports whether two times, or none, are the same.
-func sameTime(a, b *time.Time) bool { return orZero(a).Equal(orZero(b)) }
+func sameTime(a, b *time.Time) bool { return pg.TimeOrZero(a).Equal(pg.TimeOrZero(b)) }
 
 // eachSubject reads rows whose first column is a subject.
 func eachSubject(take func(trail.Subject, pgx.CollectableRow) error) func(pgx.Rows) error {
-	return each(func(row pgx.CollectableRow) error {
+	return pg.EachRow(func(row pgx.CollectableRow) error {
 		s, err := trail.ParseSubject(string(row.RawValues()[0]))
 		if err != nil {
 			return err
@@ -251,12 +250,12 @@ func (d *deriver) write(ctx context.Context, b fold.Batch) (news trail.News, err
 		return changes.News, nil
 	}
 	d.reset()
-	if ctx.Err() != nil || !mayBeOfRecord(err) {
+	if ctx.Err() != nil || !pg.MayBeOfRecord(err) {
 		return news, err
 	}
 	if changes != nil && !errors.Is(err, context.DeadlineExceeded) { // writing failed: rows by themselves
 		err = guard(ctx, deriveWithin, func(ctx context.Context) error { return d.flush(ctx, changes, true) })
-		if err == nil || ctx.Err() != nil || !mayBeOfRecord(err) {
+		if err == nil || ctx.Err() != nil || !pg.MayBeOfRecord(err) {
 			return changes.News, err
 		}
 	}
@@ -321,7 +320,7 @@ func (d *deriver) batch(marks []fold.Dirty) (b fold.Batch, more bool) {
 		}
 		return room >= 0
 	}
-	b = fold.Batch{Now: d.now, FrozenTo: orZero(d.frozenTo), Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
+	b = fold.Batch{Now: d.now, FrozenTo: pg.TimeOrZero(d.frozenTo), Thresholds: d.thresholds, LeftOut: map[trail.Subject]bool{}}
 	in := map[trail.Subject]bool{}
 	more = len(marks) == mostPortion
 	for _, m := range marks {

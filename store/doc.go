@@ -1,13 +1,35 @@
-// Package store keeps facts and what is derived of them in Postgres.
+// Package store keeps facts, and what is derived of them, in Postgres. Its rooms:
 //
-// Facts come in by recording (record.go): one transaction inserts those that say something new (fresh.go) and marks their subjects as dirty. Every replica does that, and it
-// never asks what facts mean. Rows come of deriving (deriver.go), which one replica does at a time, in a term (leader.go), or a tool that a user runs (byhand.go):
-// package fold derives in memory, windows.go, noderows.go and affected.go read what that lacks, and flush.go writes what changed.
+//	what was seen                    a tick, or a tool            a question     an hour is over
+//	      |                                 |                         |                |
+//	   spool/  on disk first             lease  leader.go,            |                |
+//	      |                                 |   byhand.go             |                |
+//	      |                                 |                         |                |
+//	   record  record.go, -- dirty -->   fold  deriver.go,            |                |
+//	      |    replica.go    subjects    /    \     trail/fold        |                |
+//	      |                           load/   flush                 read/         retention/
+//	      |                             |       |   flush.go          |                |
+//	 -----+-----------------------------+-------+---------------------+----------------+-----
+//	          tables/  how facts, rows and subjects are written and read
+//	          pg/      connections, transactions, errors, values
+//	 ----------------------------------------------------------------------------------------
+//	          Postgres: that of the user, or the one that embedded/ starts
 //
-// Every call may fail with ErrUnavailable (try again: unreachable, read-only, full, overloaded), ErrSchema (the
-// database and this program do not fit) or trail.ErrRefused (these facts will never fit). errors.go alone knows
-// Postgres' codes.
+// A room knows at most those below it, retention also read, and never this package, which ties them together:
 //
-// Then read facts.go and tables.go for what is stored, failures.go for what cannot be derived; view.go and one file per noun for reading;
-// retention.go for what goes in the end.
+//   - The database: store.go opens it, schema.go makes its schema (package migrations), condition.go and upkeep.go tell how it is.
+//   - Record: in one transaction record.go inserts the facts that say something new (fresh.go) and marks their subjects as dirty. partition.go
+//     makes the months that they need, resume.go remembers how each object was seen last, clusters.go what is known of clusters;
+//     statistics.go has Postgres count. Every replica does that, and it never asks what facts mean.
+//   - A replica (replica.go) is what a collector writes to. epoch.go notices that the database lost what it had acknowledged, probe.go that it takes
+//     nothing, report.go tells the others how recording goes.
+//   - Lease: one replica at a time derives, in a term (leader.go), or a tool that a user runs (byhand.go).
+//   - Fold and flush: deriver.go has subjects derived that are dirty or due, in memory; load reads what that lacks, and flush.go writes what changed.
+//     failures.go leaves out for a while what cannot be derived.
+//
+// A Store embeds the Reader of package read to which nothing is hidden; package retention works on its DB. Package storetest gives tests a
+// database each.
+//
+// Every call may fail with the errors of package pg: pg.ErrUnavailable (try again), pg.ErrSchema (the database and this program do not
+// fit), pg.ErrDeposed (another derives) or trail.ErrRefused (these facts will never fit).
 package store

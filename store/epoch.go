@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -27,16 +28,16 @@ WHERE cluster = @cluster`
 // Tie ties the name of the cluster to an identity, where the database has none of that epoch or of a later one, and returns the one that it has then.
 func (c *ClusterStore) Tie(ctx context.Context, id trail.Identity) (trail.Identity, error) {
 	const doing = "tie the cluster to its name"
-	if _, err := c.store.pool.Exec(ctx, tieQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "uid": clean(id.UID), "epoch": int64(id.Epoch)}); err != nil {
-		return trail.Identity{}, explain(doing, err)
+	if _, err := c.store.DB.Exec(ctx, tieQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "uid": pg.CleanText(id.UID), "epoch": int64(id.Epoch)}); err != nil {
+		return trail.Identity{}, pg.Explain(doing, err)
 	}
-	if _, err := c.store.pool.Exec(ctx, forgetAcknowledgedQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica}); err != nil {
-		return trail.Identity{}, explain(doing, err)
+	if _, err := c.store.DB.Exec(ctx, forgetAcknowledgedQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica}); err != nil {
+		return trail.Identity{}, pg.Explain(doing, err)
 	}
 	var uid string
 	var epoch int64
-	if err := c.store.pool.QueryRow(ctx, identityQuery, pgx.StrictNamedArgs{"cluster": c.cluster}).Scan(&uid, &epoch); err != nil {
-		return trail.Identity{}, explain(doing, err)
+	if err := c.store.DB.QueryRow(ctx, identityQuery, pgx.StrictNamedArgs{"cluster": c.cluster}).Scan(&uid, &epoch); err != nil {
+		return trail.Identity{}, pg.Explain(doing, err)
 	}
 	return trail.Identity{UID: uid, Epoch: trail.Epoch(epoch)}, nil
 }
@@ -53,11 +54,11 @@ LIMIT 1`
 // OtherWatching names another replica that has been watching the cluster after a time; empty where none has.
 func (c *ClusterStore) OtherWatching(ctx context.Context, since time.Time) (string, error) {
 	var replica string
-	err := c.store.pool.QueryRow(ctx, othersWatchingQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica, "since": since}).Scan(&replica)
+	err := c.store.DB.QueryRow(ctx, othersWatchingQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica, "since": since}).Scan(&replica)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
-	return replica, explain("read who else watches", err)
+	return replica, pg.Explain("read who else watches", err)
 }
 
 // RewoundError says that the database no longer has what it acknowledged to this replica: it was restored, or failed over to a standby that was behind.
@@ -92,7 +93,7 @@ WHERE cluster = @cluster
   AND replica = @replica`
 
 // Unwrap is ErrUnavailable: nothing is wrong with what was to be written.
-func (e *RewoundError) Unwrap() error { return ErrUnavailable }
+func (e *RewoundError) Unwrap() error { return pg.ErrUnavailable }
 
 // errUnacknowledged ends a transaction of a database that does not know what it had acknowledged.
 var errUnacknowledged = errors.New("the database has lost what it acknowledged")
@@ -116,9 +117,9 @@ func (c *ClusterStore) rewound(ctx context.Context, err error) error {
 		return err
 	}
 	var from time.Time
-	err = c.store.pool.QueryRow(ctx, acknowledgedQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica}).Scan(&from)
+	err = c.store.DB.QueryRow(ctx, acknowledgedQuery, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica}).Scan(&from)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return explain("read what is acknowledged", err)
+		return pg.Explain("read what is acknowledged", err)
 	}
 	return &RewoundError{From: from.UTC()}
 }

@@ -2,95 +2,27 @@ package store_test
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"math"
-	"net"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/storetest"
-	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
-
-func TestErrorsSayWhatToDo(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		code string
-		is   error
-		says string
-	}{
-		{"25006", store.ErrUnavailable, "is this a standby?"},
-		{"53100", store.ErrUnavailable, "disk is full"},
-		{"53300", store.ErrUnavailable, "too many connections"},
-		{"42501", store.ErrUnavailable, "evictrail schema roles"},
-		{"42P01", store.ErrSchema, "evictrail schema up"},
-		{"57P01", store.ErrUnavailable, ""},
-		{"21000", trail.ErrRefused, ""},
-		{"22P05", trail.ErrRefused, ""},
-		{"23514", trail.ErrRefused, ""},
-		{"54000", trail.ErrRefused, ""},     // index row size exceeds maximum
-		{"0A000", store.ErrUnavailable, ""}, // cached plan must not change result type: it is planned again
-	} {
-		err := store.Explain("append facts", &pgconn.PgError{Code: c.code, Message: "as Postgres says it"})
-		require.ErrorIs(t, err, c.is, c.code)
-		require.ErrorContains(t, err, c.says)
-		require.ErrorContains(t, err, "as Postgres says it")
-	}
-	require.NoError(t, store.Explain("x", nil))
-	for _, broken := range []error{syscall.EPIPE, io.ErrUnexpectedEOF, io.EOF, net.ErrClosed, pgconn.ErrConnClosed, pgx.ErrTxClosed} {
-		require.ErrorIs(t, store.Explain("x", fmt.Errorf("receive: %w", broken)), store.ErrUnavailable, broken)
-	}
-	unknown := store.Explain("x", errors.New("cannot scan a number into a text"))
-	require.NotErrorIs(t, unknown, store.ErrUnavailable, "nobody knows whether trying again helps")
-	require.NotErrorIs(t, unknown, trail.ErrRefused)
-}
-
-// TestWhatCannotBeEncodedIsRefused: it fails before anything is sent, whatever becomes of the database.
-func TestWhatCannotBeEncodedIsRefused(t *testing.T) {
-	t.Parallel()
-	s := storetest.New(t)
-	year := time.Date(-1, 12, 31, 0, 0, 0, 0, time.UTC)
-	for name, do := range map[string]func() error{
-		"a time in JSON": func() error {
-			_, err := s.Pool().Exec(t.Context(), "SELECT $1::jsonb", map[string]time.Time{"a": year})
-			return err
-		},
-		"a time in the JSON of a batch": func() error {
-			var batch pgx.Batch
-			batch.Queue("SELECT 1")
-			batch.Queue("SELECT $1::jsonb", map[string]time.Time{"a": year})
-			return s.Pool().SendBatch(t.Context(), &batch).Close()
-		},
-		"a number":         func() error { _, err := s.Pool().Exec(t.Context(), "SELECT $1::int4", 1<<40); return err },
-		"no number (JSON)": func() error { _, err := json.Marshal(math.NaN()); return err },
-	} {
-		err := store.Explain(name, do())
-		require.ErrorIs(t, err, trail.ErrRefused, name)
-		require.NotErrorIs(t, err, store.ErrUnavailable, name)
-	}
-}
 
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	facts := incident("c1", 1)
+	facts := storetest.Incident("c1", 1)
 	readOnly(t, s, "on")
 	_, err := s.Append(t.Context(), "c1", facts)
-	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorIs(t, err, pg.ErrUnavailable)
 	require.ErrorContains(t, err, "read-only")
 	readOnly(t, s, "off")
-	require.Empty(t, dump(t, s)["events"], "nothing half-written")
+	require.Empty(t, storetest.Dump(t, s)["events"], "nothing half-written")
 	news, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts), "the same call succeeds later")
@@ -100,10 +32,10 @@ func TestReadOnlyDatabase(t *testing.T) {
 func readOnly(t *testing.T, s *store.Store, value string) {
 	t.Helper()
 	var name string
-	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT current_database()").Scan(&name))
-	_, err := s.Pool().Exec(t.Context(), "BEGIN READ WRITE; ALTER DATABASE "+name+" SET default_transaction_read_only = "+value+"; COMMIT")
+	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT current_database()").Scan(&name))
+	_, err := s.DB.Exec(t.Context(), "BEGIN READ WRITE; ALTER DATABASE "+name+" SET default_transaction_read_only = "+value+"; COMMIT")
 	require.NoError(t, err)
-	s.Pool().Reset()
+	s.DB.Reset()
 }
 
 func TestUnreachableDatabase(t *testing.T) {
@@ -111,7 +43,7 @@ func TestUnreachableDatabase(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	_, err := store.Open(ctx, "postgres://u:secret@127.0.0.1:1/x", "")
-	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorIs(t, err, pg.ErrUnavailable)
 	require.NotContains(t, err.Error(), "secret")
 	_, err = store.Open(ctx, "postgres://u:secret@[x", "")
 	require.Error(t, err)
@@ -122,13 +54,13 @@ func TestUnreachableDatabase(t *testing.T) {
 func TestRolesDoWhatTheyMay(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	makeRoles(t, s)
-	_, err := s.Append(t.Context(), "c1", incident("c1", 1))
+	storetest.MakeRoles(t, s)
+	_, err := s.Append(t.Context(), "c1", storetest.Incident("c1", 1))
 	require.NoError(t, err)
 	as := func(role, sql string) error {
-		_, err := s.Pool().Exec(t.Context(), "BEGIN; SET LOCAL ROLE "+role+"; "+sql+"; ROLLBACK")
+		_, err := s.DB.Exec(t.Context(), "BEGIN; SET LOCAL ROLE "+role+"; "+sql+"; ROLLBACK")
 		if err != nil {
-			_, rollback := s.Pool().Exec(t.Context(), "ROLLBACK")
+			_, rollback := s.DB.Exec(t.Context(), "ROLLBACK")
 			require.NoError(t, rollback)
 		}
 		return err
@@ -147,11 +79,11 @@ func TestWriterNeedsNoMore(t *testing.T) {
 	owner, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	t.Cleanup(owner.Close)
-	makeRoles(t, owner)
+	storetest.MakeRoles(t, owner)
 	writer, err := store.Open(t.Context(), url+"&options=-c%20role%3Devictrail_writer", "")
 	require.NoError(t, err)
 	t.Cleanup(writer.Close)
-	facts := incident("c1", 2)
+	facts := storetest.Incident("c1", 2)
 	news, err := writer.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts))
@@ -159,7 +91,7 @@ func TestWriterNeedsNoMore(t *testing.T) {
 	_, err = writer.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
 	var stray int
-	require.NoError(t, owner.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stray))
+	require.NoError(t, owner.DB.QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stray))
 	require.Zero(t, stray)
 }
 
@@ -170,14 +102,14 @@ func TestGrantIsForNewTables(t *testing.T) {
 	owner, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	t.Cleanup(owner.Close)
-	makeRoles(t, owner)
-	_, err = owner.Pool().Exec(t.Context(), "REVOKE ALL ON evictrail.loops FROM evictrail_writer; REVOKE ALL ON evictrail_v1.loops FROM evictrail_reader")
+	storetest.MakeRoles(t, owner)
+	_, err = owner.DB.Exec(t.Context(), "REVOKE ALL ON evictrail.loops FROM evictrail_writer; REVOKE ALL ON evictrail_v1.loops FROM evictrail_reader")
 	require.NoError(t, err)
 	writer, err := store.Open(t.Context(), url+"&options=-c%20role%3Devictrail_writer", "")
 	require.NoError(t, err)
 	t.Cleanup(writer.Close)
 	const write, read = "DELETE FROM evictrail.loops", "SET ROLE evictrail_reader; SELECT FROM evictrail_v1.loops; RESET ROLE"
-	_, err = writer.Pool().Exec(t.Context(), write)
+	_, err = writer.DB.Exec(t.Context(), write)
 	require.ErrorContains(t, err, "permission denied")
 
 	granted, err := writer.Grant(t.Context())
@@ -186,9 +118,9 @@ func TestGrantIsForNewTables(t *testing.T) {
 	granted, err = owner.Grant(t.Context())
 	require.NoError(t, err)
 	require.True(t, granted)
-	_, err = writer.Pool().Exec(t.Context(), write)
+	_, err = writer.DB.Exec(t.Context(), write)
 	require.NoError(t, err)
-	_, err = owner.Pool().Exec(t.Context(), read)
+	_, err = owner.DB.Exec(t.Context(), read)
 	require.NoError(t, err)
 	applied, err := writer.Up(t.Context())
 	require.NoError(t, err, "the writer may find that there is nothing to do")
@@ -200,7 +132,7 @@ func TestEveryColumnIsExplained(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	var missing []string
-	err := s.Pool().QueryRow(t.Context(), `
+	err := s.DB.QueryRow(t.Context(), `
 SELECT coalesce(array_agg(c.relname || coalesce('.' || a.attname, '')), '{}')
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'evictrail_v1'
@@ -208,15 +140,4 @@ LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
 WHERE c.relkind = 'v' AND col_description(c.oid, coalesce(a.attnum, 0)) IS NULL`).Scan(&missing)
 	require.NoError(t, err)
 	require.Empty(t, missing)
-}
-
-// rolesMade keeps tests from making the roles, which belong to the whole server, at once.
-var rolesMade sync.Mutex
-
-func makeRoles(t *testing.T, s *store.Store) {
-	t.Helper()
-	rolesMade.Lock()
-	defer rolesMade.Unlock()
-	_, err := s.Pool().Exec(t.Context(), store.Roles())
-	require.NoError(t, err)
 }

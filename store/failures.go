@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -62,13 +63,13 @@ type DeriveFailure struct {
 }
 
 // DeriveFailures lists at most so many subjects that could not be derived, those that failed first at the top.
-func (s *Reader) DeriveFailures(ctx context.Context, most int) ([]DeriveFailure, error) {
-	rows, err := s.pool.Query(ctx, listFailedQuery, pgx.StrictNamedArgs{"most": most})
+func (s *Store) DeriveFailures(ctx context.Context, most int) ([]DeriveFailure, error) {
+	rows, err := s.DB.Query(ctx, listFailedQuery, pgx.StrictNamedArgs{"most": most})
 	if err != nil {
-		return nil, explain("list what cannot be derived", err)
+		return nil, pg.Explain("list what cannot be derived", err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DeriveFailure])
-	return out, explain("list what cannot be derived", err)
+	return out, pg.Explain("list what cannot be derived", err)
 }
 
 // mostReason bounds the reason that is kept, in bytes: a stack is long.
@@ -76,13 +77,13 @@ const mostReason = 4 << 10
 
 // leaveOut notes that a subject could not be derived, and is left out for a while.
 func leaveOut(ctx context.Context, tx pgx.Tx, cluster string, of trail.Subject, cause error) (DeriveFailure, error) {
-	f := DeriveFailure{Cluster: cluster, Subject: clean(of.String()), Reason: trail.ClipText(strings.ToValidUTF8(clean(cause.Error()), ""), mostReason)}
+	f := DeriveFailure{Cluster: cluster, Subject: pg.CleanText(of.String()), Reason: trail.ClipText(strings.ToValidUTF8(pg.CleanText(cause.Error()), ""), mostReason)}
 	var batch pgx.Batch
 	batch.Queue(failQuery, pgx.StrictNamedArgs{"cluster": cluster, "subject": f.Subject, "reason": f.Reason}).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&f.Failures) })
 	batch.Queue(notDueQuery, pgx.StrictNamedArgs{"cluster": cluster, "subject": f.Subject})
 	err := tx.SendBatch(ctx, &batch).Close()
-	return f, explain("note what cannot be derived", err)
+	return f, pg.Explain("note what cannot be derived", err)
 }
 
 // reportFailed reports subjects that failed for the first time.

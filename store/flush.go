@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail/fold"
 )
 
@@ -54,7 +56,7 @@ ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, 
 // any more.
 func (d *deriver) flush(ctx context.Context, c *fold.Changes, careful bool) error {
 	var failed []DeriveFailure
-	err := d.store.inTx(ctx, "write derived rows", func(tx pgx.Tx) error {
+	err := d.store.DB.InTx(ctx, "write derived rows", func(tx pgx.Tx) error {
 		failed = nil
 		var batch pgx.Batch
 		fence(&batch, d.cluster, d.term)
@@ -72,7 +74,7 @@ func (d *deriver) flush(ctx context.Context, c *fold.Changes, careful bool) erro
 				return err
 			}
 		}
-		for _, of := range sortedSubjects(c.Failed) {
+		for _, of := range tables.SortedSubjects(c.Failed) {
 			f, err := leaveOut(ctx, tx, d.cluster, of, c.Failed[of])
 			if err != nil {
 				return err
@@ -91,7 +93,7 @@ func (d *deriver) flush(ctx context.Context, c *fold.Changes, careful bool) erro
 func (d *deriver) flushEach(ctx context.Context, tx pgx.Tx, c *fold.Changes) error {
 	for _, its := range c.BySubject() {
 		err := flushOne(ctx, tx, d.cluster, its)
-		if err != nil && (ctx.Err() != nil || !mayBeOfRecord(err)) {
+		if err != nil && (ctx.Err() != nil || !pg.MayBeOfRecord(err)) {
 			return err
 		}
 		if err != nil {
@@ -111,38 +113,38 @@ func flushOne(ctx context.Context, tx pgx.Tx, cluster string, c *fold.Changes) e
 		if err := queueRows(&batch, cluster, c); err != nil {
 			return err
 		}
-		return explain("write derived rows", tx.SendBatch(ctx, &batch).Close())
+		return pg.Explain("write derived rows", tx.SendBatch(ctx, &batch).Close())
 	})
 }
 
 // queueRows queues what brings the derived tables to what was folded: first all that goes, as what comes may have the same key.
 func queueRows(batch *pgx.Batch, cluster string, c *fold.Changes) error {
-	texts := make([]string, len(derivedTables))
-	for i := range derivedTables {
-		t := &derivedTables[i]
+	texts := make([]string, len(tables.Derived))
+	for i := range tables.Derived {
+		t := &tables.Derived[i]
 		var subjects, keys []string
 		var written []any
-		for key, value := range c.Rows[t.name] {
-			subject := clean(key.Subject.String())
+		for key, value := range c.Rows[t.Name] {
+			subject := pg.CleanText(key.Subject.String())
 			if value == nil {
-				subjects, keys = append(subjects, subject), append(keys, clean(key.Key))
+				subjects, keys = append(subjects, subject), append(keys, pg.CleanText(key.Key))
 			} else {
-				written = append(written, t.row(owned{Cluster: cluster, Subject: subject}, value))
+				written = append(written, t.Row(tables.Owned{Cluster: cluster, Subject: subject}, value))
 			}
 		}
 		if len(keys) > 0 {
-			batch.Queue(t.delete, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "keys": keys})
+			batch.Queue(t.Delete, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "keys": keys})
 		}
 		if len(written) > 0 {
 			var err error
-			if texts[i], err = jsonText(written); err != nil {
-				return fmt.Errorf("write %s: %w", t.name, err)
+			if texts[i], err = pg.JSONText(written); err != nil {
+				return fmt.Errorf("write %s: %w", t.Name, err)
 			}
 		}
 	}
 	for i, text := range texts {
 		if text != "" {
-			batch.Queue(derivedTables[i].put, pgx.StrictNamedArgs{"rows": text})
+			batch.Queue(tables.Derived[i].Put, pgx.StrictNamedArgs{"rows": text})
 		}
 	}
 	return nil
@@ -154,7 +156,7 @@ func (d *deriver) queueSubjects(batch *pgx.Batch, c *fold.Changes) {
 	var healed []string
 	for s := range c.Due {
 		if _, failed := d.failing[s]; failed {
-			healed = append(healed, clean(s.String()))
+			healed = append(healed, pg.CleanText(s.String()))
 		}
 	}
 	if len(healed) > 0 {
@@ -167,7 +169,7 @@ func (d *deriver) queueSubjects(batch *pgx.Batch, c *fold.Changes) {
 		var subjects []string
 		var since []time.Time
 		for s, at := range c.Deferred {
-			subjects, since = append(subjects, clean(s.String())), append(since, sendable(at))
+			subjects, since = append(subjects, pg.CleanText(s.String())), append(since, pg.SendableTime(at))
 		}
 		batch.Queue(deferQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since})
 	}
@@ -180,7 +182,7 @@ func derivedArgs(cluster string, c *fold.Changes) pgx.StrictNamedArgs {
 	var next []*time.Time
 	var versions []*int64
 	for s, at := range c.Due {
-		subjects, derived, next = append(subjects, clean(s.String())), append(derived, true), append(next, nullTime(at))
+		subjects, derived, next = append(subjects, pg.CleanText(s.String())), append(derived, true), append(next, pg.NullTime(at))
 		var folded *int64
 		if v, dirty := c.Clean[s]; dirty {
 			folded = &v
@@ -189,7 +191,7 @@ func derivedArgs(cluster string, c *fold.Changes) pgx.StrictNamedArgs {
 	}
 	for s, v := range c.Clean {
 		if _, also := c.Due[s]; !also { // left out, or left to a later Fold
-			subjects, derived, next, versions = append(subjects, clean(s.String())), append(derived, false), append(next, nil), append(versions, &v)
+			subjects, derived, next, versions = append(subjects, pg.CleanText(s.String())), append(derived, false), append(next, nil), append(versions, &v)
 		}
 	}
 	return pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "due": derived, "next": next, "versions": versions}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -26,7 +28,7 @@ FROM unnest(@subjects::text[], @kinds::text[], @uids::text[], @whats::text[], @v
   AS n(subject, kind, uid, what, version, since, listed)
 LEFT JOIN evictrail.aspects AS a ON a.cluster = @cluster AND a.object_kind = n.kind AND a.object_uid = n.uid AND a.what = n.what
 CROSS JOIN LATERAL (
-  SELECT ` + factColumns + `
+  SELECT ` + tables.FactColumns + `
   FROM evictrail.events
   WHERE cluster = @cluster
     AND subject = n.subject
@@ -54,10 +56,10 @@ func unrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		if f := &facts[i]; f.Object.Kind != trail.ObjectRequest { // whose times are those of the API server, for all replicas
 			from := f.OccurredAt.Add(-sameWithin)
 			if f.Object.Kind == trail.ObjectSource { // a gap may have opened long ago
-				from = beginning
+				from = pg.Beginning
 			}
-			subjects, kinds, uids = append(subjects, clean(f.Subject.String())), append(kinds, string(f.Object.Kind)), append(uids, clean(f.Object.UID))
-			whats, versions = append(whats, clean(f.What)), append(versions, clean(f.Object.ResourceVersion))
+			subjects, kinds, uids = append(subjects, pg.CleanText(f.Subject.String())), append(kinds, string(f.Object.Kind)), append(uids, pg.CleanText(f.Object.UID))
+			whats, versions = append(whats, pg.CleanText(f.What)), append(versions, pg.CleanText(f.Object.ResourceVersion))
 			since, listed = append(since, from), append(listed, f.Late)
 		}
 	}
@@ -68,7 +70,7 @@ func unrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		batch.Queue(sameAspectQuery, pgx.StrictNamedArgs{
 			"cluster": cluster, "subjects": subjects, "kinds": kinds, "uids": uids, "whats": whats, "versions": versions, "since": since, "listed": listed,
 		}).Query(func(rows pgx.Rows) error {
-			more, err := collectFacts(rows, cluster)
+			more, err := tables.CollectFacts(rows, cluster)
 			stored = append(stored, more...)
 			return err
 		})
@@ -78,7 +80,7 @@ func unrecorded(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		})
 	}
 	if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
-		return nil, explain("read what is recorded", err)
+		return nil, pg.Explain("read what is recorded", err)
 	}
 	return trail.Fresh(slices.Values(stored), facts), nil
 }

@@ -8,11 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
-
-// ErrDeposed says that another replica derives the cluster by now: what it wrote stays.
-var ErrDeposed = errors.New("another evictrail derives this cluster by now")
 
 const (
 	derivedByQuery = `
@@ -31,7 +30,7 @@ RETURNING term`
 // lead begins the next term of a cluster. It waits for the transactions in which the one before derives, and ends that term. Where that was another
 // program, everything is to be derived anew: its rules may be others.
 func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term int64, err error) {
-	err = s.inTx(ctx, "begin a term", func(tx pgx.Tx) error {
+	err = s.DB.InTx(ctx, "begin a term", func(tx pgx.Tx) error {
 		stop, err := s.endBlockers(ctx, tx)
 		if err != nil {
 			return err
@@ -43,7 +42,7 @@ func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term
 			return err
 		}
 		if !same {
-			if _, err := tx.Exec(ctx, dirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": beginning}); err != nil {
+			if _, err := tx.Exec(ctx, tables.DirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": pg.Beginning}); err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, retryAllQuery, pgx.StrictNamedArgs{"cluster": cluster}); err != nil {
@@ -74,7 +73,7 @@ func (s *Store) endBlockers(ctx context.Context, tx pgx.Tx) (stop func(), err er
 		for {
 			select {
 			case <-time.After(patience):
-				_, _ = s.pool.Exec(ctx, endBlockersQuery, pgx.StrictNamedArgs{"waiting": waiting}) // else it goes on waiting
+				_, _ = s.DB.Exec(ctx, endBlockersQuery, pgx.StrictNamedArgs{"waiting": waiting}) // else it goes on waiting
 			case <-ctx.Done():
 				return
 			}
@@ -97,11 +96,11 @@ type deposedError struct {
 
 // Error implements error.
 func (e *deposedError) Error() string {
-	return fmt.Sprintf("%v: %s, since term %d; ours was %d", ErrDeposed, e.holder, e.latest, e.ours)
+	return fmt.Sprintf("%v: %s, since term %d; ours was %d", pg.ErrDeposed, e.holder, e.latest, e.ours)
 }
 
 // Is reports that it is ErrDeposed.
-func (e *deposedError) Is(err error) bool { return err == ErrDeposed }
+func (e *deposedError) Is(err error) bool { return err == pg.ErrDeposed }
 
 // fence makes sure for the length of a transaction that a term is the latest.
 func fence(batch *pgx.Batch, cluster string, term int64) {
@@ -111,7 +110,7 @@ func fence(batch *pgx.Batch, cluster string, term int64) {
 		if err := row.Scan(&latest, &holder); errors.Is(err, pgx.ErrNoRows) { // the database is another one, or was emptied
 			holder = "nobody"
 		} else if err != nil {
-			return explain("read whose term it is", err)
+			return pg.Explain("read whose term it is", err)
 		}
 		if latest != term {
 			return &deposedError{holder, latest, term}
@@ -188,7 +187,7 @@ func (c *ClusterStore) KeepUp(ctx context.Context) (news trail.News, rest time.D
 func (c *ClusterStore) tick(ctx context.Context) (count int, news trail.News, more bool, err error) {
 	d := c.deriver.Load()
 	if d == nil {
-		return 0, news, false, ErrDeposed
+		return 0, news, false, pg.ErrDeposed
 	}
 	count, news, more, err = d.tick(ctx)
 	var by *deposedError
@@ -201,7 +200,7 @@ func (c *ClusterStore) tick(ctx context.Context) (count int, news trail.News, mo
 			d.term = term
 		}
 		return 0, news, true, err
-	case errors.Is(err, ErrDeposed):
+	case errors.Is(err, pg.ErrDeposed):
 		c.deriver.CompareAndSwap(d, nil)
 	}
 	return count, news, more, err

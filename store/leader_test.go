@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
@@ -23,7 +24,7 @@ import (
 // TestFollowersLeaveDerivingToTheLeader has a follower see everything first.
 func TestFollowersLeaveDerivingToTheLeader(t *testing.T) {
 	t.Parallel()
-	facts := incident("c1", 3)
+	facts := storetest.Incident("c1", 3)
 	s := storetest.New(t)
 	leader, follower := s.For("c1", "r1"), s.For("c1", "r2")
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
@@ -31,7 +32,7 @@ func TestFollowersLeaveDerivingToTheLeader(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts))
 	require.Empty(t, news.Migrations)
-	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.migrations"))
+	require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.migrations"))
 	news, err = leader.Append(t.Context(), facts)
 	require.NoError(t, err)
 	require.Empty(t, news.Facts, "they are stored")
@@ -39,15 +40,15 @@ func TestFollowersLeaveDerivingToTheLeader(t *testing.T) {
 	require.NoError(t, err)
 	require.Positive(t, n)
 	require.NotEmpty(t, news.Migrations)
-	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+	require.Equal(t, storetest.DumpOf(t, "c1", facts), storetest.Dump(t, s))
 	_, _, err = follower.CatchUp(t.Context(), nil)
-	require.ErrorIs(t, err, store.ErrDeposed)
+	require.ErrorIs(t, err, pg.ErrDeposed)
 }
 
 // TestADeposedLeaderDerivesNothing begins the term of another replica: what the first would derive is refused, and what it sees is stored.
 func TestADeposedLeaderDerivesNothing(t *testing.T) {
 	t.Parallel()
-	facts := incident("c1", 2)
+	facts := storetest.Incident("c1", 2)
 	s := storetest.New(t)
 	first, second := s.For("c1", "r1"), s.For("c1", "r2")
 	require.NoError(t, first.Lead(t.Context(), "this", trail.DefaultThresholds()))
@@ -57,20 +58,20 @@ func TestADeposedLeaderDerivesNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts))
 	_, _, err = first.CatchUp(t.Context(), nil)
-	require.ErrorIs(t, err, store.ErrDeposed)
+	require.ErrorIs(t, err, pg.ErrDeposed)
 	require.False(t, first.Leads())
-	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.migrations"))
+	require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.migrations"))
 	_, _, err = second.CatchUp(t.Context(), nil)
 	require.NoError(t, err)
-	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+	require.Equal(t, storetest.DumpOf(t, "c1", facts), storetest.Dump(t, s))
 
 	require.NoError(t, first.Lead(t.Context(), "this", trail.DefaultThresholds()))
 	_, _, err = second.CatchUp(t.Context(), nil)
 	require.NoError(t, err, "there is nothing to derive, and nothing to refuse")
-	_, err = s.Pool().Exec(t.Context(), "UPDATE evictrail.subjects SET dirty_since = occurred, version = version + 1 FROM (SELECT min(occurred_at) AS occurred FROM evictrail.events) AS e")
+	_, err = s.DB.Exec(t.Context(), "UPDATE evictrail.subjects SET dirty_since = occurred, version = version + 1 FROM (SELECT min(occurred_at) AS occurred FROM evictrail.events) AS e")
 	require.NoError(t, err)
 	_, _, err = second.CatchUp(t.Context(), nil)
-	require.ErrorIs(t, err, store.ErrDeposed)
+	require.ErrorIs(t, err, pg.ErrDeposed)
 	require.ErrorContains(t, err, "r1, since term 4; ours was 2")
 	require.False(t, second.Leads())
 }
@@ -80,7 +81,7 @@ func TestADeposedLeaderDerivesNothing(t *testing.T) {
 // objects have other versions, adds nothing.
 func TestReplicasRecordOneHistory(t *testing.T) {
 	t.Parallel()
-	facts := incident("c1", 8)
+	facts := storetest.Incident("c1", 8)
 	s := storetest.New(t)
 	replicas := []*store.ClusterStore{s.For("c1", "r0"), s.For("c1", "r1"), s.For("c1", "r2")}
 	ctx := context.WithoutCancel(t.Context())
@@ -125,8 +126,8 @@ func TestReplicasRecordOneHistory(t *testing.T) {
 	require.NoError(t, replicas[0].Lead(ctx, "this", trail.DefaultThresholds()))
 	_, _, err := replicas[0].CatchUp(ctx, nil)
 	require.NoError(t, err)
-	want := dumpOf(t, "c1", facts)
-	require.Equal(t, want, dump(t, s))
+	want := storetest.DumpOf(t, "c1", facts)
+	require.Equal(t, want, storetest.Dump(t, s))
 
 	tr := tracker.New("c1")
 	var listed []trail.Fact
@@ -142,7 +143,7 @@ func TestReplicasRecordOneHistory(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = replicas[0].CatchUp(ctx, nil)
 	require.NoError(t, err)
-	require.Equal(t, want, dump(t, s))
+	require.Equal(t, want, storetest.Dump(t, s))
 }
 
 // TestAGapOfOneReplicaIsNoneWhereAnotherWatched tells gaps of one replica while another watches, or does not.
@@ -184,7 +185,7 @@ func TestAGapOfOneReplicaIsNoneWhereAnotherWatched(t *testing.T) {
 			require.NoError(t, err)
 			_, _, err = other.CatchUp(t.Context(), nil)
 			require.NoError(t, err)
-			require.Len(t, dump(t, s)["gaps"], c.gaps)
+			require.Len(t, storetest.Dump(t, s)["gaps"], c.gaps)
 		})
 	}
 }
@@ -254,7 +255,7 @@ func TestALeaderThatStandsStillLosesItsLocks(t *testing.T) {
 	url := storetest.NewURL(t)
 	var armed atomic.Bool
 	reached, resume := make(chan struct{}), make(chan struct{})
-	s, err := store.OpenFailing(t.Context(), url, func(sql string) bool {
+	s, err := storetest.OpenFailing(t.Context(), url, func(sql string) bool {
 		if sql == "commit" && armed.CompareAndSwap(true, false) {
 			close(reached)
 			<-resume
@@ -267,7 +268,7 @@ func TestALeaderThatStandsStillLosesItsLocks(t *testing.T) {
 	t.Cleanup(goOn)
 	leader := s.For("c1", "r1")
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
-	facts := incident("c1", 1)
+	facts := storetest.Incident("c1", 1)
 	_, err = leader.Append(t.Context(), facts)
 	require.NoError(t, err)
 	armed.Store(true)
@@ -278,13 +279,13 @@ func TestALeaderThatStandsStillLosesItsLocks(t *testing.T) {
 	}()
 	<-reached
 	const idle = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'`
-	require.Equal(t, 1, count(t, s, idle))
-	require.Eventually(t, func() bool { return count(t, s, idle) == 0 }, 15*time.Second, 100*time.Millisecond, "its session is ended")
+	require.Equal(t, 1, storetest.CountRows(t, s, idle))
+	require.Eventually(t, func() bool { return storetest.CountRows(t, s, idle) == 0 }, 15*time.Second, 100*time.Millisecond, "its session is ended")
 	goOn()
 	require.Error(t, <-stored, "it must not believe that it committed")
 	_, _, err = leader.CatchUp(t.Context(), nil)
 	require.NoError(t, err)
-	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+	require.Equal(t, storetest.DumpOf(t, "c1", facts), storetest.Dump(t, s))
 }
 
 // TestLeaderKeepsUp has a leader derive in ticks: it rests once nothing is left, and writes nothing where nothing changed.
@@ -293,19 +294,19 @@ func TestLeaderKeepsUp(t *testing.T) {
 	s := storetest.New(t)
 	leader := s.For("c1", "r1")
 	_, _, err := leader.KeepUp(t.Context())
-	require.ErrorIs(t, err, store.ErrDeposed)
+	require.ErrorIs(t, err, pg.ErrDeposed)
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
-	facts := incident("c1", 3)
+	facts := storetest.Incident("c1", 3)
 	_, err = leader.Append(t.Context(), facts)
 	require.NoError(t, err)
 	left := "SELECT count(*) FROM evictrail.subjects WHERE dirty_since IS NOT NULL"
-	require.Positive(t, count(t, s, left))
+	require.Positive(t, storetest.CountRows(t, s, left))
 	news, rest, err := leader.KeepUp(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, news.Migrations)
 	require.Equal(t, 100*time.Millisecond, rest)
-	require.Zero(t, count(t, s, left))
-	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+	require.Zero(t, storetest.CountRows(t, s, left))
+	require.Equal(t, storetest.DumpOf(t, "c1", facts), storetest.Dump(t, s))
 	news, _, err = leader.KeepUp(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, news)
@@ -317,7 +318,7 @@ func TestAToolBesideALeader(t *testing.T) {
 	s := storetest.New(t)
 	leader := s.For("c1", "r1")
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
-	facts := incident("c1", 3)
+	facts := storetest.Incident("c1", 3)
 	third := len(facts) / 3
 	_, err := leader.Append(t.Context(), facts[:third])
 	require.NoError(t, err)
@@ -332,23 +333,23 @@ func TestAToolBesideALeader(t *testing.T) {
 	_, _, err = leader.CatchUp(t.Context(), nil)
 	require.NoError(t, err)
 	require.True(t, leader.Leads())
-	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+	require.Equal(t, storetest.DumpOf(t, "c1", facts), storetest.Dump(t, s))
 }
 
 // TestALeaderAfterATool leads where only tools derived so far: nothing is derived again.
 func TestALeaderAfterATool(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	_, err := s.Append(t.Context(), "c1", incident("c1", 2))
+	_, err := s.Append(t.Context(), "c1", storetest.Incident("c1", 2))
 	require.NoError(t, err)
-	again, err := store.Open(t.Context(), s.Pool().Config().ConnString(), "")
+	again, err := store.Open(t.Context(), s.DB.Config().ConnString(), "")
 	require.NoError(t, err)
 	defer again.Close()
 	_, err = again.DeriveStale(t.Context(), "c1", nil)
 	require.NoError(t, err)
 	leader := s.For("c1", "r1")
 	require.NoError(t, leader.Lead(t.Context(), "this", trail.DefaultThresholds()))
-	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.subjects WHERE dirty_since IS NOT NULL"))
+	require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.subjects WHERE dirty_since IS NOT NULL"))
 }
 
 // TestAListThatIsRecordedFirst has a replica list a VM, and another one, which watched, record the same change later, as of an earlier version: it is one change, whoever
@@ -368,6 +369,6 @@ func TestAListThatIsRecordedFirst(t *testing.T) {
 		require.NotEmpty(t, facts)
 		_, err := s.For("c1", "r1").Append(t.Context(), facts)
 		require.NoError(t, err)
-		require.Equal(t, 1, count(t, s, placed))
+		require.Equal(t, 1, storetest.CountRows(t, s, placed))
 	}
 }

@@ -19,7 +19,7 @@ func TestForgedTimesMakeNoPartitions(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Second)
 	require.NoError(t, s.EnsureMonths(t.Context(), now))
 	partitions := func() (n int) {
-		require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT count(*) FROM pg_inherits WHERE inhparent = 'evictrail.events'::regclass").Scan(&n))
+		require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT count(*) FROM pg_inherits WHERE inhparent = 'evictrail.events'::regclass").Scan(&n))
 		return n
 	}
 	tr := tracker.New("c1")
@@ -34,7 +34,7 @@ func TestForgedTimesMakeNoPartitions(t *testing.T) {
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	var stored int
-	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events").Scan(&stored))
+	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events").Scan(&stored))
 	require.Equal(t, 145, stored, "all are stored")
 	require.LessOrEqual(t, partitions(), 1+3+1+12, "the default one, three months back, this one, and a year ahead")
 	u, err := s.Upkeep(t.Context())
@@ -54,7 +54,7 @@ func TestForgedTimesMakeNoPartitions(t *testing.T) {
 	n, err := other.Import(t.Context(), "c1", log)
 	require.NoError(t, err)
 	require.Equal(t, 12, n)
-	require.NoError(t, other.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stored))
+	require.NoError(t, other.DB.QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stored))
 	require.Zero(t, stored, "each month has its own")
 	require.Equal(t, before, partitions())
 }
@@ -65,7 +65,7 @@ func TestPartitionsAheadAreCountedWithoutAGap(t *testing.T) {
 	s := storetest.New(t)
 	now := time.Now().UTC()
 	require.NoError(t, s.EnsureMonths(t.Context(), now))
-	_, err := s.Pool().Exec(t.Context(), "SELECT evictrail.ensure_month(now() + interval '8 months')")
+	_, err := s.DB.Exec(t.Context(), "SELECT evictrail.ensure_month(now() + interval '8 months')")
 	require.NoError(t, err)
 	u, err := s.Upkeep(t.Context())
 	require.NoError(t, err)

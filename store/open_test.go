@@ -11,6 +11,7 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
@@ -19,8 +20,9 @@ import (
 func openUntil(t *testing.T, s *store.Store) map[string]time.Time {
 	t.Helper()
 	out := map[string]time.Time{}
-	for table, key := range store.DerivedKeys() {
-		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT concat_ws(' ', $1::text, subject, %s), nullif(open_until, 'infinity') FROM evictrail.%s", key, table), table)
+	for _, of := range tables.Derived {
+		table, key := of.Name, of.Key
+		rows, err := s.DB.Query(t.Context(), fmt.Sprintf("SELECT concat_ws(' ', $1::text, subject, %s), nullif(open_until, 'infinity') FROM evictrail.%s", key, table), table)
 		require.NoError(t, err)
 		type open struct {
 			Of    string
@@ -90,12 +92,12 @@ func openUntilOf(all *trail.Cluster) map[string]time.Time {
 func TestOpenUntil(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(52, 7))
-	facts := shifts(r, 52, 24, 20)
+	facts := storetest.Shifts(r, 52, 24, 20)
 	tr := tracker.New("c1")
 	end := facts[len(facts)-1].ObservedAt
 	for i := range 3 {
 		at := facts[len(facts)/3*i].ObservedAt
-		facts = append(facts, tr.Observe(readiness("worker-1", at, i, i%2 == 1))...)
+		facts = append(facts, tr.Observe(storetest.Readiness("worker-1", at, i, i%2 == 1))...)
 		facts = append(facts, tr.Observe(tracker.GapObservation{
 			Seen:      tracker.Seen{At: at.Add(time.Minute)},
 			GapReport: trail.GapReport{Source: "nodes", Key: fmt.Sprint(i), OpenedAt: at, ClosedAt: at.Add(time.Minute), Cause: trail.ReasonRelisted},
@@ -105,18 +107,19 @@ func TestOpenUntil(t *testing.T) {
 		facts[i].OccurredAt, facts[i].ObservedAt = facts[i].OccurredAt.Truncate(time.Microsecond), facts[i].ObservedAt.Truncate(time.Microsecond)
 	}
 	s := storetest.New(t)
-	require.NoError(t, s.Judge(t.Context(), "c1", brief))
+	require.NoError(t, s.Judge(t.Context(), "c1", storetest.Brief))
 	require.NoError(t, s.Alive(t.Context(), "c1", end))
 	_, err := s.Import(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	_, err = s.DeriveStale(t.Context(), "c1", nil)
 	require.NoError(t, err)
-	_, err = s.Pool().Exec(t.Context(), "DELETE FROM evictrail.loops WHERE closed_by = 'refuted'") // all facts do not tell of them
+	_, err = s.DB.Exec(t.Context(), "DELETE FROM evictrail.loops WHERE closed_by = 'refuted'") // all facts do not tell of them
 	require.NoError(t, err)
-	require.Equal(t, openUntilOf(trail.DeriveAll(facts, brief, end)), openUntil(t, s))
+	require.Equal(t, openUntilOf(trail.DeriveAll(facts, storetest.Brief, end)), openUntil(t, s))
 
-	for table := range store.DerivedKeys() {
-		n := count(t, s, "SELECT count(*) FROM evictrail."+table+" WHERE open_until < 'infinity'")
+	for _, of := range tables.Derived {
+		table := of.Name
+		n := storetest.CountRows(t, s, "SELECT count(*) FROM evictrail."+table+" WHERE open_until < 'infinity'")
 		t.Log(table, n, "ended")
 		require.True(t, n > 0 || table == "drain_blockers" || table == "consequences", table)
 	}

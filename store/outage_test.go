@@ -8,6 +8,8 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/embedded"
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -27,14 +29,14 @@ func TestServerStopsAndComesBack(t *testing.T) {
 	t.Cleanup(s.Close)
 	_, err = s.Up(t.Context())
 	require.NoError(t, err)
-	facts := incident("c1", 2)
+	facts := storetest.Incident("c1", 2)
 	half := len(facts) / 2
 	_, err = s.Append(t.Context(), "c1", facts[:half])
 	require.NoError(t, err)
 
 	require.NoError(t, server.Stop(t.Context()))
 	_, err = s.Append(t.Context(), "c1", facts)
-	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorIs(t, err, pg.ErrUnavailable)
 	require.NotErrorIs(t, err, trail.ErrRefused)
 
 	server, err = embedded.Start(t.Context(), options)
@@ -43,5 +45,5 @@ func TestServerStopsAndComesBack(t *testing.T) {
 	news, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts)-half)
-	require.Equal(t, dumpOf(t, "c1", facts), dump(t, s))
+	require.Equal(t, storetest.DumpOf(t, "c1", facts), storetest.Dump(t, s))
 }

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -20,13 +21,9 @@ const (
 	monthsAhead        = 12
 )
 
-func monthOf(t time.Time) time.Time {
-	return time.Date(t.UTC().Year(), t.UTC().Month(), 1, 0, 0, 0, 0, time.UTC)
-}
-
 // EnsureMonths makes the partitions of the month of now and of the one after, also where that was denied before.
 func (s *Store) EnsureMonths(ctx context.Context, now time.Time) error {
-	months := []time.Time{monthOf(now), monthOf(now).AddDate(0, 1, 0)}
+	months := []time.Time{tables.MonthOf(now), tables.MonthOf(now).AddDate(0, 1, 0)}
 	s.mu.Lock()
 	for _, month := range months {
 		if exists, asked := s.months[month]; asked && !exists {
@@ -40,7 +37,7 @@ func (s *Store) EnsureMonths(ctx context.Context, now time.Time) error {
 // ensureFor makes the partitions that facts need. A month further back from the time at which its facts were seen gets none.
 func (s *Store) ensureFor(ctx context.Context, facts []trail.Fact, back int) error {
 	for _, f := range facts {
-		month, seen := monthOf(f.OccurredAt), monthOf(f.ObservedAt)
+		month, seen := tables.MonthOf(f.OccurredAt), tables.MonthOf(f.ObservedAt)
 		if month.Before(seen.AddDate(0, -back, 0)) || month.After(seen.AddDate(0, monthsAhead, 0)) {
 			continue
 		}
@@ -64,32 +61,12 @@ func (s *Store) ensureMonth(ctx context.Context, month time.Time) error {
 	if asked {
 		return nil
 	}
-	_, err := s.pool.Exec(ctx, ensureMonthQuery, pgx.StrictNamedArgs{"month": month})
-	if err != nil && !partitionUnneeded(err) {
-		return explain("make partition of "+month.Format("2006-01"), err)
+	_, err := s.DB.Exec(ctx, ensureMonthQuery, pgx.StrictNamedArgs{"month": month})
+	if err != nil && !pg.IsPartitionUnneeded(err) {
+		return pg.Explain("make partition of "+month.Format("2006-01"), err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.months[month] = !denied(err)
+	s.months[month] = !pg.IsDenied(err)
 	return nil
-}
-
-// denied tells the error of a right that is missing, which may be granted any time.
-func denied(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "42501"
-}
-
-// partitionUnneeded tells the errors after which facts of the month still have a place: another writer made the
-// partition at the same moment, we may not make one, or the default partition holds rows of that month.
-func partitionUnneeded(err error) bool {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return false
-	}
-	switch pg.Code {
-	case "42P07", "23505", "42501", "23514", "42P17":
-		return true
-	}
-	return false
 }

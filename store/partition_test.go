@@ -37,7 +37,7 @@ func TestT11Months(t *testing.T) {
 		require.NoError(t, err)
 		for _, from := range []time.Duration{-8 * day, -4 * day, -2 * day, -3 * hour, -2 * hour, -hour, 0, hour, 2 * hour} {
 			at := boundary(n).Add(from)
-			_, err := s.Pool().Exec(t.Context(), map[bool]string{true: deny, false: allow}[denied(at)])
+			_, err := s.DB.Exec(t.Context(), map[bool]string{true: deny, false: allow}[denied(at)])
 			require.NoError(t, err)
 			require.NoError(t, s.EnsureMonths(t.Context(), at.In(zone)))
 			u, err := s.Upkeep(t.Context())
@@ -57,7 +57,7 @@ func TestT11Months(t *testing.T) {
 		}
 	}
 	var rows, stray, partitions int
-	require.NoError(t, s.Pool().QueryRow(t.Context(), `
+	require.NoError(t, s.DB.QueryRow(t.Context(), `
 SELECT (SELECT count(*) FROM evictrail.events), (SELECT count(*) FROM evictrail.events_default),
     (SELECT count(*) FROM pg_inherits WHERE inhparent = 'evictrail.events'::regclass)`).Scan(&rows, &stray, &partitions))
 	t.Logf("T11: %d boundaries, %d facts, %d of them in the default partition; short of partitions before boundary: %v", months, rows, stray, alerts)
@@ -70,6 +70,6 @@ SELECT (SELECT count(*) FROM evictrail.events), (SELECT count(*) FROM evictrail.
 // definition gives the SQL that makes a function as it is.
 func definition(t *testing.T, s *store.Store, function string) (sql string) {
 	t.Helper()
-	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT pg_get_functiondef($1::regprocedure)", function).Scan(&sql))
+	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT pg_get_functiondef($1::regprocedure)", function).Scan(&sql))
 	return sql
 }

@@ -9,11 +9,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/retention"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
 const (
-	recordQuery = insertFactsIfNew + `
+	recordQuery = tables.InsertFactsQuery + `
 RETURNING id`
 	// markQuery marks subjects as dirty since the earliest of their facts that were recorded. A subject's version counts how often that was done: its row is locked until
 	// the transaction ends, so versions are in the order of commits. That is done last, as the leader waits for these rows meanwhile, and in order, so that two that
@@ -52,7 +55,7 @@ func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		return recording{}, err
 	}
 	out := recording{versions: map[string]int64{}, replaced: map[trail.FactID]bool{}}
-	for some := range slices.Chunk(facts, insertTogether) {
+	for some := range slices.Chunk(facts, tables.InsertTogether) {
 		if err := out.insert(ctx, tx, cluster, some); err != nil {
 			return recording{}, err
 		}
@@ -62,26 +65,26 @@ func recordInTx(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fa
 		note(&batch, out.facts)
 	}
 	out.mark(&batch, cluster)
-	return out, explain("record facts", tx.SendBatch(ctx, &batch).Close())
+	return out, pg.Explain("record facts", tx.SendBatch(ctx, &batch).Close())
 }
 
 // insert inserts facts, and adds those that were new to the recording.
 func (r *recording) insert(ctx context.Context, tx pgx.Tx, cluster string, facts []trail.Fact) error {
-	rows, err := rowsFromFacts(facts)
+	rows, err := tables.FactRows(facts)
 	if err != nil {
 		return err
 	}
 	for i := range rows {
-		if rows[i].replaced() {
+		if rows[i].Replaced() {
 			r.replaced[rows[i].ID.Bytes] = true
 		}
 	}
-	slices.SortFunc(rows, func(a, b factRow) int {
+	slices.SortFunc(rows, func(a, b tables.FactRow) int {
 		return cmp.Or(strings.Compare(a.Subject, b.Subject), a.OccurredAt.Compare(b.OccurredAt), slices.Compare(a.ID.Bytes[:], b.ID.Bytes[:]))
 	})
-	inserted, err := tx.Query(ctx, recordQuery, factArgs(cluster, rows))
+	inserted, err := tx.Query(ctx, recordQuery, tables.FactArgs(cluster, rows))
 	if err != nil {
-		return explain("record facts", err)
+		return pg.Explain("record facts", err)
 	}
 	ids, err := pgx.CollectRows(inserted, pgx.RowTo[[16]byte])
 	isNew := make(map[trail.FactID]bool, len(ids))
@@ -93,7 +96,7 @@ func (r *recording) insert(ctx context.Context, tx pgx.Tx, cluster string, facts
 			r.facts = append(r.facts, facts[i])
 		}
 	}
-	return explain("record facts", err)
+	return pg.Explain("record facts", err)
 }
 
 // mark marks the subjects of the recording as dirty.
@@ -104,7 +107,7 @@ func (r *recording) mark(batch *pgx.Batch, cluster string) {
 	first := map[string]time.Time{}
 	for i := range r.facts {
 		f := &r.facts[i]
-		subject := clean(f.Subject.String())
+		subject := pg.CleanText(f.Subject.String())
 		if at, known := first[subject]; !known || f.OccurredAt.Before(at) {
 			first[subject] = f.OccurredAt
 		}
@@ -113,7 +116,7 @@ func (r *recording) mark(batch *pgx.Batch, cluster string) {
 	for subject, at := range first {
 		subjects, since = append(subjects, subject), append(since, at)
 	}
-	batch.Queue(markQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since}).Query(each(func(row pgx.CollectableRow) error {
+	batch.Queue(markQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var subject string
 		var version int64
 		err := row.Scan(&subject, &version)
@@ -133,7 +136,7 @@ func (s *Store) record(ctx context.Context, cluster string, facts []trail.Fact, 
 		if confirm != nil {
 			confirm(batch, seen)
 		}
-		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": seen, "event": nullTime(lastEvent(fresh))})
+		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": seen, "event": pg.NullTime(lastEvent(fresh))})
 	})
 }
 
@@ -141,7 +144,7 @@ func (s *Store) record(ctx context.Context, cluster string, facts []trail.Fact, 
 // whose time never depends on who saw them and when, such as those of audit events: only then the same fact meets its own row. See the package comment for its errors.
 func (s *Store) Import(ctx context.Context, cluster string, facts []trail.Fact) (int, error) {
 	out, err := s.recordSeen(ctx, cluster, facts, monthsBackImported, func(batch *pgx.Batch, fresh []trail.Fact) {
-		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": time.Unix(0, 0), "event": nullTime(lastOccurrence(fresh))})
+		batch.Queue(appendedQuery, pgx.StrictNamedArgs{"cluster": cluster, "at": time.Unix(0, 0), "event": pg.NullTime(lastOccurrence(fresh))})
 	})
 	return len(out.facts), err
 }
@@ -162,11 +165,11 @@ func (s *Store) recordSeen(
 	}
 	var out recording
 	var frozenTo *time.Time
-	err := s.inTx(ctx, "record facts", func(tx pgx.Tx) (err error) {
+	err := s.DB.InTx(ctx, "record facts", func(tx pgx.Tx) (err error) {
 		out, err = recordInTx(ctx, tx, cluster, facts, func(batch *pgx.Batch, fresh []trail.Fact) {
-			keepLate(batch, fresh)
+			retention.KeepLate(batch, fresh)
 			keepAspects(batch, cluster, fresh)
-			readSettled(batch, &frozenTo)
+			tables.QueueSettled(batch, &frozenTo)
 			note(batch, fresh)
 		})
 		return err
@@ -174,7 +177,7 @@ func (s *Store) recordSeen(
 	if err != nil {
 		return recording{}, err
 	}
-	out.frozenTo = orZero(frozenTo)
+	out.frozenTo = pg.TimeOrZero(frozenTo)
 	return out, s.countGrown(ctx, len(out.facts))
 }
 
@@ -209,18 +212,4 @@ func lastOccurrence(facts []trail.Fact) time.Time {
 		}
 	}
 	return last
-}
-
-const markDirtyQuery = `
-INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, dirty_since, version)
-SELECT @cluster, n.subject, '-infinity', min(n.since), 1
-FROM unnest(@subjects::text[], @since::timestamptz[]) AS n(subject, since)
-GROUP BY n.subject
-ORDER BY n.subject
-ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, excluded.dirty_since), version = s.version + 1`
-
-// markDirty notes that facts of subjects changed that occurred since a time of each.
-func markDirty(ctx context.Context, tx pgx.Tx, cluster string, subjects []string, since []time.Time) error {
-	_, err := tx.Exec(ctx, markDirtyQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since})
-	return explain("note what is to be derived", err)
 }

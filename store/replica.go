@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -50,8 +51,8 @@ func (c *ClusterStore) Alive(ctx context.Context, at time.Time, watching []trail
 	var seq int64
 	var batch pgx.Batch
 	c.acknowledge(&batch, at, &seq)
-	if err := c.store.pool.SendBatch(ctx, &batch).Close(); err != nil {
-		return c.rewound(ctx, explain("count what is acknowledged", err))
+	if err := c.store.DB.SendBatch(ctx, &batch).Close(); err != nil {
+		return c.rewound(ctx, pg.Explain("count what is acknowledged", err))
 	}
 	c.acknowledged(seq)
 	if err := c.store.Alive(ctx, c.cluster, at); err != nil {
@@ -87,10 +88,10 @@ func (c *ClusterStore) noteWatching(ctx context.Context, at time.Time, watching 
 	for i, w := range watching {
 		sources[i], since[i] = w.Source, w.Since
 	}
-	_, err := c.store.pool.Exec(ctx, noteWatchingQuery, pgx.StrictNamedArgs{
+	_, err := c.store.DB.Exec(ctx, noteWatchingQuery, pgx.StrictNamedArgs{
 		"cluster": c.cluster, "replica": c.replica, "at": at, "sources": sources, "since": since,
 	})
-	return explain("note what is watched", err)
+	return pg.Explain("note what is watched", err)
 }
 
 // LastWatched gives up to when this replica was watching before, by source; nothing where that is not known.
@@ -101,9 +102,9 @@ FROM evictrail.watching
 WHERE cluster = @cluster
   AND replica = @replica`
 	const doing = "read when this replica was last watching"
-	rows, err := c.store.pool.Query(ctx, query, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica})
+	rows, err := c.store.DB.Query(ctx, query, pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica})
 	if err != nil {
-		return nil, explain(doing, err)
+		return nil, pg.Explain(doing, err)
 	}
 	type noted struct {
 		Source string
@@ -114,7 +115,7 @@ WHERE cluster = @cluster
 	for _, n := range all {
 		upto[n.Source] = n.Upto.UTC()
 	}
-	return upto, explain(doing, err)
+	return upto, pg.Explain(doing, err)
 }
 
 // A replica notes every 10 s that it is watching: one that did so within three times that is taken to watch still. Should it not, the
@@ -139,11 +140,11 @@ func (c *ClusterStore) uncovered(ctx context.Context, facts []trail.Fact) ([]tra
 			continue
 		}
 		var is bool
-		err := c.store.pool.QueryRow(ctx, coveredQuery, pgx.StrictNamedArgs{
+		err := c.store.DB.QueryRow(ctx, coveredQuery, pgx.StrictNamedArgs{
 			"cluster": c.cluster, "replica": c.replica, "source": f.Object.UID, "opened_at": f.OccurredAt, "seen_at": f.ObservedAt,
 		}).Scan(&is)
 		if err != nil {
-			return nil, explain("read what other replicas watch", err)
+			return nil, pg.Explain("read what other replicas watch", err)
 		}
 		covered[f.Object.UID+" "+d.Key] = is
 	}
@@ -154,4 +155,9 @@ func (c *ClusterStore) uncovered(ctx context.Context, facts []trail.Fact) ([]tra
 		d, gap := f.Detail.(*trail.GapDetail)
 		return gap && covered[f.Object.UID+" "+d.Key]
 	}), nil
+}
+
+// Moved is Store.Moved of this cluster.
+func (c *ClusterStore) Moved(ctx context.Context, since time.Time) ([]trail.Moved, error) {
+	return c.store.Moved(ctx, c.cluster, since)
 }

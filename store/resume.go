@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -75,13 +76,13 @@ func keepAspects(batch *pgx.Batch, cluster string, facts []trail.Fact) {
 
 func rowFromAspect(f trail.Fact) aspectRow {
 	r := aspectRow{
-		ObjectKind: string(f.Object.Kind), ObjectUID: clean(f.Object.UID), What: clean(f.What), Value: clean(f.Value),
-		ObjectVersion: clean(f.Object.ResourceVersion), Subject: clean(f.Subject.String()), Namespace: null(f.Namespace),
-		VMI: null(f.VMI), VMIUID: null(f.VMIUID), Node: null(f.Node), Migration: null(f.Migration),
+		ObjectKind: string(f.Object.Kind), ObjectUID: pg.CleanText(f.Object.UID), What: pg.CleanText(f.What), Value: pg.CleanText(f.Value),
+		ObjectVersion: pg.CleanText(f.Object.ResourceVersion), Subject: pg.CleanText(f.Subject.String()), Namespace: pg.NullText(f.Namespace),
+		VMI: pg.NullText(f.VMI), VMIUID: pg.NullText(f.VMIUID), Node: pg.NullText(f.Node), Migration: pg.NullText(f.Migration),
 		FactID: f.ID.String(),
 	}
 	if d, ok := f.Detail.(*trail.PodDetail); ok {
-		r.Pod = null(d.Pod)
+		r.Pod = pg.NullText(d.Pod)
 	}
 	return r
 }
@@ -94,17 +95,17 @@ WHERE cluster = @cluster`
 // Resume hands the state in which the objects of a cluster were last recorded to resume, such as Tracker.Resume of a new tracker. Each row becomes
 // as much of a fact as that reads, one after the other: there may be hundreds of thousands. After an error a part of them was handed over.
 func (s *Store) Resume(ctx context.Context, cluster string, resume func(trail.Fact)) error {
-	rows, err := s.pool.Query(ctx, resumeQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	rows, err := s.DB.Query(ctx, resumeQuery, pgx.StrictNamedArgs{"cluster": cluster})
 	if err != nil {
-		return explain("resume", err)
+		return pg.Explain("resume", err)
 	}
-	return explain("resume", eachAspect(rows, resume))
+	return pg.Explain("resume", eachAspect(rows, resume))
 }
 
 // eachAspect takes rows of resumeQuery one after the other.
 func eachAspect(rows pgx.Rows, take func(trail.Fact)) error {
 	var r aspectReader
-	shareTexts(r.columns())
+	pg.ShareTexts(r.columns())
 	_, err := pgx.ForEachRow(rows, r.columns(), func() error {
 		f, err := r.fact()
 		if err == nil {
@@ -117,7 +118,7 @@ func eachAspect(rows pgx.Rows, take func(trail.Fact)) error {
 
 // aspectReader reads rows of resumeQuery.
 type aspectReader struct {
-	objectKind, objectUID, what, value, objectVersion, subject, namespace, vmi, vmiUID, node, migration, pod text
+	objectKind, objectUID, what, value, objectVersion, subject, namespace, vmi, vmiUID, node, migration, pod pg.Text
 	factID                                                                                                   *[16]byte
 }
 
@@ -130,17 +131,17 @@ func (r *aspectReader) columns() []any {
 
 // fact gives as much of a fact as the row that was read last has.
 func (r *aspectReader) fact() (trail.Fact, error) {
-	subject, err := trail.ParseSubject(r.subject.last)
+	subject, err := trail.ParseSubject(r.subject.Last)
 	f := trail.Fact{
-		Subject: subject, What: r.what.last, Value: r.value.last, Namespace: r.namespace.last, VMI: r.vmi.last, VMIUID: r.vmiUID.last,
-		Node: r.node.last, Migration: r.migration.last,
-		Object: trail.Object{Kind: trail.ObjectKind(r.objectKind.last), UID: r.objectUID.last, ResourceVersion: r.objectVersion.last},
+		Subject: subject, What: r.what.Last, Value: r.value.Last, Namespace: r.namespace.Last, VMI: r.vmi.Last, VMIUID: r.vmiUID.Last,
+		Node: r.node.Last, Migration: r.migration.Last,
+		Object: trail.Object{Kind: trail.ObjectKind(r.objectKind.Last), UID: r.objectUID.Last, ResourceVersion: r.objectVersion.Last},
 	}
 	if r.factID != nil {
 		f.ID = *r.factID
 	}
-	if r.pod.last != "" {
-		f.Detail = &trail.PodDetail{Pod: r.pod.last}
+	if r.pod.Last != "" {
+		f.Detail = &trail.PodDetail{Pod: r.pod.Last}
 	}
 	return f, err
 }

@@ -15,12 +15,12 @@ func TestATransactionThatIsDoneAgainIsTold(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	var told []string
-	s.Retried = func(err error) {
+	s.DB.Retried = func(err error) {
 		var state *pgconn.PgError
 		require.ErrorAs(t, err, &state)
 		told = append(told, state.Code)
 	}
-	_, err := s.Pool().Exec(t.Context(), `
+	_, err := s.DB.Exec(t.Context(), `
 		CREATE SEQUENCE tried;
 		CREATE FUNCTION deadlock() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN
@@ -33,15 +33,15 @@ func TestATransactionThatIsDoneAgainIsTold(t *testing.T) {
 			END $$;
 		CREATE TRIGGER deadlock BEFORE INSERT ON evictrail.events EXECUTE FUNCTION deadlock()`)
 	require.NoError(t, err)
-	facts := incident("c1", 2)
+	facts := storetest.Incident("c1", 2)
 	_, err = s.For("c1", "r1").Append(t.Context(), facts[:5])
 	require.NoError(t, err)
 	require.Equal(t, []string{"40P01", "40001"}, told)
-	require.Equal(t, 5, count(t, s, "SELECT count(*) FROM evictrail.events"))
+	require.Equal(t, 5, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events"))
 
 	told = nil
 	_, err = s.For("c1", "r1").Append(t.Context(), facts[5:10])
 	require.Error(t, err)
 	require.Len(t, told, 9)
-	require.Equal(t, 5, count(t, s, "SELECT count(*) FROM evictrail.events"))
+	require.Equal(t, 5, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.events"))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/migrations"
+	"github.com/evictrail/evictrail/store/pg"
 )
 
 // SchemaStatus tells which schema a database has and which one this program needs.
@@ -31,12 +32,12 @@ func (s SchemaStatus) Check() error {
 	case s.Newer():
 		return nil
 	case s.Version > s.Expected:
-		return fmt.Errorf("%w: the database is at version %d, this evictrail knows %d: use a newer evictrail", ErrSchema, s.Version, s.Expected)
+		return fmt.Errorf("%w: the database is at version %d, this evictrail knows %d: use a newer evictrail", pg.ErrSchema, s.Version, s.Expected)
 	case s.TooOld():
 		return fmt.Errorf("%w: the database is at version %d, this evictrail updates version %d or newer: first run `evictrail schema up` of an evictrail that needs version %[3]d",
-			ErrSchema, s.Version, migrations.Oldest())
+			pg.ErrSchema, s.Version, migrations.Oldest())
 	case s.Version < s.Expected:
-		return fmt.Errorf("%w: the database is at version %d, this evictrail needs %d: run `evictrail schema up`", ErrSchema, s.Version, s.Expected)
+		return fmt.Errorf("%w: the database is at version %d, this evictrail needs %d: run `evictrail schema up`", pg.ErrSchema, s.Version, s.Expected)
 	}
 	return nil
 }
@@ -54,8 +55,8 @@ const (
 
 // Schema tells which schema the database has.
 func (s *Store) Schema(ctx context.Context) (SchemaStatus, error) {
-	status, err := readSchema(ctx, s.pool)
-	return status, explain("read schema version", err)
+	status, err := readSchema(ctx, s.DB)
+	return status, pg.Explain("read schema version", err)
 }
 
 func readSchema(ctx context.Context, q querier) (SchemaStatus, error) {
@@ -94,7 +95,7 @@ func (s *Store) Up(ctx context.Context) ([]int64, error) {
 		return nil, status.Check()
 	}
 	var applied []int64
-	err = s.inTx(ctx, "update schema", func(tx pgx.Tx) error {
+	err = s.DB.InTx(ctx, "update schema", func(tx pgx.Tx) error {
 		applied = nil
 		if _, err := tx.Exec(ctx, lockSchema); err != nil {
 			return err
@@ -131,14 +132,14 @@ SELECT pg_has_role(n.nspowner, 'USAGE') AND (SELECT count(*) = 2 FROM pg_roles W
 FROM pg_namespace n
 WHERE n.nspname = 'evictrail'`
 	var ours bool
-	if err := s.pool.QueryRow(ctx, query).Scan(&ours); err != nil {
-		return false, explain("look for roles", err)
+	if err := s.DB.QueryRow(ctx, query).Scan(&ours); err != nil {
+		return false, pg.Explain("look for roles", err)
 	}
 	if !ours {
 		return false, nil
 	}
-	_, err := s.pool.Exec(ctx, grants)
-	return err == nil, explain("grant to roles", err)
+	_, err := s.DB.Exec(ctx, grants)
+	return err == nil, pg.Explain("grant to roles", err)
 }
 
 // writtenTables are those whose rows a writer makes, changes and deletes.

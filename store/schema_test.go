@@ -11,6 +11,7 @@ import (
 
 	"github.com/evictrail/evictrail/migrations"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
@@ -58,7 +59,7 @@ ORDER BY 1`
 // queryLines returns the rows of a query of one text.
 func queryLines(t *testing.T, s *store.Store, query string, args ...any) []string {
 	t.Helper()
-	rows, err := s.Pool().Query(t.Context(), query, args...)
+	rows, err := s.DB.Query(t.Context(), query, args...)
 	require.NoError(t, err)
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -79,7 +80,7 @@ func schema38(t *testing.T) *store.Store {
 	t.Cleanup(s.Close)
 	sql, err := os.ReadFile("testdata/schema_38.sql")
 	require.NoError(t, err)
-	_, err = s.Pool().Exec(t.Context(), string(sql))
+	_, err = s.DB.Exec(t.Context(), string(sql))
 	require.NoError(t, err)
 	return s
 }
@@ -89,20 +90,20 @@ func schema38(t *testing.T) *store.Store {
 func TestUpgradeComesToTheSameSchema(t *testing.T) {
 	t.Parallel()
 	fresh, old := storetest.New(t), schema38(t)
-	_, err := fresh.Append(t.Context(), "c1", incident("c1", 3))
+	_, err := fresh.Append(t.Context(), "c1", storetest.Incident("c1", 3))
 	require.NoError(t, err)
-	_, err = fresh.Pool().Exec(t.Context(), "TRUNCATE evictrail.retention; INSERT INTO evictrail.retention (facts_from) VALUES ('2026-01-01')")
+	_, err = fresh.DB.Exec(t.Context(), "TRUNCATE evictrail.retention; INSERT INTO evictrail.retention (facts_from) VALUES ('2026-01-01')")
 	require.NoError(t, err)
-	makeRoles(t, fresh)
-	makeRoles(t, old)
-	_, err = old.Pool().Exec(t.Context(), "SELECT evictrail.ensure_month($1)", start)
+	storetest.MakeRoles(t, fresh)
+	storetest.MakeRoles(t, old)
+	_, err = old.DB.Exec(t.Context(), "SELECT evictrail.ensure_month($1)", start)
 	require.NoError(t, err)
 	tables, filled := queryLines(t, fresh, tablesQuery), 0
 	require.Equal(t, queryLines(t, old, tablesQuery), tables)
 	for _, table := range tables {
 		rows := queryLines(t, fresh, "SELECT to_jsonb(t)::text FROM "+table+" AS t")
 		for _, row := range rows {
-			_, err := old.Pool().Exec(t.Context(), "INSERT INTO "+table+" SELECT * FROM jsonb_populate_record(NULL::"+table+", $1)", row)
+			_, err := old.DB.Exec(t.Context(), "INSERT INTO "+table+" SELECT * FROM jsonb_populate_record(NULL::"+table+", $1)", row)
 			require.NoError(t, err, table)
 		}
 		filled += min(len(rows), 1)
@@ -120,7 +121,7 @@ func TestUpgradeComesToTheSameSchema(t *testing.T) {
 		all := "SELECT to_jsonb(t)::text FROM " + table + " AS t ORDER BY 1"
 		require.Equal(t, queryLines(t, fresh, all), queryLines(t, old, all), table)
 	}
-	require.Equal(t, dump(t, fresh), dump(t, old))
+	require.Equal(t, storetest.Dump(t, fresh), storetest.Dump(t, old))
 }
 
 // TestUpgradeIsAllOrNothing has two programs update a database at once, of which one does it, after none could, as a
@@ -129,11 +130,11 @@ func TestUpgradeIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	s := schema38(t)
 	before := queryLines(t, s, catalogueQuery)
-	_, err := s.Pool().Exec(t.Context(), "ALTER VIEW evictrail_v1.timeline RENAME COLUMN at TO was_at")
+	_, err := s.DB.Exec(t.Context(), "ALTER VIEW evictrail_v1.timeline RENAME COLUMN at TO was_at")
 	require.NoError(t, err)
 	_, err = s.Up(t.Context())
 	require.ErrorContains(t, err, "views/timeline.sql")
-	_, err = s.Pool().Exec(t.Context(), "ALTER VIEW evictrail_v1.timeline RENAME COLUMN was_at TO at")
+	_, err = s.DB.Exec(t.Context(), "ALTER VIEW evictrail_v1.timeline RENAME COLUMN was_at TO at")
 	require.NoError(t, err)
 	require.Equal(t, before, queryLines(t, s, catalogueQuery))
 
@@ -157,11 +158,11 @@ func TestUpgradeIsAllOrNothing(t *testing.T) {
 func TestUpgradeOfATooOldSchema(t *testing.T) {
 	t.Parallel()
 	s := schema38(t)
-	_, err := s.Pool().Exec(t.Context(), "UPDATE public.evictrail_schema SET version_id = 37 WHERE version_id = 38")
+	_, err := s.DB.Exec(t.Context(), "UPDATE public.evictrail_schema SET version_id = 37 WHERE version_id = 38")
 	require.NoError(t, err)
 	before := queryLines(t, s, catalogueQuery)
 	_, err = s.Up(t.Context())
-	require.ErrorIs(t, err, store.ErrSchema)
+	require.ErrorIs(t, err, pg.ErrSchema)
 	require.ErrorContains(t, err, "the database is at version 37, this evictrail updates version 38 or newer: first run `evictrail schema up` of an evictrail that needs version 38")
 	require.Equal(t, before, queryLines(t, s, catalogueQuery))
 	status, err := s.Schema(t.Context())

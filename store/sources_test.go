@@ -18,145 +18,6 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// told is what three sources tell of the same days: the watches, the observer and the audit log.
-type told struct {
-	r       *rand.Rand
-	tracker *tracker.Tracker
-	rv, ids int
-	at      time.Time
-
-	watched, reviewed, audited []trail.Fact
-}
-
-// tell makes up an incident: VMs that several ask to evict, once and again, also as dry runs; attempts, migrations by
-// users, aborts, cancellations, cordons, some of it as another user. Each request is seen by the audit log, the observer, both or neither.
-func tell(seed uint64) *told {
-	s := &told{r: rand.New(rand.NewPCG(seed, 1)), tracker: tracker.New("c1"), rv: 100, at: start}
-	s.see(tracker.KubeVirtObservation{Meta: s.meta("kv", "kubevirt"), Seen: s.now(), Settings: trail.KubeVirtSettings{Version: []string{"v1.6.0", "v1.8.4"}[s.r.IntN(2)]}})
-	s.see(tracker.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now()})
-	for i := range 1 + s.r.IntN(3) {
-		vm := fmt.Sprintf("db-%d", i)
-		s.see(tracker.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
-		s.see(tracker.PodObservation{Meta: s.meta("pod-"+vm, "virt-launcher-"+vm), Seen: s.now(), VMI: vm, VMIUID: "uid-" + vm, Node: "n1", Phase: "Running"})
-		for range 1 + s.r.IntN(4) {
-			s.step(vm)
-		}
-	}
-	return s
-}
-
-func (s *told) step(vm string) {
-	users := []string{"alice", "bob", "system:serviceaccount:kube-system:descheduler-sa"}
-	user := users[s.r.IntN(len(users))]
-	vmi := tracker.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
-	switch s.r.IntN(6) {
-	case 0: // evicted, asked again, cancelled
-		asked := s.at
-		vmi.Mark = "n1"
-		s.see(vmi)
-		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, asked, 429, `Eviction triggered evacuation of VMI "shop/`+vm+`"`)
-		s.attempt(vm)
-		for range s.r.IntN(4) {
-			s.request(trail.ActionEvict, "virt-launcher-"+vm, users[s.r.IntN(len(users))], s.tick(), 429, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/`+vm+`"`)
-		}
-		vmi.Meta, vmi.Mark = s.meta("uid-"+vm, vm), ""
-		vmi.Seen = s.now()
-		s.see(vmi)
-		s.request(trail.ActionCancel, vm, user, s.at.Add(-50*time.Millisecond), 200, "")
-	case 1: // refused
-		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, s.tick(), 429, "VMI "+vm+" is configured with an eviction strategy but is not live-migratable")
-	case 2: // made and deleted by a user
-		m := s.migration(vm, false)
-		s.request(trail.ActionCreateMigration, []string{m.Name, ""}[s.r.IntN(2)], user, m.CreatedAt, 201, "")
-		if s.r.IntN(2) == 0 {
-			return
-		}
-		m.Meta = tracker.Meta{UID: m.UID, Namespace: "shop", Name: m.Name, ResourceVersion: s.meta("", "").ResourceVersion, CreatedAt: m.CreatedAt, DeletionAt: s.at}
-		m.Seen = s.now()
-		s.see(m)
-		s.request(trail.ActionDeleteMigration, m.Name, users[0], s.at, 200, "")
-	case 3:
-		s.migration(vm, false)
-		s.request(trail.ActionMigrate, vm, user, s.at, 202, "")
-	case 4:
-		s.see(tracker.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now(), Unschedulable: s.r.IntN(2) == 0})
-		s.request(trail.ActionChangeNode, "n1", user, s.at, 200, "")
-	case 5: // allowed: the guest goes down
-		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, s.tick(), 201, "")
-		vmi.Phase = "Failed"
-		vmi.Meta = s.meta("uid-"+vm, vm)
-		vmi.Seen = s.now()
-		s.see(vmi)
-	}
-}
-
-func (s *told) tick() time.Time {
-	s.at = s.at.Add(time.Duration(1+s.r.IntN(20_000)) * time.Millisecond)
-	return s.at
-}
-
-func (s *told) meta(uid, name string) tracker.Meta {
-	s.rv++
-	s.tick()
-	return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(s.rv), CreatedAt: s.at.Truncate(time.Second)}
-}
-
-// now is how an object is seen live at this moment.
-func (s *told) now() tracker.Seen { return tracker.Seen{At: s.at} }
-
-// see watches an object change.
-func (s *told) see(o tracker.Observation) { s.watched = append(s.watched, s.tracker.Observe(o)...) }
-
-func (s *told) migration(vm string, evacuation bool) tracker.MigrationObservation {
-	s.ids++
-	name := fmt.Sprintf("m-%d", s.ids)
-	m := tracker.MigrationObservation{Meta: s.meta("uid-"+name, name), Seen: s.now(), VMI: vm, Evacuation: evacuation, Phase: trail.PhasePending}
-	if evacuation {
-		m.EvacuationNode = "n1"
-	}
-	s.see(m)
-	return m
-}
-
-func (s *told) attempt(vm string) {
-	m := s.migration(vm, true)
-	created := m.CreatedAt
-	m.Meta = s.meta(m.UID, m.Name)
-	m.CreatedAt, m.Phase, m.Seen = created, trail.PhaseFailed, s.now()
-	s.see(m)
-	value, threshold := s.r.Float64(), 0.5
-	s.see(tracker.LoadObservation{
-		Seen: s.now(), Origin: trail.OriginPrometheus, Of: trail.Occasion{Namespace: "shop", VMI: vm, MigrationUID: m.UID, SourceNode: "n1", Moment: trail.MomentAttempt, At: s.at},
-		Readings: []trail.Reading{{Node: "n1", Metric: "cpu", Sample: trail.SampleBefore, At: s.at, Value: &value, Threshold: &threshold}},
-	})
-}
-
-// request is seen by the audit log, by the observer, by both or by nobody; evictions alone have an observer.
-func (s *told) request(action trail.Action, name, user string, asked time.Time, code int, message string) {
-	s.ids++
-	review, seen := fmt.Sprintf("review-%d", s.ids), s.r.IntN(4)
-	o := tracker.RequestObservation{
-		Source: trail.SourceAudit, ID: fmt.Sprintf("audit-%d", s.ids), Stage: "ResponseComplete", Action: action, Namespace: "shop", Name: name, AskedAt: asked,
-		Detail: trail.RequestDetail{User: user, Agent: "kubectl/v1", AnsweredAt: asked.Add(80 * time.Millisecond), Code: code, Message: message, DryRun: s.r.IntN(8) == 0},
-	}
-	if o.Detail.SourceIP = "203.0.113.7, 10.0.0.5"; s.ids%3 == 0 {
-		o.Detail.Impersonator = "carol"
-	}
-	o.At = asked.Add(30 * time.Second)
-	if action == trail.ActionEvict && seen&2 != 0 {
-		r := o
-		r.Source, r.ID, r.Stage, r.At = trail.SourceAdmission, review, "", asked.Add(10*time.Millisecond)
-		r.Detail = trail.RequestDetail{User: user, DryRun: o.Detail.DryRun, StatedReason: "because"}
-		s.reviewed = append(s.reviewed, s.tracker.Observe(r)...)
-		if s.r.IntN(2) == 0 {
-			o.Detail.Review = review
-		}
-	}
-	if seen&1 != 0 || action != trail.ActionEvict {
-		s.audited = append(s.audited, s.tracker.Observe(o)...)
-	}
-}
-
 // TestARequestDerivesWhatItConcerns stores one audit event after everything else: what it is about is told anew.
 func TestARequestDerivesWhatItConcerns(t *testing.T) {
 	t.Parallel()
@@ -215,7 +76,7 @@ func TestARequestDerivesWhatItConcerns(t *testing.T) {
 			require.NoError(t, err)
 			view, column, _ := strings.Cut(c.column, ".")
 			var got *string
-			require.NoError(t, s.Pool().QueryRow(t.Context(), fmt.Sprintf("SELECT %s FROM evictrail_v1.%s WHERE %s", column, view, c.where)).Scan(&got))
+			require.NoError(t, s.DB.QueryRow(t.Context(), fmt.Sprintf("SELECT %s FROM evictrail_v1.%s WHERE %s", column, view, c.where)).Scan(&got))
 			require.NotNil(t, got)
 			require.Contains(t, *got, "alice")
 		})
@@ -233,8 +94,8 @@ func TestSourcesInAnyOrder(t *testing.T) {
 	t.Logf("seeds from %d", first)
 	requests := 0
 	for seed := first; seed < first+scenarios; seed++ {
-		all := tell(seed)
-		sources := [3][]trail.Fact{all.watched, all.reviewed, all.audited}
+		all := storetest.Tell(seed)
+		sources := [3][]trail.Fact{all.Watched, all.Reviewed, all.Audited}
 		want := arrive(t, s, slices.Concat(sources[:]...))
 		requests += len(want["eviction_requests"])
 		for _, order := range orders {
@@ -242,7 +103,7 @@ func TestSourcesInAnyOrder(t *testing.T) {
 			require.Equal(t, want, got, "seed %d, order %v", seed, order)
 		}
 		for range 3 {
-			got := arrive(t, s, pieces(all.r, sources)...)
+			got := arrive(t, s, pieces(rand.New(rand.NewPCG(seed, 2)), sources)...)
 			require.Equal(t, want, got, "seed %d, in pieces", seed)
 		}
 	}
@@ -257,11 +118,11 @@ func TestSourcesAtTheSameTime(t *testing.T) {
 	first := uint64(time.Now().UnixNano())
 	t.Logf("seeds from %d", first)
 	for seed := first; seed < first+8; seed++ {
-		all := tell(seed)
-		want := arrive(t, s, all.watched, all.reviewed, all.audited)
+		all := storetest.Tell(seed)
+		want := arrive(t, s, all.Watched, all.Reviewed, all.Audited)
 		wipe(t, s)
 		var g errgroup.Group
-		for _, facts := range [][]trail.Fact{all.watched, append(all.audited, all.reviewed...)} {
+		for _, facts := range [][]trail.Fact{all.Watched, append(all.Audited, all.Reviewed...)} {
 			g.Go(func() error {
 				for i := range facts {
 					if _, err := s.Append(t.Context(), "c1", facts[i:i+1]); err != nil {
@@ -302,9 +163,9 @@ func TestRequestAndItsPodAtTheSameTime(t *testing.T) {
 		require.NoError(t, g.Wait())
 	}
 	var met int
-	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail_v1.evacuations WHERE requester = 'alice'").Scan(&met))
+	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT count(*) FROM evictrail_v1.evacuations WHERE requester = 'alice'").Scan(&met))
 	require.Equal(t, vms, met)
-	dumped := dump(t, s)
+	dumped := storetest.Dump(t, s)
 	require.Len(t, dumped["eviction_requests"], vms, "and each is told once")
 }
 
@@ -324,7 +185,7 @@ func pieces(r *rand.Rand, sources [3][]trail.Fact) [][]trail.Fact {
 
 func wipe(t *testing.T, s *store.Store) {
 	t.Helper()
-	_, err := s.Pool().Exec(t.Context(), "TRUNCATE evictrail.events, evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations, evictrail.placements, "+
+	_, err := s.DB.Exec(t.Context(), "TRUNCATE evictrail.events, evictrail.subjects, evictrail.aspects, evictrail.clusters, evictrail.eviction_requests, evictrail.evacuations, evictrail.migrations, evictrail.placements, "+
 		"evictrail.cooldown_decisions, evictrail.loops, evictrail.drains, evictrail.drain_blockers, evictrail.gaps, evictrail.timeline, evictrail.leaders")
 	require.NoError(t, err)
 }
@@ -355,5 +216,5 @@ func anHourOn(t *testing.T, s *store.Store) map[string][]string {
 	t.Helper()
 	err := s.For("c1", "r1").Alive(t.Context(), start.Add(time.Hour), nil)
 	require.NoError(t, err)
-	return dump(t, s)
+	return storetest.Dump(t, s)
 }

@@ -1,6 +1,10 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"github.com/evictrail/evictrail/store/pg"
+)
 
 // countEvery is after how many facts it is looked whether a table has grown so much that Postgres plans with what is long past.
 const countEvery = 500
@@ -11,9 +15,9 @@ func (s *Store) countGrown(ctx context.Context, added int) error {
 		return nil
 	}
 	s.grown.Store(0)
-	_, err := s.pool.Exec(ctx, "SELECT evictrail.count_grown()")
-	if denied(err) {
+	_, err := s.DB.Exec(ctx, "SELECT evictrail.count_grown()")
+	if pg.IsDenied(err) {
 		return nil
 	}
-	return explain("count rows", err)
+	return pg.Explain("count rows", err)
 }

@@ -15,13 +15,13 @@ import (
 func TestWhatGrowsIsCounted(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	facts := incident("c1", 120)
+	facts := storetest.Incident("c1", 120)
 	require.Greater(t, len(facts), 1000)
 	for some := range slices.Chunk(facts, 100) {
 		_, err := s.Append(t.Context(), "c1", some)
 		require.NoError(t, err)
 	}
-	rows, err := s.Pool().Query(t.Context(), `
+	rows, err := s.DB.Query(t.Context(), `
 SELECT relname
 FROM pg_class
 WHERE relnamespace = 'evictrail'::regnamespace AND relkind = 'r' AND reltuples > 0`)
@@ -30,7 +30,7 @@ WHERE relnamespace = 'evictrail'::regnamespace AND relkind = 'r' AND reltuples >
 	require.NoError(t, err)
 	require.Contains(t, counted, "events_"+facts[0].OccurredAt.Format("2006_01"))
 	require.Contains(t, counted, "timeline")
-	rows, err = s.Pool().Query(t.Context(), `
+	rows, err = s.DB.Query(t.Context(), `
 SELECT relname
 FROM pg_class
 WHERE relnamespace = 'evictrail'::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 6 * greatest(relpages, 2) * 8192`)

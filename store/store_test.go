@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,100 +13,27 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
-
-var start = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-
-// incident gives the facts of VMs that are marked, fail once and then move, one after the other.
-func incident(cluster string, vms int) []trail.Fact {
-	tr := tracker.New(cluster)
-	var facts []trail.Fact
-	rv, at := 100, start
-	meta := func(uid, name string) tracker.Meta {
-		rv++
-		at = at.Add(time.Second)
-		return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(rv), CreatedAt: start}
-	}
-	see := func(o tracker.Observation) { facts = append(facts, tr.Observe(o)...) }
-	see(tracker.NodeObservation{Meta: meta("node-1", "n1"), Seen: tracker.Seen{At: at, Listed: true}})
-	see(tracker.KubeVirtObservation{Meta: meta("kv", "kubevirt"), Seen: tracker.Seen{At: at}, Settings: trail.KubeVirtSettings{Version: "v1.8.4"}})
-	for i := range vms {
-		name := fmt.Sprintf("db-%d", i)
-		uid := "uid-" + name
-		see(tracker.VMIObservation{Meta: meta(uid, name), Seen: tracker.Seen{At: at}, Node: "n1", Phase: "Running"})
-		see(tracker.VMIObservation{Meta: meta(uid, name), Seen: tracker.Seen{At: at}, Node: "n1", Phase: "Running", Mark: "n1", Strategy: "LiveMigrate"})
-		for attempt := range 2 {
-			m := tracker.MigrationObservation{
-				Meta: meta(fmt.Sprintf("m-%d-%d", i, attempt), fmt.Sprintf("evac-%d-%d", i, attempt)), Seen: tracker.Seen{At: at}, VMI: name,
-				Evacuation: true, EvacuationNode: "n1", Phase: trail.PhasePending, PhaseTimes: []trail.PhaseTime{{Phase: trail.PhasePending, At: at}},
-			}
-			m.CreatedAt = at
-			see(m)
-			end := trail.PhaseFailed
-			if attempt == 1 {
-				end = trail.PhaseSucceeded
-				see(tracker.VMIObservation{Meta: meta(uid, name), Seen: tracker.Seen{At: at}, Node: "n2", Phase: "Running", State: &tracker.MigrationState{
-					UID: m.UID, SourceNode: "n1", TargetNode: "n2", StartedAt: at, EndedAt: at,
-				}})
-			}
-			created := m.CreatedAt
-			m.Meta = meta(m.UID, m.Name)
-			m.CreatedAt, m.At, m.Phase = created, at, end
-			m.PhaseTimes = append(slices.Clone(m.PhaseTimes), trail.PhaseTime{Phase: end, At: at})
-			see(m)
-		}
-	}
-	return facts
+func TestMain(m *testing.M) {
+	storetest.ShortHistories()
+	storetest.Main(m)
 }
 
-// dump reads everything that users can read but the time of storing, and loops that were refuted on the way. What is due
-// by the time at which the cluster was last seen is derived first.
-func dump(t *testing.T, s *store.Store) map[string][]string {
-	t.Helper()
-	clusters, err := s.Clusters(t.Context())
-	require.NoError(t, err)
-	for _, cluster := range clusters {
-		at, err := s.LastAlive(t.Context(), cluster)
-		require.NoError(t, err)
-		_, _, err = s.DeriveDue(t.Context(), cluster, at)
-		require.NoError(t, err)
-	}
-	out := map[string][]string{}
-	for view, which := range map[string]string{
-		"eviction_requests": "", "evacuations": "", "migrations": "", "migration_phases": "", "placements": "", "gaps": "", "events": "",
-		"cooldown_decisions": "", "cooldowns_now": "", "loops": "WHERE closed_by IS DISTINCT FROM 'refuted'", "drains": "", "drain_blockers": "", "timeline": "",
-	} {
-		rows, err := s.Pool().Query(t.Context(), fmt.Sprintf("SELECT (to_jsonb(v) - 'stored_at' - 'changed_at')::text FROM evictrail_v1.%s v %s ORDER BY 1", view, which))
-		require.NoError(t, err)
-		out[view], err = pgx.CollectRows(rows, pgx.RowTo[string])
-		require.NoError(t, err)
-	}
-	return out
-}
-
-// dumpOf gives what a database holds that got the facts at once.
-func dumpOf(t *testing.T, cluster string, facts []trail.Fact) map[string][]string {
-	t.Helper()
-	s := storetest.New(t)
-	_, err := s.Append(t.Context(), cluster, facts)
-	require.NoError(t, err)
-	return dump(t, s)
-}
+// start is when incidents begin.
+var start = storetest.Start
 
 func TestAppend(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	facts := incident("c1", 1)
+	facts := storetest.Incident("c1", 1)
 	news, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	require.Len(t, news.Facts, len(facts))
-	rows := dump(t, s)
+	rows := storetest.Dump(t, s)
 	require.Len(t, rows["events"], len(facts)+2, "the facts, and that a backoff began and was over")
 	require.Len(t, rows["cooldown_decisions"], 2)
 	require.Len(t, rows["evacuations"], 1)
@@ -120,13 +46,13 @@ func TestAppend(t *testing.T) {
 	news, err = s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	require.Empty(t, news, "the same facts again")
-	require.Equal(t, rows, dump(t, s))
+	require.Equal(t, rows, storetest.Dump(t, s))
 }
 
 func TestAppendInAnyOrderAndSize(t *testing.T) {
 	t.Parallel()
-	facts := incident("c1", 3)
-	want := dumpOf(t, "c1", facts)
+	facts := storetest.Incident("c1", 3)
+	want := storetest.DumpOf(t, "c1", facts)
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 5 {
 		s := storetest.New(t)
@@ -138,7 +64,7 @@ func TestAppendInAnyOrderAndSize(t *testing.T) {
 			require.NoError(t, err)
 			shuffled = shuffled[n:]
 		}
-		require.Equal(t, want, dump(t, s))
+		require.Equal(t, want, storetest.Dump(t, s))
 	}
 }
 
@@ -146,28 +72,28 @@ func TestRederiveGivesTheSameRows(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	for _, cluster := range []string{"c1", "c2"} {
-		_, err := s.Append(t.Context(), cluster, incident(cluster, 5))
+		_, err := s.Append(t.Context(), cluster, storetest.Incident(cluster, 5))
 		require.NoError(t, err)
 	}
-	want := dump(t, s)
-	_, err := s.Pool().Exec(t.Context(), "DELETE FROM evictrail.evacuations; UPDATE evictrail.migrations SET attempt = 9 WHERE attempt IS NOT NULL; DELETE FROM evictrail.timeline")
+	want := storetest.Dump(t, s)
+	_, err := s.DB.Exec(t.Context(), "DELETE FROM evictrail.evacuations; UPDATE evictrail.migrations SET attempt = 9 WHERE attempt IS NOT NULL; DELETE FROM evictrail.timeline")
 	require.NoError(t, err)
-	require.NotEqual(t, want, dump(t, s))
+	require.NotEqual(t, want, storetest.Dump(t, s))
 	for _, cluster := range []string{"c1", "c2"} {
 		n, err := s.Rederive(t.Context(), cluster)
 		require.NoError(t, err)
 		require.Equal(t, 9, n, "five VMs, their two nodes, the rules and the cluster as a whole")
 	}
-	require.Equal(t, want, dump(t, s))
+	require.Equal(t, want, storetest.Dump(t, s))
 }
 
 func TestTwoWritersAtOnce(t *testing.T) {
 	t.Parallel()
-	facts := incident("c1", 8)
+	facts := storetest.Incident("c1", 8)
 	alone := storetest.New(t)
 	_, err := alone.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	want := dump(t, alone)
+	want := storetest.Dump(t, alone)
 
 	s := storetest.New(t)
 	var wg sync.WaitGroup
@@ -199,7 +125,7 @@ func TestTwoWritersAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	require.Equal(t, len(facts), total, "each fact was new to exactly one writer")
-	got := dump(t, s)
+	got := storetest.Dump(t, s)
 	for view := range want {
 		require.Len(t, got[view], len(want[view]), view)
 	}
@@ -208,7 +134,7 @@ func TestTwoWritersAtOnce(t *testing.T) {
 func TestResume(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	_, err := s.Append(t.Context(), "c1", incident("c1", 2))
+	_, err := s.Append(t.Context(), "c1", storetest.Incident("c1", 2))
 	require.NoError(t, err)
 	tr := tracker.New("c1")
 	require.NoError(t, s.Resume(t.Context(), "c1", tr.Resume))
@@ -243,7 +169,7 @@ func TestBadTextIsKept(t *testing.T) {
 	})...)
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	rows := dump(t, s)
+	rows := storetest.Dump(t, s)
 	require.Len(t, rows["timeline"], 2)
 	require.Len(t, rows["placements"], 1)
 	require.Contains(t, rows["placements"][0], "\"node\": \"worker\uFFFD1\"", "Postgres has no place for NUL in a text")
@@ -252,19 +178,19 @@ func TestBadTextIsKept(t *testing.T) {
 func TestFarTimesGoToTheDefaultPartition(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	facts := incident("c1", 1)
+	facts := storetest.Incident("c1", 1)
 	facts[0].OccurredAt = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 	facts[1].OccurredAt = time.Date(2026, 8, 31, 23, 59, 59, 0, time.UTC)
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
 	require.NoError(t, s.EnsureMonths(t.Context(), start))
-	rows, err := s.Pool().Query(t.Context(), "SELECT relname FROM pg_class WHERE relname LIKE 'events_%' AND relkind = 'r' ORDER BY 1")
+	rows, err := s.DB.Query(t.Context(), "SELECT relname FROM pg_class WHERE relname LIKE 'events_%' AND relkind = 'r' ORDER BY 1")
 	require.NoError(t, err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
 	require.Equal(t, []string{"events_2026_08", "events_2026_11", "events_2026_12", "events_default"}, names)
 	var stray int
-	require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stray))
+	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT count(*) FROM evictrail.events_default").Scan(&stray))
 	require.Equal(t, 1, stray)
 }
 
@@ -292,11 +218,11 @@ func TestLateCordonBehindABlock(t *testing.T) {
 	late := at(60)
 	late.Listed = true
 	see(tracker.NodeObservation{Seen: late, Meta: tracker.Meta{UID: "n", Name: "n1", ResourceVersion: "9"}, Unschedulable: true})
-	live := dump(t, s)
+	live := storetest.Dump(t, s)
 	require.Contains(t, live["evacuations"][0], `"trigger": "drain"`)
 	_, err := s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
-	require.Equal(t, live, dump(t, s))
+	require.Equal(t, live, storetest.Dump(t, s))
 }
 
 // TestTimeAloneChangesRows derives a stuck evacuation again when only time has passed: the loop opens at the moment at which its
@@ -324,7 +250,7 @@ func TestTimeAloneChangesRows(t *testing.T) {
 	}
 	_, err := s.Append(t.Context(), "c1", facts)
 	require.NoError(t, err)
-	before := dump(t, s)
+	before := storetest.Dump(t, s)
 	require.Empty(t, before["loops"])
 	require.Len(t, before["cooldowns_now"], 1)
 	sink := s.For("c1", "r1")
@@ -332,14 +258,14 @@ func TestTimeAloneChangesRows(t *testing.T) {
 	news, err := sink.CatchUpTo(t.Context(), start.Add(9*time.Minute+59*time.Second))
 	require.NoError(t, err)
 	require.Empty(t, news.Loops)
-	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.loops"))
+	require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.loops"))
 	require.NoError(t, s.For("c1", "r2").Alive(t.Context(), start.Add(10*time.Minute+7*time.Second), nil))
-	require.Zero(t, count(t, s, "SELECT count(*) FROM evictrail.loops"), "a follower derives nothing")
+	require.Zero(t, storetest.CountRows(t, s, "SELECT count(*) FROM evictrail.loops"), "a follower derives nothing")
 	_, news, err = sink.CatchUp(t.Context(), nil)
 	require.NoError(t, err)
 	require.Len(t, news.Loops, 1)
 	require.True(t, news.Loops[0].Began())
-	after := dump(t, s)
+	after := storetest.Dump(t, s)
 	require.Len(t, after["loops"], 1)
 	require.Contains(t, after["loops"][0], `"opened_at": "2026-11-21T00:10:00+00:00"`)
 	require.Empty(t, after["cooldowns_now"])
@@ -348,7 +274,7 @@ func TestTimeAloneChangesRows(t *testing.T) {
 	require.Zero(t, n, "nothing is due twice")
 	_, err = s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
-	require.Equal(t, after, dump(t, s))
+	require.Equal(t, after, storetest.Dump(t, s))
 }
 
 // TestThresholds sets other thresholds: what was derived by the old ones is derived anew, and a loop that is none by the
@@ -363,13 +289,13 @@ func TestThresholds(t *testing.T) {
 	strict := trail.DefaultThresholds()
 	strict.Failures, strict.FailingFor = 1, time.Second
 	require.NoError(t, s.Judge(t.Context(), "c1", strict))
-	_, err = s.Append(t.Context(), "c1", incident("c1", 1))
+	_, err = s.Append(t.Context(), "c1", storetest.Incident("c1", 1))
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(dump(t, s)["loops"], ""), "endless_retry")
+	require.Contains(t, strings.Join(storetest.Dump(t, s)["loops"], ""), "endless_retry")
 	require.NoError(t, s.Judge(t.Context(), "c1", trail.DefaultThresholds()))
 	_, err = s.DeriveStale(t.Context(), "c1", nil)
 	require.NoError(t, err)
-	require.Empty(t, dump(t, s)["loops"])
+	require.Empty(t, storetest.Dump(t, s)["loops"])
 	rows, err := s.ListJSON(t.Context(), trail.ViewLoops, trail.Query{})
 	require.NoError(t, err)
 	require.Len(t, rows.Rows, 1)

@@ -73,7 +73,7 @@ func FuzzStream(f *testing.F) {
 		require.NoError(t, err)
 		require.Empty(t, failed)
 		var stored bool
-		require.NoError(t, s.Pool().QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM evictrail.events WHERE id = $1)", control.ID.String()).Scan(&stored))
+		require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM evictrail.events WHERE id = $1)", control.ID.String()).Scan(&stored))
 		require.True(t, stored, "the fact behind it")
 	})
 }

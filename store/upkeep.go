@@ -7,11 +7,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/retention"
 	"github.com/evictrail/evictrail/trail"
 )
-
-// strayMost bounds how far the facts of the default partition are counted.
-const strayMost = 1000
 
 // Partitions last until the first month from now on that has none: one far ahead may be there because something named its time. Old facts lie in the default
 // partition on purpose.
@@ -45,17 +44,17 @@ func (s *Store) Upkeep(ctx context.Context) (trail.Upkeep, error) {
 	var theirs time.Time
 	var from *time.Time
 	asked := time.Now()
-	err := s.pool.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": strayMost, "back": fmt.Sprintf("%d months", monthsBack)}).
+	err := s.DB.QueryRow(ctx, upkeepQuery, pgx.StrictNamedArgs{"most": retention.StrayMost, "back": fmt.Sprintf("%d months", monthsBack)}).
 		Scan(&u.PartitionsUntil, &u.StrayRows, &u.Underived, &from, &theirs)
 	if err != nil {
-		return u, explain("read how the database is kept", err)
+		return u, pg.Explain("read how the database is kept", err)
 	}
-	u.FactsFrom = orZero(from)
+	u.FactsFrom = pg.TimeOrZero(from)
 	took := time.Since(asked)
 	u.ClockSkew = theirs.Sub(asked.Add(took / 2))
 	schema, err := s.Schema(ctx)
 	u.Schema, u.SchemaExpected = schema.Version, schema.Expected
-	stat := s.pool.Stat()
+	stat := s.DB.Stat()
 	u.ConnectionsUsed, u.ConnectionsIdle, u.ConnectionsMost = int(stat.AcquiredConns()), int(stat.IdleConns()), int(stat.MaxConns())
 	return u, err
 }

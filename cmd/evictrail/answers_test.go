@@ -40,11 +40,11 @@ func TestAPhaseBecomesARow(t *testing.T) {
 	s, err := store.Open(t.Context(), url, "")
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	news, err := s.Append(t.Context(), "c1", facts) // store/facts.go, trail/attempt.go, store/derived.go
+	news, err := s.Append(t.Context(), "c1", facts) // store/tables/facts.go, trail/attempt.go, store/derived.go
 	require.NoError(t, err)
 	require.Len(t, news.Facts, 2)
 
-	code, out, stderr := run(t, "migrations", "--vm", "shop/db", "-o", "json", "--database-url", url) // store/view.go
+	code, out, stderr := run(t, "migrations", "--vm", "shop/db", "-o", "json", "--database-url", url) // store/read/view.go
 	require.Equal(t, exitFound, code, stderr)
 	var got []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &got))

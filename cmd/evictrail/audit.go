@@ -14,6 +14,7 @@ import (
 
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
@@ -94,7 +95,7 @@ func (i importer) run(ctx context.Context, files []string, stdin io.Reader) erro
 		if err != nil {
 			errs = append(errs, err)
 		}
-		if errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+		if errors.Is(err, pg.ErrUnavailable) || ctx.Err() != nil {
 			break
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/embedded"
+	"github.com/evictrail/evictrail/store/pg"
 )
 
 // databaseFlags say where the database is.
@@ -54,7 +55,7 @@ func (d *databaseFlags) check() error {
 	if hasPassword(d.url) {
 		return usagef("database-url holds a password, which who lists processes can read: put it into a file, and name that with --database-password-file")
 	}
-	if err := store.CheckLink(d.url); err != nil && !d.insecure {
+	if err := pg.CheckLink(d.url); err != nil && !d.insecure {
 		return usagef("%w; or say --database-insecure", err)
 	}
 	return nil
@@ -127,7 +128,7 @@ const answersWithin = 5 * time.Second
 func (d *database) begin(ctx context.Context, log *slog.Logger) (bool, error) {
 	asking, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
-	err := d.Ping(asking)
+	err := d.DB.Ping(asking)
 	if err == nil {
 		err = prepare(ctx, d.Store, log)
 	}
@@ -135,7 +136,7 @@ func (d *database) begin(ctx context.Context, log *slog.Logger) (bool, error) {
 	case err == nil:
 		d.setReady(ctx, log)
 		return true, nil
-	case ctx.Err() == nil && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)):
+	case ctx.Err() == nil && (errors.Is(err, pg.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)):
 		log.Warn("database is away: what is seen waits in the spool until it is there", "err", err)
 		return false, nil
 	}
@@ -149,7 +150,7 @@ func (d *database) arrive(ctx context.Context, log *slog.Logger) error {
 	}
 	_, err := await(ctx, log, "database is still away, trying again",
 		func() (struct{}, error) { return struct{}{}, prepare(ctx, d.Store, log) },
-		func(err error) bool { return errors.Is(err, store.ErrUnavailable) })
+		func(err error) bool { return errors.Is(err, pg.ErrUnavailable) })
 	if err == nil {
 		log.Info("database answers, what waits is stored")
 		d.setReady(ctx, log)
@@ -185,7 +186,7 @@ func (d *database) close(ctx context.Context) error {
 
 // prepare makes sure that our statements last in the database, brings its schema up to date, and says what it did.
 func prepare(ctx context.Context, s *store.Store, log *slog.Logger) error {
-	if _, err := s.CheckPooler(ctx); err != nil {
+	if _, err := s.DB.CheckPooler(ctx); err != nil {
 		return err
 	}
 	applied, err := s.Up(ctx)

@@ -83,7 +83,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	serving, stop := context.WithCancel(serving)
 	g.Go(func() error {
 		return web.serve(serving, func(ctx context.Context) trail.RecorderStatus {
-			if err := db.Ping(ctx); err != nil {
+			if err := db.DB.Ping(ctx); err != nil {
 				return trail.RecorderStatus{State: trail.RecorderNotRecording, Since: now(), Why: []string{"The database does not answer."}, Details: []string{err.Error()}, Unready: true}
 			}
 			return trail.RecorderStatus{State: trail.RecorderRecording, Since: started}
@@ -157,7 +157,7 @@ func (f *demoFlags) show(ctx context.Context, db *database, web *service, recs [
 // firstAnswer answers why for the VM of a recording that was tried most often.
 func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, out io.Writer) error {
 	namespace, vm, err := s.MostTried(ctx, rec.Name)
-	if errors.Is(err, store.ErrNotFound) {
+	if errors.Is(err, trail.ErrNotFound) {
 		return nil
 	}
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/store"
 	"github.com/evictrail/evictrail/store/embedded"
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/read"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -74,10 +76,10 @@ func (d *doctor) database(ctx context.Context) {
 
 // pooler checks whether our statements last where a connection pooler stands before the database.
 func (d *doctor) pooler(ctx context.Context, s *store.Store) {
-	pooled, err := ask(ctx, s.CheckPooler)
+	pooled, err := ask(ctx, s.DB.CheckPooler)
 	switch {
-	case errors.Is(err, store.ErrPooler):
-		d.add(healthFail, "connection pooler", "in transaction mode, which loses the statements that evictrail prepares", "add "+store.PoolerMode+" to --database-url (docs/install.md)")
+	case errors.Is(err, pg.ErrPooler):
+		d.add(healthFail, "connection pooler", "in transaction mode, which loses the statements that evictrail prepares", "add "+pg.PoolerMode+" to --database-url (docs/install.md)")
 	case err != nil:
 		d.add(healthWarn, "connection pooler", err.Error(), "")
 	case pooled:
@@ -182,7 +184,7 @@ func (d *doctor) heard(ctx context.Context, s *store.Store) {
 	if !d.recorded(ctx, s) {
 		return
 	}
-	heard, err := ask(ctx, func(ctx context.Context) (store.Heard, error) { return s.Heard(ctx, d.name) })
+	heard, err := ask(ctx, func(ctx context.Context) (read.Heard, error) { return s.Heard(ctx, d.name) })
 	if err != nil {
 		d.add(healthWarn, "audit events", err.Error(), "")
 		return

@@ -23,6 +23,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -106,7 +107,7 @@ func (l leader) run(ctx, storing context.Context, config *rest.Config, f leaderF
 	} else {
 		_, _, err = l.step(last, false)
 	}
-	if err != nil && !errors.Is(err, store.ErrDeposed) {
+	if err != nil && !errors.Is(err, pg.ErrDeposed) {
 		l.log.Warn("what was stored last is derived at the next start", "err", err)
 	}
 	return nil
@@ -134,7 +135,7 @@ func (l leader) derive(ctx context.Context) (begun bool, err error) {
 			within = answerWithin
 		}
 		switch {
-		case errors.Is(err, store.ErrDeposed):
+		case errors.Is(err, pg.ErrDeposed):
 			return begun, err
 		case err != nil && !failed:
 			l.log.Warn("not derived, trying again", "err", err)

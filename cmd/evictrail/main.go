@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/version"
 	"github.com/spf13/cobra"
 
-	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/trail"
 )
 
 // The exit statuses.
@@ -52,7 +52,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return exitFound
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, trail.ErrNotFound):
 		_, _ = fmt.Fprintln(stderr, "evictrail:", err)
 		return exitNotFound
 	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):

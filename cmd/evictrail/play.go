@@ -25,6 +25,7 @@ import (
 	"github.com/evictrail/evictrail/collector/recording"
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
 )
@@ -254,7 +255,7 @@ func (p promptly) Append(ctx context.Context, facts []trail.Fact) (trail.News, e
 		return news, err
 	}
 	_, more, err := p.CatchUp(ctx, nil)
-	if news.Add(more); errors.Is(err, store.ErrDeposed) {
+	if news.Add(more); errors.Is(err, pg.ErrDeposed) {
 		err = nil // who plays it, too, does
 	}
 	return news, err
@@ -271,7 +272,7 @@ func (p player) sample(ctx context.Context, sink promptly, cluster string, at ti
 // show derives what is due and shows how it stands with the cluster.
 func (p player) show(ctx context.Context, sink promptly, cluster string, at time.Time) error {
 	news, err := sink.CatchUpTo(ctx, at)
-	if err != nil && !errors.Is(err, store.ErrDeposed) {
+	if err != nil && !errors.Is(err, pg.ErrDeposed) {
 		return err
 	}
 	p.metrics.Count(news, at)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictrail/evictrail/collector"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/spool"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
@@ -274,7 +275,7 @@ func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config
 		switch {
 		case err == nil:
 			stored = true
-		case ctx.Err() != nil || errors.Is(err, store.ErrSchema):
+		case ctx.Err() != nil || errors.Is(err, pg.ErrSchema):
 			return c, err
 		default:
 			r.log.Warn("database does not say what it has: going on from what the spool knows", "err", err)
@@ -353,7 +354,7 @@ func (r *recorder) show(ctx context.Context, s *spool.Spool) {
 
 // reach tells whether the database is there and prepared.
 func (r *recorder) reach(ctx context.Context) error {
-	if err := r.db.Ping(ctx); err != nil {
+	if err := r.db.DB.Ping(ctx); err != nil {
 		return err
 	}
 	if !r.db.isReady() {

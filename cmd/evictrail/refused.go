@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/spool"
 	"github.com/evictrail/evictrail/trail"
 )
@@ -51,13 +52,13 @@ func (f *lettersFlags) read() (letters []spool.DeadLetter, unreadable int, err e
 		case len(clusters) > 1:
 			return nil, 0, usagef("facts of several clusters were refused: choose one with --cluster: %s", strings.Join(clusters, ", "))
 		case len(clusters) == 0:
-			return nil, 0, fmt.Errorf("%w: no refused facts in %s", store.ErrNotFound, f.dir)
+			return nil, 0, fmt.Errorf("%w: no refused facts in %s", trail.ErrNotFound, f.dir)
 		}
 		f.cluster = clusters[0]
 	}
 	letters, unreadable, err = spool.DeadLetters(f.dir, f.cluster)
 	if err == nil && len(letters) == 0 && unreadable == 0 {
-		err = fmt.Errorf("%w: no refused facts of cluster %s in %s", store.ErrNotFound, f.cluster, f.dir)
+		err = fmt.Errorf("%w: no refused facts of cluster %s in %s", trail.ErrNotFound, f.cluster, f.dir)
 	}
 	return letters, unreadable, err
 }
@@ -168,7 +169,7 @@ func (f *lettersFlags) replay(cmd *cobra.Command, s *store.Store, letters []spoo
 		switch {
 		case err == nil:
 			stored[l.ID] = true
-		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrSchema), cmd.Context().Err() != nil:
+		case errors.Is(err, pg.ErrUnavailable), errors.Is(err, pg.ErrSchema), cmd.Context().Err() != nil:
 			return errors.Join(err, drop())
 		default:
 			refused++

@@ -13,6 +13,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/retention"
 )
 
 // retentionFlags say how long what is recorded is kept.
@@ -44,8 +45,8 @@ func (f *retentionFlags) addKept(cmd *cobra.Command) {
 }
 
 // retention gives what the flags say.
-func (f *retentionFlags) retention() store.Retention {
-	return store.Retention{Facts: time.Duration(f.facts), Rows: time.Duration(f.rows), Requesters: time.Duration(f.requesters)}
+func (f *retentionFlags) retention() retention.Policy {
+	return retention.Policy{Facts: time.Duration(f.facts), Rows: time.Duration(f.rows), Requesters: time.Duration(f.requesters)}
 }
 
 func (f *retentionFlags) check() error {
@@ -93,7 +94,7 @@ const (
 type keeper struct {
 	store     *store.Store
 	leads     func() bool
-	retention store.Retention
+	retention retention.Policy
 	metrics   *metrics.Metrics
 	log       *slog.Logger
 
@@ -120,7 +121,7 @@ func (k *keeper) step(ctx context.Context, at time.Time) {
 	if !k.leads() {
 		return
 	}
-	did, err := k.store.Retain(ctx, k.retention, at)
+	did, err := retention.Retain(ctx, k.store.DB, k.retention, at)
 	for _, p := range did.Dropped {
 		k.log.Info("facts of a month dropped, as they were kept long enough", "partition", p.Name, "from", p.From, "until", p.To, "count", p.Facts, "bytes", p.Bytes)
 	}

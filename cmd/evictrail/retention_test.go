@@ -19,6 +19,7 @@ import (
 
 	"github.com/evictrail/evictrail/metrics"
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/retention"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/tracker"
@@ -90,7 +91,7 @@ func TestAuditImportOfDroppedMonths(t *testing.T) {
 	require.Contains(t, out, "3 lines: 3 taken")
 	require.NotContains(t, stderr, "were dropped")
 
-	_, err = s.Retain(t.Context(), store.Retention{Facts: 90 * 24 * time.Hour}, now())
+	_, err = retention.Retain(t.Context(), s.DB, retention.Policy{Facts: 90 * 24 * time.Hour}, now())
 	require.NoError(t, err)
 	code, out, stderr = run(t, "audit", "import", file, "--database-url", url)
 	require.Equal(t, exitFound, code, stderr)
@@ -107,7 +108,7 @@ func TestWhatIsOldIsDroppedByTheLeader(t *testing.T) {
 	m := metrics.New(prometheus.NewRegistry())
 	k := &keeper{
 		store: s, leads: func() bool { return leads }, metrics: m, log: slog.New(slog.NewTextHandler(&log, nil)),
-		retention: store.Retention{Facts: 90 * 24 * time.Hour, Rows: 100 * 24 * time.Hour},
+		retention: retention.Policy{Facts: 90 * 24 * time.Hour, Rows: 100 * 24 * time.Hour},
 	}
 	k.step(t.Context(), now())
 	require.Empty(t, log.String(), "a follower drops nothing")
@@ -136,7 +137,7 @@ func TestSchemaStatus(t *testing.T) {
 	_, err = conn.Exec(t.Context(), "ANALYZE")
 	require.NoError(t, err)
 	require.NoError(t, conn.Close(t.Context()))
-	_, err = s.Retain(t.Context(), store.Retention{Facts: 90 * 24 * time.Hour}, now())
+	_, err = retention.Retain(t.Context(), s.DB, retention.Policy{Facts: 90 * 24 * time.Hour}, now())
 	require.NoError(t, err)
 	code, out, stderr := run(t, "schema", "status", "--database-url", url, "--capacity", "50GiB", "-o", "json")
 	require.Equal(t, exitFound, code, stderr)

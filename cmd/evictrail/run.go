@@ -160,7 +160,7 @@ func (f *runFlags) run(cmd *cobra.Command) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close(ctx)) }()
-	db.Retried = func(err error) { web.metrics.StoreFailed(metrics.OpRetry, err) }
+	db.DB.Retried = func(err error) { web.metrics.StoreFailed(metrics.OpRetry, err) }
 	db.Underived = func(f store.DeriveFailure) {
 		log.Error("subject cannot be derived: it is left out, and tried again later", "subject", f.Subject, "err", f.Reason)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/retention"
 )
 
 func newSchema() *cobra.Command {
@@ -82,7 +83,7 @@ Rows are counted as Postgres estimates them.`,
 			}
 			told := schemaStatus{Version: status.Version, Expected: status.Expected}
 			if status.Version == status.Expected || status.Newer() {
-				storage, err := s.Storage(cmd.Context(), now())
+				storage, err := retention.Measure(cmd.Context(), s.DB, now())
 				if err != nil {
 					return err
 				}

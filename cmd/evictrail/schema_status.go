@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/api"
-	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/retention"
 )
 
 // schemaStatus is what "evictrail schema status" prints.
@@ -51,7 +51,7 @@ type nextDropStatus struct {
 }
 
 // tell takes in what lies in a database in which things are kept for so long, and that has so much room; 0: nobody said.
-func (s *schemaStatus) tell(in store.Storage, r store.Retention, capacity int64) {
+func (s *schemaStatus) tell(in retention.Storage, r retention.Policy, capacity int64) {
 	facts, rows := in.BytesADay()
 	s.DatabaseBytes, s.FactBytes, s.FactsADay, s.BytesADay, s.DefaultFacts = in.Database, math.Round(in.FactBytes()), math.Round(in.FactsADay), int64(facts+rows), in.StrayFacts
 	if !in.FactsFrom.IsZero() {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/evictrail/evictrail/collector"
-	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -57,7 +57,7 @@ func (l *writeLog) signs(at time.Time) trail.WriteSigns {
 	defer l.mu.Unlock()
 	switch {
 	case !l.failing.IsZero():
-		return trail.WriteSigns{FailingSince: l.failing, Cause: store.Brief(l.err), Problem: l.err.Error()}
+		return trail.WriteSigns{FailingSince: l.failing, Cause: pg.Brief(l.err), Problem: l.err.Error()}
 	case !l.begun.IsZero() && at.Sub(l.begun) > unanswered:
 		return trail.WriteSigns{FailingSince: l.begun, Cause: "a write is not answered. Does another session hold a lock?"}
 	}
@@ -133,7 +133,7 @@ func (r *recorder) status(context.Context) trail.RecorderStatus {
 	return r.overlay(r.others.Load(), at).Status(at)
 }
 
-// overlayRead implements store.Overlay. A recorder that does not know its cluster yet has a place of its own, without a name.
+// overlayRead implements read.Overlay. A recorder that does not know its cluster yet has a place of its own, without a name.
 func (r *recorder) overlayRead(signs []trail.ClusterSigns, named string) []trail.ClusterSigns {
 	own := r.watching.cluster()
 	i, known := slices.BinarySearchFunc(signs, own, func(s trail.ClusterSigns, name string) int { return strings.Compare(s.Cluster, name) })

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/evictrail/evictrail/api"
-	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/read"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -205,7 +205,7 @@ func recordingText(note *trail.RecorderNote, gaps []trail.Gap) string {
 
 // asOf says for which moment an answer speaks, where that is not now.
 func asOf(at time.Time) string {
-	if time.Since(at) < store.StillWatched {
+	if time.Since(at) < read.StillWatched {
 		return ""
 	}
 	return "As of " + at.UTC().Format("2006-01-02 15:04:05Z") + ":\n"

@@ -106,7 +106,7 @@ func questions(s *store.Store, of sample) []question {
 
 // missing takes it that something was not known yet in the past.
 func missing(err error) error {
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if err != nil && !errors.Is(err, trail.ErrNotFound) {
 		return err
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evictrail/evictrail/store"
+	"github.com/evictrail/evictrail/store/pg"
 	"github.com/evictrail/evictrail/store/storetest"
 	"github.com/evictrail/evictrail/test/build"
 )
@@ -69,7 +70,7 @@ var changedAt = regexp.MustCompile(`(?m)^ *"changed_at": .*$`)
 func TestTransactionPooling(t *testing.T) {
 	t.Parallel()
 	direct, behind := storetest.EmptyURL(t), storetest.EmptyURL(t)
-	pooled := pgbouncer(t, behind, "transaction", "server_round_robin = 1") + "&" + store.PoolerMode
+	pooled := pgbouncer(t, behind, "transaction", "server_round_robin = 1") + "&" + pg.PoolerMode
 	play(t, direct)
 	play(t, pooled)
 	for _, question := range questions {
@@ -137,6 +138,6 @@ func TestStatementLostInUse(t *testing.T) {
 		})
 	}
 	err = g.Wait()
-	require.ErrorIs(t, err, store.ErrUnavailable)
+	require.ErrorIs(t, err, pg.ErrUnavailable)
 	require.ErrorContains(t, err, "add default_query_exec_mode=cache_describe")
 }

@@ -244,7 +244,9 @@ func (t *tick) spread(ctx context.Context, fresh []trail.Fact, vms dirtyMarks) e
 		t.owned[s] = true
 	}
 	again := slices.ContainsFunc(t.batch.Dirty, func(d Dirty) bool { return d.Facts == nil && !d.Due })
-	requests := slices.DeleteFunc(slices.Clone(fresh), func(f trail.Fact) bool { return f.Subject.Kind != trail.SubjectPod && f.Subject.Kind != trail.SubjectNamespace })
+	requests := slices.DeleteFunc(slices.Clone(fresh), func(f trail.Fact) bool {
+		return f.Subject.Kind != trail.SubjectPod && f.Subject.Kind != trail.SubjectNamespace
+	})
 	for _, s := range of.Owners {
 		t.affect(s, impact.Requested, vms)
 		if w := t.c.windows[s]; w != nil {

@@ -1,0 +1,80 @@
+package read
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/trail"
+)
+
+// VMs and nodes are looked through, which takes as long as there are many; migrations, of which there are many more, are found
+// by the beginning of their names and by their UIDs. What is named exactly comes first, then what begins so, then the rest.
+const findQuery = `
+SELECT cluster, kind, namespace, name, vmi, uid, count(*) OVER () AS total
+FROM (
+  SELECT cluster, kind, namespace, name, '' AS vmi, '' AS uid,
+      CASE WHEN @text IN (name, namespace || '/' || name) THEN 0 WHEN strpos(within, @text) = 1 THEN 1 ELSE 2 END AS rank
+  FROM (
+    SELECT cluster, 'vm' AS kind, namespace, name, CASE WHEN strpos(@text, '/') > 0 THEN namespace || '/' || name ELSE name END AS within
+    FROM (
+      SELECT cluster, split_part(substr(subject, 5), '/', 1) AS namespace, split_part(subject, '/', 2) AS name
+      FROM evictrail.subjects
+      WHERE subject LIKE 'vmi:%'
+    ) AS vms
+    UNION ALL
+    SELECT cluster, 'node', '', substr(subject, 6), substr(subject, 6)
+    FROM evictrail.subjects
+    WHERE subject LIKE 'node:%'
+  ) AS named
+  WHERE strpos(within, @text) > 0
+  UNION ALL
+  SELECT DISTINCT cluster, 'vm', namespace, vmi, '', vmi_uid, 0
+  FROM evictrail.placements
+  WHERE vmi_uid = @text
+  UNION ALL
+  SELECT cluster, 'migration', namespace, migration, vmi, migration_uid, 0
+  FROM evictrail.migrations
+  WHERE migration_uid = @text
+  UNION ALL
+  (
+    SELECT cluster, 'migration', namespace, migration, vmi, migration_uid, CASE WHEN migration = @text THEN 0 ELSE 1 END
+    FROM evictrail.migrations
+    WHERE migration COLLATE "C" >= @text
+      AND migration COLLATE "C" < @text || chr(1114111)
+      AND (@cluster = '' OR cluster = @cluster)
+      AND (@everyone OR namespace = ANY(@seen))
+    ORDER BY migration COLLATE "C"
+    LIMIT @counted
+  )
+) AS found
+WHERE (@cluster = '' OR cluster = @cluster)
+  AND (@everyone OR kind <> 'node' AND namespace = ANY(@seen) OR kind = 'node' AND name IN (` + nodesSeen + `))
+ORDER BY rank, kind DESC, name COLLATE "C", namespace, cluster, uid
+LIMIT @limit`
+
+// Find searches a cluster, or all of them where none is named, for a text: in the names of VMs (with a slash in it, in namespace/name)
+// and of nodes, at the beginning of the names of migrations, and among the UIDs of migrations and VMIs. It gives what is named
+// exactly first, then what begins so; at most trail.MostFound, none for an empty text. total is how many there are; of the migrations that begin so no more than
+// trail.MostCounted count.
+func (s *Reader) Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error) {
+	text = strings.ToLower(strings.TrimSpace(pg.CleanText(text)))
+	cluster, within := s.scope.Cluster(cluster)
+	if text == "" || !within {
+		return nil, 0, nil
+	}
+	err = s.read(ctx, "search", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, findQuery, pg.Planned, s.seen(pgx.StrictNamedArgs{"cluster": cluster, "text": text, "limit": trail.MostFound, "counted": trail.MostCounted}))
+		if err != nil {
+			return err
+		}
+		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f trail.Found, err error) {
+			err = row.Scan(&f.Cluster, &f.Kind, &f.Namespace, &f.Name, &f.VMI, &f.UID, &total)
+			return f, err
+		})
+		return err
+	})
+	return found, total, err
+}

@@ -1,0 +1,179 @@
+package read
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/trail"
+)
+
+const summariesQuery = `
+SELECT
+    c.cluster,
+    c.alive_at,
+    (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at IS NULL AND (@everyone OR ` + loopSeen + `)),
+    (SELECT count(*) FROM evictrail.loops AS l WHERE l.cluster = c.cluster AND l.closed_at > c.alive_at - interval '1 day' AND l.closed_by <> 'refuted' AND (@everyone OR ` + loopSeen + `)),
+    (SELECT count(*) FROM evictrail.evacuations AS e WHERE e.cluster = c.cluster AND e.ended_at IS NULL AND e.failed_attempts > 0 AND (@everyone OR namespace = ANY(@seen))),
+    (SELECT count(*) FROM evictrail.drains WHERE drains.cluster = c.cluster AND ended_at IS NULL AND (@everyone OR ` + drainSeen + `))
+FROM evictrail.clusters AS c
+WHERE @cluster = '' OR c.cluster = @cluster
+ORDER BY c.cluster`
+
+// Summaries tells of each cluster that is recorded, in the order of their names.
+func (s *Reader) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) {
+	cluster, within := s.scope.Cluster("")
+	if !within {
+		return nil, nil
+	}
+	var out []trail.ClusterSummary
+	err := s.read(ctx, "list clusters", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, summariesQuery, s.seen(pgx.StrictNamedArgs{"cluster": cluster}))
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c trail.ClusterSummary, err error) {
+			err = row.Scan(&c.Name, &c.LastSeenAt, &c.Loops, &c.Closed, &c.Stuck, &c.Drains)
+			if c.LastSeenAt.Unix() == 0 { // only its thresholds are known
+				c.LastSeenAt = time.Time{}
+			}
+			return c, err
+		})
+		return err
+	})
+	return out, err
+}
+
+// What the overview of a cluster tells, beside what its State reads.
+const (
+	loopsNowQuery = `
+SELECT row_to_json(t)
+FROM evictrail.loops AS t
+WHERE cluster = @cluster
+  AND closed_at IS NULL
+  AND (@everyone OR ` + loopSeen + `)
+ORDER BY opened_at
+LIMIT 100`
+	// Only loops that are told are made into JSON: their evidence is long.
+	loopsClosedQuery = `
+SELECT row_to_json(t)
+FROM (
+  SELECT *
+  FROM evictrail.loops
+  WHERE cluster = @cluster
+    AND opened_at > @from::timestamptz - interval '7 days'
+    AND closed_at > @from
+    AND closed_by <> 'refuted'
+    AND (@everyone OR ` + loopSeen + `)
+  ORDER BY closed_at DESC
+  LIMIT 50
+) AS t
+ORDER BY closed_at DESC`
+	stuckNowQuery = `
+SELECT row_to_json(t)
+FROM evictrail.evacuations AS t
+WHERE cluster = @cluster
+  AND ended_at IS NULL
+  AND failed_attempts > 0
+  AND (@everyone OR namespace = ANY(@seen))
+ORDER BY marked_at
+LIMIT 100`
+	drainsNowQuery = `
+SELECT row_to_json(drains)
+FROM evictrail.drains
+WHERE cluster = @cluster
+  AND ended_at IS NULL
+  AND (@everyone OR ` + drainSeen + `)
+ORDER BY started_at
+LIMIT 50`
+	blockersNowQuery = `
+SELECT row_to_json(b)
+FROM evictrail.drains AS d
+JOIN evictrail.drain_blockers AS b ON b.cluster = d.cluster AND b.subject = d.subject AND b.drain_id = d.drain_id
+WHERE d.cluster = @cluster
+  AND d.ended_at IS NULL
+  AND (@everyone OR b.namespace = ANY(@seen))
+ORDER BY b.waiting_since
+LIMIT 200`
+	heldNowQuery = `
+SELECT namespace, vmi, coalesce(node, ''), layer, coalesce(extract(epoch FROM effective), 0)::float8, until, count(*) OVER ()
+FROM evictrail_v1.cooldowns_now
+WHERE cluster = @cluster
+  AND (@everyone OR namespace = ANY(@seen))
+ORDER BY until DESC
+LIMIT @most`
+	gapsNowQuery = `
+SELECT row_to_json(t)
+FROM evictrail.gaps AS t
+WHERE cluster = @cluster
+  AND (closed_at IS NULL OR opened_at > @from)
+ORDER BY opened_at DESC
+LIMIT 20`
+	movesSinceQuery = `
+SELECT date_bin(make_interval(secs => @step), finished_at, @from), trigger, outcome, count(*)
+FROM evictrail.migrations
+WHERE cluster = @cluster
+  AND finished_at > @from
+  AND finished_at <= @at
+  AND outcome IS NOT NULL
+  AND (@everyone OR namespace = ANY(@seen))
+GROUP BY 1, 2, 3
+ORDER BY 1, 2, 3`
+)
+
+// heldShown bounds how many VMs that are held back an overview names.
+const heldShown = 50
+
+// Overview reads how it stands with a cluster as of when it was last seen, and what happened in a time before, counted in
+// steps.
+func (s *Reader) Overview(ctx context.Context, cluster string, back, step time.Duration) (trail.Overview, error) {
+	o := trail.Overview{Cluster: cluster, Step: step}
+	var err error
+	if _, within := s.scope.Cluster(cluster); !within || cluster == "" {
+		return o, fmt.Errorf("cluster %s: %w", cluster, trail.ErrNotFound)
+	}
+	if o.At, err = s.LastSeen(ctx, cluster, time.Now().UTC()); err != nil {
+		return o, err
+	}
+	o.From = o.At.Add(-back)
+	if o.Seen, err = s.coverage(ctx, cluster); err != nil {
+		return o, err
+	}
+	err = s.read(ctx, "read the overview of the cluster", func(tx pgx.Tx) error { return tx.SendBatch(ctx, s.overviewBatch(&o)).Close() })
+	o.Loops, o.Closed, o.Drains, o.Gaps = s.scope.Loops(o.Loops), s.scope.Loops(o.Closed), s.scope.Drains(o.Drains), s.scope.Gaps(o.Gaps)
+	return o, err
+}
+
+// overviewBatch are the questions of an overview.
+func (s *Reader) overviewBatch(o *trail.Overview) *pgx.Batch {
+	args := s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster})
+	since := s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From})
+	var batch pgx.Batch
+	batch.Queue(loopsNowQuery, args).Query(pg.CollectJSON(&o.Loops))
+	batch.Queue(loopsClosedQuery, since).Query(pg.CollectJSON(&o.Closed))
+	batch.Queue(stuckNowQuery, args).Query(pg.CollectJSON(&o.Stuck))
+	batch.Queue(drainsNowQuery, args).Query(pg.CollectJSON(&o.Drains))
+	batch.Queue(blockersNowQuery, args).Query(pg.CollectJSON(&o.Blockers))
+	batch.Queue(gapsNowQuery, pgx.StrictNamedArgs{"cluster": o.Cluster, "from": o.From}).Query(pg.CollectJSON(&o.Gaps))
+	batch.Queue(heldNowQuery, s.seen(pgx.StrictNamedArgs{"cluster": o.Cluster, "most": heldShown})).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+		var h trail.Hold
+		var effective float64
+		var all int
+		err := row.Scan(&h.Namespace, &h.VMI, &h.Node, &h.Layer, &effective, &h.Until, &all)
+		h.Effective = seconds(effective)
+		o.Held, o.HeldMore = append(o.Held, h), max(all-heldShown, 0)
+		return err
+	}))
+	batch.Queue(movesSinceQuery, s.seen(pgx.StrictNamedArgs{
+		"cluster": o.Cluster, "from": o.From, "at": o.At, "step": o.Step.Seconds(),
+	})).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+		var m trail.MoveCount
+		err := row.Scan(&m.At, &m.Trigger, &m.Outcome, &m.Count)
+		o.Moves = append(o.Moves, m)
+		return err
+	}))
+	return &batch
+}

@@ -1,0 +1,43 @@
+package read
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store/tables"
+	"github.com/evictrail/evictrail/trail"
+)
+
+const clustersNamedQuery = `
+SELECT cluster
+FROM evictrail.clusters
+WHERE @cluster = '' OR cluster = @cluster
+ORDER BY cluster`
+
+// Settings returns the settings that a query asks for, by cluster and from the oldest to the newest; none to a caller who may not see all of a
+// cluster.
+func (s *Reader) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.SettingsInForce, error) {
+	cluster, within := s.scope.Cluster(q.Cluster)
+	if !within || s.scope.Limited() {
+		return nil, nil
+	}
+	var out []trail.SettingsInForce
+	err := s.read(ctx, "read settings", func(tx pgx.Tx) error {
+		out = nil
+		clusters, err := texts(ctx, tx, clustersNamedQuery, pgx.StrictNamedArgs{"cluster": cluster})
+		if err != nil {
+			return err
+		}
+		for _, name := range clusters {
+			facts, err := tables.FactsBy(ctx, tx, name, tables.FactsOfSubjectsQuery, pgx.StrictNamedArgs{"cluster": name, "subjects": tables.SubjectTexts(trail.RuleSubjects())})
+			if err != nil {
+				return err
+			}
+			out = append(out, q.Select(trail.NewEnv(facts).Settings(name))...)
+		}
+		return nil
+	})
+	return slices.Clip(out), err
+}

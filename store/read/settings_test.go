@@ -1,0 +1,163 @@
+package read_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/evictrail/evictrail/store/storetest"
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
+)
+
+// minutes is a history of one cluster, told by its minutes.
+type minutes struct {
+	tracker *tracker.Tracker
+	facts   []trail.Fact
+	rv      int
+}
+
+func newMinutes() *minutes { return &minutes{tracker: tracker.New("c1"), rv: 100} }
+
+func (m *minutes) see(o tracker.Observation) { m.facts = append(m.facts, m.tracker.Observe(o)...) }
+
+func (m *minutes) meta(uid, name string) tracker.Meta {
+	m.rv++
+	return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: fmt.Sprint(m.rv), CreatedAt: start}
+}
+
+func minute(n int) time.Time { return start.Add(time.Duration(n) * time.Minute) }
+
+func (m *minutes) kubeVirt(at int, version string) {
+	m.see(tracker.KubeVirtObservation{Seen: tracker.Seen{At: minute(at)}, Meta: m.meta("kv", "kubevirt"), Settings: trail.KubeVirtSettings{Version: version}})
+}
+
+func (m *minutes) vm(at int, name, mark string) {
+	m.see(tracker.VMIObservation{
+		Seen: tracker.Seen{At: minute(at)}, Meta: m.meta("uid-"+name, name), Node: "n1", Phase: "Running", Strategy: "LiveMigrate", Mark: mark,
+	})
+}
+
+func (m *minutes) asked(at int, pod string) {
+	m.see(tracker.RequestObservation{
+		Seen: tracker.Seen{At: minute(at)}, Source: trail.SourceAudit, ID: fmt.Sprintf("%s-%d", pod, at), Stage: "ResponseComplete", Action: trail.ActionEvict,
+		Namespace: "shop", Name: pod, AskedAt: minute(at), Detail: trail.RequestDetail{User: "alice", AnsweredAt: minute(at), Code: 500, Message: "timeout"},
+	})
+}
+
+func (m *minutes) gap(from, to int) {
+	m.see(tracker.GapObservation{
+		Seen:      tracker.Seen{At: minute(to)},
+		GapReport: trail.GapReport{Source: "nodes", Key: fmt.Sprint(from), OpenedAt: minute(from), ClosedAt: minute(to), Cause: trail.ReasonRelisted},
+	})
+}
+
+// TestSettingsThatComeLate stores settings after the requests and evacuations that they were in force for: each names the same as where they were there
+// first, also requests that marked nothing and those about pods that were never seen.
+func TestSettingsThatComeLate(t *testing.T) {
+	t.Parallel()
+	h := newMinutes()
+	h.vm(1, "db", "")
+	h.see(tracker.PodObservation{
+		Seen: tracker.Seen{At: minute(1)}, Meta: h.meta("p1", "virt-launcher-db"), VMI: "db", VMIUID: "uid-db", Node: "n1", Phase: "Running",
+	})
+	for _, at := range []int{2, 12, 22, 32} {
+		h.asked(at, "virt-launcher-db")
+		h.asked(at, "virt-launcher-unknown")
+	}
+	h.vm(15, "db", "n1")
+	acts := len(h.facts)
+	h.kubeVirt(10, "v1.6.0")
+	h.kubeVirt(20, "v1.8.4")
+	policy := tracker.MigrationPolicyObservation{Seen: tracker.Seen{At: minute(25), Listed: true}, Meta: h.meta("mp", "slow")}
+	policy.CreatedAt = minute(11)
+	h.see(policy)
+	policy.Seen = tracker.Seen{At: minute(30), Gone: true}
+	h.see(policy)
+	require.Len(t, h.facts[acts:], 4)
+	want := storetest.DumpOf(t, "c1", h.facts)
+
+	for name, order := range map[string][]trail.Fact{"in their order": h.facts[acts:], "the last first": reversed(h.facts[acts:])} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.New(t)
+			_, err := s.Append(t.Context(), "c1", h.facts[:acts])
+			require.NoError(t, err)
+			for _, f := range order {
+				_, err := s.Append(t.Context(), "c1", []trail.Fact{f})
+				require.NoError(t, err)
+			}
+			got := storetest.Dump(t, s)
+			require.Equal(t, want["eviction_requests"], got["eviction_requests"])
+			require.Equal(t, want["evacuations"], got["evacuations"])
+			require.Len(t, got["eviction_requests"], 9)
+
+			all, err := s.Settings(t.Context(), trail.SettingsQuery{})
+			require.NoError(t, err)
+			require.Len(t, all, 1, "those in force")
+			require.Equal(t, "v1.8.4", all[0].KubeVirt.Version)
+			then, err := s.Settings(t.Context(), trail.SettingsQuery{Cluster: "c1", At: minute(12)})
+			require.NoError(t, err)
+			require.Len(t, then, 1)
+			require.Equal(t, "slow", then[0].MigrationPolicies[0].Name)
+			again, err := s.Settings(t.Context(), trail.SettingsQuery{Fingerprint: then[0].Policy})
+			require.NoError(t, err)
+			require.Equal(t, then, again)
+			hidden, err := s.SeenBy(trail.Only("c1", "shop")).Settings(t.Context(), trail.SettingsQuery{})
+			require.NoError(t, err)
+			require.Empty(t, hidden, "they are the cluster's")
+		})
+	}
+}
+
+func reversed(facts []trail.Fact) []trail.Fact {
+	facts = slices.Clone(facts)
+	slices.Reverse(facts)
+	return facts
+}
+
+// TestAnswersNameGaps asks about an evacuation that has been open for five hours, and about a VM that never moved: gaps since what is told began
+// are named, those before are not; where nothing is told of the past, those of the last hour.
+func TestAnswersNameGaps(t *testing.T) {
+	t.Parallel()
+	h := newMinutes()
+	h.kubeVirt(0, "v1.8.4")
+	h.vm(1, "db", "")
+	h.gap(2, 3)
+	h.vm(10, "db", "n1")
+	h.vm(12, "web", "")
+	h.gap(20, 25)
+	s := storetest.New(t)
+	_, err := s.Append(t.Context(), "c1", h.facts)
+	require.NoError(t, err)
+	at := minute(300)
+	err = s.For("c1", "a").Alive(t.Context(), at, nil)
+	require.NoError(t, err)
+
+	named := func(gaps []trail.Gap) []time.Time {
+		var out []time.Time
+		for _, g := range gaps {
+			out = append(out, g.OpenedAt.UTC())
+		}
+		return out
+	}
+	ask := func(of trail.Subject) trail.Question { return trail.Question{Cluster: "c1", Of: of, At: at} }
+	why, err := s.Why(t.Context(), ask(trail.VMISubject("shop", "db")))
+	require.NoError(t, err)
+	require.Equal(t, []time.Time{minute(20)}, named(why.NotObserved))
+	not, err := s.WhyNot(t.Context(), ask(trail.VMISubject("shop", "db")))
+	require.NoError(t, err)
+	require.Equal(t, []time.Time{minute(20)}, named(not.NotObserved), "it said nothing of a gap that was over an hour ago")
+	node, err := s.WhyNot(t.Context(), ask(trail.Subject{Kind: trail.SubjectNode, Name: "n1"}))
+	require.NoError(t, err)
+	require.Equal(t, []time.Time{minute(20)}, named(node.NotObserved))
+	quiet, err := s.Why(t.Context(), ask(trail.VMISubject("shop", "web")))
+	require.NoError(t, err)
+	require.Equal(t, []time.Time{minute(20)}, named(quiet.NotObserved), "an eviction may have come and gone unseen while it is there")
+	free, err := s.WhyNot(t.Context(), ask(trail.VMISubject("shop", "web")))
+	require.NoError(t, err)
+	require.Empty(t, free.NotObserved, "that nothing is in its way is told of now")
+}

@@ -1,0 +1,12 @@
+package retention_test
+
+import (
+	"testing"
+
+	"github.com/evictrail/evictrail/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	storetest.ShortHistories()
+	storetest.Main(m)
+}

@@ -1,0 +1,135 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
+)
+
+const eraseRequestersQuery = `
+SELECT DISTINCT cluster, subject, occurred_at
+FROM evictrail.erase_requesters(@before, @most)`
+
+// erasedTogether is in how many facts names are erased in one transaction.
+const erasedTogether = 2000
+
+// eraseRequesters erases the names of people in requests before a time, and has what they are about derived anew, so that no row has them either. Rows that are
+// settled are not: there the names are erased themselves. It tells of how many facts and rows.
+func (s months) eraseRequesters(ctx context.Context, before time.Time) (int, error) {
+	total := 0
+	for n := erasedTogether; n >= erasedTogether; {
+		err := s.InTx(ctx, "erase names", func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, eraseRequestersQuery, pgx.StrictNamedArgs{"before": before, "most": erasedTogether})
+			if err != nil {
+				return err
+			}
+			type place struct {
+				Cluster, Subject string
+				OccurredAt       time.Time
+			}
+			all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[place])
+			if err != nil {
+				return err
+			}
+			n = len(all)
+			subjects, since := map[string][]string{}, map[string][]time.Time{}
+			for _, p := range all {
+				subjects[p.Cluster], since[p.Cluster] = append(subjects[p.Cluster], p.Subject), append(since[p.Cluster], p.OccurredAt)
+			}
+			for cluster := range subjects {
+				if err := tables.MarkDirty(ctx, tx, cluster, subjects[cluster], since[cluster]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return total, needsRole("erase names", err)
+		}
+		total += n
+	}
+	n, err := s.eraseSettled(ctx, before)
+	return total + n, err
+}
+
+// named says of derived tables which columns are names of requesters, and which texts they may be in, too.
+var named = []struct {
+	table        string
+	names, texts []string
+}{
+	{"loops", nil, []string{"summary", "evidence"}},
+	{"timeline", nil, []string{"sentence"}},
+	{"cooldown_decisions", nil, []string{"inputs"}},
+	{"eviction_requests", []string{"requester", "impersonator"}, []string{"user_agent", "stated_reason", "answer_text", "evidence"}},
+	{"evacuations", []string{"requester", "impersonator", "cancelled_by", "cancel_impersonator"}, []string{"evidence"}},
+	{"migrations", []string{"requester", "impersonator", "aborted_by", "abort_impersonator"}, []string{"trigger_evidence"}},
+	{"placements", []string{"ended_requester"}, []string{"ended_detail"}},
+	{"drains", []string{"requester", "impersonator"}, nil},
+}
+
+// addressed are the derived tables that tell from where was asked.
+var addressed = []string{"eviction_requests", "migrations"}
+
+const erased = "(erased)"
+
+// eraseSettled erases the names of people, and addresses, in rows that are settled and had ended before a time. Names come from the columns that
+// hold nothing else, which are erased last: should this be cut off, the next time finds them again.
+func (s months) eraseSettled(ctx context.Context, before time.Time) (int, error) {
+	var settled *time.Time
+	if err := s.QueryRow(ctx, tables.SettledQuery).Scan(&settled); err != nil || settled == nil {
+		return 0, pg.Explain("read what is settled", err)
+	}
+	args := pgx.NamedArgs{"settled": pg.EarlierTime(before, *settled), "erased": erased}
+	var parts []string
+	for _, of := range named {
+		for _, column := range of.names {
+			parts = append(parts, fmt.Sprintf("SELECT %[2]s FROM evictrail.%[1]s WHERE open_until < @settled AND %[2]s NOT LIKE 'system:%%' AND %[2]s NOT LIKE '(erased%%'", of.table, column))
+		}
+	}
+	rows, err := s.Query(ctx, strings.Join(parts, "\nUNION\n"), pg.Planned, args)
+	if err != nil {
+		return 0, pg.Explain("look for names", err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return 0, pg.Explain("look for names", err)
+	}
+	total := 0
+	for _, name := range addressed {
+		sql := fmt.Sprintf("UPDATE evictrail.%s SET source_ip = NULL, changed_at = now() WHERE open_until < @settled AND source_ip IS NOT NULL", name)
+		tag, err := s.Exec(ctx, sql, pg.Planned, args)
+		if err != nil {
+			return total, pg.Explain("erase addresses in "+name, err)
+		}
+		total += int(tag.RowsAffected())
+	}
+	for _, name := range names {
+		args["pattern"] = `(?<![[:alnum:]_-])` + regexp.QuoteMeta(name) + `(?![[:alnum:]_-])`
+		for _, of := range named {
+			var set, where []string
+			for _, column := range slices.Concat(of.texts, of.names) {
+				kind := "text"
+				if column == "inputs" || column == "evidence" && of.table == "loops" {
+					kind = "jsonb"
+				}
+				set = append(set, fmt.Sprintf("%[1]s = regexp_replace(%[1]s::text, @pattern, @erased, 'g')::%[2]s", column, kind))
+				where = append(where, fmt.Sprintf("%s::text ~ @pattern", column))
+			}
+			sql := fmt.Sprintf("UPDATE evictrail.%s SET %s, changed_at = now() WHERE open_until < @settled AND (%s)", of.table, strings.Join(set, ", "), strings.Join(where, " OR "))
+			tag, err := s.Exec(ctx, sql, pg.Planned, args)
+			if err != nil {
+				return total, pg.Explain("erase names in "+of.table, err)
+			}
+			total += int(tag.RowsAffected())
+		}
+	}
+	return total, nil
+}

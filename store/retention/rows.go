@@ -1,0 +1,98 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/read"
+	"github.com/evictrail/evictrail/store/tables"
+)
+
+// dropRowsQuery drops some of the rows about what had ended before a time. Those stay that tell of what led to something that goes on, on the node or of the
+// VM of which it is told.
+const dropRowsQuery = `
+DELETE FROM evictrail.%[1]s
+WHERE ctid = ANY(ARRAY(
+  SELECT t.ctid
+  FROM evictrail.%[1]s AS t
+  WHERE t.cluster = @cluster
+    AND t.%[2]s < @settled
+    AND t.open_until < @settled
+    AND NOT EXISTS (
+      SELECT
+      FROM unnest(@subjects::text[], @since::timestamptz[]) AS w(subject, since)
+      WHERE w.subject = t.subject
+        AND t.%[2]s >= w.since
+    )
+    AND NOT EXISTS (
+      SELECT
+      FROM unnest(@nodes::text[], @node_since::timestamptz[]) AS w(node, since)
+      WHERE w.node = %[3]s
+        AND t.%[2]s >= w.since
+    )%[4]s
+  LIMIT @limit
+  FOR UPDATE SKIP LOCKED
+))`
+
+// Loops around a VMI, or around the VMIs of one name, are numbered: as long as one is there none of them goes.
+const numbered = `
+    AND NOT (t.kind IN ('ping_pong', 'churn', 'shutdown_churn') AND EXISTS (
+      SELECT FROM evictrail.placements AS p
+      WHERE p.cluster = t.cluster AND p.subject = t.subject AND (p.vmi_uid = t.vmi_uid OR t.vmi_uid IS NULL) AND p.to_at IS NULL
+    ))`
+
+// rowsTogether is how many derived rows are dropped in one transaction.
+const rowsTogether = 5000
+
+// dropRows drops derived rows about what had ended before a time, and before the facts that are there: others would be derived again. It tells how many, by table.
+func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[string]int, error) {
+	before = pg.EarlierTime(before, factsFrom)
+	dropped := map[string]int{}
+	clusters, err := read.New(s.DB).Clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, cluster := range clusters {
+		var r *reach
+		err := s.InTx(ctx, "look for what goes on", func(tx pgx.Tx) (err error) {
+			r, err = newReach(ctx, tx, cluster, before)
+			return err
+		})
+		if err != nil {
+			return dropped, err
+		}
+		args := pgx.NamedArgs{"cluster": cluster, "settled": before, "limit": rowsTogether}
+		args["subjects"], args["since"] = r.ongoing(r.subjects)
+		args["nodes"], args["node_since"] = r.ongoing(r.nodes)
+		for _, of := range tables.Derived {
+			more := ""
+			if of.Name == "loops" {
+				more = numbered
+			}
+			sql := fmt.Sprintf(dropRowsQuery, of.Name, of.Begun, of.Place, more)
+			for n := int64(rowsTogether); n == rowsTogether; {
+				tag, err := s.Exec(ctx, sql, pg.Planned, args)
+				if err != nil {
+					return dropped, pg.Explain("drop "+of.Name, err)
+				}
+				n = tag.RowsAffected()
+				dropped[of.Name] += int(n)
+			}
+		}
+	}
+	return dropped, nil
+}
+
+// ongoing gives from when on rows matter to what goes on, by name.
+func (r *reach) ongoing(of map[string]time.Time) (names []string, since []time.Time) {
+	for name, began := range of {
+		if name != "" {
+			names, since = append(names, name), append(since, began.Add(-r.before))
+		}
+	}
+	return names, since
+}

@@ -1,0 +1,150 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/evictrail/evictrail/trail"
+	"github.com/evictrail/evictrail/trail/tracker"
+)
+
+// Told is what three sources tell of the same days: the watches, the observer and the audit log.
+type Told struct {
+	r       *rand.Rand
+	tracker *tracker.Tracker
+	rv, ids int
+	at      time.Time
+
+	Watched, Reviewed, Audited []trail.Fact
+}
+
+// Tell makes up an incident: VMs that several ask to evict, once and again, also as dry runs; attempts, migrations by
+// users, aborts, cancellations, cordons, some of it as another user. Each request is seen by the audit log, the observer, both or neither.
+func Tell(seed uint64) *Told {
+	s := &Told{r: rand.New(rand.NewPCG(seed, 1)), tracker: tracker.New("c1"), rv: 100, at: Start}
+	s.see(tracker.KubeVirtObservation{Meta: s.meta("kv", "kubevirt"), Seen: s.now(), Settings: trail.KubeVirtSettings{Version: []string{"v1.6.0", "v1.8.4"}[s.r.IntN(2)]}})
+	s.see(tracker.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now()})
+	for i := range 1 + s.r.IntN(3) {
+		vm := fmt.Sprintf("db-%d", i)
+		s.see(tracker.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"})
+		s.see(tracker.PodObservation{Meta: s.meta("pod-"+vm, "virt-launcher-"+vm), Seen: s.now(), VMI: vm, VMIUID: "uid-" + vm, Node: "n1", Phase: "Running"})
+		for range 1 + s.r.IntN(4) {
+			s.step(vm)
+		}
+	}
+	return s
+}
+
+func (s *Told) step(vm string) {
+	users := []string{"alice", "bob", "system:serviceaccount:kube-system:descheduler-sa"}
+	user := users[s.r.IntN(len(users))]
+	vmi := tracker.VMIObservation{Meta: s.meta("uid-"+vm, vm), Seen: s.now(), Node: "n1", Phase: "Running", Strategy: "LiveMigrate"}
+	switch s.r.IntN(6) {
+	case 0: // evicted, asked again, cancelled
+		asked := s.at
+		vmi.Mark = "n1"
+		s.see(vmi)
+		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, asked, 429, `Eviction triggered evacuation of VMI "shop/`+vm+`"`)
+		s.attempt(vm)
+		for range s.r.IntN(4) {
+			s.request(trail.ActionEvict, "virt-launcher-"+vm, users[s.r.IntN(len(users))], s.tick(), 429, `Evacuation in progress: Eviction triggered evacuation of VMI "shop/`+vm+`"`)
+		}
+		vmi.Meta, vmi.Mark = s.meta("uid-"+vm, vm), ""
+		vmi.Seen = s.now()
+		s.see(vmi)
+		s.request(trail.ActionCancel, vm, user, s.at.Add(-50*time.Millisecond), 200, "")
+	case 1: // refused
+		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, s.tick(), 429, "VMI "+vm+" is configured with an eviction strategy but is not live-migratable")
+	case 2: // made and deleted by a user
+		m := s.migration(vm, false)
+		s.request(trail.ActionCreateMigration, []string{m.Name, ""}[s.r.IntN(2)], user, m.CreatedAt, 201, "")
+		if s.r.IntN(2) == 0 {
+			return
+		}
+		m.Meta = tracker.Meta{UID: m.UID, Namespace: "shop", Name: m.Name, ResourceVersion: s.meta("", "").ResourceVersion, CreatedAt: m.CreatedAt, DeletionAt: s.at}
+		m.Seen = s.now()
+		s.see(m)
+		s.request(trail.ActionDeleteMigration, m.Name, users[0], s.at, 200, "")
+	case 3:
+		s.migration(vm, false)
+		s.request(trail.ActionMigrate, vm, user, s.at, 202, "")
+	case 4:
+		s.see(tracker.NodeObservation{Meta: s.meta("node-1", "n1"), Seen: s.now(), Unschedulable: s.r.IntN(2) == 0})
+		s.request(trail.ActionChangeNode, "n1", user, s.at, 200, "")
+	case 5: // allowed: the guest goes down
+		s.request(trail.ActionEvict, "virt-launcher-"+vm, user, s.tick(), 201, "")
+		vmi.Phase = "Failed"
+		vmi.Meta = s.meta("uid-"+vm, vm)
+		vmi.Seen = s.now()
+		s.see(vmi)
+	}
+}
+
+func (s *Told) tick() time.Time {
+	s.at = s.at.Add(time.Duration(1+s.r.IntN(20_000)) * time.Millisecond)
+	return s.at
+}
+
+func (s *Told) meta(uid, name string) tracker.Meta {
+	s.rv++
+	s.tick()
+	return tracker.Meta{UID: uid, Namespace: "shop", Name: name, ResourceVersion: strconv.Itoa(s.rv), CreatedAt: s.at.Truncate(time.Second)}
+}
+
+// now is how an object is seen live at this moment.
+func (s *Told) now() tracker.Seen { return tracker.Seen{At: s.at} }
+
+// see watches an object change.
+func (s *Told) see(o tracker.Observation) { s.Watched = append(s.Watched, s.tracker.Observe(o)...) }
+
+func (s *Told) migration(vm string, evacuation bool) tracker.MigrationObservation {
+	s.ids++
+	name := fmt.Sprintf("m-%d", s.ids)
+	m := tracker.MigrationObservation{Meta: s.meta("uid-"+name, name), Seen: s.now(), VMI: vm, Evacuation: evacuation, Phase: trail.PhasePending}
+	if evacuation {
+		m.EvacuationNode = "n1"
+	}
+	s.see(m)
+	return m
+}
+
+func (s *Told) attempt(vm string) {
+	m := s.migration(vm, true)
+	created := m.CreatedAt
+	m.Meta = s.meta(m.UID, m.Name)
+	m.CreatedAt, m.Phase, m.Seen = created, trail.PhaseFailed, s.now()
+	s.see(m)
+	value, threshold := s.r.Float64(), 0.5
+	s.see(tracker.LoadObservation{
+		Seen: s.now(), Origin: trail.OriginPrometheus, Of: trail.Occasion{Namespace: "shop", VMI: vm, MigrationUID: m.UID, SourceNode: "n1", Moment: trail.MomentAttempt, At: s.at},
+		Readings: []trail.Reading{{Node: "n1", Metric: "cpu", Sample: trail.SampleBefore, At: s.at, Value: &value, Threshold: &threshold}},
+	})
+}
+
+// request is seen by the audit log, by the observer, by both or by nobody; evictions alone have an observer.
+func (s *Told) request(action trail.Action, name, user string, asked time.Time, code int, message string) {
+	s.ids++
+	review, seen := fmt.Sprintf("review-%d", s.ids), s.r.IntN(4)
+	o := tracker.RequestObservation{
+		Source: trail.SourceAudit, ID: fmt.Sprintf("audit-%d", s.ids), Stage: "ResponseComplete", Action: action, Namespace: "shop", Name: name, AskedAt: asked,
+		Detail: trail.RequestDetail{User: user, Agent: "kubectl/v1", AnsweredAt: asked.Add(80 * time.Millisecond), Code: code, Message: message, DryRun: s.r.IntN(8) == 0},
+	}
+	if o.Detail.SourceIP = "203.0.113.7, 10.0.0.5"; s.ids%3 == 0 {
+		o.Detail.Impersonator = "carol"
+	}
+	o.At = asked.Add(30 * time.Second)
+	if action == trail.ActionEvict && seen&2 != 0 {
+		r := o
+		r.Source, r.ID, r.Stage, r.At = trail.SourceAdmission, review, "", asked.Add(10*time.Millisecond)
+		r.Detail = trail.RequestDetail{User: user, DryRun: o.Detail.DryRun, StatedReason: "because"}
+		s.Reviewed = append(s.Reviewed, s.tracker.Observe(r)...)
+		if s.r.IntN(2) == 0 {
+			o.Detail.Review = review
+		}
+	}
+	if seen&1 != 0 || action != trail.ActionEvict {
+		s.Audited = append(s.Audited, s.tracker.Observe(o)...)
+	}
+}
