@@ -12,7 +12,7 @@ import (
 
 // Store is one database, and reads all of it. It is safe for concurrent use.
 type Store struct {
-	*read.Reader
+	read.Whole
 	DB *pg.DB // the connections of all rooms
 	// Underived is called for each subject that cannot be derived, when that fails for the first time; nil calls nobody. It is set before anything is written.
 	Underived func(DeriveFailure)
@@ -47,7 +47,7 @@ func OpenLater(ctx context.Context, url, passwordFile string) (*Store, error) {
 
 // New returns the store on a database. Whoever closes the store closes the connections.
 func New(db *pg.DB) *Store {
-	return &Store{Reader: read.New(db), DB: db, months: map[time.Time]bool{}, tools: map[string]*deriver{}}
+	return &Store{Whole: read.New(db), DB: db, months: map[time.Time]bool{}, tools: map[string]*deriver{}}
 }
 
 // Close closes the connections.

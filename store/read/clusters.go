@@ -42,7 +42,7 @@ func (s *Reader) Clusters(ctx context.Context) ([]string, error) {
 }
 
 // Thresholds gives the thresholds of loops that are in force for a cluster.
-func (s *Reader) Thresholds(ctx context.Context, cluster string) (trail.Thresholds, error) {
+func (s Whole) Thresholds(ctx context.Context, cluster string) (trail.Thresholds, error) {
 	return tables.ThresholdsOf(ctx, s.db, cluster)
 }
 

@@ -21,7 +21,7 @@ WHERE n.nspname = 'evictrail_v1'
 ORDER BY c.relname, a.attnum`
 
 // Columns describes the columns of all views of evictrail_v1, by view and in their order, with their comments.
-func (s *Reader) Columns(ctx context.Context) ([]trail.Column, error) {
+func (s Whole) Columns(ctx context.Context) ([]trail.Column, error) {
 	rows, err := s.db.Query(ctx, columnsQuery)
 	if err != nil {
 		return nil, pg.Explain("describe views", err)

@@ -19,7 +19,7 @@ ORDER BY failed_attempts DESC, marked_at
 LIMIT 1`
 
 // MostTried names the VM of a cluster whose evacuation failed most often; trail.ErrNotFound where there is no evacuation.
-func (s *Reader) MostTried(ctx context.Context, cluster string) (namespace, vmi string, err error) {
+func (s Whole) MostTried(ctx context.Context, cluster string) (namespace, vmi string, err error) {
 	err = s.db.QueryRow(ctx, mostTriedQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&namespace, &vmi)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", "", fmt.Errorf("evacuations of cluster %s: %w", cluster, trail.ErrNotFound)

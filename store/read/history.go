@@ -15,7 +15,7 @@ import (
 // History derives what was known at a moment of a VM or a node, and of the VMs around it: from the facts whose time is not
 // after it. It is trail.ErrNotFound when there are none. As of when the cluster was last seen, or later, what is around is what
 // is stored of it: the same rows, as they were derived of the same facts.
-func (s *Reader) History(ctx context.Context, cluster string, of trail.Subject, at time.Time) (*trail.Cluster, error) {
+func (s Whole) History(ctx context.Context, cluster string, of trail.Subject, at time.Time) (*trail.Cluster, error) {
 	c, err := s.history(ctx, trail.Question{Cluster: cluster, Of: of, At: at})
 	if err != nil {
 		return nil, err

@@ -13,9 +13,7 @@ import (
 )
 
 // Reader answers questions as far as one caller may know the answer: of rows about VMs it reads those of the namespaces that its Scope
-// sees, of what VMs share it tells numbers and no names. docs/access.md says what that means for each view. What the program itself has to
-// know of a cluster is told as a whole, whatever the Scope: State, Moved, Heard, StrangeRequests, MostTried, Thresholds, OpenGaps,
-// LastAlive, Clusters and Namespaces. It is safe for concurrent use.
+// sees, of what VMs share it tells numbers and no names. docs/access.md says what that means for each view. It is safe for concurrent use.
 type Reader struct {
 	db    *pg.DB
 	scope trail.Scope
@@ -31,13 +29,17 @@ type ownSigns struct {
 	overlay atomic.Pointer[Overlay]
 }
 
-// New returns the Reader of a database to which nothing is hidden.
-func New(db *pg.DB) *Reader {
-	return &Reader{db: db, scope: trail.Everything(), own: &ownSigns{}}
+// Whole is the Reader to which nothing is hidden, with what is told as a whole whoever asks, such as the State of a cluster: for the program itself. What answers callers
+// has a Reader of it (SeenBy).
+type Whole struct{ *Reader }
+
+// New returns what reads all of a database.
+func New(db *pg.DB) Whole {
+	return Whole{&Reader{db: db, scope: trail.Everything(), own: &ownSigns{}}}
 }
 
-// SeenBy returns the Reader of the same database for a caller, whatever this one sees.
-func (s *Reader) SeenBy(scope trail.Scope) *Reader { return &Reader{s.db, scope, s.own} }
+// SeenBy returns the Reader of the same database for a caller.
+func (s Whole) SeenBy(scope trail.Scope) *Reader { return &Reader{s.db, scope, s.own} }
 
 // OverlaySigns has readers replace what the recorder of this process reported last by what it knows now, which is newer and does not depend
 // on a database that takes writes.

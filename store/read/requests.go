@@ -17,7 +17,7 @@ WHERE cluster = @cluster
   AND subject LIKE 'pod:%'`
 
 // StrangeRequests counts the eviction requests of a cluster that are about pods that were never seen.
-func (s *Reader) StrangeRequests(ctx context.Context, cluster string) (int, error) {
+func (s Whole) StrangeRequests(ctx context.Context, cluster string) (int, error) {
 	var n int
 	err := s.db.QueryRow(ctx, strangeRequestsQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&n)
 	return n, pg.Explain("count requests", err)
@@ -47,7 +47,7 @@ SELECT
     (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
 
 // Heard tells when the sources of eviction requests last told of one.
-func (s *Reader) Heard(ctx context.Context, cluster string) (Heard, error) {
+func (s Whole) Heard(ctx context.Context, cluster string) (Heard, error) {
 	var audit, observer *time.Time
 	if err := s.db.QueryRow(ctx, heardQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&audit, &observer); err != nil {
 		return Heard{}, pg.Explain("read when requests were last told", err)

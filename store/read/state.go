@@ -107,7 +107,7 @@ WHERE d.cluster = @cluster
 )
 
 // State reads how it stands with a cluster at a time not long before now: what is open now counts as open then.
-func (s *Reader) State(ctx context.Context, cluster string, now time.Time) (trail.State, error) {
+func (s Whole) State(ctx context.Context, cluster string, now time.Time) (trail.State, error) {
 	var rules []trail.Fact
 	var thresholds trail.Thresholds
 	rows := trail.StateRows{
