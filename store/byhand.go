@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
-	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -54,11 +53,9 @@ func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (i
 
 // Rederive derives everything of a cluster anew from its facts, and returns how many subjects that were.
 func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
-	for _, query := range []string{tables.DirtyAllQuery, retryAllQuery} {
-		args := pgx.NamedArgs{"cluster": cluster, "since": pg.Beginning}
-		if _, err := s.DB.Exec(ctx, query, args); err != nil {
-			return 0, pg.Explain("note what is to be derived", err)
-		}
+	err := s.DB.InTx(ctx, "note what is to be derived", func(tx pgx.Tx) error { return deriveAgain(ctx, tx, cluster) })
+	if err != nil {
+		return 0, err
 	}
 	return s.DeriveStale(ctx, cluster, nil)
 }

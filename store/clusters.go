@@ -57,7 +57,6 @@ func (s *Store) Judge(ctx context.Context, cluster string, t trail.Thresholds) e
 		if _, err := tx.Exec(ctx, judgeQuery, pgx.StrictNamedArgs{"cluster": cluster, "thresholds": t}); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, tables.DirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": pg.Beginning})
-		return err
+		return tables.MarkAllDirty(ctx, tx, cluster)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
+	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 	"github.com/evictrail/evictrail/trail/fold"
 )
@@ -51,6 +52,15 @@ FROM evictrail.derive_failures
 ORDER BY since, cluster, subject
 LIMIT @most`
 )
+
+// deriveAgain notes that everything of a cluster is to be derived again, also what could not be derived.
+func deriveAgain(ctx context.Context, tx pgx.Tx, cluster string) error {
+	if err := tables.MarkAllDirty(ctx, tx, cluster); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, retryAllQuery, pgx.StrictNamedArgs{"cluster": cluster})
+	return err
+}
 
 // DeriveFailure is a subject that could not be derived.
 type DeriveFailure struct {

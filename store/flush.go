@@ -18,7 +18,7 @@ const (
 	derivedQuery = `
 WITH n AS (
   SELECT *
-  FROM unnest(@subjects::text[], @due::boolean[], @next::timestamptz[], @versions::bigint[]) AS n(subject, derived, next_at, version)
+  FROM unnest(@subjects::text[], @derived::boolean[], @next::timestamptz[], @versions::bigint[]) AS n(subject, derived, next_at, version)
 ), locked AS MATERIALIZED (
   SELECT s.subject
   FROM evictrail.subjects AS s
@@ -26,7 +26,7 @@ WITH n AS (
   WHERE s.cluster = @cluster
   ORDER BY s.subject
   FOR NO KEY UPDATE OF s
-), known AS (
+), noted AS (
   UPDATE evictrail.subjects AS s
   SET
     derived_at = CASE WHEN n.derived THEN now() ELSE s.derived_at END,
@@ -194,5 +194,5 @@ func derivedArgs(cluster string, c *fold.Changes) pgx.StrictNamedArgs {
 			subjects, derived, next, versions = append(subjects, pg.CleanText(s.String())), append(derived, false), append(next, nil), append(versions, &v)
 		}
 	}
-	return pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "due": derived, "next": next, "versions": versions}
+	return pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "derived": derived, "next": next, "versions": versions}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/evictrail/evictrail/store/pg"
-	"github.com/evictrail/evictrail/store/tables"
 	"github.com/evictrail/evictrail/trail"
 )
 
@@ -42,10 +41,7 @@ func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term
 			return err
 		}
 		if !same {
-			if _, err := tx.Exec(ctx, tables.DirtyAllQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": pg.Beginning}); err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, retryAllQuery, pgx.StrictNamedArgs{"cluster": cluster}); err != nil {
+			if err := deriveAgain(ctx, tx, cluster); err != nil {
 				return err
 			}
 		}

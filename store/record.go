@@ -15,20 +15,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-const (
-	recordQuery = tables.InsertFactsQuery + `
+const recordQuery = tables.InsertFactsQuery + `
 RETURNING id`
-	// markQuery marks subjects as dirty since the earliest of their facts that were recorded. A subject's version counts how often that was done: its row is locked until
-	// the transaction ends, so versions are in the order of commits. That is done last, as the leader waits for these rows meanwhile, and in order, so that two that
-	// mark the same wait for each other instead of deadlocking.
-	markQuery = `
-INSERT INTO evictrail.subjects AS s (cluster, subject, derived_at, dirty_since, version)
-SELECT @cluster, n.subject, '-infinity', n.since, 1
-FROM unnest(@subjects::text[], @since::timestamptz[]) AS n(subject, since)
-ORDER BY n.subject
-ON CONFLICT (cluster, subject) DO UPDATE SET dirty_since = least(s.dirty_since, excluded.dirty_since), version = s.version + 1
-RETURNING subject, version`
-)
 
 // recording is facts that were new, in the order in which they came.
 type recording struct {
@@ -104,19 +92,11 @@ func (r *recording) mark(batch *pgx.Batch, cluster string) {
 	if len(r.facts) == 0 {
 		return
 	}
-	first := map[string]time.Time{}
+	subjects, since := make([]string, len(r.facts)), make([]time.Time, len(r.facts))
 	for i := range r.facts {
-		f := &r.facts[i]
-		subject := pg.CleanText(f.Subject.String())
-		if at, known := first[subject]; !known || f.OccurredAt.Before(at) {
-			first[subject] = f.OccurredAt
-		}
+		subjects[i], since[i] = pg.CleanText(r.facts[i].Subject.String()), r.facts[i].OccurredAt
 	}
-	subjects, since := make([]string, 0, len(first)), make([]time.Time, 0, len(first))
-	for subject, at := range first {
-		subjects, since = append(subjects, subject), append(since, at)
-	}
-	batch.Queue(markQuery, pgx.StrictNamedArgs{"cluster": cluster, "subjects": subjects, "since": since}).Query(pg.EachRow(func(row pgx.CollectableRow) error {
+	tables.QueueMarkDirty(batch, cluster, subjects, since).Query(pg.EachRow(func(row pgx.CollectableRow) error {
 		var subject string
 		var version int64
 		err := row.Scan(&subject, &version)
@@ -181,35 +161,33 @@ func (s *Store) recordSeen(
 	return out, s.countGrown(ctx, len(out.facts))
 }
 
-// lastSeen returns when the last of facts was seen.
-func lastSeen(facts []trail.Fact) time.Time {
+// latestOf returns the latest of the times that facts have; zero where none has one.
+func latestOf(facts []trail.Fact, at func(*trail.Fact) time.Time) time.Time {
 	var last time.Time
 	for i := range facts {
-		if at := facts[i].ObservedAt; at.After(last) {
-			last = at
+		if t := at(&facts[i]); t.After(last) {
+			last = t
 		}
 	}
 	return last
+}
+
+// lastSeen returns when the last of facts was seen.
+func lastSeen(facts []trail.Fact) time.Time {
+	return latestOf(facts, func(f *trail.Fact) time.Time { return f.ObservedAt })
 }
 
 // lastEvent returns when the newest fact was seen that is about the cluster, not about how it is watched; zero where there is none.
 func lastEvent(facts []trail.Fact) time.Time {
-	var last time.Time
-	for i := range facts {
-		if f := &facts[i]; f.Subject.Kind != trail.SubjectSource && f.ObservedAt.After(last) {
-			last = f.ObservedAt
+	return latestOf(facts, func(f *trail.Fact) time.Time {
+		if f.Subject.Kind == trail.SubjectSource {
+			return time.Time{}
 		}
-	}
-	return last
+		return f.ObservedAt
+	})
 }
 
 // lastOccurrence returns when the newest of imported facts happened: they are read long after.
 func lastOccurrence(facts []trail.Fact) time.Time {
-	var last time.Time
-	for i := range facts {
-		if at := facts[i].OccurredAt; at.After(last) {
-			last = at
-		}
-	}
-	return last
+	return latestOf(facts, func(f *trail.Fact) time.Time { return f.OccurredAt })
 }

@@ -44,12 +44,11 @@ func (s months) eraseRequesters(ctx context.Context, before time.Time) (int, err
 			for _, p := range all {
 				subjects[p.Cluster], since[p.Cluster] = append(subjects[p.Cluster], p.Subject), append(since[p.Cluster], p.OccurredAt)
 			}
+			var batch pgx.Batch
 			for cluster := range subjects {
-				if err := tables.MarkDirty(ctx, tx, cluster, subjects[cluster], since[cluster]); err != nil {
-					return err
-				}
+				tables.QueueMarkDirty(&batch, cluster, subjects[cluster], since[cluster])
 			}
-			return nil
+			return pg.Explain("note what is to be derived", tx.SendBatch(ctx, &batch).Close())
 		})
 		if err != nil {
 			return total, needsRole("erase names", err)

@@ -224,34 +224,40 @@ func (w *Window) frozenLoops(before time.Time) map[trail.Bounce]int {
 
 // explainQueues says of migrations that waited for nothing of their own who held the slots during that time.
 func (t *tick) explainQueues(ctx context.Context, derived map[*Window]*derivation) error {
+	type waits struct{ from, to []time.Time }
+	queued := map[*derivation]waits{}
 	first := farFuture
 	for w, d := range derived {
-		from, _ := d.rows.Queued(w.notFrozen(d.from))
+		from, to := d.rows.Queued(w.notFrozen(d.from))
+		if len(from) == 0 {
+			continue
+		}
+		queued[d] = waits{from, to}
 		for _, at := range from {
 			first = earlier(first, at)
 		}
 	}
-	if first.Equal(farFuture) {
+	if len(queued) == 0 {
 		return nil
 	}
 	if err := t.c.loadQueue(ctx, first); err != nil {
 		return err
 	}
-	for w, d := range derived {
-		if from, to := d.rows.Queued(w.notFrozen(d.from)); len(from) > 0 {
-			d.rows.ExplainQueue(t.c.queue.slots(from, to), d.env)
-		}
+	for d, its := range queued {
+		d.rows.ExplainQueue(t.c.queue.slots(its.from, its.to), d.env)
 	}
 	return nil
 }
 
 // notFrozen returns what reports whether the row of a migration may change: it had not ended before a time, as derived or as it is written.
 func (w *Window) notFrozen(from time.Time) func(*trail.Migration) bool {
-	return func(m *trail.Migration) bool {
-		return !trail.EndedBefore(*m, from) || slices.ContainsFunc(w.Rows.Migrations, func(was trail.Migration) bool {
-			return was.UID == m.UID && !trail.EndedBefore(was, from)
-		})
+	goesOn := map[string]bool{}
+	for i := range w.Rows.Migrations {
+		if m := &w.Rows.Migrations[i]; !trail.EndedBefore(*m, from) {
+			goesOn[m.UID] = true
+		}
 	}
+	return func(m *trail.Migration) bool { return goesOn[m.UID] || !trail.EndedBefore(*m, from) }
 }
 
 // write compares what was derived with the rows of its window, and marks the nodes that the changes are about as dirty.
