@@ -8,7 +8,7 @@ import (
 //go:embed testdata/recordings/*/*.gz testdata/recordings/*/*.yaml testdata/recordings/*/expected.json
 var files embed.FS
 
-// Recordings gives the recordings, one folder each.
+// Recordings returns the recordings, one folder each.
 func Recordings() fs.FS {
 	sub, err := fs.Sub(files, "testdata/recordings")
 	if err != nil {

@@ -60,7 +60,7 @@ func TestLintRefuses(t *testing.T) {
 	}
 }
 
-// rule gives the rule of that name, to be changed in place.
+// rule returns the rule of that name, to be changed in place.
 func rule(t *testing.T, groups []alerts.Group, name string) *alerts.Rule {
 	t.Helper()
 	for i := range groups {

@@ -15,7 +15,7 @@ const (
 func evacuations() []alert { return []alert{stuck(), orphaned(), unanswered()} }
 
 // tooLong is for how many seconds an evacuation may be open: 35 minutes. The mark is kept in the database, and its age is the same before and after a restart
-// of evictrail or of Prometheus, where a `for` would begin anew.
+// of evictrail or of Prometheus, where a `for` would begin again.
 const tooLong = "2100"
 
 // stuck needs failures and time: KubeVirt makes three attempts within two and a half minutes when each fails at once.

@@ -21,7 +21,7 @@ const (
 	everyAlert = "Evictrail.+"
 )
 
-// Inhibitions gives the inhibition rules. Where one alert explains another, the explanation is sent.
+// Inhibitions returns the inhibition rules. Where one alert explains another, the explanation is sent.
 func Inhibitions() []InhibitRule {
 	sameAlert, sameNode, sameCluster := []string{labelAlert, labelCluster}, append([]string{labelCluster}, perNode...), []string{labelCluster}
 	return []InhibitRule{
@@ -39,12 +39,12 @@ func Inhibitions() []InhibitRule {
 	}
 }
 
-// InhibitRules gives the inhibition rules as a snippet for Alertmanager's configuration.
+// InhibitRules returns the inhibition rules as a snippet for Alertmanager's configuration.
 func InhibitRules() (string, error) {
 	return marshal("For the configuration of Alertmanager.", map[string]any{"inhibit_rules": Inhibitions()})
 }
 
-// matchAlert gives matchers of alerts whose name fits the pattern.
+// matchAlert returns matchers of alerts whose name fits the pattern.
 func matchAlert(pattern string, more ...string) []string {
 	op := "="
 	if strings.ContainsAny(pattern, "|+") {

@@ -16,7 +16,7 @@ const summaryLimit = 90
 // pages are the alerts that may be critical, with nothing to add: whoever is woken for less stops to listen.
 var pages = []string{DualRetryLoop, postCopyLost, guestsLostWidespread, "EvictrailSpoolNearlyFull", EvictrailAbsent}
 
-// Lint checks the rules of the house, as far as they can be seen without evaluating anything. It gives one line for each
+// Lint checks the rules of the house, as far as they can be seen without evaluating anything. It returns one line for each
 // offence, in the order of the rules.
 func Lint(groups []Group) error {
 	var wrong []error
@@ -51,7 +51,7 @@ var (
 	ofSeries     = regexp.MustCompile(`\$labels\.([a-z_]+)`)
 )
 
-// lint gives what is wrong with one rule, in words.
+// lint returns what is wrong with one rule, in words.
 func (r Rule) lint() []string {
 	if r.Record != "" {
 		if !recordName.MatchString(r.Record) || r.Alert != "" || r.For != "" || r.KeepFiringFor != "" || len(r.Labels)+len(r.Annotations) > 0 {
@@ -99,7 +99,7 @@ func (r Rule) lintTexts() []string {
 	return wrong
 }
 
-// carries tells whether a link fills in the variable.
+// carries reports whether a link fills in the variable.
 func carries(link, label string) bool {
 	return strings.Contains(link, fmt.Sprintf("var-%[1]s={{ $labels.%[1]s }}&", label))
 }

@@ -38,7 +38,7 @@ const (
 	theShare   = "{{ $value | humanizePercentage }}"
 )
 
-// the tells of one label of the series that fired.
+// the returns one label of the series that fired.
 func the(label string) string { return "{{ $labels." + label + " }}" }
 
 // series selects the series of a metric, or of a recording rule, that all matchers match.
@@ -64,7 +64,7 @@ func is[T ~string](label string, values ...T) string {
 // not matches a label that has another value.
 func not[T ~string](label string, value T) string { return label + "!=" + strconv.Quote(string(value)) }
 
-// maxBy gives the highest value for each set of the labels. Replicas tell the same of the cluster, so this takes one of them.
+// maxBy returns the highest value for each set of the labels. Replicas tell the same of the cluster, so this takes one of them.
 func maxBy(of []string, expr string) string { return "max" + by(of) + " (" + expr + ")" }
 
 func minBy(of []string, expr string) string { return "min" + by(of) + " (" + expr + ")" }
@@ -89,7 +89,7 @@ func increase(selector, window string) string { return "increase(" + selector + 
 // age is how many seconds ago a moment was.
 func age(moment string) string { return "time() - " + moment }
 
-// as gives every series the label with the value, so that it can be matched with those that have it.
+// as adds the label with the value to every series, so that it can be matched with those that have it.
 func as[T ~string](label string, value T, expr string) string {
 	return "label_replace(" + expr + ", " + strconv.Quote(label) + ", " + strconv.Quote(string(value)) + `, "", "")`
 }

@@ -33,7 +33,7 @@ const (
 // commitInTime is how many seconds a fact may take from sight to commit: a bucket of metrics.CommitLagSeconds.
 const commitInTime = "5"
 
-// recording gives the rules that others build on.
+// recording returns the rules that others build on.
 func recording(o Options) []Rule {
 	rules := []Rule{
 		{Record: RecordEvacuationsMigrated, Expr: sumBy(perNode, increase(
@@ -78,5 +78,5 @@ func commitLate(window string) string {
 		"histogram_fraction(-Inf, "+commitInTime+", "+sumBy(perCluster, rate(metrics.CommitLagSeconds, window))+")")
 }
 
-// anyOf gives an expression that holds where one of them does.
+// anyOf returns an expression that holds where one of them does.
 func anyOf(of ...string) string { return in(strings.Join(of, "\nor\n")) }

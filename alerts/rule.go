@@ -50,7 +50,7 @@ type Group struct {
 	Rules []Rule `json:"rules"`
 }
 
-// Groups gives all rules: first what is recorded, then the alerts in the order of their nouns. The order never changes
+// Groups returns all rules: first what is recorded, then the alerts in the order of their nouns. The order never changes
 // by itself.
 func Groups(o Options) []Group {
 	groups := []Group{{Name: "evictrail.recording", Rules: recording(o)}}
@@ -154,12 +154,12 @@ func (a alert) dashboard(o Options) string {
 	return link.String()
 }
 
-// RulesFile gives the groups as a file for rule_files of Prometheus.
+// RulesFile returns the groups as a file for rule_files of Prometheus.
 func RulesFile(groups []Group) (string, error) {
 	return marshal("For rule_files of Prometheus.", map[string]any{"groups": groups})
 }
 
-// PrometheusRule gives the groups as an object for the Prometheus operator. The labels are those by which a Prometheus
+// PrometheusRule returns the groups as an object for the Prometheus operator. The labels are those by which a Prometheus
 // selects its rules (spec.ruleSelector).
 func PrometheusRule(groups []Group, name, namespace string, labels map[string]string) (string, error) {
 	object := prometheusRule{APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule"}

@@ -12,7 +12,7 @@ var formats = []string{"json", "csv"}
 
 var mediaTypes = map[string]string{"json": "application/json", "csv": "text/csv"}
 
-// acceptedFormat gives the format that the headers Accept of a request like best (RFC 9110, 12.5.1). The error is a *Problem.
+// acceptedFormat returns the format that the headers Accept of a request like best (RFC 9110, 12.5.1). The error is a *Problem.
 func acceptedFormat(accept []string) (string, error) {
 	best, most := "", 0.0
 	for _, format := range formats {

@@ -18,7 +18,7 @@ type Access struct {
 	// Clients are the common names and DNS names of client certificates that are accepted, once their CA is; none: all
 	// that the CA signed.
 	Clients []string
-	// Certificates tells whether client certificates are asked for at all.
+	// Certificates reports whether client certificates are asked for at all.
 	Certificates bool
 	// Denied is told of each sender that is refused, and by which of the causes below; nil: nobody is.
 	Denied func(cause string)
@@ -42,7 +42,7 @@ func (a Access) admits(r *http.Request, secret string) bool {
 	return a.Open || a.Certificates && a.certified(r) || a.Tokens != nil && a.knows(secret)
 }
 
-// allow answers for itself and gives false where the sender may not.
+// allow answers for itself and returns false where the sender may not.
 func (a Access) allow(w http.ResponseWriter, r *http.Request) bool {
 	token, sent := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
 	if !sent {
@@ -69,7 +69,7 @@ func (a Access) deny(cause string) {
 	}
 }
 
-// certified tells whether the client's certificate was verified and bears an accepted name.
+// certified reports whether the client's certificate was verified and bears an accepted name.
 func (a Access) certified(r *http.Request) bool {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return false

@@ -14,7 +14,7 @@ import (
 // Admission is POST /admission: the eviction observer. It allows everything. What a review reports is recorded, so it is taken of API servers
 // alone. They show no bearer token unless a file on their machine has one, so it is a path that only they know, or a client certificate.
 type Admission struct {
-	// Review reads an AdmissionReview and gives the answer, and what is to be done once it was sent.
+	// Review reads an AdmissionReview and returns the answer, and what is to be done once it was sent.
 	Review func(raw []byte) (answer []byte, then func(), err error)
 	// Access says who may send reviews. Its tokens are what may follow /admission/ in the path.
 	Access Access

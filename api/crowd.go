@@ -154,7 +154,7 @@ func newCrowd() *crowd {
 	return &crowd{long: make(chan struct{}, 1), callers: map[string]*share{}}
 }
 
-// leave gives a place back, once there is an answer of so many bytes. Sent is to be called when that was sent, or cut. With an error the
+// leave releases a place, once there is an answer of so many bytes. Sent is to be called when that was sent, or cut. With an error the
 // answer is not to be sent.
 type leave = func(size int) (sent func(), err error)
 
@@ -303,7 +303,7 @@ func (c *crowd) abandon(w *waiter) bool {
 	return true
 }
 
-// send gives the place back and counts the bytes of an answer until they are sent.
+// send releases the place and counts the bytes of an answer until they are sent.
 func (c *crowd) send(s *share, size int) (func(), error) {
 	if size <= sendFree {
 		size = 0

@@ -79,7 +79,7 @@ type content struct {
 	Example any    `json:"example,omitempty"`
 }
 
-// describe gives the parameters of a query string as the document has them.
+// describe returns the parameters of a query string as the document has them.
 func describe[T any](params []param[T]) []parameter {
 	var all []parameter
 	for _, p := range params {
@@ -92,7 +92,7 @@ func describe[T any](params []param[T]) []parameter {
 	return all
 }
 
-// exampleOf gives an example the type of its schema.
+// exampleOf converts an example to the type of its schema.
 func exampleOf(s schema, text string) any {
 	var v any
 	if !slices.Contains(s.Type, "string") && json.Unmarshal([]byte(text), &v) == nil {
@@ -109,7 +109,7 @@ func jsonContent(s schema, example any) []mediaTypeEntry {
 	return []mediaTypeEntry{{mediaTypes["json"], s, example}}
 }
 
-// operation gives the route as the document has it.
+// operation returns the route as the document has it.
 func (r route) operation() operation {
 	o := operation{Tags: []string{r.tag}, OperationID: r.id, Summary: r.short, Description: r.about, Parameters: r.params, RequestBody: r.body}
 	for _, a := range r.answers {
@@ -155,7 +155,7 @@ var columnsJSON []byte
 //go:embed openapi.yaml
 var openAPI []byte
 
-// Generate gives the generated files of this package by name, from the columns of the views.
+// Generate returns the generated files of this package by name, from the columns of the views.
 func Generate(columns []trail.Column) (map[string][]byte, error) {
 	var listed bytes.Buffer
 	if err := WriteJSON(&listed, columns); err != nil {

@@ -29,9 +29,9 @@ type Reviewer interface {
 	// Authenticate returns whose token it is, where it was made for one of these audiences; for the API server itself, where there are
 	// none. It reports false where it is nobody's, or was made for others.
 	Authenticate(ctx context.Context, token string, audiences []string) (User, bool, error)
-	// MaySeeVMs tells whether a user may get the VMs of a namespace; of all, where it is empty.
+	// MaySeeVMs reports whether a user may get the VMs of a namespace; of all, where it is empty.
 	MaySeeVMs(ctx context.Context, user User, namespace string) (bool, error)
-	// MayScrape tells whether a user may get /metrics.
+	// MayScrape reports whether a user may get /metrics.
 	MayScrape(ctx context.Context, user User) (bool, error)
 }
 
@@ -297,7 +297,7 @@ func (g *Gate) maySee(ctx context.Context, user User, namespace string, known bo
 	return may, nil
 }
 
-// tokenOf gives the token of a request: of its header or, where it only reads, of the cookie that signing in left.
+// tokenOf returns the token of a request: of its header or, where it only reads, of the cookie that signing in left.
 func tokenOf(r *http.Request) string {
 	if header := r.Header.Get("Authorization"); header != "" {
 		if scheme, token, _ := strings.Cut(header, " "); strings.EqualFold(scheme, "Bearer") {

@@ -23,7 +23,7 @@ func only(hosts []string, next http.Handler) http.Handler {
 	})
 }
 
-// hostOf gives a host without its port, and without the brackets of an address.
+// hostOf returns a host without its port, and without the brackets of an address.
 func hostOf(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -34,7 +34,7 @@ func nameParams() []param[trail.NameQuery] {
 	}
 }
 
-// NamesURL gives the path, relative to that of evictrail, and the query string of a search for names.
+// NamesURL returns the path, relative to that of evictrail, and the query string of a search for names.
 func NamesURL(q trail.NameQuery) *url.URL {
 	return &url.URL{Path: namesPath, RawQuery: writeParams(nameParams(), q).Encode()}
 }

@@ -92,7 +92,7 @@ func readText[T any](name string, field func(*T) *string) func(string, time.Time
 	}
 }
 
-// isText tells whether Postgres can compare a text with others.
+// isText reports whether Postgres can compare a text with others.
 func isText(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
 // readTime takes a time, a date or an age; field says where it goes.

@@ -164,7 +164,7 @@ func (a asked) end(now time.Time) time.Time {
 // listsPath is followed by a view's noun.
 const listsPath = "/api/v1/"
 
-// ListURL gives the path, relative to that of evictrail, and the query string of a list, in a format: json or csv. What the view has
+// ListURL returns the path, relative to that of evictrail, and the query string of a list, in a format: json or csv. What the view has
 // no parameter for is left out.
 func ListURL(v trail.View, q trail.Query, format string) *url.URL {
 	return &url.URL{Path: listsPath + v.Noun, RawQuery: writeParams(listParams(v), asked{q, format}).Encode()}

@@ -75,7 +75,7 @@ func failing(err error) *fakeReader {
 	}
 }
 
-// ask sends a GET and gives what came.
+// ask sends a GET and returns what came.
 func ask(t *testing.T, h http.Handler, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)

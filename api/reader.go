@@ -9,7 +9,7 @@ import (
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
-// ForAll gives every caller the same Reader: for who serves nobody but themselves.
+// ForAll returns a function with the same Reader for every caller, for a server that has one user.
 func ForAll(r Reader) func(trail.Scope) Reader { return func(trail.Scope) Reader { return r } }
 
 // Reader answers what people and programs ask: the store does, and so does the client of another evictrail. It must be safe

@@ -34,7 +34,7 @@ type mediaTypeEntry struct {
 	example   any
 }
 
-// routes gives what the server serves, in the order in which it is documented.
+// routes returns what the server serves, in the order in which it is documented.
 func (s Server) routes(c *crowd) []route {
 	var all []route
 	if s.Readers != nil {
@@ -56,7 +56,7 @@ func (s Server) routes(c *crowd) []route {
 	return all
 }
 
-// methods gives the methods of a route: who may GET may ask for the head alone.
+// methods returns the methods of a route: who may GET may ask for the head alone.
 func (r route) methods() []string {
 	if r.method == http.MethodGet {
 		return []string{http.MethodGet, http.MethodHead}

@@ -52,7 +52,7 @@ func (s Stream) route(c *crowd, gate *Gate) route {
 	}
 }
 
-// handler gives each listener a look of its own: what it costs is an index scan of the last seconds.
+// handler asks the database for each listener: what it costs is an index scan of the last seconds.
 func (s Stream) handler(c *crowd, gate *Gate) http.Handler {
 	room := make(chan struct{}, streamsMost)
 	return gate.guard(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, _ caller) {

@@ -37,7 +37,7 @@ type WhatIfBody struct {
 	SweepWith string   `json:"sweep_with,omitempty"`
 }
 
-// NewWhatIfBody gives a question as it is sent.
+// NewWhatIfBody returns a question as it is sent.
 func NewWhatIfBody(q whatif.Question) WhatIfBody {
 	b := WhatIfBody{Cluster: q.Cluster, Namespace: q.Namespace, Node: q.Node, Since: writeTime(q.Since), Until: writeTime(q.Until)}
 	for _, p := range q.Policies {

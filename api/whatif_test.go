@@ -20,7 +20,7 @@ import (
 	"github.com/evictrail/evictrail/trail/whatif"
 )
 
-// askWhatIf sends a question and gives what came.
+// askWhatIf sends a question and returns what came.
 func askWhatIf(t *testing.T, r api.Reader, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()

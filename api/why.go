@@ -41,7 +41,7 @@ func question(r *http.Request, of trail.Subject) (trail.Question, error) {
 	return q, readParams(questionParams(), r.URL.RawQuery, time.Now().UTC(), &q)
 }
 
-// QuestionURL gives the path, relative to that of evictrail, and the query string of a question.
+// QuestionURL returns the path, relative to that of evictrail, and the query string of a question.
 func QuestionURL(q trail.Question, not bool) *url.URL {
 	u, end := &url.URL{RawQuery: writeParams(questionParams(), q).Encode()}, whyEnd
 	if not {

@@ -94,7 +94,7 @@ var (
 	whyProblems  = problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict)
 )
 
-// problemsWith gives the statuses of problems of a route that is for callers only, in their order.
+// problemsWith returns the statuses of problems of a route that is for callers only, in their order.
 func problemsWith(more ...int) []int {
 	return slices.Sorted(slices.Values(append(more, callProblems...)))
 }

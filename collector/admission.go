@@ -92,7 +92,7 @@ type reviewResponse struct {
 	AuditAnnotations map[string]string `json:"auditAnnotations,omitempty"`
 }
 
-// Answer gives the answer to a review: always allowed. It leaves in the audit event what joins the two, and the words of
+// Answer returns the answer to a review: always allowed. It leaves in the audit event what joins the two, and the words of
 // the Eviction, which an audit policy at level Metadata would not show.
 func (r *Review) Answer() []byte {
 	a := reviewAnswer{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview", Response: reviewResponse{UID: r.UID, Allowed: true}}

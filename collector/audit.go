@@ -65,7 +65,7 @@ type auditUser struct {
 // Source: kubevirt pkg/virt-operator/resource/generate/components/webhooks.go.
 const launcherPrefix = "virt-launcher"
 
-// action tells what the event asks for, and whether that is among what is kept.
+// action returns what the event asks for, and whether that is among what is kept.
 func (e *slimAudit) action() (trail.Action, bool) {
 	o := e.ObjectRef
 	if o == nil || e.Stage != "ResponseComplete" && e.Stage != "Panic" {
@@ -289,7 +289,7 @@ var (
 	keptBody  = shapeOf(reflect.TypeFor[slimRequest]())
 )
 
-// keep gives what a recording keeps of the event: what is read of it.
+// keep returns what a recording keeps of the event: what is read of it.
 func (e *slimAudit) keep() (any, error) {
 	kept := *e
 	kept.RequestObject = nil

@@ -22,7 +22,7 @@ import (
 
 var auditNow = time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
 
-// eviction gives an audit event of an eviction, changed by pairs of old and new text.
+// eviction returns an audit event of an eviction, changed by pairs of old and new text.
 func eviction(changes ...string) string {
 	const event = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request","auditID":"6728f619-8420-4bab-9163-f4ee59e2086e","stage":"ResponseComplete",` +
 		`"requestURI":"/api/v1/namespaces/shop/pods/virt-launcher-db-x/eviction","verb":"create","user":{"username":"alice","groups":["vm-admins"]},` +
@@ -32,7 +32,7 @@ func eviction(changes ...string) string {
 	return strings.NewReplacer(changes...).Replace(event)
 }
 
-// readAudit reads a text and gives what was taken.
+// readAudit reads a text and returns what was taken.
 func readAudit(t *testing.T, in io.Reader) ([]tracker.RequestObservation, AuditReport, error) {
 	t.Helper()
 	var taken []tracker.RequestObservation
@@ -290,7 +290,7 @@ func FuzzReview(f *testing.F) {
 	})
 }
 
-// reviewJSON gives an AdmissionReview of an eviction.
+// reviewJSON returns an AdmissionReview of an eviction.
 func reviewJSON(uid, user, pod string) string {
 	return fmt.Sprintf(`{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":%q,"kind":{"group":"policy","version":"v1","kind":"Eviction"},`+
 		`"resource":{"group":"","version":"v1","resource":"pods"},"subResource":"eviction","name":%q,"namespace":"shop","operation":"CREATE","userInfo":{"username":%q},`+

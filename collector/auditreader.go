@@ -137,7 +137,7 @@ type lineReader struct {
 	buf []byte
 }
 
-// next gives the next line that is not empty; it is valid until the call after. The last line may lack its end.
+// next returns the next line that is not empty; it is valid until the call after. The last line may lack its end.
 func (l *lineReader) next() ([]byte, error) {
 	for {
 		l.buf = l.buf[:0]
@@ -169,7 +169,7 @@ func (l *lineReader) fill() (tooLong bool, err error) {
 	}
 }
 
-// document gives the whole stream where it is one JSON document over several lines. Where it is not, the stream stands
+// document returns the whole stream where it is one JSON document over several lines. Where it is not, the stream stands
 // as if it had not been looked at.
 func (l *lineReader) document(first []byte) ([]byte, bool) {
 	all := bytes.NewBuffer(append(slices.Clone(first), '\n'))

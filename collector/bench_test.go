@@ -46,7 +46,7 @@ func BenchmarkHeld(b *testing.B) {
 	}
 }
 
-// holdCluster gives the bytes that a collector holds of a cluster and how long the lists took.
+// holdCluster returns the bytes that a collector holds of a cluster and how long the lists took.
 func holdCluster(b *testing.B, n int, pods bool) (uint64, time.Duration) {
 	b.Helper()
 	server := httptest.NewServer(syntheticCluster(b, n, pods))
@@ -104,7 +104,7 @@ func syntheticCluster(b *testing.B, n int, pods bool) http.Handler {
 	})
 }
 
-// recordedObjects gives a VMI and a pod of a recording as templates.
+// recordedObjects returns a VMI and a pod of a recording as templates.
 func recordedObjects(b *testing.B) map[string]string {
 	b.Helper()
 	file, err := evictrail.Recordings().Open("b-dual-retry-loop-v1.8/trace.jsonl.gz")

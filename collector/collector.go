@@ -58,7 +58,7 @@ type Config struct {
 	Backoff     *wait.Backoff        // between attempts to list and watch; nil: 0.5 s to 7.5 s
 }
 
-// lastHere gives up to when we were running before, as far as the store was told; zero: never.
+// lastHere returns up to when we were running before, as far as the store was told; zero: never.
 func (c Config) lastHere() time.Time {
 	last := time.Time{}
 	for _, at := range c.LastSeen {
@@ -156,7 +156,7 @@ func New(config Config) (*Collector, error) {
 	return c, nil
 }
 
-// wasAway tells whether time has passed since we were last alive. None has when a recording is played again: then the
+// wasAway reports whether time has passed since we were last alive. None has when a recording is played again: then the
 // clock stands at the recording's start. The store keeps microseconds.
 func wasAway(c Config) bool {
 	return !c.LastAlive.IsZero() && c.Clock().Truncate(time.Microsecond).After(c.LastAlive)
@@ -418,7 +418,7 @@ func (c *Collector) unseen(source string) {
 	delete(c.since, source)
 }
 
-// watching gives what was seen at a moment up to which everything is stored, since when without a break: not what is refused, or not
+// watching returns what was seen at a moment up to which everything is stored, since when without a break: not what is refused, or not
 // listed yet, nor a watch that has just gone on where it was, of which there is still to be taken what happened meanwhile.
 func (c *Collector) watching(at time.Time) []trail.Watching {
 	if c.identifying.Load() > 0 {
@@ -510,7 +510,7 @@ var errStopped = errors.New("stopped before everything was stored")
 // debugOnly lowers what client-go logs to Debug: what an operator must know of it, the feeds say once themselves.
 type debugOnly struct{ slog.Handler }
 
-// Enabled tells whether Debug is.
+// Enabled reports whether Debug is.
 func (h debugOnly) Enabled(ctx context.Context, _ slog.Level) bool {
 	return h.Handler.Enabled(ctx, slog.LevelDebug)
 }

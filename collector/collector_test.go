@@ -502,7 +502,7 @@ func TestCollectorTellsWhatItCouldNotSeeBeforeItEnded(t *testing.T) {
 	}, opened)
 }
 
-// since gives since when each source has been watched.
+// since returns since when each source has been watched.
 func since(watching []trail.Watching) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, w := range watching {

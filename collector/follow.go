@@ -141,7 +141,7 @@ func (f *follower) read(ctx context.Context, name string) error {
 	return nil
 }
 
-// of gives what is known of a file, whatever its name is now.
+// of returns what is known of a file, whatever its name is now.
 func (f *follower) of(info os.FileInfo) *followed {
 	for i := range f.files {
 		if os.SameFile(f.files[i].info, info) {
@@ -152,7 +152,7 @@ func (f *follower) of(info os.FileInfo) *followed {
 	return &f.files[len(f.files)-1]
 }
 
-// lastLine gives the end of the last whole line between two offsets, the first of them where there is none.
+// lastLine returns the end of the last whole line between two offsets, the first of them where there is none.
 func lastLine(file io.ReaderAt, from, to int64) (int64, error) {
 	buf := make([]byte, 64<<10)
 	for to > from {

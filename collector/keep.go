@@ -23,7 +23,7 @@ type shape struct {
 // unmarshaler is what reads itself: a value, such as a time.
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-// shapeOf gives the shape of the values that are decoded into a type.
+// shapeOf returns the shape of the values that are decoded into a type.
 func shapeOf(t reflect.Type) *shape {
 	s := &shape{}
 	s.add(t)
@@ -106,7 +106,7 @@ func (s *shape) prune(v any) (any, bool) {
 	return v, true
 }
 
-// of gives the shape of a field; nil where it is not kept. As in decoding, the case of its name does not matter where no other name fits.
+// of returns the shape of a field; nil where it is not kept. As in decoding, the case of its name does not matter where no other name fits.
 func (s *shape) of(key string) *shape {
 	if field, found := s.fields[key]; found {
 		return field
@@ -126,14 +126,14 @@ type head struct {
 	slimHead
 }
 
-// shapeOfObject gives the shape of the objects that are decoded into a slim type.
+// shapeOfObject returns the shape of the objects that are decoded into a slim type.
 func shapeOfObject(of slim) *shape {
 	s := shapeOf(reflect.TypeFor[head]())
 	s.add(reflect.TypeOf(of))
 	return s
 }
 
-// keep reads JSON and gives what is kept of it.
+// keep reads JSON and returns what is kept of it.
 func (s *shape) keep(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

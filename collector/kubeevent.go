@@ -45,7 +45,7 @@ func (v *slimKubeEvent) decode(m tracker.Meta) (Observation, error) {
 	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }
 
-// repeated tells how often the Event occurred and when last: the older API writes count and lastTimestamp, the newer
+// repeated returns how often the Event occurred and when last: the older API writes count and lastTimestamp, the newer
 // eventTime and, once it recurs, a series.
 func (v *slimKubeEvent) repeated() (int64, time.Time) {
 	count, last := max(v.Count, 1), v.LastTimestamp.UTC()

@@ -16,7 +16,7 @@ import (
 type LoadSource interface {
 	// Origin names it. Within a collector there is one of each.
 	Origin() trail.LoadOrigin
-	// Loads gives the samples of some nodes, from a time to another. Beside an error stands what was learned all the same; metrics that it lacks for the
+	// Loads returns the samples of some nodes, from a time to another. Beside an error stands what was learned all the same; metrics that it lacks for the
 	// error's sake are trail.LackUnanswered.
 	Loads(ctx context.Context, nodes map[string]bool, from, to time.Time) (trail.Loads, error)
 }
@@ -116,7 +116,7 @@ type window struct {
 	of       []trail.Occasion
 }
 
-// windowsOf gives what a source is yet to tell about, in windows in the order of time.
+// windowsOf returns what a source is yet to tell about, in windows in the order of time.
 func windowsOf(moved []trail.Moved, origin trail.LoadOrigin, now time.Time, last bool) []window {
 	var due []trail.Occasion
 	for _, m := range moved {
@@ -152,7 +152,7 @@ func windowsOf(moved []trail.Moved, origin trail.LoadOrigin, now time.Time, last
 	return out
 }
 
-// read asks a source about a window, and gives what is to be recorded by now.
+// read asks a source about a window, and returns what is to be recorded by now.
 func (l *LoadContext) read(ctx context.Context, source LoadSource, w window, now time.Time, last bool) ([]Observation, error) {
 	nodes := map[string]bool{}
 	for _, o := range w.of {
@@ -177,7 +177,7 @@ func (l *LoadContext) read(ctx context.Context, source LoadSource, w window, now
 	return out, failed
 }
 
-// isSettled tells whether what was read about a moment is all that there will be. What is not known may come: Prometheus takes late samples, and where it does
+// isSettled reports whether what was read about a moment is all that there will be. What is not known may come: Prometheus takes late samples, and where it does
 // not answer now, it may in an hour; of the descheduler's metrics another replica may know what this one did not read.
 func isSettled(o tracker.LoadObservation, failed bool, now time.Time) bool {
 	age := now.Sub(o.Of.At)

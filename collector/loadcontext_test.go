@@ -40,7 +40,7 @@ func (s *loadSource) Loads(_ context.Context, nodes map[string]bool, from, to ti
 	return out, s.err
 }
 
-// loads gives what was recorded: the moment, and whether it is known.
+// loads returns what was recorded: the moment, and whether it is known.
 func (s *sink) loads() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -104,7 +104,7 @@ func (v *nodeView) forget(before time.Time) {
 // Origin names the source.
 func (v *nodeView) Origin() trail.LoadOrigin { return trail.OriginDescheduler }
 
-// Loads gives what was read of some nodes. A descheduler that says nothing of nodes has no metric at all.
+// Loads returns what was read of some nodes. A descheduler that says nothing of nodes has no metric at all.
 func (v *nodeView) Loads(_ context.Context, nodes map[string]bool, from, to time.Time) (trail.Loads, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -68,7 +68,7 @@ type slimUtilization struct {
 	} `json:"evictionLimits"`
 }
 
-// keepPolicy gives what a recording keeps of the text of a policy: what is read of it.
+// keepPolicy returns what a recording keeps of the text of a policy: what is read of it.
 func keepPolicy(text []byte) (any, error) {
 	raw, err := yaml.YAMLToJSON(text)
 	if err != nil {
@@ -122,7 +122,7 @@ func (p *slimProfile) read(s *trail.DeschedulerSettings) error {
 	return nil
 }
 
-// args gives the arguments of a plugin; null where the profile has none for it.
+// args returns the arguments of a plugin; null where the profile has none for it.
 func (p *slimProfile) args(plugin string) json.RawMessage {
 	for _, c := range p.PluginConfig {
 		if c.Name == plugin && len(c.Args) > 0 {
@@ -153,7 +153,7 @@ func limit(n *uint32) *int64 {
 	return &wide
 }
 
-// lower gives the smaller of two limits, of which either may be missing.
+// lower returns the smaller of two limits, of which either may be missing.
 func lower(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
@@ -203,7 +203,7 @@ type PolicyMap struct {
 	Model     string // trail.DeschedulerSettings.Model
 }
 
-// watched gives the ConfigMap as a resource to watch.
+// watched returns the ConfigMap as a resource to watch.
 func (p *PolicyMap) watched() watched {
 	return watched{name: "configmaps", version: "v1", kind: trail.ObjectPolicy, slim: func() slim { return &slimPolicyMap{model: p.Model} }, namespace: p.Namespace, object: p.Name}
 }

@@ -63,7 +63,7 @@ func NewProbe(config *rest.Config) (*Probe, error) {
 	return p, err
 }
 
-// Skew tells how far the API server's clock is ahead of ours, with a resolution of 1 s; not known before it has answered.
+// Skew returns how far the API server's clock is ahead of ours, with a resolution of 1 s; not known before it has answered.
 func (p *Probe) Skew() (skew time.Duration, known bool) {
 	if s := p.skew.Load(); s != nil {
 		return *s, true
@@ -71,7 +71,7 @@ func (p *Probe) Skew() (skew time.Duration, known bool) {
 	return 0, false
 }
 
-// Version gives the version of Kubernetes.
+// Version returns the version of Kubernetes.
 func (p *Probe) Version(ctx context.Context) (string, error) {
 	var v struct {
 		GitVersion string `json:"gitVersion"`
@@ -80,7 +80,7 @@ func (p *Probe) Version(ctx context.Context) (string, error) {
 	return v.GitVersion, err
 }
 
-// Can tells whether we have a right.
+// Can reports whether we have a right.
 func (p *Probe) Can(ctx context.Context, r Right) (bool, error) {
 	type attributes struct {
 		Namespace string `json:"namespace,omitempty"`
@@ -110,7 +110,7 @@ func (p *Probe) Can(ctx context.Context, r Right) (bool, error) {
 	return answer.Status.Allowed, err
 }
 
-// KubeVirts gives the settings of each KubeVirt CR; none where KubeVirt is not installed.
+// KubeVirts returns the settings of each KubeVirt CR; none where KubeVirt is not installed.
 func (p *Probe) KubeVirts(ctx context.Context) ([]trail.KubeVirtSettings, error) {
 	r, _ := find("kubevirts")
 	body, err := p.client.Get().AbsPath(r.path()).Stream(ctx)
@@ -127,7 +127,7 @@ func (p *Probe) KubeVirts(ctx context.Context) ([]trail.KubeVirtSettings, error)
 	return out, err
 }
 
-// PolicyText gives the text of the descheduler's policy in a ConfigMap.
+// PolicyText returns the text of the descheduler's policy in a ConfigMap.
 func (p *Probe) PolicyText(ctx context.Context, m *PolicyMap) ([]byte, error) {
 	w := m.watched()
 	body, err := p.client.Get().AbsPath(w.path()).Param("fieldSelector", "metadata.name="+w.object).Stream(ctx)

@@ -186,7 +186,7 @@ func (p *Prometheus) Loads(ctx context.Context, nodes map[string]bool, from, to 
 	return out, failed
 }
 
-// isAway tells whether there is no sense in asking on: the next query would fail for the same cause.
+// isAway reports whether there is no sense in asking on: the next query would fail for the same cause.
 func isAway(err error) bool {
 	var refused *v1.Error
 	return !errors.As(err, &refused) || refused.Type == v1.ErrTimeout || refused.Type == v1.ErrClient
@@ -265,7 +265,7 @@ func lackOf(err error) trail.LoadLack {
 	return trail.LackUnanswered
 }
 
-// first asks the queries of a metric until one gives something, beginning with the one that did the last time. It gives that query.
+// first asks the queries of a metric until one gives something, beginning with the one that did the last time. It returns that query.
 func (p *Prometheus) first(ctx context.Context, q LoadQuery, r v1.Range) (string, model.Matrix, error) {
 	for i := range q.Values {
 		k := (p.answer[q.Name] + i) % len(q.Values)
@@ -311,7 +311,7 @@ func keyOf(metric string, labels model.Metric) trail.LoadKey {
 	return key
 }
 
-// byNode gives the values of series by time. Of several series of one node those that come later count.
+// byNode returns the values of series by time. Of several series of one node those that come later count.
 func byNode(metric string, all model.Matrix) map[trail.LoadKey]map[model.Time]float64 {
 	out := map[trail.LoadKey]map[model.Time]float64{}
 	for _, s := range all {

@@ -41,7 +41,7 @@ type RecorderConfig struct {
 	Backoff   *wait.Backoff // between attempts to list and watch; nil: 0.5 s to 7.5 s
 }
 
-// Recorder watches one cluster as a Collector does, with the same requests, and gives what it sees to a Tape: of each object what a
+// Recorder watches one cluster as a Collector does, with the same requests, and returns what it sees to a Tape: of each object what a
 // Collector reads of it, and nothing else. Make it with NewRecorder and run it once.
 type Recorder struct {
 	RecorderConfig
@@ -196,7 +196,7 @@ func (r *Recorder) problem(resource, text string) {
 	}
 }
 
-// encode gives what is kept of a value as it is written.
+// encode returns what is kept of a value as it is written.
 func (r *Recorder) encode(v any) json.RawMessage {
 	if r.Redactor != nil {
 		v = r.Redactor.Value(v)

@@ -115,7 +115,7 @@ func (m *memoryTape) Policy(text []byte) (bool, error) {
 }
 func (m *memoryTape) Flush() error { return m.fail }
 
-// of gives the lines about a resource.
+// of returns the lines about a resource.
 func (m *memoryTape) of(resource string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -97,7 +97,7 @@ const fieldSourceIPs = "sourceIPs"
 
 func asItIs(_ *Redactor, s string) string { return s }
 
-// Value replaces what stands in a JSON value, which it changes, and gives it.
+// Value replaces what stands in a JSON value, which it changes, and returns it.
 func (r *Redactor) Value(v any) any { return r.value("", v) }
 
 func (r *Redactor) value(field string, v any) any {
@@ -157,7 +157,7 @@ func (r *Redactor) texts(v any) any {
 // telling are the beginnings of names that tell what the object is for. Those of virt-launcher pods, and of the migrations that KubeVirt makes.
 var telling = []string{"virt-launcher-", "kubevirt-evacuation-", "kubevirt-workload-update-", "kubevirt-migrate-vm-", "hp-volume-"}
 
-// Name gives the pseudonym of a name. A UUID becomes a UUID; of NAMESPACE/NAME each is replaced.
+// Name returns the pseudonym of a name. A UUID becomes a UUID; of NAMESPACE/NAME each is replaced.
 func (r *Redactor) Name(s string) string {
 	switch {
 	case s == "", s == "true", s == "false":
@@ -179,7 +179,7 @@ func (r *Redactor) Name(s string) string {
 	return r.pseudonym(s)
 }
 
-// user gives the pseudonym of a user or group. Kubernetes' own keep their names, and so do service accounts under which projects are installed by what they
+// user returns the pseudonym of a user or group. Kubernetes' own keep their names, and so do service accounts under which projects are installed by what they
 // ship: they are nobody's, and tell what sort of program asks. KubeVirt's keep theirs in whatever namespace, which has the pseudonym that its CR's has.
 func (r *Redactor) user(s string) string {
 	if account, is := strings.CutPrefix(s, "system:serviceaccount:"); is {
@@ -252,7 +252,7 @@ func (r *Redactor) word(s string) string {
 	return r.Name(s)
 }
 
-// joins tells what stands in no name of an object: a capital or an underscore, with which words are made of several.
+// joins returns what stands in no name of an object: a capital or an underscore, with which words are made of several.
 func joins(r rune) bool { return unicode.IsUpper(r) || r == '_' }
 
 // parts cuts a word of several, such as MigrateToURI3 or migration_in_progress, where one begins.
@@ -305,7 +305,7 @@ func (r *Redactor) sum(s string) []byte {
 	return h.Sum(nil)
 }
 
-// pseudonym gives three words of five letters that can be said aloud: 48 bits, so that a hundred thousand names have as many pseudonyms.
+// pseudonym returns three words of five letters that can be said aloud: 48 bits, so that a hundred thousand names have as many pseudonyms.
 // A word is five letters, of which the second and the fourth are vowels (proquints, arXiv 0901.4016).
 func (r *Redactor) pseudonym(s string) string {
 	const consonants, vowels = "bdfghjklmnprstvz", "aiou"
@@ -318,7 +318,7 @@ func (r *Redactor) pseudonym(s string) string {
 	return strings.Join(parts, "-")
 }
 
-// uid gives the pseudonym of a UUID: another UUID.
+// uid returns the pseudonym of a UUID: another UUID.
 func (r *Redactor) uid(s string) string {
 	sum := r.sum(strings.ToLower(s))
 	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80

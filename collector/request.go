@@ -98,7 +98,7 @@ const (
 	paceEvery = 20 * time.Millisecond
 )
 
-// crowded tells whether too many bodies are held back.
+// crowded reports whether too many bodies are held back.
 func (c *Collector) crowded() bool {
 	if c.Spool == nil || c.paced.Load() < mostPaced {
 		return false

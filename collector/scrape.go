@@ -52,7 +52,7 @@ type Scraper struct {
 	view    nodeView  // what the descheduler said of nodes
 }
 
-// Load gives what the descheduler says of nodes as a source of their load.
+// Load returns what the descheduler says of nodes as a source of their load.
 func (s *Scraper) Load() LoadSource { return &s.view }
 
 // NewScraper makes a scraper that hands what it reads to the collector. Its errors are of the files that the target names.
@@ -246,7 +246,7 @@ func labels(m *dto.Metric) map[string]string {
 	return out
 }
 
-// value gives the value of a metric whatever the text says of its type.
+// value returns the value of a metric whatever the text says of its type.
 func value(m *dto.Metric) float64 {
 	return m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 }

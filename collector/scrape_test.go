@@ -143,7 +143,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// blocks gives the blocks that were recorded: reason, node and increase.
+// blocks returns the blocks that were recorded: reason, node and increase.
 func (s *sink) blocks() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *sink) blocks() []string {
 	return out
 }
 
-// TestScraperRecordsBlocks scrapes a descheduler that counts, and then one that was started anew.
+// TestScraperRecordsBlocks scrapes a descheduler that counts, and then one that was started again.
 func TestScraperRecordsBlocks(t *testing.T) {
 	t.Parallel()
 	p := &page{}

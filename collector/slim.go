@@ -39,7 +39,7 @@ type object struct {
 // DeepCopyObject satisfies runtime.Object. Objects are never changed after decoding, so they may be shared.
 func (o *object) DeepCopyObject() runtime.Object { return o }
 
-// GetObjectMeta gives the metadata as client-go asks for it.
+// GetObjectMeta returns the metadata as client-go asks for it.
 func (o *object) GetObjectMeta() metav1.Object {
 	m := &metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: types.UID(o.UID), ResourceVersion: o.ResourceVersion}
 	if o.listed {
@@ -263,7 +263,7 @@ func (d *watchDecoder) next() (kind watch.EventType, o runtime.Object, err error
 	return kind, o, cutOff(err)
 }
 
-// cutOff gives the error of a stream that ended within a notification as client-go knows it: that is no error of the server's.
+// cutOff returns the error of a stream that ended within a notification as client-go knows it: that is no error of the server's.
 func cutOff(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return io.ErrUnexpectedEOF

@@ -154,7 +154,7 @@ func (s *Storing) recordLost(ctx context.Context) error {
 	return s.store(ctx, gaps)
 }
 
-// append gives the Sink a batch, and up when it has not answered within a while: a connection whose other end stands still never says so.
+// append hands the Sink a batch, and gives up when it has not answered within a while: a connection whose other end stands still never says so.
 func (s *Storing) append(ctx context.Context, batch []trail.Fact, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -188,7 +188,7 @@ func (s *Storing) known(batch, added []trail.Fact) {
 	}
 }
 
-// alive tells the Sink that we are alive, and what is seen.
+// alive returns the Sink that we are alive, and what is seen.
 func (s *Storing) alive(ctx context.Context, sign trail.Sign) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()

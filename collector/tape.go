@@ -63,7 +63,7 @@ func (f *tapeFeed) read(raw []byte) *object {
 // aboutVMs are the kinds of objects of which Kubernetes Events are recorded. Of pods, those of VMs are.
 var aboutVMs = []any{"VirtualMachineInstance", "VirtualMachineInstanceMigration", "VirtualMachine", "Pod"}
 
-// wants tells whether an object is recorded: of Kubernetes Events only those about VMs are.
+// wants reports whether an object is recorded: of Kubernetes Events only those about VMs are.
 func (f *tapeFeed) wants(v any) bool {
 	if f.kind != trail.ObjectKubeEvent {
 		return true
@@ -111,7 +111,7 @@ func (f *tapeFeed) verify(context.Context, bool, presence) error { return nil }
 // broken notes that the server ends a watch with an error. What came before it may still be on its way.
 func (f *tapeFeed) broken(error) { f.refused.Store(true) }
 
-// ofPolicy tells whether the feed is the descheduler's policy, of which a recording has the text alone.
+// ofPolicy reports whether the feed is the descheduler's policy, of which a recording has the text alone.
 func (f *tapeFeed) ofPolicy() bool { return f.object != "" }
 
 // Add writes that an object was created.
@@ -172,7 +172,7 @@ func (f *tapeFeed) event(kind watch.EventType, obj any) error {
 	return nil
 }
 
-// taken gives what is written of an object; nil where that is nothing. The policy's text is written here.
+// taken returns what is written of an object; nil where that is nothing. The policy's text is written here.
 func (f *tapeFeed) taken(obj any) (json.RawMessage, error) {
 	o, ok := obj.(*object)
 	if !ok {

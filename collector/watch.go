@@ -52,7 +52,7 @@ var resources = []watched{
 	},
 }
 
-// watchedWith gives the resources to watch, with the ConfigMap of the descheduler's policy where there is one.
+// watchedWith returns the resources to watch, with the ConfigMap of the descheduler's policy where there is one.
 func watchedWith(policy *PolicyMap) []watched {
 	if policy == nil {
 		return resources
@@ -74,7 +74,7 @@ func find(name string) (watched, bool) {
 	return watched{}, false
 }
 
-// Watches tells whether the collector watches a resource, named by its plural.
+// Watches reports whether the collector watches a resource, named by its plural.
 func Watches(name string) bool {
 	_, found := find(name)
 	return found
@@ -242,7 +242,7 @@ type hindrance struct {
 	ofWatch bool   // a watch had it: a list that works does not make it good
 }
 
-// note takes in the problem of a request, empty where it had none, and tells whether the resource has another one now.
+// note takes in the problem of a request, empty where it had none, and reports whether the resource has another one now.
 func (h *hindrance) note(isWatch bool, problem string) (changed bool) {
 	if problem == "" && !isWatch && h.ofWatch {
 		return false
@@ -476,7 +476,7 @@ func expired(err error) bool {
 }
 
 // explain says in one line what is wrong and what to do about it; empty without an error. An expired
-// resourceVersion is no problem: the Reflector lists anew at once.
+// resourceVersion is no problem: the Reflector lists again at once.
 func (r watched) explain(err error) string {
 	if err == nil || expired(err) {
 		return ""

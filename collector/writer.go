@@ -203,7 +203,7 @@ func (w *writer) run(ctx context.Context, stopping <-chan struct{}) error {
 	}
 }
 
-// next gives the next batch; an empty one when it is time to say that we are alive; done when nothing more will come.
+// next returns the next batch; an empty one when it is time to say that we are alive; done when nothing more will come.
 func (w *writer) next(ctx context.Context, alive <-chan time.Time) (batch []trail.Fact, done bool) {
 	for {
 		w.mu.Lock()

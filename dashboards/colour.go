@@ -74,7 +74,7 @@ func asText(paints ...paint) []dashboard.ValueMapping {
 	return out
 }
 
-// nodePaints gives each node one of twelve colours by the last character of its name, since Grafana cannot colour texts that
+// nodePaints assigns each node one of twelve colours by the last character of its name, since Grafana cannot colour texts that
 // nobody listed. A node has the same colour everywhere, neighbours in number have different ones.
 func nodePaints() []paint {
 	return []paint{

@@ -29,7 +29,7 @@ func cooldowns() Dashboard {
 }
 
 // What holds a VM at each point of the time range: the longest cooldown of the descheduler that has begun and is neither over
-// nor computed anew. A point without
+// nor computed again. A point without
 // any is NULL, so that the points keep their distance. The thirty VMs with the most moves.
 const cooldownHistorySQL = `
 WITH held AS (

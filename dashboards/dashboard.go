@@ -40,7 +40,7 @@ type row struct {
 	collapsed bool // its panels ask nothing until it is opened
 }
 
-// All gives the dashboards in the order in which one reads them.
+// All returns the dashboards in the order in which one reads them.
 func All() []Dashboard {
 	return []Dashboard{overview(), loopInvestigator(), drains(), migrations(), cooldowns(), vmStory(), collector()}
 }
@@ -49,7 +49,7 @@ func All() []Dashboard {
 // the links to them.
 const idsPerRow = 100
 
-// Build gives the dashboard as the SDK has it. An error is a mistake in a panel, which the tests find.
+// Build returns the dashboard as the SDK has it. An error is a mistake in a panel, which the tests find.
 func (d Dashboard) Build() (dashboard.Dashboard, error) {
 	b := dashboard.NewDashboardBuilder(d.Title).
 		Uid(d.UID).Description(d.Short).Tags([]string{Tag}).
@@ -108,7 +108,7 @@ func number(panels []dashboard.PanelOrRowPanel) {
 	}
 }
 
-// JSON gives the dashboard as Grafana imports it, indented and with a newline at its end.
+// JSON returns the dashboard as Grafana imports it, indented and with a newline at its end.
 func (d Dashboard) JSON() ([]byte, error) {
 	built, err := d.Build()
 	if err != nil {

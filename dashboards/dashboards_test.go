@@ -18,7 +18,7 @@ import (
 // fold is the height of what a screen shows at once, in rows of the grid.
 const fold = 20
 
-// panelsOf gives the panels of a dashboard as decoded JSON, as Grafana will see them, with the row that each is in.
+// panelsOf returns the panels of a dashboard as decoded JSON, as Grafana will see them, with the row that each is in.
 func panelsOf(t *testing.T, d Dashboard) (all map[string]any, panels []map[string]any) {
 	t.Helper()
 	text, err := d.JSON()
@@ -236,7 +236,7 @@ func TestLinksLeadToDashboardsThatTakeThem(t *testing.T) {
 	}
 }
 
-// urlsIn gives the addresses of all links of a panel.
+// urlsIn returns the addresses of all links of a panel.
 func urlsIn(v any) []string {
 	var out []string
 	switch v := v.(type) {

@@ -79,7 +79,7 @@ func sourcesOf(p dashboard.Panel) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// MetricsIn gives the metrics that an expression names, without the endings of histograms, in the order of the expression.
+// MetricsIn returns the metrics that an expression names, without the endings of histograms, in the order of the expression.
 func MetricsIn(expr string) []string {
 	var out []string
 	for _, name := range metricsIn.FindAllString(expr, -1) {

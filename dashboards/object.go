@@ -12,7 +12,7 @@ func DefaultPlacing() Placing {
 	return Placing{Folder: "evictrail", Instances: map[string]string{"dashboards": "grafana"}}
 }
 
-// ConfigMap gives the dashboard as the sidecar of Grafana's chart finds it: by a label, with the folder as an annotation.
+// ConfigMap returns the dashboard as the sidecar of Grafana's chart finds it: by a label, with the folder as an annotation.
 //
 // Source: kiwigrid/k8s-sidecar; grafana/helm-charts charts/grafana (sidecar.dashboards.label, folderAnnotation).
 func (d Dashboard) ConfigMap(p Placing) (map[string]any, error) {
@@ -28,7 +28,7 @@ func (d Dashboard) ConfigMap(p Placing) (map[string]any, error) {
 	}, nil
 }
 
-// GrafanaDashboard gives the dashboard as a resource of the Grafana operator.
+// GrafanaDashboard returns the dashboard as a resource of the Grafana operator.
 //
 // Source: grafana/grafana-operator api/v1beta1/grafanadashboard_types.go.
 func (d Dashboard) GrafanaDashboard(p Placing) (map[string]any, error) {

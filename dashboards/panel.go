@@ -27,7 +27,7 @@ func noLegend() *common.VizLegendOptionsBuilder {
 		Placement(common.LegendPlacementBottom).Calcs([]string{})
 }
 
-// oneState tells of what the pointer is on.
+// oneState returns what the pointer is on.
 func oneState() *common.VizTooltipOptionsBuilder {
 	return common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle).Sort(common.SortOrderNone)
 }

@@ -85,7 +85,7 @@ func (q postgresQuery) Validate() error {
 	return nil
 }
 
-// Build gives the query itself.
+// Build returns the query itself.
 func (q postgresQuery) Build() (variants.Dataquery, error) { return q, q.Validate() }
 
 // The two data sources are variables, so that a dashboard can be imported anywhere.

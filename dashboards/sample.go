@@ -29,7 +29,7 @@ var (
 		sampleShare*sampleLeast/1000, sampleShare)
 )
 
-// sampleOf gives the common tables sample, with columns of the migrations in the sample that meet conditions, and size, of how many these are.
+// sampleOf returns the common tables sample, with columns of the migrations in the sample that meet conditions, and size, of how many these are.
 func sampleOf(columns, where string) string {
 	return `sample AS MATERIALIZED (
   SELECT ` + columns + `
@@ -42,7 +42,7 @@ func sampleOf(columns, where string) string {
 )`
 }
 
-// foundOf gives the common tables of sampleOf and found: the latter has columns of migrations that meet conditions, and how many each counts for. They are those in the
+// foundOf returns the common tables of sampleOf and found: the latter has columns of migrations that meet conditions, and how many each counts for. They are those in the
 // sample, or all of them.
 func foundOf(columns, where string) string {
 	return sampleOf(columns, where) + `, found AS (
@@ -60,7 +60,7 @@ func foundOf(columns, where string) string {
 // mostBars is how many bars a panel draws, one upon the other counted as one: over long ranges they are wider.
 const mostBars = 150
 
-// barOf gives the bar in which a time is.
+// barOf returns the bar in which a time is.
 func barOf(column string) string {
 	return "date_bin($__interval_ms * interval '1 millisecond', " + column + ", 'epoch')"
 }

@@ -39,7 +39,7 @@ var files embed.FS
 
 var templates = template.Must(template.ParseFS(files, "manifests/*.yaml"))
 
-// YAML gives the manifest of that name, beginning with a comment that says what it is for and ending with a newline. Its
+// YAML returns the manifest of that name, beginning with a comment that says what it is for and ending with a newline. Its
 // errors are those of Check, or that there is no such manifest.
 func YAML(name string, o Options) (string, error) {
 	if err := o.Check(); err != nil {

@@ -19,7 +19,7 @@ const ours = "github.com/evictrail/evictrail/"
 // Main runs the tests of a package that has nothing else to do before or after them. Call it from TestMain.
 func Main(m *testing.M) { os.Exit(Code(m.Run())) }
 
-// Code gives the exit code of tests that are over with a code and have cleaned up: theirs, or 1 where they passed and a goroutine stays behind.
+// Code returns the exit code of tests that are over with a code and have cleaned up: theirs, or 1 where they passed and a goroutine stays behind.
 func Code(code int) int {
 	if code == 0 && left(os.Stderr, leaves) > 0 {
 		return 1
@@ -41,7 +41,7 @@ func left(out io.Writer, most time.Duration) int {
 	}
 }
 
-// others gives the stacks of our goroutines but for the one that asks, which comes first.
+// others returns the stacks of our goroutines but for the one that asks, which comes first.
 func others() []string {
 	buf := make([]byte, 4<<20)
 	all := strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")

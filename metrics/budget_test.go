@@ -29,7 +29,7 @@ const (
 
 var start = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// bigCluster gives metrics of a large cluster after a day of every sort of event, in a state.
+// bigCluster returns metrics of a large cluster after a day of every sort of event, in a state.
 func bigCluster(s trail.State) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	m := metrics.New(reg)

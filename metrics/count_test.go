@@ -30,7 +30,7 @@ func newCounting() *counting {
 // after counts some news at a time after the start.
 func (c *counting) after(d time.Duration, n trail.News) { c.Count(n, start.Add(d)) }
 
-// value gives the value of the series of a metric whose text contains some labels; zero where there is none.
+// value returns the value of the series of a metric whose text contains some labels; zero where there is none.
 func (c *counting) value(t *testing.T, metric string, labels ...string) float64 {
 	t.Helper()
 	families, err := c.reg.Gather()

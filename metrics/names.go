@@ -191,7 +191,7 @@ const KindUnknown = "unknown"
 // Why a watch started again: values of LabelReason of WatchRestartsTotal.
 const (
 	RestartClosed  = "closed"  // the stream ended and is resumed
-	RestartExpired = "expired" // 410 Gone: listed anew
+	RestartExpired = "expired" // 410 Gone: listed again
 	RestartError   = "error"   // the request failed and is tried again
 )
 

@@ -96,7 +96,7 @@ func (w *stateWriter) putVM(name string, value float64, labels ...string) {
 	}
 }
 
-// first tells whether a series was not asked for before. Of two with the same labels the first is kept: the same VM in two lives,
+// first reports whether a series was not asked for before. Of two with the same labels the first is kept: the same VM in two lives,
 // of which the State begins with the one that needs somebody more. Two would fail the whole scrape.
 func (w *stateWriter) first(name string, labels []string) bool {
 	key := name + "\xff" + strings.Join(labels, "\xff")

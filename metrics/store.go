@@ -22,7 +22,7 @@ func (m *Metrics) StoreFailed(op string, err error) {
 	m.StoreErrors.WithLabelValues(op, sqlStateClass(err)).Inc()
 }
 
-// sqlStateClass gives the first two characters of the SQLSTATE that an error carries, ClassNone where it carries none.
+// sqlStateClass returns the first two characters of the SQLSTATE that an error carries, ClassNone where it carries none.
 func sqlStateClass(err error) string {
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) && len(state.SQLState()) >= 2 {
@@ -41,7 +41,7 @@ func (m *Metrics) Waiting(bytes int, oldest time.Time) {
 	m.SpoolOldest.WithLabelValues().Set(Unix(oldest))
 }
 
-// Unix gives a time as metrics tell it, in seconds.
+// Unix returns a time as metrics tell it, in seconds.
 func Unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // SetLeader shows how far a leader is behind at a time; nothing of a follower.

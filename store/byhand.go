@@ -51,7 +51,7 @@ func (s *Store) DeriveDue(ctx context.Context, cluster string, now time.Time) (i
 	return s.deriveByHand(ctx, cluster, now, nil)
 }
 
-// Rederive derives everything of a cluster anew from its facts, and returns how many subjects that were.
+// Rederive derives everything of a cluster again from its facts, and returns how many subjects that were.
 func (s *Store) Rederive(ctx context.Context, cluster string) (int, error) {
 	err := s.DB.InTx(ctx, "note what is to be derived", func(tx pgx.Tx) error { return deriveAgain(ctx, tx, cluster) })
 	if err != nil {

@@ -21,7 +21,7 @@ type changed struct {
 	At  time.Time
 }
 
-// changes gives when each row of the views that tell it came or changed, by view and what it says.
+// changes returns when each row of the views that tell it came or changed, by view and what it says.
 func changes(t *testing.T, s *store.Store) map[string]time.Time {
 	t.Helper()
 	out := map[string]time.Time{}

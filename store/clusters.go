@@ -46,7 +46,7 @@ INSERT INTO evictrail.clusters (cluster, alive_at, thresholds)
 VALUES (@cluster, to_timestamp(0), @thresholds)
 ON CONFLICT (cluster) DO UPDATE SET thresholds = excluded.thresholds`
 
-// Judge sets the thresholds of loops for a cluster. Where they are others than before, everything is to be derived anew:
+// Judge sets the thresholds of loops for a cluster. Where they are others than before, everything is to be derived again:
 // DeriveStale does that.
 func (s *Store) Judge(ctx context.Context, cluster string, t trail.Thresholds) error {
 	before, err := s.Thresholds(ctx, cluster)

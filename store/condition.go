@@ -57,7 +57,7 @@ JOIN pg_catalog.pg_namespace AS n ON n.oid = p.pronamespace AND n.nspname = 'evi
 WHERE p.proname = 'ensure_month'
   AND NOT has_function_privilege(p.oid, 'EXECUTE')`
 
-// Condition tells how the database is, and which rights of those that Roles grants to a writer are lacking. It reads the catalogue alone, so it works before there is a schema, and without any right.
+// Condition returns how the database is, and which rights of those that Roles grants to a writer are lacking. It reads the catalogue alone, so it works before there is a schema, and without any right.
 func (s *Store) Condition(ctx context.Context) (Condition, error) {
 	var c Condition
 	err := s.DB.QueryRow(ctx, conditionQuery).Scan(&c.Server, &c.User, &c.Standby, &c.ReadOnly, &c.Bytes, &c.MayBuild, &c.Facts)

@@ -98,7 +98,7 @@ func (e *RewoundError) Unwrap() error { return pg.ErrUnavailable }
 // errUnacknowledged ends a transaction of a database that does not know what it had acknowledged.
 var errUnacknowledged = errors.New("the database has lost what it acknowledged")
 
-// acknowledge counts a write that has what this replica saw up to a time, and gives its number, for acknowledged once it is committed. The error of the batch is
+// acknowledge counts a write that has what this replica saw up to a time, and returns its number, for acknowledged once it is committed. The error of the batch is
 // errUnacknowledged where the database has lost something.
 func (c *ClusterStore) acknowledge(batch *pgx.Batch, at time.Time, seq *int64) {
 	of := pgx.StrictNamedArgs{"cluster": c.cluster, "replica": c.replica, "at": at, "known": c.acked.Load()}

@@ -27,7 +27,7 @@ RETURNING term`
 )
 
 // lead begins the next term of a cluster. It waits for the transactions in which the one before derives, and ends that term. Where that was another
-// program, everything is to be derived anew: its rules may be others.
+// program, everything is to be derived again: its rules may be others.
 func (s *Store) lead(ctx context.Context, cluster, holder, program string) (term int64, err error) {
 	err = s.DB.InTx(ctx, "begin a term", func(tx pgx.Tx) error {
 		stop, err := s.endBlockers(ctx, tx)
@@ -133,7 +133,7 @@ func (c *ClusterStore) Lead(ctx context.Context, program string, thresholds trai
 // Follow ends the term: this replica records facts and leaves what they mean to the leader.
 func (c *ClusterStore) Follow() { c.deriver.Store(nil) }
 
-// Leads tells whether this replica derives, as far as it knows.
+// Leads reports whether this replica derives, as far as it knows.
 func (c *ClusterStore) Leads() bool { return c.deriver.Load() != nil }
 
 // CatchUp derives all that waits: what was recorded, and what followers, imports, older versions and other thresholds left. Only the leader does: the others get

@@ -67,7 +67,7 @@ SELECT (SELECT count(*) FROM evictrail.events), (SELECT count(*) FROM evictrail.
 	require.Equal(t, map[int]int{9: 1}, alerts, "four days before it is needed, a partition is missing; two days before it is there")
 }
 
-// definition gives the SQL that makes a function as it is.
+// definition returns the SQL that makes a function as it is.
 func definition(t *testing.T, s *store.Store, function string) (sql string) {
 	t.Helper()
 	require.NoError(t, s.DB.QueryRow(t.Context(), "SELECT pg_get_functiondef($1::regprocedure)", function).Scan(&sql))

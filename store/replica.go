@@ -12,7 +12,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// For gives the store as the Sink of one cluster, for one of the replicas that record it. It follows until Lead is called.
+// For returns the store as the Sink of one cluster, for one of the replicas that record it. It follows until Lead is called.
 func (s *Store) For(cluster, replica string) *ClusterStore {
 	return &ClusterStore{store: s, cluster: cluster, replica: replica}
 }
@@ -94,7 +94,7 @@ func (c *ClusterStore) noteWatching(ctx context.Context, at time.Time, watching 
 	return pg.Explain("note what is watched", err)
 }
 
-// LastWatched gives up to when this replica was watching before, by source; nothing where that is not known.
+// LastWatched returns up to when this replica was watching before, by source; nothing where that is not known.
 func (c *ClusterStore) LastWatched(ctx context.Context) (map[string]time.Time, error) {
 	const query = `
 SELECT source, upto
@@ -119,7 +119,7 @@ WHERE cluster = @cluster
 }
 
 // A replica notes every 10 s that it is watching: one that did so within three times that is taken to watch still. Should it not, the
-// gap is told when it, or the one that takes its place, lists anew.
+// gap is told when it, or the one that takes its place, lists again.
 const coveredQuery = `
 SELECT EXISTS (
   SELECT

@@ -122,14 +122,14 @@ type aspectReader struct {
 	factID                                                                                                   *[16]byte
 }
 
-// columns gives where to read those of resumeQuery into.
+// columns returns where to read those of resumeQuery into.
 func (r *aspectReader) columns() []any {
 	return []any{
 		&r.objectKind, &r.objectUID, &r.what, &r.value, &r.objectVersion, &r.subject, &r.namespace, &r.vmi, &r.vmiUID, &r.node, &r.migration, &r.pod, &r.factID,
 	}
 }
 
-// fact gives as much of a fact as the row that was read last has.
+// fact returns as much of a fact as the row that was read last has.
 func (r *aspectReader) fact() (trail.Fact, error) {
 	subject, err := trail.ParseSubject(r.subject.Last)
 	f := trail.Fact{

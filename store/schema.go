@@ -18,7 +18,7 @@ type SchemaStatus struct {
 	Oldest   int64 // whose programs get along with that of the database; 0: only its own do
 }
 
-// Newer tells whether the database has a newer schema with which this program gets along.
+// Newer reports whether the database has a newer schema with which this program gets along.
 func (s SchemaStatus) Newer() bool {
 	return s.Version > s.Expected && s.Oldest > 0 && s.Oldest <= s.Expected
 }
@@ -26,7 +26,7 @@ func (s SchemaStatus) Newer() bool {
 // TooOld reports whether no steps lead from the database's schema to ours.
 func (s SchemaStatus) TooOld() bool { return s.Version > 0 && s.Version < migrations.Oldest() }
 
-// Check gives an error that is ErrSchema when the program cannot work with the schema, saying what to do.
+// Check returns an error that is ErrSchema when the program cannot work with the schema, saying what to do.
 func (s SchemaStatus) Check() error {
 	switch {
 	case s.Newer():
@@ -53,7 +53,7 @@ const (
 	oldestSchemaQuery = `SELECT evictrail.oldest_schema()`
 )
 
-// Schema tells which schema the database has.
+// Schema returns which schema the database has.
 func (s *Store) Schema(ctx context.Context) (SchemaStatus, error) {
 	status, err := readSchema(ctx, s.DB)
 	return status, pg.Explain("read schema version", err)
@@ -124,8 +124,8 @@ func (s *Store) Up(ctx context.Context) ([]int64, error) {
 	return applied, err
 }
 
-// Grant gives the roles of evictrail what they need of the present schema, where they exist and the schema is ours to give. It
-// tells whether they do: a schema migration may have brought something that the writer has no right to yet.
+// Grant returns the roles of evictrail what they need of the present schema, where they exist and the schema is ours to give. It
+// reports whether they do: a schema migration may have brought something that the writer has no right to yet.
 func (s *Store) Grant(ctx context.Context) (bool, error) {
 	const query = `
 SELECT pg_has_role(n.nspowner, 'USAGE') AND (SELECT count(*) = 2 FROM pg_roles WHERE rolname IN ('evictrail_reader', 'evictrail_writer'))
@@ -149,7 +149,7 @@ var writtenTables = []string{
 	"evictrail.drain_blockers", "evictrail.consequences", "evictrail.outages", "evictrail.gaps", "evictrail.timeline", "evictrail.retention", "evictrail.derive_failures",
 }
 
-// Roles gives the SQL that makes the roles of evictrail and grants each what it needs. It may be run again.
+// Roles returns the SQL that makes the roles of evictrail and grants each what it needs. It may be run again.
 func Roles() string { return roles + grants }
 
 const roles = `-- Roles of evictrail. Run as a superuser or as the owner of the database, after "evictrail schema up", which from then

@@ -18,7 +18,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// TestARequestDerivesWhatItConcerns stores one audit event after everything else: what it is about is told anew.
+// TestARequestDerivesWhatItConcerns stores one audit event after everything else: what it is about is told again.
 func TestARequestDerivesWhatItConcerns(t *testing.T) {
 	t.Parallel()
 	const marked = `Eviction triggered evacuation of VMI "shop/db"`
@@ -190,7 +190,7 @@ func wipe(t *testing.T, s *store.Store) {
 	require.NoError(t, err)
 }
 
-// arrive stores facts in the order given, into nothing, and gives the rows. What is all audit events is imported.
+// arrive stores facts in the order given, into nothing, and returns the rows. What is all audit events is imported.
 func arrive(t *testing.T, s *store.Store, batches ...[]trail.Fact) map[string][]string {
 	t.Helper()
 	wipe(t, s)
@@ -211,7 +211,7 @@ func arrive(t *testing.T, s *store.Store, batches ...[]trail.Fact) map[string][]
 	return anHourOn(t, s)
 }
 
-// anHourOn gives the rows as they stand an hour after the beginning, whoever was seen last.
+// anHourOn returns the rows as they stand an hour after the beginning, whoever was seen last.
 func anHourOn(t *testing.T, s *store.Store) map[string][]string {
 	t.Helper()
 	err := s.For("c1", "r1").Alive(t.Context(), start.Add(time.Hour), nil)

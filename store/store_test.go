@@ -277,7 +277,7 @@ func TestTimeAloneChangesRows(t *testing.T) {
 	require.Equal(t, after, storetest.Dump(t, s))
 }
 
-// TestThresholds sets other thresholds: what was derived by the old ones is derived anew, and a loop that is none by the
+// TestThresholds sets other thresholds: what was derived by the old ones is derived again, and a loop that is none by the
 // new ones stays as refuted.
 func TestThresholds(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ SELECT
     (SELECT facts_from FROM evictrail.retention),
     clock_timestamp()`
 
-// Upkeep tells how the database is kept, and how far its clock is from ours.
+// Upkeep returns how the database is kept, and how far its clock is from ours.
 func (s *Store) Upkeep(ctx context.Context) (trail.Upkeep, error) {
 	var u trail.Upkeep
 	var theirs time.Time

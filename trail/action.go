@@ -9,7 +9,7 @@ import "time"
 // actionSlack is how long after an answer its effect may still show, and how far the clocks may be apart.
 const actionSlack = 2 * time.Second
 
-// only gives the detail of the requests if all are of one user, and of one who acts as that user, nil otherwise.
+// only returns the detail of the requests if all are of one user, and of one who acts as that user, nil otherwise.
 func only(facts []*RequestDetail) *RequestDetail {
 	for _, d := range facts {
 		if d.User != facts[0].User || d.Impersonator != facts[0].Impersonator {
@@ -22,7 +22,7 @@ func only(facts []*RequestDetail) *RequestDetail {
 	return facts[0]
 }
 
-// during tells whether a change at a time can be the effect of a request. Times of objects have a resolution of 1 s.
+// during reports whether a change at a time can be the effect of a request. Times of objects have a resolution of 1 s.
 func during(f Fact, d *RequestDetail, at time.Time) bool {
 	return !at.Before(f.OccurredAt.Truncate(time.Second)) && !at.After(later(f.OccurredAt, d.AnsweredAt).Add(actionSlack))
 }
@@ -38,7 +38,7 @@ func accepted(facts []Fact, action Action, is func(Fact, *RequestDetail) bool) [
 	return out
 }
 
-// createdBy tells who made a migration; nil where nobody saw it. KubeVirt's own are not looked for: their objects tell
+// createdBy returns who made a migration; nil where nobody saw it. KubeVirt's own are not looked for: their objects tell
 // it, and what they were made for has a requester of its own.
 func (m *migration) createdBy(own []Fact, env *Env) *RequestDetail {
 	if m.spec.Evacuation || m.spec.WorkloadUpdate || m.spec.VolumeUpdate {
@@ -57,7 +57,7 @@ func (m *migration) createdBy(own []Fact, env *Env) *RequestDetail {
 	}))
 }
 
-// deletedBy tells who deleted a migration first; nil where nobody saw it.
+// deletedBy returns who deleted a migration first; nil where nobody saw it.
 func (m *migration) deletedBy(env *Env) *RequestDetail {
 	for _, f := range env.actions(m.Namespace) {
 		d, ok := f.Detail.(*RequestDetail)
@@ -68,7 +68,7 @@ func (m *migration) deletedBy(env *Env) *RequestDetail {
 	return nil
 }
 
-// cancelledBy tells who cancelled an evacuation through the subresource; nil where nobody saw it. Of an end that was not
+// cancelledBy returns who cancelled an evacuation through the subresource; nil where nobody saw it. Of an end that was not
 // seen when it happened, any cancellation since the mark may be the cause.
 func (e *evacuation) cancelledBy(own []Fact) *RequestDetail {
 	if e.Outcome != OutcomeCancelled {
@@ -80,7 +80,7 @@ func (e *evacuation) cancelledBy(own []Fact) *RequestDetail {
 	}))
 }
 
-// nodeChangedBy tells who cordoned, uncordoned or tainted a node, from the change that was seen on it; nil where nobody
+// nodeChangedBy returns who cordoned, uncordoned or tainted a node, from the change that was seen on it; nil where nobody
 // saw it. Where the request's body was audited it says so itself.
 func (e *Env) nodeChangedBy(change Fact) *RequestDetail {
 	return only(accepted(e.nodes[change.Node], ActionChangeNode, func(f Fact, d *RequestDetail) bool {

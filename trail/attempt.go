@@ -114,7 +114,7 @@ func (m *migration) markDetail() *MarkDetail {
 	return &MarkDetail{}
 }
 
-// strategy gives the eviction strategy that the VMI last showed; empty where it showed none.
+// strategy returns the eviction strategy that the VMI last showed; empty where it showed none.
 func (l *life) strategy() string {
 	s := ""
 	for _, f := range l.facts {

@@ -11,7 +11,7 @@ const backoffFirst = 20 * time.Second
 // BackoffModel names whose rules a backoff follows.
 const BackoffModel = "kubevirt"
 
-// backoffAfter gives what KubeVirt waits after an attempt that failed: it walks the migrations of its controllers that
+// backoffAfter returns what KubeVirt waits after an attempt that failed: it walks the migrations of its controllers that
 // still exist, from the newest back to a success, and leaves out those that are being deleted. Failed are those that
 // count, the newest first.
 func backoffAfter(m *migration, migrations []*migration) (wait time.Duration, failed []string, survivors int) {
@@ -31,10 +31,10 @@ func backoffAfter(m *migration, migrations []*migration) (wait time.Duration, fa
 	return wait, failed, len(kept)
 }
 
-// backsOff tells the migrations that KubeVirt's controllers make: those of users are never held back.
+// backsOff returns the migrations that KubeVirt's controllers make: those of users are never held back.
 func (m *migration) backsOff() bool { return m.spec.Evacuation || m.spec.WorkloadUpdate }
 
-// decideBackoffs gives the decisions of KubeVirt's backoff about one VMI, whose migrations they are.
+// decideBackoffs returns the decisions of KubeVirt's backoff about one VMI, whose migrations they are.
 func decideBackoffs(l *life, mine []*migration, env *Env, now *moment) []Decision {
 	var out []Decision
 	for i, m := range mine {
@@ -90,7 +90,7 @@ func (s KubeVirtSettings) delaysUpdates() bool {
 	return !known || major > 1 || minor >= 4
 }
 
-// triesAgain tells whether KubeVirt makes another attempt after one that failed: while the evacuation is open, or, for a
+// triesAgain reports whether KubeVirt makes another attempt after one that failed: while the evacuation is open, or, for a
 // workload update, while the VMI lives.
 func (l *life) triesAgain(m *migration) bool {
 	if m.evacuation == nil && !m.spec.WorkloadUpdate {
@@ -100,7 +100,7 @@ func (l *life) triesAgain(m *migration) bool {
 	return over.IsZero() || over.After(m.FinishedAt)
 }
 
-// over gives the time from which on KubeVirt makes no more attempts of this sort; zero while it does. A VMI that is being deleted it
+// over returns the time from which on KubeVirt makes no more attempts of this sort; zero while it does. A VMI that is being deleted it
 // leaves alone.
 func (l *life) over(m *migration) time.Time {
 	over := l.endedAt

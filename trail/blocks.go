@@ -67,7 +67,7 @@ func BlockReason(asItCame string) Reason {
 	return ReasonOther
 }
 
-// observedBlocks tells what the descheduler's counters say about the node, with the VMs that each can be about: a counter
+// observedBlocks returns what the descheduler's counters say about the node, with the VMs that each can be about: a counter
 // names a node, a namespace and a reason, and no VM.
 func (n *node) observedBlocks() []Decision {
 	var out []Decision

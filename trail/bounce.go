@@ -15,7 +15,7 @@ type move struct {
 	migration   *Migration
 }
 
-// movesOf gives the moves of one VMI, in their order.
+// movesOf returns the moves of one VMI, in their order.
 func movesOf(l *life, migrations []*migration) []move {
 	by := map[string]*Migration{}
 	for _, m := range migrations {
@@ -72,7 +72,7 @@ func pingPong(l *life, moves []move, t Thresholds, now *moment) []Loop {
 	return loops
 }
 
-// returns tells whether a move brings the guest back to a node that it left within a time.
+// returns reports whether a move brings the guest back to a node that it left within a time.
 func returns(before []move, m move, within time.Duration) bool {
 	for i := len(before) - 1; i >= 0 && m.descheduler; i-- {
 		if left := before[i]; left.from == m.to {

@@ -63,7 +63,7 @@ func Surround(rows map[Subject]Derived, facts []Fact, thresholds Thresholds, now
 	return &Cluster{Rows: rows, Now: now, env: env, facts: of}
 }
 
-// BySubject gives the facts of each subject, in the order in which they come.
+// BySubject returns the facts of each subject, in the order in which they come.
 func BySubject(facts []Fact) map[Subject][]Fact {
 	count := map[Subject]int{}
 	for i := range facts {
@@ -91,18 +91,18 @@ func NewCluster(rows map[Subject]Derived, facts []Fact, now time.Time) *Cluster 
 	return &Cluster{Rows: rows, Now: now, env: NewEnv(facts), facts: BySubject(sortedByTime(facts))}
 }
 
-// VM gives what was derived of a VM.
+// VM returns what was derived of a VM.
 func (c *Cluster) VM(namespace, name string) Derived { return c.Rows[VMISubject(namespace, name)] }
 
-// Node gives what was derived of a node.
+// Node returns what was derived of a node.
 func (c *Cluster) Node(name string) Derived { return c.Rows[Subject{SubjectNode, name}] }
 
-// LoopsOf gives the loops that are about a VM, in the order of their openings.
+// LoopsOf returns the loops that are about a VM, in the order of their openings.
 func (c *Cluster) LoopsOf(namespace, name string) []Loop {
 	return slices.DeleteFunc(c.allLoops(), func(l Loop) bool { return l.Namespace != namespace || l.VMI != name })
 }
 
-// allLoops gives all loops, in the order of their openings.
+// allLoops returns all loops, in the order of their openings.
 func (c *Cluster) allLoops() []Loop {
 	var out []Loop
 	for _, d := range c.Rows {
@@ -111,7 +111,7 @@ func (c *Cluster) allLoops() []Loop {
 	return byOpening(out)
 }
 
-// Slots gives the times in which the migrations of a VM count against KubeVirt's limits.
+// Slots returns the times in which the migrations of a VM count against KubeVirt's limits.
 func (d Derived) Slots() []Slot {
 	var out []Slot
 	for _, m := range d.Migrations {
@@ -133,7 +133,7 @@ func (d Derived) Nodes() []string {
 	return out
 }
 
-// attempt gives as much of a migration as matters to its node: not each phase on the way.
+// attempt returns as much of a migration as matters to its node: not each phase on the way.
 func (m *Migration) attempt() *Migration {
 	return &Migration{
 		UID: m.UID, Name: m.Name, Namespace: m.Namespace, VMI: m.VMI, VMIUID: m.VMIUID, EvacuationID: m.EvacuationID, Attempt: m.Attempt,
@@ -144,14 +144,14 @@ func (m *Migration) attempt() *Migration {
 	}
 }
 
-// ask gives as much of a request as matters to its node: not how often it was repeated.
+// ask returns as much of a request as matters to its node: not how often it was repeated.
 func (r *EvictionRequest) ask() *EvictionRequest {
 	short := *r
 	short.Repeats, short.LastRepeatAt = 0, time.Time{}
 	return &short
 }
 
-// Around gives the rows of a VM by what is derived of them: the nodes that they touch, and the cluster as a whole.
+// Around returns the rows of a VM by what is derived of them: the nodes that they touch, and the cluster as a whole.
 func (d Derived) Around() map[Subject]Rows {
 	around := map[Subject]Rows{}
 	at := func(node string, rows Rows) {

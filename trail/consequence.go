@@ -34,7 +34,7 @@ type Consequence struct {
 	Because      string     `json:"because"`
 }
 
-// mayCause tells whether a move can be what made the descheduler take VMs from the node that it came to: it was made without need, or brought
+// mayCause reports whether a move can be what made the descheduler take VMs from the node that it came to: it was made without need, or brought
 // that node over its threshold.
 func (m *Migration) mayCause() bool {
 	return m.Outcome == OutcomeSucceeded && m.TargetNode != "" && (m.Need == NotNeeded || m.Benefit == Harmed)

@@ -10,7 +10,7 @@ import (
 // The behaviours of the descheduler's plugin KubevirtMigrationAware, by the version of the descheduler.
 const (
 	CooldownLive     = ">=4.22" // its memory lives as long as the process, and is seeded once at the start
-	CooldownReseeded = "4.21"   // its memory is made anew in each cycle
+	CooldownReseeded = "4.21"   // its memory is made again in each cycle
 	CooldownNone     = "none"   // there is no plugin, or nothing is known of it
 )
 
@@ -46,7 +46,7 @@ type Cooldown struct {
 	Capped    bool // it would be longer without the limit
 }
 
-// Decide gives the cooldown that follows the last of the completions, as the descheduler computes it at a time.
+// Decide returns the cooldown that follows the last of the completions, as the descheduler computes it at a time.
 //
 // Completions are in ascending order of their ends; those at or before at-p.Window are not counted. A migration that
 // took longer than p.Base counts with its own length, and each further one in the window doubles that: 0 and 1 give the
@@ -79,12 +79,12 @@ func (p CooldownPolicy) Decide(completions []Completion, at time.Time) Cooldown 
 	return c
 }
 
-// atCap tells whether doubling is over: at the limit, or where the next one would not fit in 64 bits.
+// atCap reports whether doubling is over: at the limit, or where the next one would not fit in 64 bits.
 func (p CooldownPolicy) atCap(d time.Duration) bool {
 	return p.Max > 0 && d >= p.Max || d >= 1<<62
 }
 
-// CooldownPolicy gives the policy in force at a time.
+// CooldownPolicy returns the policy in force at a time.
 func (e *Env) CooldownPolicy(at time.Time) CooldownPolicy {
 	s := e.policy(at)
 	if s == nil || s.Cooldown == nil {
@@ -105,14 +105,14 @@ func cooldownModel(s *DeschedulerSettings, process *DeschedulerDetail) string {
 	return CooldownLive
 }
 
-// reseeds tells the release that makes its profiles, and so the memory of the plugin, anew in each cycle (reference:
+// reseeds returns the release that makes its profiles, and so the memory of the plugin, again in each cycle (reference:
 // descheduler-signals §1.7).
 func (d *DeschedulerDetail) reseeds() bool {
 	major, minor, known := majorMinor(d.Version)
 	return known && major == 4 && minor <= 21
 }
 
-// completionsOf gives the ends of migrations that the VMI showed, in their order, each migration once: by the VMI's own
+// completionsOf returns the ends of migrations that the VMI showed, in their order, each migration once: by the VMI's own
 // facts, or, where a gap hid those, by what its migrations kept of its state.
 func completionsOf(l *life, migrations []*migration) []Completion {
 	byUID := map[string]*Completion{}
@@ -156,7 +156,7 @@ type cooling struct {
 	migrations  []*migration // of the VMI
 }
 
-// decideCooldowns gives the decisions of the descheduler's cooldown about one VMI, whose migrations they are.
+// decideCooldowns returns the decisions of the descheduler's cooldown about one VMI, whose migrations they are.
 func decideCooldowns(l *life, migrations []*migration, requests []*request, env *Env, m *moment) []Decision {
 	c := cooling{life: l, env: env, completions: completionsOf(l, migrations), migrations: migrations}
 	var out []Decision
@@ -177,7 +177,7 @@ func decideCooldowns(l *life, migrations []*migration, requests []*request, env 
 	return out
 }
 
-// follow gives the decisions that change a cooldown after it has begun, to its end: a descheduler that starts anew, or goes by
+// follow returns the decisions that change a cooldown after it has begun, to its end: a descheduler that starts again, or goes by
 // another policy, computes it from what it knows then. None where the next completion begins another.
 func (c *cooling) follow(i int, d Decision, m *moment) []Decision {
 	var out []Decision
@@ -213,7 +213,7 @@ func (c *cooling) follow(i int, d Decision, m *moment) []Decision {
 	return out
 }
 
-// begin gives the decision that follows a completion; none where no policy is known.
+// begin returns the decision that follows a completion; none where no policy is known.
 func (c *cooling) begin(i int) (Decision, bool) {
 	done := c.completions[i]
 	p := c.env.CooldownPolicy(done.EndedAt)
@@ -253,14 +253,14 @@ func (c *cooling) decision(p CooldownPolicy, history []Completion, at time.Time)
 	return d
 }
 
-// remembered gives the completions that the descheduler has in its memory at a time.
+// remembered returns the completions that the descheduler has in its memory at a time.
 func (c *cooling) remembered(p CooldownPolicy, history []Completion, at time.Time) (known []Completion, since time.Time) {
 	return c.env.Remembered(p, history, at, func(since time.Time) map[string]bool {
 		return c.seed(c.readable(p, history[len(history)-1], since))
 	})
 }
 
-// Remembered gives those completions that the descheduler has in its memory at a time, and in any case the last one: that
+// Remembered returns those completions that the descheduler has in its memory at a time, and in any case the last one: that
 // stands on the VMI. What came before its process started it has read from the migrations that still existed then, and
 // only the successes, which seeded names by their UIDs; the older behaviour does so in each cycle, so that it knows no failure.
 // Completions are at least one, in ascending order of their ends. Since is from when on it remembers; zero where that is not known.
@@ -282,7 +282,7 @@ func (e *Env) Remembered(p CooldownPolicy, history []Completion, at time.Time, s
 	return known, since
 }
 
-// readable gives the time as of which the plugin reads the migrations that exist. Where it does so in each cycle, that is
+// readable returns the time as of which the plugin reads the migrations that exist. Where it does so in each cycle, that is
 // when the last one is final, which is a moment after its end showed on the VMI.
 func (c *cooling) readable(p CooldownPolicy, last Completion, since time.Time) time.Time {
 	for _, m := range c.migrations {
@@ -304,7 +304,7 @@ func (c *cooling) seed(at time.Time) map[string]bool {
 	return seed
 }
 
-// meet gives the decision that an act of the descheduler met: it was to be blocked, as a migration was running or a
+// meet returns the decision that an act of the descheduler met: it was to be blocked, as a migration was running or a
 // cooldown held. None where nothing was in its way.
 func (c *cooling) meet(r *request) (Decision, bool) {
 	p := c.env.CooldownPolicy(r.RequestedAt)
@@ -333,7 +333,7 @@ func (c *cooling) meet(r *request) (Decision, bool) {
 	return d, true
 }
 
-// endedBy gives the completions up to a time. Their clock has a resolution of 1 s.
+// endedBy returns the completions up to a time. Their clock has a resolution of 1 s.
 func (c *cooling) endedBy(at time.Time) []Completion {
 	n, _ := slices.BinarySearchFunc(c.completions, at, func(done Completion, t time.Time) int {
 		if done.EndedAt.After(t) {
@@ -344,7 +344,7 @@ func (c *cooling) endedBy(at time.Time) []Completion {
 	return c.completions[:n]
 }
 
-// running gives the migration whose data moved at a time, as the plugin's filter sees it: started, and not ended. Nil
+// running returns the migration whose data moved at a time, as the plugin's filter sees it: started, and not ended. Nil
 // where none did.
 func (c *cooling) running(at time.Time) *migration {
 	for _, m := range c.migrations {
@@ -357,14 +357,14 @@ func (c *cooling) running(at time.Time) *migration {
 	return nil
 }
 
-// released gives the decision that ends what this one began.
+// released returns the decision that ends what this one began.
 func (d Decision) released(reason string, at time.Time, of string) Decision {
 	d.ID = hashID(reason, string(d.Layer), d.VMIUID, of)
 	d.Verdict, d.Reason, d.DecidedAt, d.toldAt = VerdictReleased, reason, at, time.Time{}
 	return d
 }
 
-// finishedAt gives the finished migrations that existed at a time, the newest first: KubeVirt keeps a few.
+// finishedAt returns the finished migrations that existed at a time, the newest first: KubeVirt keeps a few.
 func finishedAt(migrations []*migration, at time.Time) []*migration {
 	var out []*migration
 	for i := len(migrations) - 1; i >= 0 && len(out) < FinishedKept; i-- {

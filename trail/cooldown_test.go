@@ -319,7 +319,7 @@ func TestCooldownIsMet(t *testing.T) {
 	require.Equal(t, []string{"13:00 migration_in_progress", "14:00.5 cooldown", "20:00 cooldown", "28:59 cooldown"}, got)
 }
 
-// TestCooldownIsComputedAnew starts the descheduler anew, or changes its policy, while a cooldown holds: what it forgets ends the
+// TestCooldownIsComputedAnew starts the descheduler again, or changes its policy, while a cooldown holds: what it forgets ends the
 // cooldown early, what it is told makes it longer, and the decision says what really was.
 func TestCooldownIsComputedAnew(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,7 @@ func inOrder(decisions []Decision) []Decision {
 	return decisions
 }
 
-// heldAt gives the decision of a layer that holds a VM back at a time, nil where none does.
+// heldAt returns the decision of a layer that holds a VM back at a time, nil where none does.
 func heldAt(decisions []Decision, layer Layer, at time.Time) *Decision {
 	var held *Decision
 	for i := range decisions {
@@ -125,7 +125,7 @@ func heldAt(decisions []Decision, layer Layer, at time.Time) *Decision {
 	return held
 }
 
-// sentence tells a decision; empty where a line would only repeat another.
+// sentence returns a decision; empty where a line would only repeat another.
 func (d *Decision) sentence() string {
 	switch {
 	case d.Verdict == VerdictHolds && d.Layer == LayerBackoff:

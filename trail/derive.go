@@ -108,7 +108,7 @@ func deriveVMI(facts []Fact, env *Env, now *moment) Derived {
 	return d
 }
 
-// derivePod tells the requests about a pod whose VMI was never seen, as an audit log that is older than our watch names
+// derivePod returns the requests about a pod whose VMI was never seen, as an audit log that is older than our watch names
 // them. Those about a pod that is known are told with its VM.
 func derivePod(subject Subject, facts []Fact, env *Env) Derived {
 	var d Derived
@@ -148,7 +148,7 @@ type life struct {
 	evacuations []*evacuation
 }
 
-// livesOf tells the VMI objects of one name apart. They come in the order of their creation.
+// livesOf returns the VMI objects of one name apart. They come in the order of their creation.
 func livesOf(facts []Fact, pods map[string]*launcher) []*life {
 	byUID := map[string]*life{}
 	var lives []*life
@@ -201,7 +201,7 @@ func livesOf(facts []Fact, pods map[string]*launcher) []*life {
 	return lives
 }
 
-// lifeAt gives the VMI that bore the name at a time: the last one created by then, 1 s being the resolution of
+// lifeAt returns the VMI that bore the name at a time: the last one created by then, 1 s being the resolution of
 // creation times. Nil where none is known.
 func lifeAt(lives []*life, at time.Time) *life {
 	var found *life
@@ -213,7 +213,7 @@ func lifeAt(lives []*life, at time.Time) *life {
 	return found
 }
 
-// own gives those of some migrations that are of this VMI, in their order.
+// own returns those of some migrations that are of this VMI, in their order.
 func (l *life) own(all []*migration) []*migration {
 	var own []*migration
 	for _, m := range all {
@@ -242,7 +242,7 @@ func sortedByTime(facts []Fact) []Fact {
 	return out
 }
 
-// ordered gives facts in the order of their times; they are large.
+// ordered returns facts in the order of their times; they are large.
 func ordered(facts []Fact) []*Fact {
 	order := make([]*Fact, len(facts))
 	for i := range facts {

@@ -108,13 +108,13 @@ func (d *Drain) has(a drainAct) bool {
 	return !a.at.Before(d.StartedAt) && (d.Outcome == "" || a.at.Before(d.EndedAt))
 }
 
-// closed gives the times in which the node took no pods, by a cordon or the drain taint. One whose beginning was not seen
+// closed returns the times in which the node took no pods, by a cordon or the drain taint. One whose beginning was not seen
 // begins at the zero time.
 func (n *node) closed() []interval {
 	var out []interval
 	held := map[string]bool{}
 	for _, f := range n.facts {
-		if f.Kind == KindNodeGone && len(held) > 0 { // another of its name begins anew
+		if f.Kind == KindNodeGone && len(held) > 0 { // another of its name begins again
 			out[len(out)-1].to, held = f.OccurredAt, map[string]bool{}
 		}
 		if f.What != WhatCordon && !n.env.isDrainTaint(f) {
@@ -140,7 +140,7 @@ func (n *node) closed() []interval {
 	return out
 }
 
-// closedAt gives the time in which the node took no pods at a moment; false where it did.
+// closedAt returns the time in which the node took no pods at a moment; false where it did.
 func closedAt(closed []interval, at time.Time) (interval, bool) {
 	for _, c := range closed {
 		if c.holds(at) || c.holds(at.Add(envSlack)) {
@@ -150,7 +150,7 @@ func closedAt(closed []interval, at time.Time) (interval, bool) {
 	return interval{}, false
 }
 
-// drainActs gives what says that the node is being drained, in the order of their times: requests of programs that drain,
+// drainActs returns what says that the node is being drained, in the order of their times: requests of programs that drain,
 // those of others while the node takes no pods, evacuations that were attributed to a drain, and the drain taint.
 func (n *node) drainActs(closed []interval) []drainAct {
 	var out []drainAct
@@ -179,7 +179,7 @@ func (n *node) drainActs(closed []interval) []drainAct {
 	return out
 }
 
-// drains tells the programs that evict in order to empty a node, and nothing else.
+// drains returns the programs that evict in order to empty a node, and nothing else.
 func (c RequesterClass) drains() bool {
 	switch c {
 	case RequesterClusterAutoscaler, RequesterKarpenter, RequesterMachineConfig, RequesterClusterAPI, RequesterNodeMaintenance, RequesterKured,
@@ -223,7 +223,7 @@ func (n *node) drain(acts []drainAct, closed []interval) Drain {
 	return d
 }
 
-// endOf gives the moment at which what is left of a drain counts: just before its end, or now.
+// endOf returns the moment at which what is left of a drain counts: just before its end, or now.
 func (n *node) endOf(d Drain) time.Time {
 	switch {
 	case d.EndedAt.IsZero():
@@ -234,7 +234,7 @@ func (n *node) endOf(d Drain) time.Time {
 	return d.EndedAt.Add(-time.Microsecond)
 }
 
-// lastOfRun gives the end of the acts that follow one another closely.
+// lastOfRun returns the end of the acts that follow one another closely.
 func lastOfRun(acts []drainAct) time.Time {
 	last := acts[0].at
 	for _, a := range acts {
@@ -245,7 +245,7 @@ func lastOfRun(acts []drainAct) time.Time {
 	return last
 }
 
-// emptyAfter gives the first time after another at which no guest was on the node; zero while one is.
+// emptyAfter returns the first time after another at which no guest was on the node; zero while one is.
 func (n *node) emptyAfter(at time.Time) time.Time {
 	for {
 		guests := n.guests(at)
@@ -261,7 +261,7 @@ func (n *node) emptyAfter(at time.Time) time.Time {
 	}
 }
 
-// goneAfter gives the first time after another at which the node was deleted, zero where it was not.
+// goneAfter returns the first time after another at which the node was deleted, zero where it was not.
 func (n *node) goneAfter(at time.Time) time.Time {
 	for _, f := range n.facts {
 		if f.Kind == KindNodeGone && f.OccurredAt.After(at) {
@@ -388,7 +388,7 @@ func waitText(m *Migration) string {
 	return fmt.Sprintf("%s, %s", m.WaitReason, m.WaitDetail)
 }
 
-// evacuationAt gives the evacuation of a guest from the node that was open at a time, nil where none was.
+// evacuationAt returns the evacuation of a guest from the node that was open at a time, nil where none was.
 func (n *node) evacuationAt(p *Placement, at time.Time) *Evacuation {
 	for _, e := range n.ofVMI(p.VMIUID).Evacuations {
 		if n.within(interval{e.MarkedAt, e.EndedAt}, at) {
@@ -398,7 +398,7 @@ func (n *node) evacuationAt(p *Placement, at time.Time) *Evacuation {
 	return nil
 }
 
-// lastRequest gives the last request of anybody but the descheduler about a guest between two times; nil where there is none.
+// lastRequest returns the last request of anybody but the descheduler about a guest between two times; nil where there is none.
 func (n *node) lastRequest(p *Placement, since, at time.Time) *EvictionRequest {
 	var last *EvictionRequest
 	for _, r := range n.ofVMI(p.VMIUID).Requests {
@@ -409,7 +409,7 @@ func (n *node) lastRequest(p *Placement, since, at time.Time) *EvictionRequest {
 	return last
 }
 
-// evictable tells whether the guest's strategy asks to be moved.
+// evictable reports whether the guest's strategy asks to be moved.
 func (p *Placement) evictable() bool {
 	return p.Strategy == strategyMigrate || p.Strategy == strategyIfPossible || p.Strategy == StrategyExternal
 }

@@ -101,10 +101,10 @@ func RuleSubjects() []Subject {
 // The sources whose gaps hide marks.
 var markSources = []Subject{{SubjectSource, "virtualmachineinstances"}, {SubjectSource, SourceSelf}}
 
-// requests gives the requests about a pod, in the order of their times.
+// requests returns the requests about a pod, in the order of their times.
 func (e *Env) requests(pod Subject) []Fact { return e.asked[pod] }
 
-// actions gives the requests about migrations in a namespace, in the order of their times, without those of KubeVirt's own: whose wish it carries
+// actions returns the requests about migrations in a namespace, in the order of their times, without those of KubeVirt's own: whose wish it carries
 // out is another request.
 func (e *Env) actions(namespace string) []Fact {
 	asked := e.asked[Subject{SubjectNamespace, namespace}]
@@ -171,7 +171,7 @@ func namesTaintedNode(f *Fact) bool {
 	return f.Node != "" && f.Reason == ReasonDisrupted && disruptionEndings[f.Value] == EndingTaint
 }
 
-// namesAction tells the facts of a VMI behind which somebody's own request may stand: a migration that no controller
+// namesAction returns the facts of a VMI behind which somebody's own request may stand: a migration that no controller
 // made, or the deletion of one that was not over.
 func namesAction(f *Fact) bool {
 	switch f.Kind {
@@ -185,7 +185,7 @@ func namesAction(f *Fact) bool {
 	}
 }
 
-// blind tells whether a mark set at the time could have come and gone unseen.
+// blind reports whether a mark set at the time could have come and gone unseen.
 func (e *Env) blind(at time.Time) bool {
 	for _, g := range e.gaps {
 		if !g.OpenedAt.After(at.Add(time.Second)) && (g.ClosedAt.IsZero() || !g.ClosedAt.Before(at)) {
@@ -195,7 +195,7 @@ func (e *Env) blind(at time.Time) bool {
 	return false
 }
 
-// blindBetween tells whether a mark could have gone and come back unseen between two times; without an end, ever since.
+// blindBetween reports whether a mark could have gone and come back unseen between two times; without an end, ever since.
 func (e *Env) blindBetween(from, to time.Time) bool {
 	for _, g := range e.gaps {
 		if (to.IsZero() || g.OpenedAt.Before(to)) && (g.ClosedAt.IsZero() || g.ClosedAt.After(from)) {
@@ -205,17 +205,17 @@ func (e *Env) blindBetween(from, to time.Time) bool {
 	return false
 }
 
-// cordoned tells whether the node was unschedulable at the time.
+// cordoned reports whether the node was unschedulable at the time.
 func (e *Env) cordoned(node string, at time.Time) bool {
 	return e.was(KindNodeCordoned, node, at, func(f Fact) bool { return f.What == WhatCordon })
 }
 
-// drainTainted tells whether the node bore KubeVirt's drain taint at the time.
+// drainTainted reports whether the node bore KubeVirt's drain taint at the time.
 func (e *Env) drainTainted(node string, at time.Time) bool {
 	return e.was(KindNodeTainted, node, at, e.isDrainTaint)
 }
 
-// was tells whether the last of the facts that is selects, up to the time, was of a kind. Before the first of them a
+// was reports whether the last of the facts that is selects, up to the time, was of a kind. Before the first of them a
 // node counts as it was found: a state that came from a list is older than its sight, and one that ends had begun. A node
 // that was deleted takes its states with it.
 func (e *Env) was(kind Kind, node string, at time.Time, is func(Fact) bool) bool {
@@ -253,7 +253,7 @@ func (e *Env) cordonedBy(node string, at time.Time) string {
 	return text
 }
 
-// drainTaintedBy tells who set the drain taint that a node bore at a time; nil where nobody saw it.
+// drainTaintedBy returns who set the drain taint that a node bore at a time; nil where nobody saw it.
 func (e *Env) drainTaintedBy(node string, at time.Time) *RequestDetail {
 	var who *RequestDetail
 	for _, f := range e.nodes[node] {
@@ -264,7 +264,7 @@ func (e *Env) drainTaintedBy(node string, at time.Time) *RequestDetail {
 	return who
 }
 
-// untaintedAfter gives the time at which the drain taint was taken off the node or went with it, zero where neither was.
+// untaintedAfter returns the time at which the drain taint was taken off the node or went with it, zero where neither was.
 func (e *Env) untaintedAfter(node string, at time.Time) time.Time {
 	for _, f := range e.nodes[node] {
 		if (f.Kind == KindNodeUntainted && e.isDrainTaint(f) || f.Kind == KindNodeGone) && f.OccurredAt.After(at) {
@@ -274,7 +274,7 @@ func (e *Env) untaintedAfter(node string, at time.Time) time.Time {
 	return time.Time{}
 }
 
-// isDrainTaint tells the facts about the taint that the settings in force at their time call the drain taint.
+// isDrainTaint returns the facts about the taint that the settings in force at their time call the drain taint.
 func (e *Env) isDrainTaint(f Fact) bool {
 	key := e.settings(f.OccurredAt).DrainTaintKey
 	if key == "" {
@@ -283,7 +283,7 @@ func (e *Env) isDrainTaint(f Fact) bool {
 	return f.What == WhatTaint+key+":"+EffectNoSchedule
 }
 
-// settings gives KubeVirt's settings in force at the time: the latest seen before, else the first seen at all.
+// settings returns KubeVirt's settings in force at the time: the latest seen before, else the first seen at all.
 func (e *Env) settings(at time.Time) KubeVirtSettings {
 	var in *KubeVirtSettings
 	for i := range e.kubevirt {
@@ -297,7 +297,7 @@ func (e *Env) settings(at time.Time) KubeVirtSettings {
 	return *in
 }
 
-// policy gives the descheduler's settings in force at the time: the latest seen before, else the first seen at all. Nil
+// policy returns the descheduler's settings in force at the time: the latest seen before, else the first seen at all. Nil
 // where none were.
 func (e *Env) policy(at time.Time) *DeschedulerSettings {
 	var in *DeschedulerSettings
@@ -309,7 +309,7 @@ func (e *Env) policy(at time.Time) *DeschedulerSettings {
 	return in
 }
 
-// descheduler gives the process of the descheduler at a time: the last that was started before. Nil where none is known.
+// descheduler returns the process of the descheduler at a time: the last that was started before. Nil where none is known.
 func (e *Env) descheduler(at time.Time) (start time.Time, process *DeschedulerDetail) {
 	n := sort.Search(len(e.starts), func(i int) bool { return e.starts[i].OccurredAt.After(at) }) // they may be many: one per run of a CronJob
 	for i := n - 1; i >= 0; i-- {
@@ -320,7 +320,7 @@ func (e *Env) descheduler(at time.Time) (start time.Time, process *DeschedulerDe
 	return time.Time{}, nil
 }
 
-// deschedulerChanges gives the times at which the descheduler was started or its policy changed, in their order.
+// deschedulerChanges returns the times at which the descheduler was started or its policy changed, in their order.
 func (e *Env) deschedulerChanges() []time.Time {
 	var out []time.Time
 	for _, f := range e.starts {
@@ -333,7 +333,7 @@ func (e *Env) deschedulerChanges() []time.Time {
 	return out
 }
 
-// deschedulerKnown tells whether a descheduler is known to be at work in the cluster.
+// deschedulerKnown reports whether a descheduler is known to be at work in the cluster.
 func (e *Env) deschedulerKnown() bool { return len(e.policies) > 0 || len(e.starts) > 0 }
 
 // marksSource reports whether KubeVirt of this version is v1.7.0 or later: it writes the annotation eviction-source, lets evacuations be cancelled, and carries the

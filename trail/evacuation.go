@@ -85,7 +85,7 @@ type evacuation struct {
 	untainted  time.Time // when the drain taint that opened it was taken off; zero where it stands, or none was
 }
 
-// markedEvacuations gives the evacuations that marks opened on one VMI, in their order; at most the last is open.
+// markedEvacuations returns the evacuations that marks opened on one VMI, in their order; at most the last is open.
 func markedEvacuations(l *life, env *Env) []*evacuation {
 	var out []*evacuation
 	var open *evacuation
@@ -103,7 +103,7 @@ func markedEvacuations(l *life, env *Env) []*evacuation {
 		case KindVMIPlaced:
 			node = f.Node
 		case KindEvacuationMarked:
-			end(f, outcomeByNode(open, node)) // marked anew, the unmarking between was not seen
+			end(f, outcomeByNode(open, node)) // marked again, the unmarking between was not seen
 			open = newEvacuation(l, f, env)
 			out = append(out, open)
 		case KindEvacuationUnmarked:
@@ -161,7 +161,7 @@ func (l *life) markedAgain(e *evacuation, pods map[string]*launcher, env *Env) *
 	return first
 }
 
-// leftAt gives the time of an end: where a list showed it together with the guest's arrival elsewhere, that of the
+// leftAt returns the time of an end: where a list showed it together with the guest's arrival elsewhere, that of the
 // arrival.
 func (l *life) leftAt(node string, end Fact) time.Time {
 	if end.Kind == KindVMIEnded && l.endedAt.Before(end.OccurredAt) {
@@ -260,5 +260,5 @@ func (e *evacuation) annotated(l *life, facts []Fact) {
 	}
 }
 
-// during tells whether the evacuation was open at a time.
+// during reports whether the evacuation was open at a time.
 func (e *Evacuation) during(t time.Time) bool { return interval{e.MarkedAt, e.EndedAt}.holds(t) }

@@ -18,7 +18,7 @@ func (e Evacuation) request(requests []EvictionRequest) *EvictionRequest {
 	return nil
 }
 
-// asked tells who asked for the evacuation, with which words, and when KubeVirt acted on it.
+// asked returns who asked for the evacuation, with which words, and when KubeVirt acted on it.
 func (e Evacuation) asked(requests []EvictionRequest, seen Coverage) []string {
 	r := e.request(requests)
 	if r == nil {
@@ -66,7 +66,7 @@ func (e Evacuation) askedAgain(requests []EvictionRequest) []string {
 	return text
 }
 
-// story tells an evacuation from its request on.
+// story returns an evacuation from its request on.
 func (e Evacuation) story(d Derived, seen Coverage, now time.Time) []string {
 	text := append(e.asked(d.Requests, seen), e.askedAgain(d.Requests)...)
 	mine := d.attemptsOf(e.ID)
@@ -114,7 +114,7 @@ func (d *Derived) deletionOf(vmiUID string) time.Time {
 	return time.Time{}
 }
 
-// otherMigrations tells the migrations of the VMI that were made for another reason while the evacuation was open and that did not fulfil
+// otherMigrations returns the migrations of the VMI that were made for another reason while the evacuation was open and that did not fulfil
 // it: KubeVirt makes no attempt while one of them is under way.
 func (e Evacuation) otherMigrations(d Derived) []string {
 	var text []string
@@ -138,7 +138,7 @@ func (e Evacuation) otherMigrations(d Derived) []string {
 	return text
 }
 
-// attemptsOf gives the migrations that belong to an evacuation, in the order of their creation.
+// attemptsOf returns the migrations that belong to an evacuation, in the order of their creation.
 func (d *Derived) attemptsOf(evacuation FactID) []Migration {
 	var mine []Migration
 	for _, m := range d.Migrations {
@@ -149,7 +149,7 @@ func (d *Derived) attemptsOf(evacuation FactID) []Migration {
 	return mine
 }
 
-// attemptsSoFar tells how often KubeVirt tried and why it failed, each cause once with its count.
+// attemptsSoFar returns how often KubeVirt tried and why it failed, each cause once with its count.
 func (e Evacuation) attemptsSoFar(mine []Migration) []string {
 	causes := causesOf(mine)
 	if causes == "" {
@@ -158,7 +158,7 @@ func (e Evacuation) attemptsSoFar(mine []Migration) []string {
 	return []string{fmt.Sprintf("KubeVirt made %s; %d failed%s.", plural(e.Attempts, "attempt"), e.FailedAttempts, causes)}
 }
 
-// causesOf tells why migrations failed or were aborted, each cause once with its count; empty where none did.
+// causesOf returns why migrations failed or were aborted, each cause once with its count; empty where none did.
 func causesOf(mine []Migration) string {
 	var order []string
 	count := map[string]int{}
@@ -225,7 +225,7 @@ func (m *Migration) origin() string {
 	return fmt.Sprintf("a migration that %s made (%s)", maker, m.Name)
 }
 
-// stillOpen tells what an open evacuation waits for and what to do.
+// stillOpen returns what an open evacuation waits for and what to do.
 func (e Evacuation) stillOpen(mine []Migration, deleted, now time.Time) []string {
 	text := []string{fmt.Sprintf("It is still to move, %s after the request.", span(now.Sub(e.MarkedAt)))}
 	if !deleted.IsZero() {

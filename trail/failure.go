@@ -222,7 +222,7 @@ type vmiEvent struct {
 	naming bool // it names a migration
 }
 
-// vmiEvents gives the Events on the VMI among facts.
+// vmiEvents returns the Events on the VMI among facts.
 func vmiEvents(facts []Fact) []vmiEvent {
 	var out []vmiEvent
 	for i := range facts {
@@ -233,7 +233,7 @@ func vmiEvents(facts []Fact) []vmiEvent {
 	return out
 }
 
-// vmiMessages gives those Events that can speak of the migration: those that name it, and those within its time.
+// vmiMessages returns those Events that can speak of the migration: those that name it, and those within its time.
 func vmiMessages(events []vmiEvent, m *migration) []KubeEventDetail {
 	const slack = 2 * time.Second
 	var out []KubeEventDetail
@@ -320,7 +320,7 @@ func (m *migration) eventFailure(onVMI []KubeEventDetail) (failure, bool) {
 	return failure{}, false
 }
 
-// target tells whether the scheduler found no node for a target pod at some time, and whether it found one in the end.
+// target reports whether the scheduler found no node for a target pod at some time, and whether it found one in the end.
 func (m *migration) target() (unschedulable, scheduled bool) {
 	for _, p := range m.pods {
 		unschedulable = unschedulable || p.Reason == ReasonUnschedulable

@@ -13,7 +13,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// replica watches one VMI and gives what it has to tell.
+// replica watches one VMI and returns what it has to tell.
 type replica struct {
 	tracker *tracker.Tracker
 	pending []trail.Fact
@@ -104,7 +104,7 @@ func TestFresh(t *testing.T) {
 	})
 }
 
-// TestFreshOfManyReplicas has replicas watch an object whose mark comes and goes; each is cut off at times and lists anew. Stored
+// TestFreshOfManyReplicas has replicas watch an object whose mark comes and goes; each is cut off at times and lists again. Stored
 // together, what they tell is what one that saw everything tells.
 func TestFreshOfManyReplicas(t *testing.T) {
 	t.Parallel()

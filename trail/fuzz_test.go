@@ -16,7 +16,7 @@ import (
 
 // FuzzRequests makes a history of one VM out of bytes: marks, pods, requests seen by the audit log, the observer or
 // both, at times that overlap. Whatever it is, deriving it does not panic, tells each request once, lets each mark have
-// one request at most, and gives the same rows in any order.
+// one request at most, and returns the same rows in any order.
 func FuzzRequests(f *testing.F) {
 	f.Add([]byte{0, 10, 3, 1, 5, 7, 2, 5, 9, 0, 20, 0, 3, 5, 1})
 	f.Add([]byte{3, 0, 0, 3, 0, 1, 4, 1, 2, 4, 1, 3, 0, 2, 3, 5, 5, 5})

@@ -65,7 +65,7 @@ func (p *launcher) add(f *Fact, d *PodDetail) {
 // subject is what requests about the pod belong to.
 func (p *launcher) subject() Subject { return Subject{SubjectPod, p.namespace + "/" + p.name} }
 
-// ranGuest tells whether the pod held the guest at a time: it had not ended, and the guest was on its node.
+// ranGuest reports whether the pod held the guest at a time: it had not ended, and the guest was on its node.
 func (p *launcher) ranGuest(l *life, at time.Time) bool {
 	ended := !p.endedAt.IsZero() && p.endedAt.Before(at)
 	over := !l.endedAt.IsZero() && l.endedAt.Before(at)
@@ -86,7 +86,7 @@ func markTerminating(lives []*life, pods map[string]*launcher) {
 	}
 }
 
-// lastPodEnd gives the time at which the last pod of a VMI had ended; zero where one lives, or none is known.
+// lastPodEnd returns the time at which the last pod of a VMI had ended; zero where one lives, or none is known.
 func lastPodEnd(pods map[string]*launcher, vmiUID string) time.Time {
 	var last time.Time
 	for _, p := range pods {

@@ -94,7 +94,7 @@ func (l *Loop) prove(all []Exhibit) {
 	l.Evidence = all
 }
 
-// Open tells whether the loop goes on.
+// Open reports whether the loop goes on.
 func (l Loop) Open() bool { return l.ClosedBy == "" }
 
 // ofEvacuation begins a loop about an evacuation; ordinal tells those of one kind apart.
@@ -136,7 +136,7 @@ var loopNames = map[LoopKind]string{
 // Name says for people what sort of loop it is.
 func (k LoopKind) Name() string { return loopNames[k] }
 
-// Name gives the loop's name with its path.
+// Name returns the loop's name with its path.
 func (l Loop) Name() string {
 	if l.Path == "" || l.Path == PathUnclassified {
 		return loopNames[l.Kind]

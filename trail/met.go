@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// tellRequests tells the requests on the pods of one VM and what each did: which mark it left, which evacuation it met,
+// tellRequests returns the requests on the pods of one VM and what each did: which mark it left, which evacuation it met,
 // whether it shut the VM down. Marks that no request explains give one of their own.
 func tellRequests(pods map[string]*launcher, lives []*life, env *Env) []*request {
 	var requests []*request
@@ -71,7 +71,7 @@ func tieMarks(requests []*request, lives []*life, env *Env) {
 	}
 }
 
-// leftMark tells whether a request can have left the mark of an evacuation, and how far apart the two are. The mark was
+// leftMark reports whether a request can have left the mark of an evacuation, and how far apart the two are. The mark was
 // set within the request; one that a list showed may be as old as the end of the evacuation before it.
 func (r *request) leftMark(e *evacuation, l *life, before time.Time) (time.Duration, bool) {
 	if r.DryRun || r.life != l || e.MarkedBy == MarkedByTaint || r.Answer != AnswerMarked && r.Answer != AnswerUnknown {
@@ -138,7 +138,7 @@ func (r *request) meet() {
 	}
 }
 
-// effect tells what the request changed. An allowed eviction deletes its pod: with the guest in it that is a shutdown.
+// effect returns what the request changed. An allowed eviction deletes its pod: with the guest in it that is a shutdown.
 func (r *request) effect() Effect {
 	switch {
 	case r.DryRun:
@@ -157,7 +157,7 @@ func (r *request) effect() Effect {
 	return EffectNone
 }
 
-// requestOfMark tells the request that must have been there because its mark was.
+// requestOfMark returns the request that must have been there because its mark was.
 func requestOfMark(e *evacuation, l *life, pods map[string]*launcher) *request {
 	r := &request{life: l, evacuation: e}
 	confidence := e.Confidence

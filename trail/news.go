@@ -36,10 +36,10 @@ const (
 	ChangeGone                // it is told no more
 )
 
-// Began tells whether what the row is about was not told before.
+// Began reports whether what the row is about was not told before.
 func (t Told[R]) Began() bool { return t.Change == ChangeNew && t.Instead == "" }
 
-// Ended tells whether the row has an end that it had not before.
+// Ended reports whether the row has an end that it had not before.
 func (t Told[R]) Ended(how string) bool { return t.Change != ChangeGone && t.Was == "" && how != "" }
 
 // Add takes in what came after.

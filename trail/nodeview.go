@@ -76,7 +76,7 @@ type node struct {
 	vmis       map[string]*Rows        // evacuations and requests of each VMI, once somebody asks
 }
 
-// ofVMI gives the evacuations of a VMI from the node, and the requests about it.
+// ofVMI returns the evacuations of a VMI from the node, and the requests about it.
 func (n *node) ofVMI(uid string) *Rows {
 	if n.vmis == nil {
 		n.vmis = map[string]*Rows{}
@@ -182,7 +182,7 @@ func deriveCluster(env *Env, now *moment) Derived {
 	return d
 }
 
-// byDescheduler tells the requests of the descheduler that KubeVirt accepted, or had accepted before.
+// byDescheduler returns the requests of the descheduler that KubeVirt accepted, or had accepted before.
 func (r *EvictionRequest) byDescheduler() bool {
 	accepted := r.Answer == AnswerMarked || r.Answer == AnswerAlreadyMarked || r.Answer == AnswerUnknown && r.EvacuationID != nil
 	return r.RequesterClass == RequesterDescheduler && !r.DryRun && accepted
@@ -205,7 +205,7 @@ func (n *node) isAct(r *EvictionRequest) bool {
 	return slices.ContainsFunc(n.Evacuations, func(e *Evacuation) bool { return e.ID == *r.EvacuationID })
 }
 
-// byOthers tells the requests of anybody but the descheduler.
+// byOthers returns the requests of anybody but the descheduler.
 func (r *EvictionRequest) byOthers() bool {
 	return r.RequesterClass != RequesterDescheduler && r.RequesterClass != RequesterUnknown && !r.DryRun
 }
@@ -216,7 +216,7 @@ func (r *EvictionRequest) vm() string { return r.Namespace + "/" + r.VMI }
 // vm names the VM of an evacuation.
 func (e *Evacuation) vm() string { return e.Namespace + "/" + e.VMI }
 
-// guests gives the placements that the node held at a time.
+// guests returns the placements that the node held at a time.
 func (n *node) guests(at time.Time) []*Placement {
 	var out []*Placement
 	for _, p := range n.Placements {
@@ -227,7 +227,7 @@ func (n *node) guests(at time.Time) []*Placement {
 	return out
 }
 
-// within tells whether a time lies in an interval. What lies ahead of us, as clocks of the cluster may, is looked at again
+// within reports whether a time lies in an interval. What lies ahead of us, as clocks of the cluster may, is looked at again
 // when it has come.
 func (n *node) within(i interval, at time.Time) bool {
 	for _, t := range []time.Time{i.from, i.to} {

@@ -69,7 +69,7 @@ func classNames(classes []RequesterClass) string {
 	return strings.Join(names, ", ")
 }
 
-// of gives the objective of a class of requesters, zero where there is none.
+// of returns the objective of a class of requesters, zero where there is none.
 func (o Objectives) of(class RequesterClass) time.Duration {
 	if d, own := o[class]; own {
 		return d
@@ -95,10 +95,10 @@ func (e *Evacuation) judge(o Objectives, now *moment) {
 	}
 }
 
-// due gives until when the guest is to be moved, inclusive.
+// due returns until when the guest is to be moved, inclusive.
 func (e *Evacuation) due() time.Time { return e.MarkedAt.Add(time.Duration(e.Objective)) }
 
-// JudgedAt gives when it was decided whether the evacuation kept to its objective; zero while it is not.
+// JudgedAt returns when it was decided whether the evacuation kept to its objective; zero while it is not.
 func (e *Evacuation) JudgedAt() time.Time {
 	switch {
 	case e.ObjectiveMet == nil:
@@ -109,7 +109,7 @@ func (e *Evacuation) JudgedAt() time.Time {
 	return e.due()
 }
 
-// missed tells whether the time was over before the guest was moved.
+// missed reports whether the time was over before the guest was moved.
 func (e *Evacuation) missed() bool { return e.ObjectiveMet != nil && !*e.ObjectiveMet }
 
 // overdue says by how much the evacuation was late; empty where it was not, or has no objective.

@@ -19,7 +19,7 @@ type Occasion struct {
 	Final                   bool          // none comes after it
 }
 
-// nodes gives the nodes that are known.
+// nodes returns the nodes that are known.
 func (o Occasion) nodes() []string {
 	return slices.DeleteFunc(slices.Compact([]string{o.SourceNode, o.TargetNode}), func(n string) bool { return n == "" })
 }
@@ -44,13 +44,13 @@ type Moved struct {
 	Looked      map[string]struct{} // the moments that were recorded, each as What and origin with a space between
 }
 
-// Has tells whether an origin has told about an occasion.
+// Has reports whether an origin has told about an occasion.
 func (m Moved) Has(o Occasion, origin LoadOrigin) bool {
 	_, has := m.Looked[o.What()+" "+string(origin)]
 	return has
 }
 
-// Occasions gives the moments of a migration at which the load of its nodes matters, in their order, as far as they have come by a time. While its target is not
+// Occasions returns the moments of a migration at which the load of its nodes matters, in their order, as far as they have come by a time. While its target is not
 // known there are none: it is looked at both nodes at once. Where the time is the last that there will be, what would come later is looked at then.
 func (m Moved) Occasions(now time.Time, last bool) []Occasion {
 	if m.TargetNode == "" && m.FinishedAt.IsZero() {
@@ -93,7 +93,7 @@ func (m Moved) Occasions(now time.Time, last bool) []Occasion {
 	return out
 }
 
-// ended gives the end by the best clock, zero while the migration goes on.
+// ended returns the end by the best clock, zero while the migration goes on.
 func (m *Migration) ended() time.Time {
 	if m.FinishedAt.IsZero() || m.EndSeenAt.IsZero() {
 		return m.FinishedAt
@@ -101,7 +101,7 @@ func (m *Migration) ended() time.Time {
 	return m.EndSeenAt
 }
 
-// Span gives from when to when samples can matter to the occasion.
+// Span returns from when to when samples can matter to the occasion.
 func (o Occasion) Span() (from, to time.Time) {
 	from, to = o.At.Add(-loadIsStale), o.At
 	switch o.Moment {
@@ -125,7 +125,7 @@ type LoadPoint struct {
 	Threshold *float64
 }
 
-// over gives by how much the value is above the threshold, below it where negative; NaN where either is not known.
+// over returns by how much the value is above the threshold, below it where negative; NaN where either is not known.
 func (p LoadPoint) over() float64 {
 	if p.Threshold == nil {
 		return math.NaN()
@@ -168,7 +168,7 @@ func (l Loads) Read(o Occasion) []Reading {
 	return out
 }
 
-// pick gives the samples of one metric of a node that matter to the occasion, each once. What has no threshold is told as it was at the moment; of what has one it
+// pick returns the samples of one metric of a node that matter to the occasion, each once. What has no threshold is told as it was at the moment; of what has one it
 // also matters how it went around it.
 func (o Occasion) pick(node string, points []LoadPoint) []Reading {
 	var before, next, peak, lastOver *LoadPoint

@@ -277,7 +277,7 @@ func lastPhase(phases []PhaseTime) string {
 	return phases[len(phases)-1].Phase
 }
 
-// outcome tells how the migration of a VMI ended; the VMI is nil where it is not known. The VMIM's phase wins over the VMI's state
+// outcome returns how the migration of a VMI ended; the VMI is nil where it is not known. The VMIM's phase wins over the VMI's state
 // (KubeVirt before v1.9 may leave that half open). One that vanished unseen is judged by what the VMI says of it; where nothing does,
 // the outcome stays empty and the failure reason says that the end was not seen.
 func (m *migration) outcome(l *life) Outcome {
@@ -307,7 +307,7 @@ func (m *migration) outcome(l *life) Outcome {
 	return ""
 }
 
-// abortedByUser tells whether somebody deleted the VMIM before it was final. KubeVirt's own monitor leaves the same
+// abortedByUser reports whether somebody deleted the VMIM before it was final. KubeVirt's own monitor leaves the same
 // texts and abortStatus since v1.9, but none of these three signs (reference: kubevirt-signals §6.2).
 func (m *migration) abortedByUser() bool {
 	return m.result.AbortRequested || m.aborting || m.deletion != nil && !m.deletion.Final

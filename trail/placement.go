@@ -40,7 +40,7 @@ type Placement struct {
 	seenAt time.Time // our time of the arrival
 }
 
-// placementsOf gives the stays of one VMI, in the order in which its object told them: at most one of them, the last, has no end. Their times are of
+// placementsOf returns the stays of one VMI, in the order in which its object told them: at most one of them, the last, has no end. Their times are of
 // several clocks, which may be apart: no stay begins before the one before it, or ends before it began.
 func placementsOf(l *life, migrations []*migration, facts []Fact) []Placement {
 	var out []Placement
@@ -105,7 +105,7 @@ func (p *Placement) describe(l *life, facts []Fact) {
 	}
 }
 
-// migration gives the UID of the migration that brought the guest, empty where none did or none is known.
+// migration returns the UID of the migration that brought the guest, empty where none did or none is known.
 func (p Placement) migration() string {
 	if p.ArrivedBy == ArrivedStart || p.ArrivedBy == ArrivedUnknown {
 		return ""
@@ -113,7 +113,7 @@ func (p Placement) migration() string {
 	return p.ArrivedBy
 }
 
-// arrival gives the time at which a guest came to a node. An arrival that a list showed is older than its sight: then
+// arrival returns the time at which a guest came to a node. An arrival that a list showed is older than its sight: then
 // the end of the migration that brought it, as virt-controller stamped it, is nearer, or, where that migration was
 // never seen, its end as the source node stamped it.
 func arrival(f Fact, migrations []*migration) time.Time {
@@ -133,7 +133,7 @@ func arrival(f Fact, migrations []*migration) time.Time {
 	return best
 }
 
-// nodeAt gives the node on which the guest ran at a time; before the first stay that is known, the first.
+// nodeAt returns the node on which the guest ran at a time; before the first stay that is known, the first.
 func (l *life) nodeAt(at time.Time) string {
 	node := ""
 	for _, p := range l.placements {

@@ -18,7 +18,7 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// chance makes a history at random: VMs that are marked, moved, fail, are deleted and begin anew; nodes that are cordoned,
+// chance makes a history at random: VMs that are marked, moved, fail, are deleted and begin again; nodes that are cordoned,
 // tainted and deleted; settings that change; people and programs that ask. Nothing of it needs to make sense.
 type chance struct {
 	*history

@@ -31,7 +31,7 @@ type Key struct {
 	Cluster string
 }
 
-// MarshalText gives the key as one word that can stand in a URL.
+// MarshalText returns the key as one word that can stand in a URL.
 func (k Key) MarshalText() ([]byte, error) {
 	return []byte(base64.RawURLEncoding.EncodeToString([]byte(strings.Join([]string{k.At.UTC().Format(time.RFC3339Nano), k.ID, k.Cluster}, "\n")))), nil
 }

@@ -13,7 +13,7 @@ import (
 // Source: descheduler pkg/descheduler/evictions/evictions.go, cleanCache.
 const forgetsAfter = 10 * time.Minute
 
-// failuresOf gives the attempts of an evacuation that failed, in the order of their ends.
+// failuresOf returns the attempts of an evacuation that failed, in the order of their ends.
 func (n *node) failuresOf(e *Evacuation) []*Migration {
 	var out []*Migration
 	for _, m := range n.attempts[e.ID] {
@@ -60,7 +60,7 @@ func (n *node) dualRetry(e *Evacuation) []Loop {
 	return loops
 }
 
-// lastBefore gives the last failure before a time; there is one.
+// lastBefore returns the last failure before a time; there is one.
 func lastBefore(failures []*Migration, at time.Time) *Migration {
 	last := failures[0]
 	for _, f := range failures {
@@ -142,7 +142,7 @@ func (n *node) pathOf(e *Evacuation, d dual) LoopPath {
 	return first
 }
 
-// pathOfAct tells why the descheduler could do one act while it took the evacuation to be under way. A pod that it takes
+// pathOfAct returns why the descheduler could do one act while it took the evacuation to be under way. A pod that it takes
 // to be under way it does not ask for again, and it heeds its limits, unless it has forgotten: after 10 to 20 minutes.
 func (n *node) pathOfAct(e *Evacuation, a *EvictionRequest) LoopPath {
 	forgot := a.RequestedAt.Sub(n.lastAsked(e, a.RequestedAt)) >= forgetsAfter
@@ -168,7 +168,7 @@ func (n *node) pathOfAct(e *Evacuation, a *EvictionRequest) LoopPath {
 	return PathFreeSlot // another one was forgotten
 }
 
-// lastAsked gives the time of the descheduler's last request for the VM of an evacuation before another act.
+// lastAsked returns the time of the descheduler's last request for the VM of an evacuation before another act.
 func (n *node) lastAsked(e *Evacuation, before time.Time) time.Time {
 	last := e.MarkedAt
 	for _, a := range n.acts {
@@ -288,7 +288,7 @@ func (n *node) priorityInversion(e *Evacuation, drains []Drain) []Loop {
 	return nil
 }
 
-// lowest gives the first attempt of lowest priority that a drain, which asked at a time, had to wait for, from when on that
+// lowest returns the first attempt of lowest priority that a drain, which asked at a time, had to wait for, from when on that
 // is too long, and when it got its target pod or was over: zero while it waits. Nil where there is none. What it waits for
 // a backoff does not count.
 func (n *node) lowest(e *Evacuation, asked time.Time) (low *Migration, begin, begun time.Time) {
@@ -307,7 +307,7 @@ func (n *node) lowest(e *Evacuation, asked time.Time) (low *Migration, begin, be
 	return nil, begin, begun
 }
 
-// backoffBefore gives the end of the last backoff that began before an attempt was created, zero where none did.
+// backoffBefore returns the end of the last backoff that began before an attempt was created, zero where none did.
 func (n *node) backoffBefore(m *Migration) time.Time {
 	until := time.Time{}
 	for _, d := range n.Decisions {

@@ -27,16 +27,16 @@ func Only(cluster string, namespaces ...string) Scope {
 	return Scope{cluster: cluster, namespaces: slices.Compact(namespaces)}
 }
 
-// Limited tells whether some VMs of a cluster that is seen may not be.
+// Limited reports whether some VMs of a cluster that is seen may not be.
 func (s Scope) Limited() bool { return !s.everything && !s.all }
 
-// Empty tells whether nothing at all is seen.
+// Empty reports whether nothing at all is seen.
 func (s Scope) Empty() bool { return s.Limited() && len(s.namespaces) == 0 }
 
-// Namespaces gives those that a limited Scope sees, sorted; never nil.
+// Namespaces returns those that a limited Scope sees, sorted; never nil.
 func (s Scope) Namespaces() []string { return append([]string{}, s.namespaces...) }
 
-// Sees tells whether VMs of a namespace are seen.
+// Sees reports whether VMs of a namespace are seen.
 func (s Scope) Sees(namespace string) bool {
 	if !s.Limited() {
 		return true
@@ -45,13 +45,13 @@ func (s Scope) Sees(namespace string) bool {
 	return found
 }
 
-// seesVM tells whether a VM that is named namespace/name is seen.
+// seesVM reports whether a VM that is named namespace/name is seen.
 func (s Scope) seesVM(name string) bool {
 	namespace, _, named := strings.Cut(name, "/")
 	return named && s.Sees(namespace)
 }
 
-// Cluster gives the cluster to look into for one that is asked for, empty for all of them; false where none may be.
+// Cluster returns the cluster to look into for one that is asked for, empty for all of them; false where none may be.
 func (s Scope) Cluster(asked string) (string, bool) {
 	switch {
 	case s.everything:

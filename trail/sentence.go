@@ -74,7 +74,7 @@ func (c *Cluster) Why(namespace, vmi string) Answer {
 	return a
 }
 
-// StoryFrom gives from when on the rows and lines of a VM are those that Why tells: the beginning of what is latest, and of the loops
+// StoryFrom returns from when on the rows and lines of a VM are those that Why tells: the beginning of what is latest, and of the loops
 // that are open. Of the rows those suffice that tell how it stands. Zero: all of them are.
 func (d Derived) StoryFrom() time.Time {
 	from := d.latest(Coverage{}).from
@@ -86,7 +86,7 @@ func (d Derived) StoryFrom() time.Time {
 	return from
 }
 
-// latest gives what is told of a VM: the latest that happened to it.
+// latest returns what is told of a VM: the latest that happened to it.
 func (d Derived) latest(seen Coverage) episode {
 	tell := []episode{latestEvacuation(d, seen), latestMigration(d), latestShutdown(d), latestRefusal(d)}
 	return slices.MaxFunc(tell, func(a, b episode) int { return a.at.Compare(b.at) })
@@ -99,7 +99,7 @@ type episode struct {
 	story func(now time.Time) []string
 }
 
-// latestEvacuation tells the last evacuation, with the migrations that were made for another reason while it was open, or that
+// latestEvacuation returns the last evacuation, with the migrations that were made for another reason while it was open, or that
 // fulfilled it: they are part of its story, not later ones.
 func latestEvacuation(d Derived, seen Coverage) episode {
 	if len(d.Evacuations) == 0 {
@@ -121,7 +121,7 @@ func latestEvacuation(d Derived, seen Coverage) episode {
 	return last
 }
 
-// latestMigration tells the last migration that belongs to no evacuation.
+// latestMigration returns the last migration that belongs to no evacuation.
 func latestMigration(d Derived) episode {
 	for i := len(d.Migrations) - 1; i >= 0; i-- {
 		if m := d.Migrations[i]; m.EvacuationID == nil {
@@ -131,7 +131,7 @@ func latestMigration(d Derived) episode {
 	return episode{}
 }
 
-// latestShutdown tells the last time that the platform ended the guest: evicted, not moved, or lost by a migration.
+// latestShutdown returns the last time that the platform ended the guest: evicted, not moved, or lost by a migration.
 func latestShutdown(d Derived) episode {
 	s, found := d.lastShutdown()
 	if !found {
@@ -160,7 +160,7 @@ func (d Derived) lostBy(s shutdown) *Migration {
 	return nil
 }
 
-// latestRefusal tells the last request that was refused, with its repetitions.
+// latestRefusal returns the last request that was refused, with its repetitions.
 func latestRefusal(d Derived) episode {
 	var last episode
 	for _, r := range d.Requests {
@@ -172,7 +172,7 @@ func latestRefusal(d Derived) episode {
 	return last
 }
 
-// refusal tells a request that was refused.
+// refusal returns a request that was refused.
 func (r EvictionRequest) refusal(time.Time) []string {
 	times := fmt.Sprintf("At %s %s asked to evict it from %s%s", clock(r.RequestedAt), r.who(), r.Node, r.saying())
 	if r.Repeats > 0 {
@@ -185,7 +185,7 @@ func (r EvictionRequest) refusal(time.Time) []string {
 	return text
 }
 
-// story tells how the platform ended the guest, what came of that, and who had asked for what led to it.
+// story returns how the platform ended the guest, what came of that, and who had asked for what led to it.
 func (s shutdown) story(d Derived, now time.Time) []string {
 	ended := s.ending().sentence()
 	for _, l := range d.Timeline {
@@ -222,7 +222,7 @@ func (d Derived) evacuationOf(m *Migration) *Evacuation {
 	return nil
 }
 
-// takenInstead tells the dual retry loops around other VMs in which the descheduler took this one since a time.
+// takenInstead returns the dual retry loops around other VMs in which the descheduler took this one since a time.
 func (c *Cluster) takenInstead(namespace, vmi string, since time.Time) []string {
 	var text []string
 	for _, l := range c.allLoops() {
@@ -252,7 +252,7 @@ func (e Evacuation) advice(s KubeVirtSettings) string {
 	return ""
 }
 
-// openEvacuation gives the evacuation that is open, nil where none is.
+// openEvacuation returns the evacuation that is open, nil where none is.
 func openEvacuation(d Derived) *Evacuation {
 	for i := range d.Evacuations {
 		if d.Evacuations[i].Outcome == "" {
@@ -271,7 +271,7 @@ func cooldownNow(d Derived, now time.Time) string {
 	return fmt.Sprintf("The descheduler leaves it alone until %s: its cooldown is %s%s.", clock(held.Until), span(time.Duration(held.Effective)), held.because())
 }
 
-// tellLoops tells the loops that the VM is part of and that were open since a time, and what to do about the first that is
+// tellLoops returns the loops that the VM is part of and that were open since a time, and what to do about the first that is
 // open still.
 func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []string, advice string) {
 	text = c.takenInstead(namespace, vmi, since)
@@ -291,7 +291,7 @@ func (c *Cluster) tellLoops(namespace, vmi string, since time.Time) (text []stri
 	return text, advice
 }
 
-// story tells a migration that belongs to no evacuation.
+// story returns a migration that belongs to no evacuation.
 func (m Migration) story(now time.Time) []string {
 	text := []string{fmt.Sprintf("At %s migration %s was created%s (%s).", clock(m.CreatedAt), m.Name, m.by(), m.cause()), policiesOf([]Migration{m})}
 	switch m.Outcome {
@@ -344,7 +344,7 @@ func (m Migration) cause() string {
 	return fmt.Sprintf("for: %s, %s", m.Trigger, m.TriggerConfidence)
 }
 
-// whyShort gives the class and the reason of a failure, without KubeVirt's own text.
+// whyShort returns the class and the reason of a failure, without KubeVirt's own text.
 func (m Migration) whyShort() string { return fmt.Sprintf("%s, %s", m.FailureClass, m.FailureReason) }
 
 func (m Migration) whyFailed() string {
@@ -355,7 +355,7 @@ func (m Migration) whyFailed() string {
 	return text
 }
 
-// phaseSince gives the time of the last phase, the creation where there is none.
+// phaseSince returns the time of the last phase, the creation where there is none.
 func (m Migration) phaseSince() time.Time {
 	if m.PhaseSince.IsZero() {
 		return m.CreatedAt

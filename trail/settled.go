@@ -9,7 +9,7 @@ import (
 // migrations of two days.
 const leastReach = DefaultCooldownWindow
 
-// Reach gives how far what happens may depend on what was over before: by the thresholds of loops, and by the policies among facts about the rules.
+// Reach returns how far what happens may depend on what was over before: by the thresholds of loops, and by the policies among facts about the rules.
 func Reach(rules []Fact, t Thresholds) time.Duration {
 	reach := leastReach
 	for _, x := range t.all() {
@@ -42,7 +42,7 @@ type Bounce struct {
 // Settle tells the Env what is settled. Without it nothing is.
 func (e *Env) Settle(s Settled) { e.settled = s }
 
-// number gives loops of one kind around what Bounce.Of names, in their order, their identities: they are numbered, after those that are settled. Those among them that
+// number returns loops of one kind around what Bounce.Of names, in their order, their identities: they are numbered, after those that are settled. Those among them that
 // are settled themselves have other numbers than they were told under, as facts are missing: what is derived of them counts for nothing.
 func (s Settled) number(vm Subject, of string, kind LoopKind, loops []Loop) []Loop {
 	n := s.Bounces[Bounce{of, kind}]

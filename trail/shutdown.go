@@ -7,7 +7,7 @@ import (
 )
 
 // shutdownChurn finds the times in which the descheduler shut one VM down again and again: each time it evicted the pod, KubeVirt did not
-// move the VM instead, and the VM was started anew. A guest ends with each, so that the loop goes over several VMIs of one name.
+// move the VM instead, and the VM was started again. A guest ends with each, so that the loop goes over several VMIs of one name.
 func shutdownChurn(lives []*life, env *Env, now *moment) []Loop {
 	var down []*life
 	for _, l := range lives {

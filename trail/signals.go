@@ -34,14 +34,14 @@ func (s KubeVirtSettings) Missing() (missing []Signal, known bool) {
 	return missing, true
 }
 
-// MergesAborts tells whether migrations that were stuck, too slow or aborted by a user fail with the same text, so that the cause is an
+// MergesAborts reports whether migrations that were stuck, too slow or aborted by a user fail with the same text, so that the cause is an
 // estimate (v1.9.0 and later; reference: kubevirt-signals §0).
 func (s KubeVirtSettings) MergesAborts() bool {
 	_, _, known := majorMinor(s.Version)
 	return known && !olderRelease(s.Version, "v1.9.0")
 }
 
-// olderRelease tells whether a version is older than a release; a candidate of the release is.
+// olderRelease reports whether a version is older than a release; a candidate of the release is.
 func olderRelease(version, release string) bool {
 	major, minor, _ := majorMinor(version)
 	ofMajor, ofMinor, _ := majorMinor(release)
@@ -53,7 +53,7 @@ func olderRelease(version, release string) bool {
 	return len(number) < len(ofPatch) || len(number) == len(ofPatch) && number < ofPatch || number == ofPatch && isCandidate && candidate != ""
 }
 
-// patchOf gives what stands behind the second dot, 0 where nothing does.
+// patchOf returns what stands behind the second dot, 0 where nothing does.
 func patchOf(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	if len(parts) < 3 {
@@ -62,6 +62,6 @@ func patchOf(version string) string {
 	return parts[2]
 }
 
-// Reseeds tells whether a descheduler of this release forgets the migrations that it saw in each cycle, so that its cooldowns grow by what
+// Reseeds reports whether a descheduler of this release forgets the migrations that it saw in each cycle, so that its cooldowns grow by what
 // KubeVirt still has alone.
 func Reseeds(version string) bool { return (&DeschedulerDetail{Version: version}).reseeds() }

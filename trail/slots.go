@@ -14,7 +14,7 @@ type slotLimit struct {
 	n    int
 }
 
-// slotLimits gives the limits that were in force, of a node or in total, in the order of their times: the first since ever.
+// slotLimits returns the limits that were in force, of a node or in total, in the order of their times: the first since ever.
 // It is empty where no policy is known.
 func (e *Env) slotLimits(of func(*DeschedulerSettings) *int64) []slotLimit {
 	var out []slotLimit
@@ -170,7 +170,7 @@ type Stretch struct {
 	EventID   FactID    // of the fact that began it
 }
 
-// Annotated gives the stretches of the VMs that are to leave a node, or were, in the order of their beginnings.
+// Annotated returns the stretches of the VMs that are to leave a node, or were, in the order of their beginnings.
 func (c *Cluster) Annotated(node string) []Stretch {
 	var out []Stretch
 	for s, d := range c.Rows {
@@ -207,20 +207,20 @@ func (e *Evacuation) stretches(facts []Fact) []Stretch {
 	return out
 }
 
-// LimitsTotal tells whether the rules in force at some time bound how many VMs the descheduler may evict from all nodes together: then
+// LimitsTotal reports whether the rules in force at some time bound how many VMs the descheduler may evict from all nodes together: then
 // the evacuations of the whole cluster matter to each VM.
 func LimitsTotal(rules []Fact) bool {
 	return slices.ContainsFunc(NewEnv(rules).slotLimits(limitTotal), func(l slotLimit) bool { return l.n > 0 })
 }
 
-// SlotLimit gives how many VMs the descheduler may evict from one node at a time, by the policy in force then; 0 where there is no
+// SlotLimit returns how many VMs the descheduler may evict from one node at a time, by the policy in force then; 0 where there is no
 // limit, or no policy is known.
 func (c *Cluster) SlotLimit(at time.Time) int {
 	n, _, _ := c.env.SlotLimits(at)
 	return n
 }
 
-// SlotLimits gives how many VMs the descheduler may evict at a time from one node, and from all, by the policy in force then; 0 where there
+// SlotLimits returns how many VMs the descheduler may evict at a time from one node, and from all, by the policy in force then; 0 where there
 // is no limit. Known is false where no policy was ever seen.
 func (e *Env) SlotLimits(at time.Time) (node, total int, known bool) {
 	p := e.policy(at)

@@ -15,7 +15,7 @@ type standing struct {
 	namespace, vmi string
 }
 
-// on gives the VMs whose guests a node holds now, by their names.
+// on returns the VMs whose guests a node holds now, by their names.
 func (c *Cluster) on(node string) []standing {
 	var out []standing
 	for s, d := range c.Rows {
@@ -29,7 +29,7 @@ func (c *Cluster) on(node string) []standing {
 	return out
 }
 
-// placementNow gives where the guest runs, nil where it does not.
+// placementNow returns where the guest runs, nil where it does not.
 func placementNow(d Derived) *Placement {
 	for i := range d.Placements {
 		if d.Placements[i].ToAt.IsZero() {
@@ -46,7 +46,7 @@ func (s *standing) where() string {
 	return ""
 }
 
-// obstacles gives what is in the VM's way, at least one.
+// obstacles returns what is in the VM's way, at least one.
 func (s *standing) obstacles() []Obstacle {
 	p := placementNow(s.d)
 	if p == nil {
@@ -162,7 +162,7 @@ func (s *standing) obstacle(kind ObstacleKind, text string) Obstacle {
 	return Obstacle{Kind: kind, Namespace: s.namespace, VMI: s.vmi, Text: strings.TrimSuffix(text, ".")}
 }
 
-// underWay gives the migration that has its target pod and is not over, nil where there is none.
+// underWay returns the migration that has its target pod and is not over, nil where there is none.
 func (s *standing) underWay() *Migration {
 	for i := range s.d.Migrations {
 		if m := &s.d.Migrations[i]; m.FinishedAt.IsZero() && !m.SchedulingAt.IsZero() {
@@ -172,7 +172,7 @@ func (s *standing) underWay() *Migration {
 	return nil
 }
 
-// waitingOne gives the migration that has no target pod yet, nil where there is none.
+// waitingOne returns the migration that has no target pod yet, nil where there is none.
 func (s *standing) waitingOne() *Migration {
 	for i := range s.d.Migrations {
 		if m := &s.d.Migrations[i]; m.FinishedAt.IsZero() && m.SchedulingAt.IsZero() {
@@ -182,7 +182,7 @@ func (s *standing) waitingOne() *Migration {
 	return nil
 }
 
-// marked gives what is in the way of a VM that KubeVirt is to move.
+// marked returns what is in the way of a VM that KubeVirt is to move.
 func (s *standing) marked(e *Evacuation, p *Placement) []Obstacle {
 	asked := fmt.Sprintf("it is to leave %s since %s (%s ago), asked by %s", e.Node, clock(e.MarkedAt), span(s.Now.Sub(e.MarkedAt)), e.asker())
 	if e.Strategy == StrategyExternal {
@@ -231,12 +231,12 @@ func lead(before []Obstacle, asked string) string {
 	return asked + "; "
 }
 
-// causes tells why the attempts of an evacuation failed.
+// causes returns why the attempts of an evacuation failed.
 func (s *standing) causes(e *Evacuation) string {
 	return causesOf(s.d.attemptsOf(e.ID))
 }
 
-// unmarked gives what is in the way of a VM that nobody has KubeVirt move.
+// unmarked returns what is in the way of a VM that nobody has KubeVirt move.
 func (s *standing) unmarked(p *Placement) []Obstacle {
 	var out []Obstacle
 	add := func(kind ObstacleKind, reason string, until time.Time, format string, args ...any) {
@@ -282,7 +282,7 @@ func (s *standing) refused(p *Placement) *EvictionRequest {
 	return head
 }
 
-// refusal tells what came of the requests to evict a VM that cannot be migrated.
+// refusal returns what came of the requests to evict a VM that cannot be migrated.
 func (s *standing) refusal(p *Placement) string {
 	head := s.refused(p)
 	if head == nil {
@@ -303,7 +303,7 @@ func (m *Migration) maker() string {
 	return "hand"
 }
 
-// givenUp gives the last migration if somebody made it by hand, or a controller did, and it did not succeed.
+// givenUp returns the last migration if somebody made it by hand, or a controller did, and it did not succeed.
 func (s *standing) givenUp() *Migration {
 	if n := len(s.d.Migrations); n > 0 {
 		m := &s.d.Migrations[n-1]
@@ -325,7 +325,7 @@ func (c *Cluster) slotsHeld(node string) string {
 	return fmt.Sprintf("the descheduler may evict %s %s at a time, and %s", counted(limit, "VM"), where, c.holders(held))
 }
 
-// slotHolders gives the evacuations that hold all slots of the descheduler, the oldest first: of the node, or else of the
+// slotHolders returns the evacuations that hold all slots of the descheduler, the oldest first: of the node, or else of the
 // cluster. None where one is free, or no limit is known.
 func (c *Cluster) slotHolders(node string) (held []*Evacuation, limit int, where string) {
 	policy := c.env.policy(c.Now)
@@ -358,7 +358,7 @@ func (c *Cluster) slotHolders(node string) (held []*Evacuation, limit int, where
 	return held, limit, where
 }
 
-// holders tells which evacuations hold slots, and since when.
+// holders returns which evacuations hold slots, and since when.
 func (c *Cluster) holders(held []*Evacuation) string {
 	out, hidden := make([]string, 0, len(held)), 0
 	for _, e := range held {

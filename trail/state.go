@@ -76,7 +76,7 @@ type DrainBlocked struct {
 	NotMigratable        string // KubeVirt's reason and text; empty where it can be migrated
 }
 
-// Cause gives KubeVirt's reason why the VM cannot be migrated, ReasonOther where it is another, or empty where it can.
+// Cause returns KubeVirt's reason why the VM cannot be migrated, ReasonOther where it is another, or empty where it can.
 func (b DrainBlocked) Cause() string {
 	reason, _, _ := strings.Cut(b.NotMigratable, " ")
 	if reason == "" || slices.Contains(notMigratable, reason) {
@@ -164,7 +164,7 @@ func onePerVMI(all []Evacuation) []Evacuation {
 	return slices.DeleteFunc(all, func(e Evacuation) bool { return e.MarkedBy == MarkedByTaint && marked[e.VMIUID] })
 }
 
-// node gives the state of a node; an unknown one is a node like others.
+// node returns the state of a node; an unknown one is a node like others.
 func (s *State) node(name string) *NodeState {
 	n := s.Nodes[name]
 	if n == nil {
@@ -279,7 +279,7 @@ func (s KubeVirtSettings) AnnotationMode() string {
 	return AnnotatedByAttempt
 }
 
-// AnnotationShown tells whether the pod of an open evacuation bears the annotation eviction-in-progress; not known where it
+// AnnotationShown reports whether the pod of an open evacuation bears the annotation eviction-in-progress; not known where it
 // was never seen.
 func (e *Evacuation) AnnotationShown() (shown, known bool) {
 	return e.InProgressLostAt.IsZero(), e.InProgress != ""

@@ -27,7 +27,7 @@ func rowTexts(facts []trail.Fact, thresholds trail.Thresholds, now time.Time) st
 	return b.String()
 }
 
-// settingsText tells which settings were in force when, and by which name requests and evacuations know them.
+// settingsText returns which settings were in force when, and by which name requests and evacuations know them.
 func settingsText(facts []trail.Fact, now time.Time) string {
 	var b strings.Builder
 	for _, s := range trail.NewEnv(facts).Settings("test") {
@@ -138,7 +138,7 @@ func writeRows(b *strings.Builder, d trail.Derived) {
 	}
 }
 
-// madeBy tells who made a migration that belongs to no evacuation.
+// madeBy returns who made a migration that belongs to no evacuation.
 func madeBy(m trail.Migration) string {
 	if m.Requester == "" || m.EvacuationID != nil {
 		return ""
@@ -157,7 +157,7 @@ func sender(impersonator, from string) string {
 	return text
 }
 
-// placementTail tells how the platform ended the guest, where it did.
+// placementTail returns how the platform ended the guest, where it did.
 func placementTail(p trail.Placement) string {
 	if !p.EndedBy.ByPlatform() {
 		return ""
@@ -165,7 +165,7 @@ func placementTail(p trail.Placement) string {
 	return fmt.Sprintf(", ended by %s: %s, %s, %q", p.EndedBy, dash(p.EndedRequester), dash(string(p.EndedRequesterClass)), p.EndedDetail)
 }
 
-// requestTail tells what only some requests have.
+// requestTail returns what only some requests have.
 func requestTail(r trail.EvictionRequest) string {
 	text := sender(r.Impersonator, r.SourceIP)
 	if r.RepeatOf != nil {

@@ -29,7 +29,7 @@ type Thresholds struct {
 	Accounts   Accounts   `json:"accounts,omitempty"` // of what class requesters are, beside the known ones; Set and String leave them out
 }
 
-// Equal tells whether the same is judged by both.
+// Equal reports whether the same is judged by both.
 func (t Thresholds) Equal(other Thresholds) bool { return reflect.DeepEqual(t, other) }
 
 // DefaultThresholds are those of the design.

@@ -24,7 +24,7 @@ type Line struct {
 	repeatedAt time.Time // of a line that counts the repetitions of a request: when the last of them was
 }
 
-// vmiLines tells the facts of a VM and the requests about its pods as sentences, in the order of their times. Facts
+// vmiLines returns the facts of a VM and the requests about its pods as sentences, in the order of their times. Facts
 // that say nothing to a person who reads a story (a repeated Event, a phase on the way) have no line; they are in the
 // stream of events.
 func vmiLines(facts []Fact, d Derived, lives []*life, requests []*request, env *Env) []Line {
@@ -43,7 +43,7 @@ func vmiLines(facts []Fact, d Derived, lives []*life, requests []*request, env *
 	return byTime(slices.Concat(s.lines(facts), requestLines(requests), decisionLines(d.Decisions), loopLines(d.Loops)))
 }
 
-// decisionLines tells the decisions about a VM: what begins to hold it back, and what met that. That the time is over
+// decisionLines returns the decisions about a VM: what begins to hold it back, and what met that. That the time is over
 // needs no line.
 func decisionLines(decisions []Decision) []Line {
 	var out []Line
@@ -59,7 +59,7 @@ func decisionLines(decisions []Decision) []Line {
 	return out
 }
 
-// loopLines tells the openings of loops, and their ends.
+// loopLines returns the openings of loops, and their ends.
 func loopLines(loops []Loop) []Line {
 	var out []Line
 	for _, l := range loops {
@@ -78,7 +78,7 @@ func loopLines(loops []Loop) []Line {
 	return out
 }
 
-// drainLines tells the beginnings of drains, and their ends.
+// drainLines returns the beginnings of drains, and their ends.
 func drainLines(drains []Drain) []Line {
 	var out []Line
 	for _, d := range drains {
@@ -94,7 +94,7 @@ func drainLines(drains []Drain) []Line {
 	return out
 }
 
-// factLines tells the facts of a subject that nothing is derived of.
+// factLines returns the facts of a subject that nothing is derived of.
 func factLines(facts []Fact, env *Env) []Line { return byTime((&speaker{env: env}).lines(facts)) }
 
 func byTime(lines []Line) []Line {
@@ -166,7 +166,7 @@ func (s *speaker) lines(facts []Fact) []Line {
 			VMI: f.VMI, VMIUID: f.VMIUID, Node: f.Node, Sentence: text, SeenLate: f.Late,
 		}
 		if begun, over := s.evacuations[f.ID], s.ends[f.ID]; f.Late && begun != nil {
-			line.At = begun.MarkedAt // a mark set anew ends the one before, too
+			line.At = begun.MarkedAt // a mark set again ends the one before, too
 		} else if f.Late && over != nil {
 			line.At = over.EndedAt
 		}
@@ -178,7 +178,7 @@ func (s *speaker) lines(facts []Fact) []Line {
 	return out
 }
 
-// bestTime gives a fact's time for reading. A clock with a resolution of 1 s leaves out by how much the second had gone
+// bestTime returns a fact's time for reading. A clock with a resolution of 1 s leaves out by how much the second had gone
 // on; a live sight within that second is nearer, and keeps what happened in one second in its order. One that was seen
 // later is put at the end of its second: after what was asked in it.
 func bestTime(f Fact) time.Time {
@@ -330,7 +330,7 @@ func (m *Migration) whoAborted() string {
 	return actor(m.AbortedBy, m.AbortImpersonator, RequesterOther)
 }
 
-// refused tells what was asked and refused; what was granted shows on the object, with who asked.
+// refused returns what was asked and refused; what was granted shows on the object, with who asked.
 func (s *speaker) refused(f Fact) string {
 	d, ok := f.Detail.(*RequestDetail)
 	switch {

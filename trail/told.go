@@ -160,7 +160,7 @@ func nearest[A, B comparable](couples []couple[A, B], taken map[B]bool) map[A]B 
 	return out
 }
 
-// outside tells how far a time is outside of an interval; zero within it.
+// outside returns how far a time is outside of an interval; zero within it.
 func outside(at, from, to time.Time) time.Duration {
 	if to.Before(from) {
 		to = from
@@ -177,7 +177,7 @@ func confidenceIn(audit *Fact) Confidence {
 	return ConfidenceObserved
 }
 
-// newRequest tells a request from what the audit log and the observer saw of it. The audit event knows the answer and
+// newRequest returns a request from what the audit log and the observer saw of it. The audit event knows the answer and
 // the API server's time; either may know the stated reason.
 func newRequest(audit, review *Fact, env *Env) *request {
 	r := &request{audit: audit, review: review}

@@ -146,7 +146,7 @@ func attributeMigration(m *migration, l *life) attribution {
 	return attribution{trigger: TriggerUser, confidence: ConfidenceInferred, evidence: "no sign of a controller"}
 }
 
-// attributeUpdate tells a hot-plug from an update of the launcher: both come from KubeVirt's workload updater.
+// attributeUpdate returns a hot-plug from an update of the launcher: both come from KubeVirt's workload updater.
 func attributeUpdate(m *migration, l *life) attribution {
 	switch m.spec.Priority {
 	case priorityUser:
@@ -165,7 +165,7 @@ func attributeUpdate(m *migration, l *life) attribution {
 	return attribution{trigger: TriggerWorkloadUpdate, confidence: ConfidenceInferred, evidence: "annotation kubevirt.io/workloadUpdateMigration"}
 }
 
-// conditionAt tells whether a condition of the VMI was True when the migration was first seen.
+// conditionAt reports whether a condition of the VMI was True when the migration was first seen.
 func (l *life) conditionAt(typ string, m *migration) bool {
 	on := false
 	for _, f := range l.facts {

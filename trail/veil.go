@@ -10,7 +10,7 @@ import (
 // What a caller may not see of others' VMs: their names, and what was said about each. What is left are numbers and times, as the
 // slots of the descheduler, a drain and a queue are shared, and are not understood without them.
 
-// SeenBy gives the cluster as a Scope sees it. The VMs that it may not see have no names any more, and are counted where they matter;
+// SeenBy returns the cluster as a Scope sees it. The VMs that it may not see have no names any more, and are counted where they matter;
 // loops that neither are about a VM that it sees nor name one are left out.
 func (c *Cluster) SeenBy(scope Scope) *Cluster {
 	if !scope.Limited() {
@@ -63,11 +63,11 @@ func (s Scope) around(d Derived) Derived {
 	return out
 }
 
-// line gives a line about a node as it may be seen: who changed the node is left out. False where nothing of it may be.
+// line returns a line about a node as it may be seen: who changed the node is left out. False where nothing of it may be.
 func (s Scope) line(l Line) (Line, bool) {
 	switch l.Kind {
 	case KindLoopOpened, KindLoopClosed, KindDrainStarted, KindDrainEnded:
-		return l, false // told anew, of what is seen of them
+		return l, false // told again, of what is seen of them
 	case KindNodeNotReady, KindNodeReady:
 		return l, true
 	case KindNodeCordoned, KindNodeUncordoned, KindNodeTainted, KindNodeUntainted, KindNodeGone:
@@ -80,7 +80,7 @@ func (s Scope) line(l Line) (Line, bool) {
 	}
 }
 
-// Loops gives those of some loops that are seen, as they are.
+// Loops returns those of some loops that are seen, as they are.
 func (s Scope) Loops(loops []Loop) []Loop {
 	if !s.Limited() {
 		return loops
@@ -94,7 +94,7 @@ func (s Scope) Loops(loops []Loop) []Loop {
 	return out
 }
 
-// Loop gives a loop as it is seen; false where it is not: where it neither is about a VM that is, nor names one.
+// Loop returns a loop as it is seen; false where it is not: where it neither is about a VM that is, nor names one.
 func (s Scope) Loop(l Loop) (Loop, bool) {
 	if !s.Limited() {
 		return l, true
@@ -120,7 +120,7 @@ func (s Scope) Loop(l Loop) (Loop, bool) {
 	return l, true
 }
 
-// Drains gives drains without the names of users who began them.
+// Drains returns drains without the names of users who began them.
 func (s Scope) Drains(drains []Drain) []Drain {
 	if !s.Limited() {
 		return drains
@@ -132,7 +132,7 @@ func (s Scope) Drains(drains []Drain) []Drain {
 	return drains
 }
 
-// Gaps gives gaps without what was said about them.
+// Gaps returns gaps without what was said about them.
 func (s Scope) Gaps(gaps []Gap) []Gap {
 	if !s.Limited() {
 		return gaps
@@ -170,7 +170,7 @@ func others(n int) string {
 	return fmt.Sprintf("%d VMs of other namespaces", n)
 }
 
-// veiled gives as much of a VM that is not seen as matters to its neighbours: where and when, how often, and how it ended.
+// veiled returns as much of a VM that is not seen as matters to its neighbours: where and when, how often, and how it ended.
 func (d *Derived) veiled() Derived {
 	var out Derived
 	for _, p := range d.Placements {
@@ -203,7 +203,7 @@ func (d *Derived) veiled() Derived {
 	return out
 }
 
-// veiledFacts gives as much of the facts of a VM that is not seen as tells when the descheduler counted it.
+// veiledFacts returns as much of the facts of a VM that is not seen as tells when the descheduler counted it.
 func veiledFacts(facts []Fact) []Fact {
 	var out []Fact
 	for _, f := range facts {

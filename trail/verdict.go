@@ -41,7 +41,7 @@ const (
 	tellsAfter  = 30 * time.Second // a sample of so soon after a move is of a time before it
 )
 
-// relieves tells whether a migration may have been made because its source was overloaded. A drain, an update of KubeVirt, or a user who moves one VM has
+// relieves reports whether a migration may have been made because its source was overloaded. A drain, an update of KubeVirt, or a user who moves one VM has
 // other reasons, and load says nothing about them.
 func (m *Migration) relieves() bool {
 	if m.EvacuationID == nil {
@@ -57,15 +57,15 @@ type sample struct {
 	after  time.Duration
 }
 
-// excess gives by how much the node was over its threshold, below it where negative. What equals the threshold is not over it.
+// excess returns by how much the node was over its threshold, below it where negative. What equals the threshold is not over it.
 //
 // Source: descheduler pkg/framework/plugins/nodeutilization/nodeutilization.go, isNodeAboveThreshold.
 func (s sample) excess() float64 { return *s.Value - *s.Threshold }
 
-// String tells the numbers.
+// String returns the numbers.
 func (s sample) String() string { return s.Node + " " + s.was() }
 
-// was tells the numbers of a node that was named before.
+// was returns the numbers of a node that was named before.
 func (s sample) was() string {
 	return fmt.Sprintf("was at %s at %s, %s its threshold of %s", percent(*s.Value), clock(s.At), s.side(), percent(*s.Threshold))
 }
@@ -97,7 +97,7 @@ func percent(ratio float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", 100*ratio), ".0") + " %"
 }
 
-// samples gives the readings of a node that can be compared with a threshold, in the order of their times: of the kinds given, or of all.
+// samples returns the readings of a node that can be compared with a threshold, in the order of their times: of the kinds given, or of all.
 func (m *migration) samples(node string, of func(*LoadDetail) bool, kinds ...LoadSample) []sample {
 	var out []sample
 	for _, d := range m.loads {
@@ -113,7 +113,7 @@ func (m *migration) samples(node string, of func(*LoadDetail) bool, kinds ...Loa
 	return out
 }
 
-// worst gives the sample that is furthest above its threshold, or nearest to it; nil where there is none.
+// worst returns the sample that is furthest above its threshold, or nearest to it; nil where there is none.
 func worst(all []sample) *sample {
 	var out *sample
 	for i := range all {
@@ -281,7 +281,7 @@ func (m *Migration) needless() string {
 	return text + "."
 }
 
-// targetBefore gives the last sample of the target from before the guest came; nil where none is known.
+// targetBefore returns the last sample of the target from before the guest came; nil where none is known.
 func (m *migration) targetBefore() *sample {
 	all := m.samples(m.TargetNode, func(d *LoadDetail) bool { return d.Moment != MomentAfter })
 	for i := len(all) - 1; i >= 0; i-- {
@@ -292,7 +292,7 @@ func (m *migration) targetBefore() *sample {
 	return nil
 }
 
-// tellsOf tells whether the load of a node is known that can be compared with a threshold.
+// tellsOf reports whether the load of a node is known that can be compared with a threshold.
 func (d *LoadDetail) tellsOf(node string) bool {
 	return slices.ContainsFunc(d.Readings, func(r Reading) bool { return r.compares() && r.Node == node })
 }

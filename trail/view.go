@@ -16,10 +16,10 @@ type View struct {
 	Brief   []string // the columns that a table for people shows
 }
 
-// HasVM tells whether rows can be asked for by namespace and VMI.
+// HasVM reports whether rows can be asked for by namespace and VMI.
 func (v View) HasVM() bool { return slices.Contains(v.Where, "vmi") }
 
-// HasNode tells whether rows can be asked for by node.
+// HasNode reports whether rows can be asked for by node.
 func (v View) HasNode() bool { return slices.Contains(v.Where, "node") }
 
 // Column is a column of a view of evictrail_v1, as the database describes it.
@@ -113,7 +113,7 @@ var (
 	}
 )
 
-// Views gives all of them, in the order in which they are documented.
+// Views returns all of them, in the order in which they are documented.
 func Views() []View {
 	return []View{
 		ViewRequests, ViewEvacuations, ViewMigrations, ViewPlacements, ViewDecisions, ViewHolds, ViewLoops, ViewDrains, ViewBlockers,

@@ -66,7 +66,7 @@ type Slot struct {
 	To           time.Time // zero while it runs
 }
 
-// slot gives the time in which a migration counts against the limits; false where it does not.
+// slot returns the time in which a migration counts against the limits; false where it does not.
 func (m Migration) slot() (Slot, bool) {
 	return Slot{m.UID, m.SourceNode, m.SchedulingAt, m.FinishedAt}, !m.SchedulingAt.IsZero()
 }
@@ -140,7 +140,7 @@ func explainStalls(migrations []*migration, env *Env, now *moment) {
 // stalled reports whether the migration goes on and its target pod is on a node that is not ready.
 func (m *Migration) stalled() bool { return m.FinishedAt.IsZero() && m.WaitReason == WaitTargetNode }
 
-// aliveWithin gives the pods that were there at some time of a stretch or, where that goes on, come after.
+// aliveWithin returns the pods that were there at some time of a stretch or, where that goes on, come after.
 func aliveWithin(pods []*launcher, from, to time.Time, goesOn bool) []*launcher {
 	var out []*launcher
 	for _, p := range pods {
@@ -151,10 +151,10 @@ func aliveWithin(pods []*launcher, from, to time.Time, goesOn bool) []*launcher 
 	return out
 }
 
-// decentralized tells the halves of a migration between clusters or namespaces.
+// decentralized returns the halves of a migration between clusters or namespaces.
 func (m *migration) decentralized() bool { return m.spec.SendTo != "" || m.spec.Receive != "" }
 
-// tookSlot gives the time at which the migration got its target pod: its first phase past Pending. Zero where it has none.
+// tookSlot returns the time at which the migration got its target pod: its first phase past Pending. Zero where it has none.
 func (m *migration) tookSlot() time.Time {
 	for _, p := range m.Phases {
 		if p.Phase != PhasePending && p.Phase != PhaseSucceeded && p.Phase != PhaseFailed {
@@ -199,7 +199,7 @@ func (w waited) divide(whole interval, by waitReasons) []waitSpan {
 	return spans
 }
 
-// changes gives the times at which the reason may change.
+// changes returns the times at which the reason may change.
 func (w *waiting) changes() []time.Time {
 	out := []time.Time{w.m.deletedAt, w.backoffUntil()}
 	for _, f := range w.m.conditions {
@@ -236,10 +236,10 @@ func (w *waiting) reasonAt(t time.Time) (WaitReason, string) {
 	return WaitQueued, ""
 }
 
-// backoffUntil gives the end of the backoff that holds the migration, zero where none does.
+// backoffUntil returns the end of the backoff that holds the migration, zero where none does.
 func (w *waiting) backoffUntil() time.Time { return backoffOf(w.m, w.before) }
 
-// backoffOf gives the end of the backoff that holds a migration, zero where none does: it follows from the newest one before
+// backoffOf returns the end of the backoff that holds a migration, zero where none does: it follows from the newest one before
 // it that KubeVirt's controllers made and that was still there.
 func backoffOf(m *migration, before []*migration) time.Time {
 	if !m.backsOff() {
@@ -253,7 +253,7 @@ func backoffOf(m *migration, before []*migration) time.Time {
 	return time.Time{}
 }
 
-// wasDeleted tells whether somebody had asked for the deletion of the migration, or it was gone, at a time.
+// wasDeleted reports whether somebody had asked for the deletion of the migration, or it was gone, at a time.
 func (m *migration) wasDeleted(at time.Time) bool {
 	return !m.deletedAt.IsZero() && !m.deletedAt.After(at) || m.gone != nil && !m.goneAt.After(at)
 }
@@ -282,7 +282,7 @@ func firstOf(list []string) string {
 	return list[0]
 }
 
-// conditionAt tells whether a condition of the migration stood at a time, and what it said.
+// conditionAt reports whether a condition of the migration stood at a time, and what it said.
 func (m *migration) conditionAt(typ string, t time.Time) (text string, on bool) {
 	for _, f := range m.conditions {
 		d, ok := f.Detail.(*ConditionDetail)
@@ -293,7 +293,7 @@ func (m *migration) conditionAt(typ string, t time.Time) (text string, on bool) 
 	return text, on
 }
 
-// verdict gives the reason for which it waits now or, once it waits no more, for which it waited longest.
+// verdict returns the reason for which it waits now or, once it waits no more, for which it waited longest.
 func (w waited) verdict() (WaitReason, string) {
 	if len(w.spans) == 0 {
 		return "", ""
@@ -352,7 +352,7 @@ func (d *Derived) ExplainQueue(slots []Slot, env *Env) {
 	}
 }
 
-// meeting gives the slots that were held at some moment of a time: of a busy cluster's, a few.
+// meeting returns the slots that were held at some moment of a time: of a busy cluster's, a few.
 func meeting(slots []Slot, time interval) []Slot {
 	var out []Slot
 	for _, s := range slots {
@@ -370,7 +370,7 @@ type queue struct {
 	env   *Env
 }
 
-// next gives the first time after now at which a slot begins or ends, or another if that comes before.
+// next returns the first time after now at which a slot begins or ends, or another if that comes before.
 func (q queue) next(now, next time.Time) time.Time {
 	m := moment{now, next}
 	for _, t := range q.changes() {
@@ -408,7 +408,7 @@ func (q queue) reasonAt(t time.Time) (WaitReason, string) {
 	return WaitQueued, fmt.Sprintf("%d of %d migrations of the cluster and %d of %d from %s under way", all, perCluster, outbound, perNode, q.m.SourceNode)
 }
 
-// limits gives how many migrations may run at once in the cluster, and leave one node.
+// limits returns how many migrations may run at once in the cluster, and leave one node.
 func (s KubeVirtSettings) limits() (perCluster, perNode int) {
 	perCluster, perNode = defaultPerCluster, defaultOutboundPerNode
 	if s.ParallelPerCluster != nil {

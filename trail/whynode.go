@@ -39,7 +39,7 @@ func (c *Cluster) WhyNode(name string) Answer {
 	return a
 }
 
-// story tells a drain: who began it, and how far it is or how it ended.
+// story returns a drain: who began it, and how far it is or how it ended.
 func (d Drain) story(now time.Time) []string {
 	began := fmt.Sprintf("At %s %s %s", clock(d.StartedAt), d.who(), d.begun())
 	if d.Outcome == "" {

@@ -46,7 +46,7 @@ func (r *EvictionRequest) sentence() string {
 	return fmt.Sprintf("%s asked to evict pod %s%s%s: %s.", opening(r.who()), r.Pod, dry, r.saying(), r.outcome())
 }
 
-// repeatSentence tells the repetitions of a request; r is the first of them.
+// repeatSentence returns the repetitions of a request; r is the first of them.
 func (r *EvictionRequest) repeatSentence(head *request) string {
 	often := ""
 	if head.Repeats > 1 {

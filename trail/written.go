@@ -32,7 +32,7 @@ type writtenFact[D any] struct {
 	Detail        D          `json:"detail,omitempty"`
 }
 
-// WriteFact gives a fact as text, without its cluster. What cannot be written is ErrRefused.
+// WriteFact returns a fact as text, without its cluster. What cannot be written is ErrRefused.
 func WriteFact(f Fact) ([]byte, error) {
 	text, err := json.Marshal(writtenFact[Detail]{
 		ID: f.ID, Kind: f.Kind, Reason: f.Reason, Subject: f.Subject.String(),

@@ -76,7 +76,7 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// loopback tells whether only this machine is between us and a host.
+// loopback reports whether only this machine is between us and a host.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -98,7 +98,7 @@ func (e *remoteError) Error() string { return e.text }
 
 func (e *remoteError) Unwrap() error { return e.sentinel }
 
-// get asks for a path below the server's URL, and gives the body and the headers of an answer of a media type. A problem becomes
+// get asks for a path below the server's URL, and returns the body and the headers of an answer of a media type. A problem becomes
 // the error that it tells of; *api.Problem where that is none of the sentinels.
 func (c *Client) get(ctx context.Context, at *url.URL, mediaType string) ([]byte, http.Header, error) {
 	return c.send(ctx, http.MethodGet, at, mediaType, http.NoBody)
@@ -142,7 +142,7 @@ func (c *Client) send(ctx context.Context, method string, at *url.URL, mediaType
 	return nil, nil, fmt.Errorf("ask %s: it does not answer as evictrail does (%s, %s): is the URL right?", c.base, answer.Status, sort)
 }
 
-// problem gives the error that a problem tells of.
+// problem returns the error that a problem tells of.
 func (c *Client) problem(body []byte) error {
 	var p api.Problem
 	if err := json.Unmarshal(body, &p); err != nil {

@@ -103,7 +103,7 @@ func (p *pager[Row]) all(ctx context.Context, q trail.Query) (trail.Page[Row], e
 	}
 }
 
-// longerThanAllowed tells whether a server could refuse the range; its clock may differ from ours by a day.
+// longerThanAllowed reports whether a server could refuse the range; its clock may differ from ours by a day.
 func longerThanAllowed(q trail.Query) bool {
 	until := q.Until
 	if until.IsZero() {
@@ -135,7 +135,7 @@ func (p *pager[Row]) page(ctx context.Context, q trail.Query) (trail.Page[Row], 
 	return trail.Page[Row]{Rows: rows, Next: key}, nil
 }
 
-// firstBefore gives the index of the first row from before since; the number of rows where there is none, or no since.
+// firstBefore returns the index of the first row from before since; the number of rows where there is none, or no since.
 func (p *pager[Row]) firstBefore(rows []Row, since time.Time) (int, error) {
 	if since.IsZero() {
 		return len(rows), nil
@@ -149,7 +149,7 @@ func (p *pager[Row]) firstBefore(rows []Row, since time.Time) (int, error) {
 	return len(rows), nil
 }
 
-// next gives the key that the header Link names; nil where there are no older rows.
+// next returns the key that the header Link names; nil where there are no older rows.
 func next(header http.Header) (*trail.Key, error) {
 	link := header.Get("Link")
 	if link == "" {

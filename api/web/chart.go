@@ -70,12 +70,12 @@ type key struct{ Class, Text string }
 
 func percent(p float64) string { return strconv.FormatFloat(p, 'f', 3, 64) + "%" }
 
-// at gives where a time lies, from 0 to 100, no further than the edges.
+// at returns where a time lies, from 0 to 100, no further than the edges.
 func (w window) at(t time.Time) float64 {
 	return min(max(float64(t.Sub(w.From))/float64(w.To.Sub(w.From))*100, 0), 100)
 }
 
-// shows tells whether any part of a span lies in the window; a zero end is not reached yet.
+// shows reports whether any part of a span lies in the window; a zero end is not reached yet.
 func (w window) shows(from, to time.Time) bool {
 	return from.Before(w.To) && (to.IsZero() || !to.Before(w.From))
 }
@@ -144,7 +144,7 @@ var steps = []time.Duration{
 // ticksWanted is about how many ticks fit the narrowest screen.
 const ticksWanted = 5
 
-// ticks gives times that are easy to read, at most some more than wanted.
+// ticks returns times that are easy to read, at most some more than wanted.
 func (w window) ticks() []tick {
 	step := steps[len(steps)-1]
 	for _, s := range steps {

@@ -21,7 +21,7 @@ func (v *visit) draft(w window, c *trail.Cluster) draft { return draft{w, c, v.s
 // around is how much time before and after a mark the facts that it leads to may lie.
 const around = 5 * time.Second
 
-// facts gives the address of the raw facts of a VM in a span of time; id is marked among them.
+// facts returns the address of the raw facts of a VM in a span of time; id is marked among them.
 func (d draft) facts(namespace, vmi string, from, to time.Time, id *trail.FactID, migration string) string {
 	if to.IsZero() {
 		to = d.Now
@@ -141,7 +141,7 @@ func (d draft) tried(l *lane, m trail.Migration) {
 	}
 }
 
-// migrationTitle tells a migration in a line.
+// migrationTitle returns a migration in a line.
 func migrationTitle(m trail.Migration) string {
 	title := fmt.Sprintf("%s: %s, trigger %s, created %s", m.Name, state(m), m.Trigger, clock(m.CreatedAt))
 	if m.Attempt > 0 {

@@ -103,7 +103,7 @@ func (v *visit) drawLoop(b *loopBody, of trail.Subject, seen time.Time) error {
 	return nil
 }
 
-// told gives the span of time that a loop's evidence covers, with what was before and after.
+// told returns the span of time that a loop's evidence covers, with what was before and after.
 func told(l trail.Loop, now time.Time) (from, to time.Time) {
 	from, to = l.OpenedAt, now
 	if n := len(l.Evidence); n > 0 && l.Evidence[0].At.Before(from) {
@@ -218,7 +218,7 @@ func couldNot(l trail.Loop) string {
 	return "could not"
 }
 
-// takenFrom tells whether the descheduler had a VM leave a node, from a time on and in the window.
+// takenFrom reports whether the descheduler had a VM leave a node, from a time on and in the window.
 func (d draft) takenFrom(node string, vm vmOn, from time.Time) bool {
 	return slices.ContainsFunc(vm.rows.Evacuations, func(e trail.Evacuation) bool {
 		return e.Node == node && e.RequesterClass == trail.RequesterDescheduler && !e.MarkedAt.Before(from) && e.MarkedAt.Before(d.To)

@@ -79,7 +79,7 @@ func nodePage(v *visit) error {
 	return v.render("node", http.StatusOK)
 }
 
-// beginning gives from when on the story of a node is told: from the first of what happened in the last hour, and of what is
+// beginning returns from when on the story of a node is told: from the first of what happened in the last hour, and of what is
 // still going on.
 func beginning(c *trail.Cluster, node string) time.Time {
 	from, recent := c.Now, c.Now.Add(-nodeSpan)
@@ -155,7 +155,7 @@ func (d draft) drainLane(drains []trail.Drain) lane {
 	return l
 }
 
-// departures gives when guests left a node between two times, in order.
+// departures returns when guests left a node between two times, in order.
 func (d draft) departures(node string, from, to time.Time) []time.Time {
 	var out []time.Time
 	for _, rows := range d.cluster.Rows {
@@ -268,7 +268,7 @@ func (d draft) vmsOf(node string) []vmOn {
 	return out
 }
 
-// hidden tells whether the visitor may not see which VM it is.
+// hidden reports whether the visitor may not see which VM it is.
 func (vm vmOn) hidden() bool { return vm.namespace == "" }
 
 // othersLane stands for so many VMs that the visitor may not see; none for none.

@@ -66,7 +66,7 @@ func (v *visit) window(from, to, now time.Time) (window, error) {
 	return w, nil
 }
 
-// rangeOf gives the ways from one window to others.
+// rangeOf returns the ways from one window to others.
 func (v *visit) rangeOf(w window) timeRange {
 	to := v.span
 	d := w.To.Sub(w.From)

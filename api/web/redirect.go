@@ -17,7 +17,7 @@ func redirect(w http.ResponseWriter, r *http.Request, target string) {
 //
 // Browsers do not read an address as RFC 3986 does: they drop tabs and line breaks wherever they stand and spaces at the ends, and take
 // a backslash for a slash (WHATWG URL, 4.4), so that "/\t/host" leads to another host. Such bytes are refused, also percent-encoded in
-// the path, as are empty, "." and ".." segments; what is returned is written anew from what was parsed.
+// the path, as are empty, "." and ".." segments; what is returned is written again from what was parsed.
 func ownPath(target string) string {
 	if strings.ContainsFunc(target, foldedByBrowsers) {
 		return "/"

@@ -40,7 +40,7 @@ func searchPage(v *visit) error {
 	return v.render("search", http.StatusOK)
 }
 
-// hitOf gives what was found with its page: of a migration, the one of its VM in the time of that migration.
+// hitOf returns what was found with its page: of a migration, the one of its VM in the time of that migration.
 func hitOf(f trail.Found) hit {
 	switch f.Kind {
 	case trail.FoundVM:

@@ -35,7 +35,7 @@ const signInCookie = "__Host-evictrail"
 // tokenMost bounds a token: browsers drop cookies of more than 4096 bytes with their names.
 const tokenMost = 4000
 
-// SignedIn gives the token of a visitor who has signed in; empty: nobody has.
+// SignedIn returns the token of a visitor who has signed in; empty: nobody has.
 func SignedIn(r *http.Request) string {
 	c, err := r.Cookie(signInCookie)
 	if err != nil {

@@ -34,7 +34,7 @@ type Reader interface {
 	WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, error)
 }
 
-// ForAll gives every visitor the same Reader: for who serves nobody but themselves.
+// ForAll returns a function with the same Reader for every visitor, for a server that has one user.
 func ForAll(r Reader) func(trail.Scope) Reader { return func(trail.Scope) Reader { return r } }
 
 // Site serves the pages.
@@ -43,7 +43,7 @@ type Site struct {
 	Readers func(trail.Scope) Reader
 	// Admit says who a visitor is, and what they may see; an error may be a *Refusal. Nil: everybody sees everything.
 	Admit func(*http.Request) (Visitor, error)
-	// Guarded tells whether visitors are asked who they are: then they can sign in and out.
+	// Guarded reports whether visitors are asked who they are: then they can sign in and out.
 	Guarded bool
 	// CreateToken is the command that makes a token to sign in with; empty where visitors are not asked who they are.
 	CreateToken string
@@ -210,7 +210,7 @@ func (v *visit) summaries() (err error) {
 	return err
 }
 
-// param gives a parameter of the query, without space around it.
+// param returns a parameter of the query, without space around it.
 func (v *visit) param(name string) string { return strings.TrimSpace(v.URL.Query().Get(name)) }
 
 // render makes the page of a template, in place of what was made before.
@@ -271,7 +271,7 @@ func (v *visit) fail(err error) {
 	}
 }
 
-// with gives the address of this page with parameters set to other values; an empty one is left out.
+// with returns the address of this page with parameters set to other values; an empty one is left out.
 func (v *visit) with(pairs ...string) string {
 	q := v.URL.Query()
 	for i := 0; i+1 < len(pairs); i += 2 {

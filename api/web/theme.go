@@ -8,7 +8,7 @@ import (
 // themeCookie keeps the choice of a browser.
 const themeCookie = "evictrail-theme"
 
-// Theme gives the theme that a visitor has chosen, dark or light; empty: none.
+// Theme returns the theme that a visitor has chosen, dark or light; empty: none.
 func Theme(r *http.Request) string {
 	c, err := r.Cookie(themeCookie)
 	if err != nil || c.Value != "dark" && c.Value != "light" {

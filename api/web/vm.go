@@ -83,7 +83,7 @@ func vmPage(v *visit) error {
 	return v.render("vm", http.StatusOK)
 }
 
-// behind gives the fact behind a line of a timeline, nil where no single one is, or the address of the loop that the line is about.
+// behind returns the fact behind a line of a timeline, nil where no single one is, or the address of the loop that the line is about.
 func behind(c *trail.Cluster, l trail.Line, rows trail.Derived) (id *trail.FactID, href string) {
 	switch l.Kind {
 	case trail.KindLoopOpened, trail.KindLoopClosed:
@@ -116,7 +116,7 @@ func migrationOf(rows trail.Derived, uid string) *trail.Migration {
 	return &rows.Migrations[i]
 }
 
-// storyFrom gives from when on the story of a VM is told: that of the answer, and of the loops that it is in.
+// storyFrom returns from when on the story of a VM is told: that of the answer, and of the loops that it is in.
 func storyFrom(c *trail.Cluster, a trail.Answer) time.Time {
 	from := c.Now.Add(-time.Hour)
 	if len(a.Evidence) > 0 {
@@ -130,7 +130,7 @@ func storyFrom(c *trail.Cluster, a trail.Answer) time.Time {
 	return from
 }
 
-// linesIn gives the lines of a timeline that lie in a window, the newest of them where they are too many.
+// linesIn returns the lines of a timeline that lie in a window, the newest of them where they are too many.
 func linesIn(w window, all []trail.Line, href func(trail.Line) string) (shown []line, cut int) {
 	for _, l := range all {
 		if !l.At.Before(w.From) && !l.At.After(w.To) {
@@ -168,7 +168,7 @@ func vmChart(d draft, rows trail.Derived) chart {
 	return c
 }
 
-// loopsAbout gives the loops that a VM is in: those derived of itself, and those of nodes that are about it.
+// loopsAbout returns the loops that a VM is in: those derived of itself, and those of nodes that are about it.
 func (d draft) loopsAbout(rows trail.Derived) []trail.Loop {
 	if len(rows.Placements) == 0 {
 		return rows.Loops

@@ -54,7 +54,7 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d s", d/time.Second)
 }
 
-// plural gives what makes a noun say that there are so many.
+// plural returns what makes a noun say that there are so many.
 func plural(n int) string {
 	if n == 1 {
 		return ""

@@ -20,7 +20,7 @@ const (
 	authKubernetes = "kubernetes" // the cluster says who they are, and what they may see
 )
 
-// hosts gives the names under which a service may be called that asks nobody who they are, and that only this machine can reach; none
+// hosts returns the names under which a service may be called that asks nobody who they are, and that only this machine can reach; none
 // where that was said aloud, or callers are asked.
 func (l *listenFlags) hosts() []string {
 	if l.auth != "" {
@@ -44,7 +44,7 @@ func (l *listenFlags) gate(config *rest.Config, s *store.Store, cluster func() s
 	}, nil
 }
 
-// readersOf gives what reads a database for the API, and for the web page, to callers who see so much.
+// readersOf returns what reads a database for the API, and for the web page, to callers who see so much.
 func readersOf(s *store.Store) (forPrograms func(trail.Scope) api.Reader, forPages func(trail.Scope) web.Reader) {
 	return func(scope trail.Scope) api.Reader { return s.SeenBy(scope) }, func(scope trail.Scope) web.Reader { return s.SeenBy(scope) }
 }

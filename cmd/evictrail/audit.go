@@ -57,7 +57,7 @@ Lines that cannot be used are counted and the first is shown; the rest is stored
 	return cmd
 }
 
-// onlyCluster gives the cluster that was named, else the only one that is recorded.
+// onlyCluster returns the cluster that was named, else the only one that is recorded.
 func onlyCluster(ctx context.Context, s *store.Store, named string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -116,7 +116,7 @@ func (i importer) run(ctx context.Context, files []string, stdin io.Reader) erro
 	return errors.Join(errs...)
 }
 
-// every gives a function that reports a count at most every two seconds.
+// every returns a function that reports a count at most every two seconds.
 func (i importer) every(text func(int) string) func(int) {
 	next := time.Now().Add(2 * time.Second)
 	return func(n int) {

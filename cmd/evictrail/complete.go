@@ -36,7 +36,7 @@ func completeNames(cmd *cobra.Command, from *readerFlags, cluster *string) {
 	}
 }
 
-// namespaceOf gives the namespace chosen, with a slash; nothing where none is.
+// namespaceOf returns the namespace chosen, with a slash; nothing where none is.
 func namespaceOf(cmd *cobra.Command) string {
 	if namespace, err := cmd.Flags().GetString("namespace"); err == nil && namespace != "" {
 		return namespace + "/"

@@ -172,7 +172,7 @@ func (a asker) text(t *testing.T, q dashboards.Query, namespace string) string {
 	return text
 }
 
-// ask gives the rows of a panel, and all those that it has where it never tells of a sample.
+// ask returns the rows of a panel, and all those that it has where it never tells of a sample.
 func (a asker) ask(t *testing.T, name, namespace string) []map[string]any {
 	t.Helper()
 	return a.rows(t, a.text(t, a.of[name], namespace))
@@ -195,7 +195,7 @@ func (a asker) rows(t *testing.T, text string) []map[string]any {
 	return out
 }
 
-// plan tells how Postgres looks for the rows of a panel.
+// plan returns how Postgres looks for the rows of a panel.
 func (a asker) plan(t *testing.T, q dashboards.Query, namespace string) string {
 	t.Helper()
 	rows, err := a.conn.Query(t.Context(), "EXPLAIN "+a.text(t, q, namespace), pgx.QueryExecModeSimpleProtocol)

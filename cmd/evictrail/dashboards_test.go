@@ -175,7 +175,7 @@ func playForGrafana(t *testing.T, args ...string) grafana {
 	return grafana{conn}
 }
 
-// ask gives the rows of a query over the time of a scenario, by the names of their columns.
+// ask returns the rows of a query over the time of a scenario, by the names of their columns.
 func (g grafana) ask(t *testing.T, q dashboards.Query, s scenario) []map[string]any {
 	t.Helper()
 	from, to := g.times(t, s)

@@ -64,7 +64,7 @@ func (d *databaseFlags) check() error {
 // passwordIn finds a password in a keyword string.
 var passwordIn = regexp.MustCompile(`(?i)(^|\s)password\s*=`)
 
-// hasPassword tells whether a URL, or a keyword string, holds a password.
+// hasPassword reports whether a URL, or a keyword string, holds a password.
 func hasPassword(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" {
@@ -124,7 +124,7 @@ func (d *databaseFlags) embed(ctx context.Context, log *slog.Logger) (*database,
 // answersWithin bounds how long a start waits for the database to answer.
 const answersWithin = 5 * time.Second
 
-// begin brings the schema up to date where the database answers now, and tells whether it did. One that is away is no error.
+// begin brings the schema up to date where the database answers now, and reports whether it did. One that is away is no error.
 func (d *database) begin(ctx context.Context, log *slog.Logger) (bool, error) {
 	asking, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
@@ -165,7 +165,7 @@ func (d *database) setReady(ctx context.Context, log *slog.Logger) {
 	close(d.ready)
 }
 
-// isReady tells whether the database has answered and its schema fits.
+// isReady reports whether the database has answered and its schema fits.
 func (d *database) isReady() bool {
 	select {
 	case <-d.ready:
@@ -175,7 +175,7 @@ func (d *database) isReady() bool {
 	}
 }
 
-// close gives back the connections and stops the embedded server.
+// close closes the connections and stops the embedded server.
 func (d *database) close(ctx context.Context) error {
 	d.Close()
 	if d.server == nil {

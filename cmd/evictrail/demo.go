@@ -172,7 +172,7 @@ func firstAnswer(ctx context.Context, s *store.Store, rec *recording.Recording, 
 	return nil
 }
 
-// whatToTry gives commands to paste, with the program named as it was called.
+// whatToTry returns commands to paste, with the program named as it was called.
 func whatToTry(url, addr string) string {
 	return fmt.Sprintf(`  export EVICTRAIL_DATABASE_URL='%[1]s'
   %[2]s requests

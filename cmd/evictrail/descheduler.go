@@ -117,7 +117,7 @@ func (f *deschedulerFlags) checkMetrics(cmd *cobra.Command) error {
 	return nil
 }
 
-// observations gives what is known of the descheduler without asking the cluster.
+// observations returns what is known of the descheduler without asking the cluster.
 func (f *deschedulerFlags) observations() ([]collector.Observation, error) {
 	switch {
 	case f.policy != "":
@@ -133,7 +133,7 @@ func (f *deschedulerFlags) observations() ([]collector.Observation, error) {
 	return nil, nil
 }
 
-// statedModel gives the model as trail.DeschedulerSettings has it.
+// statedModel returns the model as trail.DeschedulerSettings has it.
 func (f *deschedulerFlags) statedModel() string {
 	if f.model == models[0] {
 		return ""
@@ -150,7 +150,7 @@ func (f *deschedulerFlags) policyMap() *collector.PolicyMap {
 	return &collector.PolicyMap{Namespace: namespace, Name: name, Model: f.statedModel()}
 }
 
-// target gives the metrics to read, nil where there are none.
+// target returns the metrics to read, nil where there are none.
 func (f *deschedulerFlags) target() *collector.ScrapeTarget {
 	if f.url == "" {
 		return nil

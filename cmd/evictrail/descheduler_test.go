@@ -66,7 +66,7 @@ type factTold struct {
 	Detail    json.RawMessage `json:"detail"`
 }
 
-// factsOf gives the recorded facts of a kind with their details.
+// factsOf returns the recorded facts of a kind with their details.
 func factsOf[D any](t *testing.T, url string, kind trail.Kind) (facts []factTold, details []D) {
 	t.Helper()
 	facts = rows[factTold](t, url, "SELECT * FROM evictrail_v1.events WHERE kind = '"+string(kind)+"' ORDER BY at, node, reason")

@@ -111,7 +111,7 @@ func (d *doctor) openDatabase(ctx context.Context) *store.Store {
 	return s
 }
 
-// schema judges the database's schema and tells whether the rest can be looked at.
+// schema judges the database's schema and reports whether the rest can be looked at.
 func (d *doctor) schema(ctx context.Context, s *store.Store, c store.Condition) bool {
 	status, err := ask(ctx, s.Schema)
 	switch {

@@ -55,7 +55,7 @@ func (d *doctor) nodeLoad(ctx context.Context) {
 	}
 }
 
-// nodesOf names some of the nodes of which a metric is known, and tells whether it has a threshold.
+// nodesOf names some of the nodes of which a metric is known, and reports whether it has a threshold.
 func nodesOf(loads trail.Loads, metric string) (names string, limited bool) {
 	var nodes []string
 	for key, points := range loads.Points {

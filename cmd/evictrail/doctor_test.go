@@ -58,7 +58,7 @@ func (p *patient) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit takes a patient in and gives the kubeconfig to see it.
+// admit takes a patient in and returns the kubeconfig to see it.
 func admit(t *testing.T, p *patient) (kubeconfig, url string) {
 	t.Helper()
 	p.Handler = stillCluster(t, "g-churn-cooldown").Config.Handler
@@ -85,7 +85,7 @@ var volatile = []struct {
 	{regexp.MustCompile(`(9m59|10m0)(\.\d)?s ahead`), "10m ahead"},
 }
 
-// diagnose runs the doctor and gives what it says, without what differs from run to run.
+// diagnose runs the doctor and returns what it says, without what differs from run to run.
 func diagnose(t *testing.T, args ...string) (code int, text string) {
 	t.Helper()
 	code, out, stderr := run(t, append([]string{"doctor"}, args...)...)
@@ -159,7 +159,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// databaseOf gives a database: filled with a recording that has just ended, with a schema alone, without, or the one that is named.
+// databaseOf returns a database: filled with a recording that has just ended, with a schema alone, without, or the one that is named.
 func databaseOf(t *testing.T, which string) string {
 	t.Helper()
 	switch which {

@@ -130,7 +130,7 @@ func (f *manifestFlags) readSecret() error {
 	return nil
 }
 
-// manifestNames gives the names that were asked for, all where none was, each once.
+// manifestNames returns the names that were asked for, all where none was, each once.
 func manifestNames(asked []string) ([]string, error) {
 	var known, names []string
 	for _, m := range deploy.Manifests() {

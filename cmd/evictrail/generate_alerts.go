@@ -89,7 +89,7 @@ func (f *alertFlags) run(cmd *cobra.Command, _ []string) error {
 	return emit(cmd.OutOrStdout(), f.dir, files)
 }
 
-// text gives the alerts in one of the formats.
+// text returns the alerts in one of the formats.
 func (f *alertFlags) text(format string) (string, error) {
 	groups := alerts.Groups(f.options)
 	switch format {
@@ -156,7 +156,7 @@ func (f *alertFlags) checkValues() []error {
 	return wrong
 }
 
-// webAddress tells whether links can be made by adding to the text.
+// webAddress reports whether links can be made by adding to the text.
 func webAddress(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.RawQuery == "" && u.Fragment == "" &&

@@ -116,7 +116,7 @@ func dashboardNames() []string {
 	return out
 }
 
-// files gives the named dashboards in the chosen format, all where none was named, in the order of dashboards.All.
+// files returns the named dashboards in the chosen format, all where none was named, in the order of dashboards.All.
 func (f *dashboardFlags) files(names []string) ([]textFile, error) {
 	if f.format == formatMarkdown {
 		text, err := dashboards.Markdown()

@@ -50,7 +50,7 @@ func (f *intakeFlags) check() error {
 	return nil
 }
 
-// expectsAudit tells whether audit events are to come: a log is followed, or senders are known.
+// expectsAudit reports whether audit events are to come: a log is followed, or senders are known.
 func (f *intakeFlags) expectsAudit() bool {
 	return f.auditFile != "" || f.tokenFile != "" || f.tls.clientCAFile != ""
 }

@@ -30,7 +30,7 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// auditLog gives the audit log of a recording, unpacked.
+// auditLog returns the audit log of a recording, unpacked.
 func auditLog(t *testing.T, name string) string {
 	t.Helper()
 	packed, err := fs.ReadFile(evictrail.Recordings(), name+"/audit.jsonl.gz")

@@ -158,7 +158,7 @@ func (l leader) stepWithin(ctx context.Context, within time.Duration, begun bool
 	return l.step(ctx, begun)
 }
 
-// step derives what was left to do, and tells how long to rest then; first of all it begins the term. It tells whether that has begun: a leader that stood still
+// step derives what was left to do, and tells how long to rest then; first of all it begins the term. It reports whether that has begun: a leader that stood still
 // for long must not begin another, as somebody else may derive by then.
 func (l leader) step(ctx context.Context, begun bool) (bool, time.Duration, error) {
 	if begun {
@@ -185,7 +185,7 @@ func (l leader) catchUp(ctx context.Context, done func(subjects int)) (int, erro
 	return n, err
 }
 
-// program names what derives: rows that another version derived are derived anew.
+// program names what derives: rows that another version derived are derived again.
 func program() string { return version.Version + " " + version.GetRevision() }
 
 // takeTurns derives each time that this replica holds the lease, until ctx ends.
@@ -282,7 +282,7 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 	return l.judge(ctx, l.Interface.Update(ctx, record))
 }
 
-// judge logs how it went when that is other than before. It gives the error back.
+// judge logs how it went when that is other than before. It returns the error back.
 func (l *lease) judge(ctx context.Context, err error) error {
 	problem, brief := "", ""
 	switch {

@@ -33,7 +33,7 @@ func main() {
 	os.Exit(code)
 }
 
-// arguments gives those of the command line. Under the name that kubectl calls to complete a plugin's we are asked to complete.
+// arguments returns those of the command line. Under the name that kubectl calls to complete a plugin's we are asked to complete.
 func arguments(command []string) []string {
 	if filepath.Base(command[0]) == "kubectl_complete-evictrail" {
 		return append([]string{cobra.ShellCompRequestCmd}, command[1:]...)
@@ -41,7 +41,7 @@ func arguments(command []string) []string {
 	return command[1:]
 }
 
-// execute runs one command line and gives its exit status.
+// execute runs one command line and returns its exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)

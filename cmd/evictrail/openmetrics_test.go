@@ -88,7 +88,7 @@ func compareCounters(t *testing.T, url, name, metricsFile string, again bool) {
 	}
 }
 
-// countsOf gives the series of a metric that count what was stored: not what was only seen, or was known.
+// countsOf returns the series of a metric that count what was stored: not what was only seen, or was known.
 func countsOf(metric string, samples map[string]float64) map[string]float64 {
 	out := map[string]float64{}
 	for s, v := range samples {
@@ -138,7 +138,7 @@ func TestReplicasCountOnce(t *testing.T) {
 	}
 }
 
-// lastSamples gives the last value of each series in an OpenMetrics file.
+// lastSamples returns the last value of each series in an OpenMetrics file.
 func lastSamples(t *testing.T, path string) map[string]float64 {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -82,7 +82,7 @@ func (f *prometheusFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// asked gives the queries: the defaults, with what was said in their place or beside them.
+// asked returns the queries: the defaults, with what was said in their place or beside them.
 func (f *prometheusFlags) asked() []collector.LoadQuery {
 	out := collector.DefaultLoadQueries()
 	for _, said := range f.queries {
@@ -109,7 +109,7 @@ func (f *prometheusFlags) asked() []collector.LoadQuery {
 	return out
 }
 
-// target gives the Prometheus to ask, nil where there is none.
+// target returns the Prometheus to ask, nil where there is none.
 func (f *prometheusFlags) target() *collector.PrometheusTarget {
 	if f.url == "" {
 		return nil
@@ -117,7 +117,7 @@ func (f *prometheusFlags) target() *collector.PrometheusTarget {
 	return &collector.PrometheusTarget{URL: f.url, TokenFile: f.tokenFile, CAFile: f.caFile, Insecure: f.insecure, Queries: f.asked()}
 }
 
-// sources gives the Prometheus as a source of load; none where there is none.
+// sources returns the Prometheus as a source of load; none where there is none.
 func (f *prometheusFlags) sources(log *slog.Logger) ([]collector.LoadSource, error) {
 	target := f.target()
 	if target == nil {

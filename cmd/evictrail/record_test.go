@@ -214,7 +214,7 @@ func TestRecordRedacted(t *testing.T) {
 	}
 }
 
-// recordedText gives all files of a recording, unpacked.
+// recordedText returns all files of a recording, unpacked.
 func recordedText(t *testing.T, dir string) string {
 	t.Helper()
 	var out strings.Builder
@@ -240,7 +240,7 @@ var (
 	uuids     = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
 )
 
-// secretsOf gives what must not stand in a redacted recording: each name, namespace, user, address, UID, and each label's value that looks like one.
+// secretsOf returns what must not stand in a redacted recording: each name, namespace, user, address, UID, and each label's value that looks like one.
 func secretsOf(t *testing.T, name string) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}

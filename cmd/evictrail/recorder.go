@@ -168,7 +168,7 @@ func (r *recorder) ask(ctx context.Context, s *spool.Spool) error {
 	return s.AnswerDoubt(alive, seen)
 }
 
-// collect watches the cluster until ctx ends. Where the spool is not sure to know what the database has, it begins anew once that is there:
+// collect watches the cluster until ctx ends. Where the spool is not sure to know what the database has, it begins again once that is there:
 // the lists are then compared with what the database has. Its errors are those of keeping what was seen last.
 func (r *recorder) collect(ctx context.Context, s *spool.Spool) error {
 	for {
@@ -257,7 +257,7 @@ func (r *recorder) untilCompared(ctx context.Context, s *spool.Spool) {
 // unseenAfter is how long a source is refused from the start on before that is recorded as a gap: an API server may just be restarting.
 const unseenAfter = 5 * time.Second
 
-// resume gives from what a collector goes on: what the database has with what waits for it, or while it is away what the spool knows.
+// resume returns from what a collector goes on: what the database has with what waits for it, or while it is away what the spool knows.
 func (r *recorder) resume(ctx context.Context, s *spool.Spool) (collector.Config, error) {
 	e := epochs{r, s}
 	if err := e.respond(e.agree(ctx), r.started); err != nil {
@@ -352,7 +352,7 @@ func (r *recorder) show(ctx context.Context, s *spool.Spool) {
 	}
 }
 
-// reach tells whether the database is there and prepared.
+// reach reports whether the database is there and prepared.
 func (r *recorder) reach(ctx context.Context) error {
 	if err := r.db.DB.Ping(ctx); err != nil {
 		return err

@@ -180,7 +180,7 @@ func compareRequests(t *testing.T, url string, want []requestTruth) {
 	}
 }
 
-// rederive derives everything of a cluster anew, from nothing.
+// rederive derives everything of a cluster again, from nothing.
 func rederive(t *testing.T, url, cluster string) {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, "")

@@ -44,7 +44,7 @@ func (f *retentionFlags) addKept(cmd *cobra.Command) {
 	}
 }
 
-// retention gives what the flags say.
+// retention returns what the flags say.
 func (f *retentionFlags) retention() retention.Policy {
 	return retention.Policy{Facts: time.Duration(f.facts), Rows: time.Duration(f.rows), Requesters: time.Duration(f.requesters)}
 }

@@ -111,7 +111,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.maxVMSeries, "max-vm-series", metrics.DefaultMaxVMSeries, "at most `N` series of each metric about single VMs; those that need somebody most are kept")
 }
 
-// checks gives what is wrong with the flags alone.
+// checks returns what is wrong with the flags alone.
 func (f *runFlags) checks(cmd *cobra.Command) []error {
 	return []error{f.listen.check(), f.listen.checkTLS(&f.intake.tls), f.intake.check(), f.descheduler.check(cmd), f.prometheus.check(cmd), f.leader.check(), f.spool.check(), f.retention.check()}
 }
@@ -214,7 +214,7 @@ func (f *runFlags) served(ctx context.Context, db *store.Store, watching *watche
 	return s
 }
 
-// clusterName gives the name under which the cluster is recorded, waiting for the cluster where it must be asked.
+// clusterName returns the name under which the cluster is recorded, waiting for the cluster where it must be asked.
 func (f *runFlags) clusterName(ctx context.Context, config *rest.Config, log *slog.Logger) (string, error) {
 	if f.cluster != "" {
 		return f.cluster, nil

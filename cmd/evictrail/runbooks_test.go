@@ -17,7 +17,7 @@ import (
 
 const runbooks = "../../docs/runbooks/"
 
-// alertRules gives the alerts, those of one name side by side.
+// alertRules returns the alerts, those of one name side by side.
 func alertRules() (out []alerts.Rule) {
 	for _, g := range alerts.Groups(alerts.DefaultOptions()) {
 		for _, r := range g.Rules {
@@ -75,7 +75,7 @@ func TestEveryAlertHasItsPage(t *testing.T) {
 	}
 }
 
-// firstCommand gives the first indented line.
+// firstCommand returns the first indented line.
 func firstCommand(text string) (string, bool) {
 	for line := range strings.Lines(text) {
 		if command, is := strings.CutPrefix(line, "    "); is {
@@ -146,7 +146,7 @@ func TestRunbooksCallWhatThereIs(t *testing.T) {
 	require.Greater(t, count, 80)
 }
 
-// parses tells whether a command line would be run: that there is the command, its flags and as many arguments.
+// parses reports whether a command line would be run: that there is the command, its flags and as many arguments.
 func parses(args []string) error {
 	root := newRoot()
 	root.SetOut(io.Discard)

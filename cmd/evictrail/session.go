@@ -121,13 +121,13 @@ func (l *listenFlags) checkTLS(f *tlsFlags) error {
 	return nil
 }
 
-// host gives the host that we listen on; empty: all of them.
+// host returns the host that we listen on; empty: all of them.
 func (l *listenFlags) host() string {
 	host, _, _ := net.SplitHostPort(l.listen)
 	return host
 }
 
-// loopback tells whether only this machine can reach the address.
+// loopback reports whether only this machine can reach the address.
 func (l *listenFlags) loopback() bool {
 	ip := net.ParseIP(l.host())
 	return l.host() == "localhost" || ip != nil && ip.IsLoopback()

@@ -114,7 +114,7 @@ func TestRunWithoutItsDatabase(t *testing.T) {
 	require.Equal(t, whats(t, undisturbed), whats(t, url))
 }
 
-// whats tells what is recorded of each object, but when it was seen: a restart sees some of it later.
+// whats returns what is recorded of each object, but when it was seen: a restart sees some of it later.
 func whats(t *testing.T, url string) []map[string]any {
 	t.Helper()
 	return rows[map[string]any](t, url, `
@@ -162,7 +162,7 @@ func TestRunWithALostSpool(t *testing.T) {
 	require.NotEqual(t, open, len(openOf(t, url)), "some of what was open has ended")
 }
 
-// openOf tells what is open: guests, evacuations, migrations, by what tells them apart.
+// openOf returns what is open: guests, evacuations, migrations, by what tells them apart.
 func openOf(t *testing.T, url string) []map[string]any {
 	t.Helper()
 	return rows[map[string]any](t, url, `

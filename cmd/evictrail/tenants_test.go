@@ -230,7 +230,7 @@ func (c *sharedCluster) names(text string) map[string]string {
 	return found
 }
 
-// targets gives addresses of every route that a caller can ask, about what is theirs and what is not: those of the document, and the pages.
+// targets returns addresses of every route that a caller can ask, about what is theirs and what is not: those of the document, and the pages.
 func (c *sharedCluster) targets(t *testing.T, chance *rand.Rand) []string {
 	t.Helper()
 	var document struct {
@@ -371,7 +371,7 @@ func seeTheirOwn(t *testing.T, c *sharedCluster) {
 	require.LessOrEqual(t, c.rights.reviews.Load(), int64(users)*4, "one a minute for each")
 }
 
-// around gives a word with what stands beside it.
+// around returns a word with what stands beside it.
 func around(text, word string) string {
 	i := strings.Index(text, word)
 	return text[max(0, i-200):min(len(text), i+200)]
@@ -404,7 +404,7 @@ func havePagesOfTheirOwn(t *testing.T, c *sharedCluster) {
 	}
 }
 
-// textOf gives what a page says: a line for each piece of text, but for the times of the moment at which it was made.
+// textOf returns what a page says: a line for each piece of text, but for the times of the moment at which it was made.
 func textOf(t *testing.T, page io.Reader) string {
 	t.Helper()
 	root, err := html.Parse(page)

@@ -28,7 +28,7 @@ func (f *thresholdFlags) add(cmd *cobra.Command) {
 			"NAMESPACE:NAME = CLASS of a service account, user:NAME = CLASS of a user (docs/requesters.md)")
 }
 
-// thresholds gives those in force.
+// thresholds returns those in force.
 func (f *thresholdFlags) thresholds() (trail.Thresholds, error) {
 	t := trail.DefaultThresholds()
 	for _, pair := range f.stated {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestLoopThresholds plays a recording by thresholds of its own, and again by the usual ones: what the first gave is derived
-// anew, though no new fact comes.
+// again, though no new fact comes.
 func TestLoopThresholds(t *testing.T) {
 	t.Parallel()
 	const query = "SELECT kind || ' ' || to_char(opened_at, 'HH24:MI:SS') AS loop FROM evictrail_v1.loops WHERE closed_by IS DISTINCT FROM 'refuted' ORDER BY opened_at"
@@ -65,7 +65,7 @@ func TestEvacuationObjectives(t *testing.T) {
 	require.Contains(t, stderr, "evacuation-objective: maintenance=15m: expected CLASS=DURATION with one of descheduler, kubectl,")
 }
 
-// TestRequesters plays a recording by accounts that are stated, and again by the known ones: who asked is classed anew, though no new fact comes.
+// TestRequesters plays a recording by accounts that are stated, and again by the known ones: who asked is classed again, though no new fact comes.
 func TestRequesters(t *testing.T) {
 	t.Parallel()
 	const query = "SELECT DISTINCT requester_class AS class FROM evictrail_v1.eviction_requests WHERE requester LIKE '%:openshift-descheduler-operand'"

@@ -21,7 +21,7 @@ func (f *tlsFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.clientCAFile, "tls-client-ca-file", "", "`file` with the CA of the client certificates that may send to /audit (PEM)")
 }
 
-// enabled tells whether HTTPS is served.
+// enabled reports whether HTTPS is served.
 func (f *tlsFlags) enabled() bool { return f.certFile != "" }
 
 func (f *tlsFlags) check() error {
@@ -37,7 +37,7 @@ func (f *tlsFlags) check() error {
 	return err
 }
 
-// config gives a configuration that reads its files for each connection, so that renewed ones count at once; nil without a certificate.
+// config returns a configuration that reads its files for each connection, so that renewed ones count at once; nil without a certificate.
 // Files that cannot be read, or do not fit each other, as while they are being replaced, leave what was read before in force. API servers and
 // Prometheus speak TLS 1.3, and so do browsers: nothing older is needed.
 func (f *tlsFlags) config(log *slog.Logger) (*tls.Config, error) {

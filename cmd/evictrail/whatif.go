@@ -115,7 +115,7 @@ func (w *whatIfFlags) parse(now time.Time) error {
 	return nil
 }
 
-// one gives the policy that the flags make, and whether any of them is given.
+// one returns the policy that the flags make, and whether any of them is given.
 func (w *whatIfFlags) one() (p whatif.Policy, said bool, err error) {
 	var words []string
 	switch {

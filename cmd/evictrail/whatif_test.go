@@ -29,7 +29,7 @@ func whatIf(t *testing.T, url string, args ...string) whatif.Answer {
 	return a
 }
 
-// inForce gives the policy that was in force, said in full.
+// inForce returns the policy that was in force, said in full.
 func inForce(a whatif.Answer) string {
 	p := whatif.Policy{}
 	if a.Rules != nil {
@@ -136,7 +136,7 @@ type plugin struct {
 // stretch is from when to when something went on.
 type stretch struct{ from, to time.Time }
 
-// until gives the end of the cooldown of a VM at a time.
+// until returns the end of the cooldown of a VM at a time.
 func (p *plugin) until(vm string, now time.Time) time.Time {
 	all := p.ends[vm]
 	if p.off || len(all) == 0 {
@@ -196,7 +196,7 @@ func TestWhatIfTheCooldownWereAnother(t *testing.T) {
 	}
 }
 
-// simulate gives how many evictions the plugin lets through, one at a time from each node.
+// simulate returns how many evictions the plugin lets through, one at a time from each node.
 func simulate(p *plugin, wishes []wish) int {
 	recorded := plugin{base: 30 * time.Second, cap: 4 * time.Minute, window: time.Hour, ends: map[string][]stretch{}}
 	type move struct {
@@ -256,7 +256,7 @@ func simulate(p *plugin, wishes []wish) int {
 	return evictions
 }
 
-// wishesOf gives the wishes of the descheduler in a recording, in the order of their times: its requests, and the times that a counter of
+// wishesOf returns the wishes of the descheduler in a recording, in the order of their times: its requests, and the times that a counter of
 // blocks rose when only one VM of its node was in a cooldown.
 func wishesOf(t *testing.T, name string) []wish {
 	t.Helper()

@@ -159,7 +159,7 @@ func cutName(text string) (namespace, name string, ok bool) {
 	return namespace, name, isName(namespace) && isName(name)
 }
 
-// isName tells whether a text can be the name of an object.
+// isName reports whether a text can be the name of an object.
 //
 // Source: IsValidPathSegmentName, api/validate/content (k8s.io/apimachinery).
 func isName(text string) bool {

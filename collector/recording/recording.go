@@ -34,10 +34,10 @@ var kinds = []Kind{
 	KindSync, KindSyncEmpty, KindAdded, KindModified, KindDeleted, KindBookmark, KindWatchClosed, KindWatchError, KindListError,
 }
 
-// breaks tells whether the line records that the recorder could not see.
+// breaks reports whether the line records that the recorder could not see.
 func (k Kind) breaks() bool { return k == KindWatchClosed || k == KindWatchError || k == KindListError }
 
-// lists tells whether the line belongs to a list.
+// lists reports whether the line belongs to a list.
 func (k Kind) lists() bool { return k == KindSync || k == KindSyncEmpty }
 
 // Line is one line of a recording.
@@ -73,10 +73,10 @@ type Recording struct {
 	Policy  []byte       // the descheduler's policy; nil where none was recorded
 }
 
-// Start gives the time of the first line, UTC.
+// Start returns the time of the first line, UTC.
 func (r *Recording) Start() time.Time { return r.Lines[0].At }
 
-// End gives the time of the last line, UTC.
+// End returns the time of the last line, UTC.
 func (r *Recording) End() time.Time { return r.Lines[len(r.Lines)-1].At }
 
 // maxLine bounds a line, in bytes. No object of an API server comes near it.
@@ -140,7 +140,7 @@ func Open(fsys fs.FS, folder string, check func(resource string, object []byte) 
 // cutShort takes the file's name and the number of its last whole line, 0 if there is none.
 const cutShort = "%s:%d: the file is cut short after this line: copy it again"
 
-// readLines gives each line of a packed file, or of the same unpacked where that is what there is: its name is the first
+// readLines returns each line of a packed file, or of the same unpacked where that is what there is: its name is the first
 // result.
 func readLines(fsys fs.FS, name string, each func(number int, raw []byte) error) (string, error) {
 	file, err := fsys.Open(name)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// zipped gives a recording folder "rec" with these lines.
+// zipped returns a recording folder "rec" with these lines.
 func zipped(t *testing.T, lines ...string) fstest.MapFS {
 	t.Helper()
 	var b bytes.Buffer

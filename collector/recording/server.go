@@ -17,7 +17,7 @@ import (
 // ServerOptions say how unkind the server is to its watchers. Zero is never.
 type ServerOptions struct {
 	CutEvery    int // end each watch after N notifications; the client resumes and misses nothing
-	ExpireEvery int // answer all watches 410 Gone at every N-th line; the clients must list anew
+	ExpireEvery int // answer all watches 410 Gone at every N-th line; the clients must list again
 }
 
 // Server serves a recording as a Kubernetes API, as far as it was released. It is an http.Handler, safe for concurrent
@@ -77,7 +77,7 @@ type notification struct {
 // step is what releasing a line does besides its own object.
 type step struct {
 	completes bool // the last line of a list: the list is now the state
-	relists   bool // a break after which the recorder had to list anew
+	relists   bool // a break after which the recorder had to list again
 	items     []int
 }
 
@@ -98,7 +98,7 @@ func NewServer(rec *Recording, options ServerOptions) *Server {
 	return s
 }
 
-// plan looks ahead once: which line ends a list, and after which breaks the recorder had to list anew.
+// plan looks ahead once: which line ends a list, and after which breaks the recorder had to list again.
 func plan(lines []Line) []step {
 	steps := make([]step, len(lines))
 	last := map[string]int{}       // the line before of each resource
@@ -140,7 +140,7 @@ type Position struct {
 	ResourceVersion string
 }
 
-// Release makes line i visible, in the order of the lines, each once. It gives what clients must take to have seen it:
+// Release makes line i visible, in the order of the lines, each once. It returns what clients must take to have seen it:
 // nothing for a line that no client can see by itself, every resource where all watches were expired with it.
 func (s *Server) Release(i int) []Position {
 	n := s.options.ExpireEvery
@@ -179,7 +179,7 @@ func (s *Server) expire(i int) []Position {
 	return out
 }
 
-// ahead gives the version of the next line after line i of each resource that has one; never 0.
+// ahead returns the version of the next line after line i of each resource that has one; never 0.
 func (s *Server) ahead(i int) map[string]uint64 {
 	next := map[string]uint64{}
 	for _, l := range slices.Backward(s.rec.Lines[i+1:]) {
@@ -221,7 +221,7 @@ func (s *Server) release(i int, expiring bool) (at Position, visible bool) {
 	return Position{l.Resource, l.ResourceVersion}, true
 }
 
-// relist makes a list the state: what it does not hold was deleted while nobody saw it, and history begins anew.
+// relist makes a list the state: what it does not hold was deleted while nobody saw it, and history begins again.
 func (r *resource) relist(lines []Line, items []int, version string) {
 	if r.ready {
 		r.epoch++
@@ -241,8 +241,8 @@ func (r *resource) forget() {
 	r.log, r.oldest = nil, r.version
 }
 
-// expire forgets all versions, so that whoever watches must list. It gives the version of such a list, at least the one
-// asked for, and tells whether there was anything to forget.
+// expire forgets all versions, so that whoever watches must list. It returns the version of such a list, at least the one
+// asked for, and reports whether there was anything to forget.
 func (r *resource) expire(version uint64) (listed uint64, done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -341,7 +341,7 @@ func (s *Server) serveScrape(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, now.Text)
 }
 
-// await waits for the first list and tells whether the resource can be served.
+// await waits for the first list and reports whether the resource can be served.
 func (r *resource) await(ctx context.Context) bool {
 	for {
 		r.mu.Lock()

@@ -53,7 +53,7 @@ func serve(t *testing.T, options ServerOptions, steps ...string) *served {
 	return s
 }
 
-// release makes the next n lines visible and gives what the last of them asks clients to take.
+// release makes the next n lines visible and returns what the last of them asks clients to take.
 func (s *served) release(n int) []Position {
 	var at []Position
 	for range n {
@@ -96,7 +96,7 @@ func (s *served) watch(t *testing.T, query string) *watcher {
 	return &watcher{t: t, stop: cancel, body: bufio.NewScanner(resp.Body)}
 }
 
-// read gives the next n notifications; "end" stands for the end of the stream.
+// read returns the next n notifications; "end" stands for the end of the stream.
 func (w *watcher) read(n int) []string {
 	w.t.Helper()
 	var out []string

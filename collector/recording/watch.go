@@ -70,7 +70,7 @@ func (st *stream) begin(from uint64, sendInitial bool) (initial []notification, 
 	return nil, ""
 }
 
-// state gives everything that exists as ADDED; the lock must be held.
+// state returns everything that exists as ADDED; the lock must be held.
 func (r *resource) state() []notification {
 	out := make([]notification, 0, len(r.order)+1)
 	for _, key := range r.order {
@@ -127,7 +127,7 @@ func (st *stream) follow(ctx context.Context) {
 	}
 }
 
-// take gives the next notification, or what to wait for, or that the stream ends here, which the notification, if there
+// take returns the next notification, or what to wait for, or that the stream ends here, which the notification, if there
 // is one, explains. What was released before a break of the recorder's is sent before the stream ends. Nothing is sent
 // here, under the lock: a client that does not read must not hold up Release.
 func (st *stream) take() (n *notification, changed <-chan struct{}, end bool) {

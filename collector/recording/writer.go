@@ -128,7 +128,7 @@ type scrape struct {
 	Text   string    `json:"text"`
 }
 
-// Policy writes the descheduler's policy: the first that was seen, since a recording has one. It tells whether this was it.
+// Policy writes the descheduler's policy: the first that was seen, since a recording has one. It reports whether this was it.
 func (w *Writer) Policy(text []byte) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +195,7 @@ func (p *packed) flush(dir string) error {
 	return nil
 }
 
-// Written tells how much was written.
+// Written returns how much was written.
 func (w *Writer) Written() Written {
 	w.mu.Lock()
 	defer w.mu.Unlock()

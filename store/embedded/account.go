@@ -139,7 +139,7 @@ func (a account) makeOwned(path string) error {
 	return nil
 }
 
-// own gives the account a directory that we have just made.
+// own makes the account the owner of a directory that we have just made.
 func (a account) own(path string) error {
 	if !a.switched {
 		return nil

@@ -212,7 +212,7 @@ func syncDir(path string) error {
 }
 
 // makeSocketDir returns the directory of the server's socket: one that stays the same over restarts where its path is
-// short enough. Elsewhere it is made where the server before had it, or anew where there was none.
+// short enough. Elsewhere it is made where the server before had it, or again where there was none.
 func (d *directory) makeSocketDir(before string) (string, error) {
 	dir := filepath.Join(d.parent, "socket")
 	if len(filepath.Join(dir, ".s.PGSQL."+port)) <= maxSocketPath {

@@ -251,7 +251,7 @@ func ensureDatabase(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Find tells which server Start would run, and the URL of a database of the one that runs on the directory already; empty where none does.
+// Find returns which server Start would run, and the URL of a database of the one that runs on the directory already; empty where none does.
 // It changes nothing. The error is that there is no server to run.
 func Find(ctx context.Context, dir, database string) (version, url string, err error) {
 	found, err := findServer(ctx, searchPlaces())

@@ -54,7 +54,7 @@ func Connect(ctx context.Context, url, passwordFile string, tracer pgx.QueryTrac
 func (db *DB) Ping(ctx context.Context) error { return Explain("reach database", db.Pool.Ping(ctx)) }
 
 // InTx runs a function in one transaction, again where Postgres asks for that: what the function notes outside of the
-// transaction it has to begin with anew. The error is explained (Explain), as what was being done.
+// transaction it has to begin with again. The error is explained (Explain), as what was being done.
 func (db *DB) InTx(ctx context.Context, doing string, run func(pgx.Tx) error) error {
 	var err error
 	for i := 1; ; i++ {

@@ -62,7 +62,7 @@ func (l *link) read() (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// renew gives a connection that is to be made what the files say now. While they cannot be read, as while they are being replaced, what
+// renew returns a connection that is to be made what the files say now. While they cannot be read, as while they are being replaced, what
 // was read before holds.
 func (l *link) renew(_ context.Context, c *pgx.ConnConfig) error {
 	l.mu.Lock()
@@ -91,7 +91,7 @@ func readPassword(config *pgxpool.Config, file string) error {
 // ErrInsecure says that others could read or change what is sent to a database on its way.
 var ErrInsecure = errors.New("the way to the database is not secure")
 
-// CheckLink gives an error that is ErrInsecure where a database is on another host and it is not made sure, by its certificate and its
+// CheckLink returns an error that is ErrInsecure where a database is on another host and it is not made sure, by its certificate and its
 // name, that it is the right one.
 func CheckLink(url string) error {
 	config, err := pgxpool.ParseConfig(url)
@@ -107,7 +107,7 @@ func CheckLink(url string) error {
 	return nil
 }
 
-// local tells whether a host is this machine: a socket's directory, or loopback.
+// local reports whether a host is this machine: a socket's directory, or loopback.
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.HasPrefix(host, "/") || strings.HasPrefix(host, "@") || host == "localhost" || ip != nil && ip.IsLoopback()

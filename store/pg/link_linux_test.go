@@ -54,7 +54,7 @@ func newAuthority(t *testing.T, name string) authority {
 	return authority{cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
-// sign gives a certificate and its key, for a user, or for a server of an address.
+// sign returns a certificate and its key, for a user, or for a server of an address.
 func (a authority) sign(t *testing.T, serial int64, name string, address net.IP) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -103,7 +103,7 @@ func (s securedServer) sql(t *testing.T, statements ...string) {
 	}
 }
 
-// query gives one value as the server's owner reads it.
+// query returns one value as the server's owner reads it.
 func (s securedServer) query(t *testing.T, text string) string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.admin)
@@ -240,7 +240,7 @@ func TestCredentialsAreReplacedUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	step := func(what string) { // all connections were made anew, and writing goes on
+	step := func(what string) { // all connections were made again, and writing goes on
 		t.Helper()
 		time.Sleep(300 * time.Millisecond)
 		before := written.Load()

@@ -12,7 +12,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// LastAlive gives the time of the last Alive or Append of a cluster; zero where there was none.
+// LastAlive returns the time of the last Alive or Append of a cluster; zero where there was none.
 func (s *Reader) LastAlive(ctx context.Context, cluster string) (time.Time, error) {
 	const query = `
 SELECT alive_at
@@ -41,7 +41,7 @@ func (s *Reader) Clusters(ctx context.Context) ([]string, error) {
 	return out, pg.Explain("list clusters", err)
 }
 
-// Thresholds gives the thresholds of loops that are in force for a cluster.
+// Thresholds returns the thresholds of loops that are in force for a cluster.
 func (s Whole) Thresholds(ctx context.Context, cluster string) (trail.Thresholds, error) {
 	return tables.ThresholdsOf(ctx, s.db, cluster)
 }

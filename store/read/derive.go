@@ -100,7 +100,7 @@ func (q *inquiry) env(ctx context.Context, of map[trail.Subject][]trail.Fact) (*
 	return env, q.settleEnv(ctx, env, slices.Collect(maps.Keys(of)))
 }
 
-// migrationsIn gives the times from the creation of the migrations of VMs, whose facts these are, in namespaces, by name, to their deletion if somebody
+// migrationsIn returns the times from the creation of the migrations of VMs, whose facts these are, in namespaces, by name, to their deletion if somebody
 // may have asked for that; at the latest until a moment.
 func migrationsIn(cluster string, at time.Time, namespaces []trail.Subject, of iter.Seq[[]trail.Fact]) pgx.StrictNamedArgs {
 	type life struct{ from, to time.Time }
@@ -157,7 +157,7 @@ CROSS JOIN LATERAL (
 ) AS m
 WHERE NOT m.subject = ANY(@but)`
 
-// slotsWithin gives who held the slots of migrations at some moment of some times, but for some VMs.
+// slotsWithin returns who held the slots of migrations at some moment of some times, but for some VMs.
 func slotsWithin(ctx context.Context, tx pgx.Tx, cluster string, from, to []time.Time, but []trail.Subject) ([]trail.Slot, error) {
 	rows, err := tx.Query(ctx, slotsQuery, pgx.StrictNamedArgs{"cluster": cluster, "from": from, "to": to, "but": tables.SubjectTexts(but)})
 	if err != nil {

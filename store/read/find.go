@@ -56,7 +56,7 @@ ORDER BY rank, kind DESC, name COLLATE "C", namespace, cluster, uid
 LIMIT @limit`
 
 // Find searches a cluster, or all of them where none is named, for a text: in the names of VMs (with a slash in it, in namespace/name)
-// and of nodes, at the beginning of the names of migrations, and among the UIDs of migrations and VMIs. It gives what is named
+// and of nodes, at the beginning of the names of migrations, and among the UIDs of migrations and VMIs. It returns what is named
 // exactly first, then what begins so; at most trail.MostFound, none for an empty text. total is how many there are; of the migrations that begin so no more than
 // trail.MostCounted count.
 func (s *Reader) Find(ctx context.Context, cluster, text string) (found []trail.Found, total int, err error) {

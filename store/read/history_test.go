@@ -104,7 +104,7 @@ func compareLives(t *testing.T, s *store.Store, facts []trail.Fact, start, at ti
 	require.Positive(t, moves)
 }
 
-// life gives what a picture of a VM since a time is made of.
+// life returns what a picture of a VM since a time is made of.
 func life(d trail.Derived, since time.Time) []string {
 	var out []string
 	add := func(until time.Time, what ...any) {
@@ -136,7 +136,7 @@ func life(d trail.Derived, since time.Time) []string {
 	return out
 }
 
-// picture gives what a picture of a loop is made of.
+// picture returns what a picture of a loop is made of.
 func picture(c *trail.Cluster, node string, l trail.Loop) []string {
 	within := func(from, to time.Time) bool {
 		return !from.After(l.ClosedAt) && (to.IsZero() || !to.Before(l.OpenedAt))

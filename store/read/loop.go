@@ -16,7 +16,7 @@ WHERE loop_id = @id
   AND (@cluster = '' OR cluster = @cluster)
   AND (@everyone OR ` + loopSeen + `)`
 
-// Loop gives one loop, and the cluster that it is in. Errors: trail.ErrNotFound where there is none, *trail.AmbiguousError where
+// Loop returns one loop, and the cluster that it is in. Errors: trail.ErrNotFound where there is none, *trail.AmbiguousError where
 // several clusters have it, as when a recording is played into two.
 func (s *Reader) Loop(ctx context.Context, cluster string, id trail.FactID) (string, trail.Loop, error) {
 	type found struct {

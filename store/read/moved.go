@@ -47,7 +47,7 @@ CROSS JOIN LATERAL (
 ) AS l
 ORDER BY m.created_at, m.migration_uid`
 
-// Moved gives the migrations of a cluster that go on or have ended since a time, in the order of their creation. Those whose target is not
+// Moved returns the migrations of a cluster that go on or have ended since a time, in the order of their creation. Those whose target is not
 // known yet are left out while they go on.
 func (s Whole) Moved(ctx context.Context, cluster string, since time.Time) ([]trail.Moved, error) {
 	rows, err := s.db.Query(ctx, loadMovedQuery, pgx.StrictNamedArgs{"cluster": cluster, "since": since})

@@ -43,7 +43,7 @@ WHERE (subject LIKE 'vmi:%' OR subject LIKE 'node:%')
 ORDER BY name
 LIMIT @limit`
 
-// Names gives the names that a query asks for, each once, sorted by bytes, at most trail.MaxNames. A prefix of a namespace that
+// Names returns the names that a query asks for, each once, sorted by bytes, at most trail.MaxNames. A prefix of a namespace that
 // has a slash finds none.
 func (s *Reader) Names(ctx context.Context, q trail.NameQuery) ([]string, error) {
 	cluster, within := s.scope.Cluster(pg.CleanText(q.Cluster))

@@ -106,7 +106,7 @@ func (q *inquiry) planEach(ctx context.Context) error {
 	return err
 }
 
-// reach gives from when on the rows of the VM that stands so are wanted: with a little more than what is asked or told, as pictures show
+// reach returns from when on the rows of the VM that stands so are wanted: with a little more than what is asked or told, as pictures show
 // that.
 func (q *inquiry) reach(stands trail.Derived) time.Time {
 	since := q.since

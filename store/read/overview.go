@@ -23,7 +23,7 @@ FROM evictrail.clusters AS c
 WHERE @cluster = '' OR c.cluster = @cluster
 ORDER BY c.cluster`
 
-// Summaries tells of each cluster that is recorded, in the order of their names.
+// Summaries returns each cluster that is recorded, in the order of their names.
 func (s *Reader) Summaries(ctx context.Context) ([]trail.ClusterSummary, error) {
 	cluster, within := s.scope.Cluster("")
 	if !within {

@@ -217,7 +217,7 @@ type stay struct {
 	guests       bool      // whoever was there matters, not only those that were to leave
 }
 
-// stays gives those that matter to the answer: the node that is asked about or on which the VM is, lately, and that which the VM was to
+// stays returns those that matter to the answer: the node that is asked about or on which the VM is, lately, and that which the VM was to
 // leave last, meanwhile.
 func (q *inquiry) stays(ctx context.Context, own trail.Derived) ([]stay, error) {
 	lately := stay{node: q.of.Name, from: q.at.Add(-lookBack), to: q.at, guests: true}
@@ -251,7 +251,7 @@ func (q *inquiry) stays(ctx context.Context, own trail.Derived) ([]stay, error) 
 	return out, nil
 }
 
-// loopsTold gives the times of the loops that tell of the VM since a time, wherever they are: the descheduler may have asked to evict the target pod
+// loopsTold returns the times of the loops that tell of the VM since a time, wherever they are: the descheduler may have asked to evict the target pod
 // of its migration from another node.
 func (q *inquiry) loopsTold(ctx context.Context, since time.Time) ([]stay, error) {
 	namespace, vmi := q.of.VM()

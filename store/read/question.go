@@ -81,7 +81,7 @@ func unknown(of trail.Subject) error {
 // StillWatched is how long ago a cluster may have been seen last for it to count as watched now.
 const StillWatched = time.Minute
 
-// LastSeen gives the moment up to which a cluster is known: now while it is watched.
+// LastSeen returns the moment up to which a cluster is known: now while it is watched.
 func (s *Reader) LastSeen(ctx context.Context, cluster string, now time.Time) (time.Time, error) {
 	at, err := s.LastAlive(ctx, cluster)
 	if err == nil && (at.IsZero() || now.Sub(at) < StillWatched) {

@@ -163,7 +163,7 @@ func (s *Reader) veilText(v trail.View, columns []string, row []*string) error {
 const nodeSeenQuery = `
 SELECT EXISTS (` + nodesSeen + ` AND p.node = @node)`
 
-// sees tells whether the reader may be told of a VM or a node of a cluster.
+// sees reports whether the reader may be told of a VM or a node of a cluster.
 func (s *Reader) sees(ctx context.Context, cluster string, of trail.Subject) (bool, error) {
 	if !s.scope.Limited() {
 		return true, nil

@@ -28,7 +28,7 @@ SELECT
     EXISTS (SELECT FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('audit', 'admission+audit')),
     EXISTS (SELECT FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
 
-// coverage tells which sources of requests a cluster has.
+// coverage returns which sources of requests a cluster has.
 func (s *Reader) coverage(ctx context.Context, cluster string) (trail.Coverage, error) {
 	var c trail.Coverage
 	err := s.db.QueryRow(ctx, coverageQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&c.Audit, &c.Observer)
@@ -46,7 +46,7 @@ SELECT
     (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('audit', 'admission+audit')),
     (SELECT max(requested_at) FROM evictrail.eviction_requests WHERE cluster = @cluster AND source IN ('admission', 'admission+audit'))`
 
-// Heard tells when the sources of eviction requests last told of one.
+// Heard returns when the sources of eviction requests last told of one.
 func (s Whole) Heard(ctx context.Context, cluster string) (Heard, error) {
 	var audit, observer *time.Time
 	if err := s.db.QueryRow(ctx, heardQuery, pgx.StrictNamedArgs{"cluster": cluster}).Scan(&audit, &observer); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// settleEnv tells an Env what is settled of VMs: what had ended when facts were dropped.
+// settleEnv adds to an Env what is settled of VMs: what had ended when facts were dropped.
 func (q *inquiry) settleEnv(ctx context.Context, env *trail.Env, vms []trail.Subject) error {
 	if q.settled == nil || len(vms) == 0 {
 		return nil

@@ -81,7 +81,7 @@ func (c *stateSights) add(s trail.State) {
 	}
 }
 
-// gauges gives what is shown of a state.
+// gauges returns what is shown of a state.
 func gauges(t *testing.T, s trail.State) string {
 	t.Helper()
 	reg := prometheus.NewRegistry()

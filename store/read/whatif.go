@@ -136,7 +136,7 @@ func (s *Reader) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 	return answer, nil
 }
 
-// onlyCluster gives the cluster that is asked for, or the only one. Errors: trail.ErrNotFound, *trail.AmbiguousError.
+// onlyCluster returns the cluster that is asked for, or the only one. Errors: trail.ErrNotFound, *trail.AmbiguousError.
 func (s *Reader) onlyCluster(ctx context.Context, asked string) (string, error) {
 	asked, within := s.scope.Cluster(asked)
 	if !within {
@@ -165,7 +165,7 @@ type replaying struct {
 	args pgx.StrictNamedArgs
 }
 
-// events gives the sources of events, each in the order of its times.
+// events returns the sources of events, each in the order of its times.
 func (r *replaying) events(ctx context.Context) []whatif.Source {
 	return []whatif.Source{
 		r.source(ctx, "loops", whatIfLoopsQuery, func(row pgx.CollectableRow) (e whatif.Event, err error) {

@@ -74,7 +74,7 @@ func TestWhatIfReadsWhatWasDerived(t *testing.T) {
 	require.ErrorIs(t, err, trail.ErrNotFound)
 }
 
-// inMemory gives events up to a time as a source.
+// inMemory returns events up to a time as a source.
 func inMemory(events []whatif.Event, until time.Time) []whatif.Source {
 	return []whatif.Source{func() (whatif.Event, bool, error) {
 		if len(events) == 0 || !events[0].At.Before(until) {

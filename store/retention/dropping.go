@@ -117,7 +117,7 @@ func (s months) dropFacts(ctx context.Context, boundary time.Time, out *Retained
 const (
 	// inUse says why facts were not dropped.
 	inUse = "the history is in use: others read or write it without a pause"
-	// finishTries is how often facts are dropped anew, where facts of their time came in meanwhile, before the next time is waited for.
+	// finishTries is how often facts are dropped again, where facts of their time came in meanwhile, before the next time is waited for.
 	finishTries = 3
 )
 
@@ -159,7 +159,7 @@ WHERE i.inhparent = 'evictrail.events'::regclass
   AND c.relname ~ '^events_\d{4}_\d{2}$'
 ORDER BY c.relname`
 
-// partitionsBefore gives the months before a boundary that have a partition, in their order; how many facts they have is left out.
+// partitionsBefore returns the months before a boundary that have a partition, in their order; how many facts they have is left out.
 func (s months) partitionsBefore(ctx context.Context, boundary time.Time) ([]Partition, error) {
 	rows, err := s.Query(ctx, partitionsQuery)
 	if err != nil {
@@ -221,7 +221,7 @@ func (s months) keepFacts(ctx context.Context, boundary time.Time) error {
 	return nil
 }
 
-// keepSome is one step of keepFacts. It tells whether all is done.
+// keepSome is one step of keepFacts. It reports whether all is done.
 func keepSome(ctx context.Context, tx pgx.Tx, boundary time.Time, reaches map[string]*reach) (done bool, err error) {
 	if _, err := tx.Exec(ctx, tables.DropNoFactsQuery); err != nil {
 		return false, err

@@ -21,7 +21,7 @@ FROM evictrail.erase_requesters(@before, @most)`
 // erasedTogether is in how many facts names are erased in one transaction.
 const erasedTogether = 2000
 
-// eraseRequesters erases the names of people in requests before a time, and has what they are about derived anew, so that no row has them either. Rows that are
+// eraseRequesters erases the names of people in requests before a time, and has what they are about derived again, so that no row has them either. Rows that are
 // settled are not: there the names are erased themselves. It tells of how many facts and rows.
 func (s months) eraseRequesters(ctx context.Context, before time.Time) (int, error) {
 	total := 0

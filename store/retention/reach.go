@@ -93,7 +93,7 @@ func newReach(ctx context.Context, tx pgx.Tx, cluster string, boundary time.Time
 	return r, err
 }
 
-// since gives from when on all facts of a subject matter. pods gives the VM that a pod is of.
+// since returns from when on all facts of a subject matter. pods gives the VM that a pod is of.
 func (r *reach) since(subject string, pods map[string]string) time.Time {
 	at := pg.EarlierTime(r.back, r.subjects[subject])
 	kind, name, _ := strings.Cut(subject, ":")
@@ -154,7 +154,7 @@ func (r *reach) keep(ctx context.Context, tx pgx.Tx, subjects []string) error {
 	return err
 }
 
-// pods gives the VMs that the pods among subjects are of.
+// pods returns the VMs that the pods among subjects are of.
 func (r *reach) pods(ctx context.Context, tx pgx.Tx, subjects []string) (map[string]string, error) {
 	var pods, namespaces, names []string
 	for _, s := range subjects {

@@ -30,7 +30,7 @@ var (
 	dropMarch = storetest.March.Add(7*24*time.Hour + time.Hour)
 )
 
-// acrossMarch plays a simulated history of hours in which march begins after a share of it, and gives its facts in the order in which they were seen.
+// acrossMarch plays a simulated history of hours in which march begins after a share of it, and returns its facts in the order in which they were seen.
 func acrossMarch(seed uint64, share float64) ([]trail.Fact, time.Time) {
 	run := sim.New(seed)
 	run = sim.NewAt(seed, storetest.March.Add(-time.Duration(float64(run.End.Sub(run.Start))*share)))
@@ -47,7 +47,7 @@ func acrossMarch(seed uint64, share float64) ([]trail.Fact, time.Time) {
 
 // TestNothingToldChanges drops facts at some moment of simulated histories, while others go on to come. Each row of each table, before the boundary and
 // after it, is that of a database which kept all facts; so are the answers about each VM and node, now and at moments since the boundary; also where everything is
-// derived anew.
+// derived again.
 func TestNothingToldChanges(t *testing.T) {
 	t.Parallel()
 	for _, seed := range storetest.Some([]uint64{2, 12, 38, 4, 5, 6, 8, 10, 26}, 3) {
@@ -105,7 +105,7 @@ func TestNothingToldChanges(t *testing.T) {
 	}
 }
 
-// copied gives a store on a copy of a database that nobody is connected to; its statements may fail. The copy is to be dropped.
+// copied returns a store on a copy of a database that nobody is connected to; its statements may fail. The copy is to be dropped.
 func copied(t *testing.T, from string, fail func(sql string) bool) (s *store.Store, drop func()) {
 	t.Helper()
 	u, err := url.Parse(from)
@@ -555,7 +555,7 @@ func TestDroppingWhileOthersWriteAndAsk(t *testing.T) {
 }
 
 // TestWhoCordonedIsKept has a VM marked on a cordoned node, long before facts are dropped, and not moved since: who cordoned the node is still told when all is derived
-// anew.
+// again.
 func TestWhoCordonedIsKept(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

@@ -87,7 +87,7 @@ func (s months) dropRows(ctx context.Context, before, factsFrom time.Time) (map[
 	return dropped, nil
 }
 
-// ongoing gives from when on rows matter to what goes on, by name.
+// ongoing returns from when on rows matter to what goes on, by name.
 func (r *reach) ongoing(of map[string]time.Time) (names []string, since []time.Time) {
 	for name, began := range of {
 		if name != "" {

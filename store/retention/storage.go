@@ -68,7 +68,7 @@ func (s Storage) Settles(r Policy) int64 {
 	return rest + int64(facts*(r.Facts.Hours()/24+31)+rows*r.Rows.Hours()/24)
 }
 
-// Next gives the month that is dropped next, and when; false where none is.
+// Next returns the month that is dropped next, and when; false where none is.
 func (s Storage) Next(r Policy) (p Partition, at time.Time, ok bool) {
 	for _, p := range s.Partitions {
 		if !p.From.IsZero() && r.Facts > 0 {
@@ -149,7 +149,7 @@ func Measure(ctx context.Context, db *pg.DB, at time.Time) (Storage, error) {
 	return out, nil
 }
 
-// partitionOf tells of which time the facts of a partition are; nothing of one that is of no certain time.
+// partitionOf returns which time the facts of a partition are; nothing of one that is of no certain time.
 func partitionOf(name string, facts, bytes int64, from time.Time) []Partition {
 	p := Partition{Name: name, Facts: facts, Bytes: bytes}
 	month, err := time.Parse("events_2006_01", name)

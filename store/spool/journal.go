@@ -312,7 +312,7 @@ func (j *journal) deleteDrained(before uint64) error {
 	return nil
 }
 
-// close closes the files, and gives the lock back.
+// close closes the files, and returns the lock back.
 func (j *journal) close() error {
 	j.seal()
 	err := j.syncMark()

@@ -105,7 +105,7 @@ func (s *Spool) admit(facts []written) (kept []written, lost []trail.Fact) {
 	return kept, lost
 }
 
-// lose notes what found no room. What was recorded of an object and is lost must be recorded anew: tail is the number of the next fact.
+// lose notes what found no room. What was recorded of an object and is lost must be recorded again: tail is the number of the next fact.
 func (k *known) lose(lost []trail.Fact, tail uint64) {
 	for _, f := range lost {
 		k.missing(f.Source(), trail.ReasonOverflow, f.ObservedAt, f.ObservedAt, f.Kind, 1)

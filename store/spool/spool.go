@@ -164,7 +164,7 @@ const (
 	formerExt = ".spool"
 )
 
-// Close gives back the files. What waits stays in them.
+// Close returns the files. What waits stays in them.
 func (s *Spool) Close() error {
 	s.folding.Wait()
 	s.mu.Lock()

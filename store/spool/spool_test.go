@@ -116,7 +116,7 @@ func (r *rig) append(t *testing.T, facts []trail.Fact) {
 	require.NoError(t, r.Append(t.Context(), facts))
 }
 
-// past gives what the spool knows, with the state of objects.
+// past returns what the spool knows, with the state of objects.
 func (r *rig) past(t *testing.T, waiting bool) (p Past, state []trail.Fact) {
 	t.Helper()
 	p, err := r.LoadPast(waiting, func(f trail.Fact) { state = append(state, f) })
@@ -150,7 +150,7 @@ func (r *rig) drain(t *testing.T) (facts []trail.Fact, signs []trail.Sign) {
 	}
 }
 
-// gaps gives the gaps among facts: source, cause, and what they say.
+// gaps returns the gaps among facts: source, cause, and what they say.
 func gaps(facts []trail.Fact) (out []string, rest []trail.Fact) {
 	for _, f := range facts {
 		d, ok := f.Detail.(*trail.GapDetail)

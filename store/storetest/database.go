@@ -38,7 +38,7 @@ func Dump(t *testing.T, s *store.Store) map[string][]string {
 	return out
 }
 
-// DumpOf gives what a database holds that got the facts at once.
+// DumpOf returns what a database holds that got the facts at once.
 func DumpOf(t *testing.T, cluster string, facts []trail.Fact) map[string][]string {
 	t.Helper()
 	s := New(t)

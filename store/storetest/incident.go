@@ -13,7 +13,7 @@ import (
 // Start is when incidents begin.
 var Start = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-// Incident gives the facts of VMs that are marked, fail once and then move, one after the other.
+// Incident returns the facts of VMs that are marked, fail once and then move, one after the other.
 func Incident(cluster string, vms int) []trail.Fact {
 	tr := tracker.New(cluster)
 	var facts []trail.Fact

@@ -20,7 +20,7 @@ var Brief = trail.Thresholds{
 	Moves: 2, MovesWithin: 20 * time.Minute, PinnedAfter: 8 * time.Minute, DrainWaits: time.Minute, Unanswered: 10 * time.Minute,
 }
 
-// since gives an observation of an object that was not there before a time: VMs of one name follow each other.
+// since returns an observation of an object that was not there before a time: VMs of one name follow each other.
 func since(o tracker.Observation, at time.Time) tracker.Observation {
 	later := func(t *time.Time) {
 		if t.Before(at) {
@@ -42,7 +42,7 @@ func since(o tracker.Observation, at time.Time) tracker.Observation {
 	return o
 }
 
-// Shifts gives the facts of some simulated histories of hours, one after the other with hours in which nothing happens, in the order in which they
+// Shifts returns the facts of some simulated histories of hours, one after the other with hours in which nothing happens, in the order in which they
 // were seen, and beside them what the counters of a descheduler say of their nodes, and who patches these. Of every third VMI no mark is seen.
 func Shifts(r *rand.Rand, seeds ...uint64) []trail.Fact {
 	tr := tracker.New("c1")

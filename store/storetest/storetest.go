@@ -50,7 +50,7 @@ func stop() {
 	}
 }
 
-// New gives a store on a fresh database with the current schema. Both are gone when the test ends.
+// New returns a store on a fresh database with the current schema. Both are gone when the test ends.
 func New(tb testing.TB) *store.Store {
 	tb.Helper()
 	s, err := store.Open(tb.Context(), NewURL(tb), "")
@@ -61,10 +61,10 @@ func New(tb testing.TB) *store.Store {
 	return s
 }
 
-// NewURL gives the URL of a fresh database with the current schema.
+// NewURL returns the URL of a fresh database with the current schema.
 func NewURL(tb testing.TB) string { tb.Helper(); return create(tb, "TEMPLATE "+templateName()) }
 
-// EmptyURL gives the URL of a fresh database without any schema.
+// EmptyURL returns the URL of a fresh database without any schema.
 func EmptyURL(tb testing.TB) string { tb.Helper(); return create(tb, "") }
 
 func create(tb testing.TB, options string) string {
@@ -135,7 +135,7 @@ func run(ctx context.Context, sql string) error {
 	return err
 }
 
-// withDatabase gives the same URL with another database.
+// withDatabase returns the same URL with another database.
 func withDatabase(base, name string) string {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme == "" {

@@ -38,7 +38,7 @@ func NewRowReader[R any]() *RowReader[R] {
 	return r
 }
 
-// cell gives where the column of a field is read into.
+// cell returns where the column of a field is read into.
 func (r *RowReader[R]) cell(field reflect.Value) any {
 	switch to := field.Addr().Interface().(type) {
 	case *time.Time:

@@ -32,7 +32,7 @@ func stopServer() {
 	}
 }
 
-// newDatabase gives the URL of an empty database.
+// newDatabase returns the URL of an empty database.
 func newDatabase(tb testing.TB) string {
 	tb.Helper()
 	server.once.Do(func() {

@@ -70,14 +70,14 @@ func TestIngest(t *testing.T) { //nolint:paralleltest // what runs beside it wou
 	}
 }
 
-// perSecond tells how many of n things were done in a second.
+// perSecond returns how many of n things were done in a second.
 func perSecond(n int, do func()) float64 {
 	began := time.Now()
 	do()
 	return float64(n) / time.Since(began).Seconds()
 }
 
-// simulated gives so many facts of a simulated cluster: a small one for a few.
+// simulated returns so many facts of a simulated cluster: a small one for a few.
 func simulated(n int) []trail.Fact {
 	var facts []trail.Fact
 	tr := tracker.New("bench")
@@ -96,7 +96,7 @@ func simulated(n int) []trail.Fact {
 	return facts[:min(n, len(facts))]
 }
 
-// months gives the first days of the months of facts.
+// months returns the first days of the months of facts.
 func months(facts []trail.Fact) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range facts {

@@ -125,7 +125,7 @@ func (s *timedSink) keepUp(tb testing.TB, stopping <-chan struct{}) {
 
 func milliseconds(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }
 
-// quantile gives what a share of them does not exceed.
+// quantile returns what a share of them does not exceed.
 func quantile(all []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]

@@ -40,7 +40,7 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // what runs beside it wou
 	}
 }
 
-// each gives a figure of each round; nil of none.
+// each returns a figure of each round; nil of none.
 func each[T any](all []T, of func(T) float64) []float64 {
 	var out []float64
 	for _, one := range all {
@@ -114,7 +114,7 @@ func TestHold(t *testing.T) { //nolint:paralleltest // what runs beside it would
 	cancel()
 }
 
-// heap gives the bytes that are in use.
+// heap returns the bytes that are in use.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()
@@ -125,7 +125,7 @@ func heap() uint64 {
 
 var residentLine = regexp.MustCompile(`(?m)^(VmHWM|VmRSS):\s+(\d+) kB$`)
 
-// resident gives the bytes that this process has of the machine's memory, and how many it had at most; elsewhere than on Linux, those that Go has of it. What
+// resident returns the bytes that this process has of the machine's memory, and how many it had at most; elsewhere than on Linux, those that Go has of it. What
 // getrusage tells begins with the memory of who started the process.
 func resident(tb testing.TB) (now, most uint64) {
 	tb.Helper()

@@ -54,7 +54,7 @@ func TestScrape(t *testing.T) { //nolint:paralleltest // what runs beside it wou
 	}
 }
 
-// scrape tells how long it takes to answer, in ms.
+// scrape returns how long it takes to answer, in ms.
 func scrape(r *prometheus.Registry) float64 {
 	handler := promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	began := time.Now()

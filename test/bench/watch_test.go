@@ -30,7 +30,7 @@ import (
 // spent is what something cost.
 type spent struct{ wall, cpu, bytes float64 } // ns, ns of all threads, bytes allocated
 
-// measure tells what run costs, without what it leaves to be collected.
+// measure returns what run costs, without what it leaves to be collected.
 func measure(run func()) spent {
 	runtime.GC()
 	var before, after runtime.MemStats
@@ -77,7 +77,7 @@ func TestDecodeAndFold(t *testing.T) { //nolint:paralleltest // what runs beside
 	}
 }
 
-// sizes gives 1, 10 and 100 times a size, as far as is asked for.
+// sizes returns 1, 10 and 100 times a size, as far as is asked for.
 func sizes(base int) []int {
 	var out []int
 	for n := 1; n <= *size; n *= 10 {

@@ -40,7 +40,7 @@ const misplaced = `(width => {
 	return out;
 })`
 
-// kinds gives the addresses of one page of each kind for an incident: front, VM, node and, where it has one, loop.
+// kinds returns the addresses of one page of each kind for an incident: front, VM, node and, where it has one, loop.
 func kinds(b *tab, incident string) map[string]string {
 	b.Helper()
 	front := "/?cluster=" + incident

@@ -167,13 +167,13 @@ func ask[T any](b *tab, format string, args ...any) T {
 	return out
 }
 
-// text gives the text of an element.
+// text returns the text of an element.
 func (b *tab) text(selector string) string {
 	b.Helper()
 	return ask[string](b, `document.querySelector(%q)?.textContent ?? ""`, selector)
 }
 
-// has tells whether there is such an element.
+// has reports whether there is such an element.
 func (b *tab) has(selector string) bool {
 	b.Helper()
 	return ask[bool](b, `document.querySelector(%q) !== null`, selector)
@@ -197,7 +197,7 @@ func (b *tab) leaves(do func()) {
 	b.until(`!window.stillHere && document.readyState === "complete"`)
 }
 
-// address gives where the tab is.
+// address returns where the tab is.
 func (b *tab) address() *url.URL {
 	b.Helper()
 	u, err := url.Parse(ask[string](b, `location.href`))
@@ -224,7 +224,7 @@ type point struct {
 	Href string
 }
 
-// click presses the mouse on the first element of a selector that can be hit, and gives where it leads.
+// click presses the mouse on the first element of a selector that can be hit, and returns where it leads.
 func (b *tab) click(selector string) string {
 	b.Helper()
 	at := ask[*point](b, hittable+`(document.querySelectorAll(%q))`, selector)

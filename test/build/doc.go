@@ -3,7 +3,7 @@
 // has one module for every version of KubeVirt, test/lab/virtctl has virtctl.
 //
 // Programs are kept in the user's cache folder, outside of the work tree, under a key of everything that they are made of: the files
-// of the module, the version of Go and the flags. A changed go.mod builds anew; switching between commits does not. evictrail itself
+// of the module, the version of Go and the flags. A changed go.mod builds again; switching between commits does not. evictrail itself
 // is built into bin/test of the work tree.
 //
 //   - program.go: which programs there are

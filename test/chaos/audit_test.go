@@ -92,7 +92,7 @@ func disordered(r *rand.Rand, events []auditEvent, share float64, late time.Dura
 // Source: kube-apiserver --audit-webhook-batch-max-size.
 const auditBatch = 400
 
-// post sends events as an API server does, again while it is asked to come later. It gives how often that was.
+// post sends events as an API server does, again while it is asked to come later. It returns how often that was.
 func (e *evictrail) post(ctx context.Context, events []auditEvent) (later int, err error) {
 	lines := make([]string, len(events))
 	for i, x := range events {

@@ -72,7 +72,7 @@ func (c *cluster) release() {
 	c.next++
 }
 
-// tell has so many more transitions happen, or what is left. It gives how many have happened.
+// tell has so many more transitions happen, or what is left. It returns how many have happened.
 func (c *cluster) tell(n int) int {
 	c.told = min(c.told+n, len(c.truth))
 	until := len(c.lines)
@@ -85,5 +85,5 @@ func (c *cluster) tell(n int) int {
 	return c.told
 }
 
-// done tells whether all has happened.
+// done reports whether all has happened.
 func (c *cluster) done() bool { return c.told == len(c.truth) }

@@ -144,7 +144,7 @@ func (l lag) plus(o lag) lag {
 	return lag{l.quarter + o.quarter, l.second + o.second, l.five + o.five, l.all + o.all}
 }
 
-// String tells the shares.
+// String returns the shares.
 func (l lag) String() string {
 	return fmt.Sprintf("of %.0f facts %.2f %% committed within 250 ms, %.2f %% within 1 s, %.3f %% within 5 s", l.all, 100*l.quarter/l.all, 100*l.second/l.all, 100*l.five/l.all)
 }
@@ -266,7 +266,7 @@ func (s *senders) ask(ctx context.Context, review []byte) (string, error) {
 	return string(text), err
 }
 
-// quantile gives within which time a share of what was sent was answered.
+// quantile returns within which time a share of what was sent was answered.
 func (s *senders) quantile(what string, q float64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ type evictrail struct {
 	*kubetest.Process
 }
 
-// newEvictrail gives the program of this source, which is not started yet.
+// newEvictrail returns the program of this source, which is not started yet.
 func newEvictrail(t *testing.T, c *cluster, database, name string, args ...string) *evictrail {
 	t.Helper()
 	program, err := build.Evictrail()
@@ -85,13 +85,13 @@ func (e *evictrail) get(ctx context.Context, path string) (code int, body string
 	return answer.StatusCode, string(text)
 }
 
-// metric gives the sum of the samples of a metric whose labels contain a text; it waits until evictrail answers.
+// metric returns the sum of the samples of a metric whose labels contain a text; it waits until evictrail answers.
 func (e *evictrail) metric(name, labels string) float64 {
 	e.t.Helper()
 	return e.metrics(name, labels)[0]
 }
 
-// metrics gives for each of some texts the sum of the samples of a metric whose labels contain it, all of the same moment.
+// metrics returns for each of some texts the sum of the samples of a metric whose labels contain it, all of the same moment.
 func (e *evictrail) metrics(name string, labels ...string) []float64 {
 	e.t.Helper()
 	sums := make([]float64, len(labels))

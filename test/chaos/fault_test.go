@@ -42,7 +42,7 @@ func newFailingCommits(chance *rand.Rand, share float64, most int, ways ...strin
 	}
 }
 
-// asked tells how many commits of facts were asked for.
+// asked returns how many commits of facts were asked for.
 func (f *failingCommits) asked() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -47,7 +47,7 @@ var points = []point{
 }
 
 // TestT2Kills kills evictrail with SIGKILL, half of the times at a place on the way of a fact, half at a random moment, while migrations go on.
-// In the end each transition is stored, once, and what is derived is what deriving all facts anew gives.
+// In the end each transition is stored, once, and what is derived is what deriving all facts again gives.
 func TestT2Kills(t *testing.T) {
 	t.Parallel()
 	const (

@@ -38,7 +38,7 @@ func timed(t *testing.T) {
 	}
 }
 
-// count gives how often something is done: in the short form, or in the long one.
+// count returns how often something is done: in the short form, or in the long one.
 func count(short, all int) int {
 	if *long {
 		return all
@@ -46,7 +46,7 @@ func count(short, all int) int {
 	return short
 }
 
-// chance gives what a test draws from, and logs the seed.
+// chance returns what a test draws from, and logs the seed.
 func chance(t *testing.T) *rand.Rand {
 	t.Helper()
 	s := *seed

@@ -29,7 +29,7 @@ type proxy struct {
 }
 
 // fault is asked about each message before it is passed on, in the order of its direction on its link; links and directions ask at once. It
-// may change the message, take its time, or cut the link. It tells whether the message is passed on.
+// may change the message, take its time, or cut the link. It reports whether the message is passed on.
 type fault func(*message) bool
 
 // message is one message of the protocol.
@@ -92,7 +92,7 @@ func startProxy(t *testing.T, database string) *proxy {
 	return p
 }
 
-// url gives the way to the database through the proxy.
+// url returns the way to the database through the proxy.
 func (p *proxy) url() string {
 	user := url.User(p.config.User)
 	if p.config.Password != "" {
@@ -237,7 +237,7 @@ func (l *link) note(m *message) {
 	}
 }
 
-// text gives one of the texts that a message begins with, after its kind and its length.
+// text returns one of the texts that a message begins with, after its kind and its length.
 func (m *message) text(n int) string {
 	texts := strings.SplitN(string(m.raw[5:]), "\x00", n+2)
 	if n >= len(texts) {
@@ -246,12 +246,12 @@ func (m *message) text(n int) string {
 	return texts[n]
 }
 
-// runs tells whether the message asks for a statement that contains a text.
+// runs reports whether the message asks for a statement that contains a text.
 func (m *message) runs(text string) bool {
 	return !m.reply && (m.kind == kindBind || m.kind == kindQuery) && strings.Contains(m.statement, text)
 }
 
-// answers tells whether the message says that a statement is done that contains a text.
+// answers reports whether the message says that a statement is done that contains a text.
 func (m *message) answers(text string) bool {
 	return m.reply && m.kind == kindComplete && strings.Contains(m.statement, text)
 }

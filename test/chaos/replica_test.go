@@ -99,7 +99,7 @@ func leading(t *testing.T, all []*evictrail) *evictrail {
 	return one
 }
 
-// leaders gives the replicas that say that they derive.
+// leaders returns the replicas that say that they derive.
 func leaders(all []*evictrail) []*evictrail {
 	var out []*evictrail
 	for _, e := range all {

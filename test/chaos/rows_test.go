@@ -115,7 +115,7 @@ func history(t *testing.T, database string, views ...string) map[string][]string
 	return out
 }
 
-// requireDerivedAnew derives everything anew of the facts and wants the same rows. Nobody else may derive meanwhile.
+// requireDerivedAnew derives everything again of the facts and wants the same rows. Nobody else may derive meanwhile.
 func requireDerivedAnew(t *testing.T, database string) {
 	t.Helper()
 	before := history(t, database, derivedViews...)
@@ -139,7 +139,7 @@ func requireSame(t *testing.T, want, got map[string][]string) {
 	}
 }
 
-// difference gives the rows of a that b lacks.
+// difference returns the rows of a that b lacks.
 func difference(a, b []string) []string {
 	has := map[string]int{}
 	for _, row := range b {

@@ -107,7 +107,7 @@ func TestT13SlowStore(t *testing.T) {
 // load is what evictrail has done, and holds.
 type load struct{ stored, batches, batch, goroutines, files float64 }
 
-// since gives what was done since.
+// since returns what was done since.
 func (l load) since(before load) load {
 	l.stored, l.batches = l.stored-before.stored, l.batches-before.batches
 	l.batch = l.stored / max(1, l.batches)

@@ -48,7 +48,7 @@ func (c *clock) slip(at time.Time, late time.Duration) {
 	}
 }
 
-// now gives the present time for one of the recording. Those that are left out are all the end of what was before them.
+// now returns the present time for one of the recording. Those that are left out are all the end of what was before them.
 func (c *clock) now(recorded time.Time) time.Time {
 	i, found := slices.BinarySearchFunc(c.shifts, recorded, func(s shift, t time.Time) int { return s.from.Compare(t) })
 	if !found {

@@ -43,7 +43,7 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: Group, name: vm-admins}
 `
 
-// evict evicts the pod of a VM, and gives the answer: nil where the pod was deleted.
+// evict evicts the pod of a VM, and returns the answer: nil where the pod was deleted.
 func (s *site) evict(as *rest.Config, vm string, words map[string]string, dryRun ...string) error {
 	s.t.Helper()
 	return kubetest.ClientOf(s.t, as).PolicyV1().Evictions(shop).Evict(s.t.Context(), &policyv1.Eviction{

@@ -53,7 +53,7 @@ var rights = sync.OnceValues(func() (string, error) {
 	return string(out), err
 })
 
-// shipped gives the rights that evictrail ships with.
+// shipped returns the rights that evictrail ships with.
 func shipped(t *testing.T) string {
 	t.Helper()
 	manifest, err := rights()

@@ -22,7 +22,7 @@ type gate struct {
 	open     map[net.Conn]struct{}
 }
 
-// newGate gives a gate before an API server, and the configuration that goes through it.
+// newGate returns a gate before an API server, and the configuration that goes through it.
 func newGate(t *testing.T, config *rest.Config) (*gate, *rest.Config) {
 	t.Helper()
 	server, err := url.Parse(config.Host)

@@ -90,7 +90,7 @@ func (r *replica) leads() bool {
 
 // TestTwoReplicas runs two replicas while VMs are moved all the time. The one that derives is killed again and again, ends in order,
 // or hangs until the other has taken over and then goes on: nothing is lost or doubled, and what is derived is what deriving all
-// facts anew gives.
+// facts again gives.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, siteOptions{})
@@ -168,7 +168,7 @@ func (r *replica) ready() bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// distribution tells how times are spread.
+// distribution returns how times are spread.
 func distribution(after string, times []time.Duration) string {
 	times = slices.Sorted(slices.Values(times))
 	at := func(share float64) time.Duration {
@@ -203,7 +203,7 @@ func awaitDerived(t *testing.T, url string, last map[string]string) {
 	}, "every migration is derived")
 }
 
-// requireDerivedAnew derives everything anew from the facts and wants the same rows. Nobody else may derive meanwhile.
+// requireDerivedAnew derives everything again from the facts and wants the same rows. Nobody else may derive meanwhile.
 func requireDerivedAnew(t *testing.T, url string) {
 	t.Helper()
 	views := []string{"evacuations", "migrations", "placements", "cooldown_decisions", "loops", "eviction_requests", "timeline"}

@@ -169,7 +169,7 @@ func (s *site) startCrowd(movers int, pause time.Duration) *crowd {
 	return c
 }
 
-// end waits until every mover has finished its migration, and gives all transitions.
+// end waits until every mover has finished its migration, and returns all transitions.
 func (c *crowd) end() []transition {
 	c.stop()
 	c.work.Wait()
@@ -180,7 +180,7 @@ func (c *crowd) end() []transition {
 	return out
 }
 
-// count tells how many transitions there were so far.
+// count returns how many transitions there were so far.
 func (c *crowd) count() int {
 	n := 0
 	for _, m := range c.movers {

@@ -120,7 +120,7 @@ func requireRecorded(t *testing.T, url string, truth []transition) (missing int)
 	return missing
 }
 
-// covered tells whether a gap in what was seen of migrations, or of everything, covers a time. Times of transitions are cut to
+// covered reports whether a gap in what was seen of migrations, or of everything, covers a time. Times of transitions are cut to
 // seconds.
 func covered(gaps []gapRow, at time.Time) bool {
 	for _, g := range gaps {

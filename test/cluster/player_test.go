@@ -226,7 +226,7 @@ func (p *player) changed(e auditEvent) int {
 	return -1
 }
 
-// order gives the lines that record changes by resourceVersion: the order in which they happened, whatever watch told of them
+// order returns the lines that record changes by resourceVersion: the order in which they happened, whatever watch told of them
 // first.
 func (p *player) order() []int {
 	var out []int
@@ -318,7 +318,7 @@ func (p *player) read(raw []byte) (*unstructured.Unstructured, recorded) {
 	}
 }
 
-// present gives an object as it is to be written: with the API server's UIDs and times of now.
+// present returns an object as it is to be written: with the API server's UIDs and times of now.
 func (p *player) present(raw []byte) *unstructured.Unstructured {
 	p.t.Helper()
 	raw = p.clock.move(raw)
@@ -446,7 +446,7 @@ func (w writer) in(all dynamic.NamespaceableResourceInterface) dynamic.ResourceI
 	return all.Namespace(w.o.GetNamespace())
 }
 
-// create creates the object, and gives its UID. A status is written after it where the kind has it apart.
+// create creates the object, and returns its UID. A status is written after it where the kind has it apart.
 func (w writer) create() (string, error) {
 	made, err := w.in(w.all).Create(w.ctx, w.o, metav1.CreateOptions{})
 	if err != nil {
@@ -494,7 +494,7 @@ func (w writer) bind(node string) error {
 	return err
 }
 
-// apart tells whether the status of a kind is written apart from the rest.
+// apart reports whether the status of a kind is written apart from the rest.
 func (w writer) apart() bool {
 	return w.o.GetKind() != "VirtualMachineInstance" && w.o.GetKind() != "Event"
 }

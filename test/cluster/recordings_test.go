@@ -56,7 +56,7 @@ func recordings(t *testing.T) []string {
 	return out
 }
 
-// versionOf tells which KubeVirt was recorded.
+// versionOf returns which KubeVirt was recorded.
 func versionOf(t *testing.T, rec *recording.Recording) string {
 	t.Helper()
 	i := slices.IndexFunc(rec.Lines, func(l recording.Line) bool { return l.Resource == kubevirts.Resource && l.Object != nil })

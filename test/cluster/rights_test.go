@@ -43,13 +43,13 @@ func (r right) String() string {
 	return text
 }
 
-// covers tells whether the right allows a call.
+// covers reports whether the right allows a call.
 func (r right) covers(call right) bool {
 	return r.verb == call.verb && r.group == call.group && r.resource == call.resource &&
 		(r.namespace == "" || r.namespace == call.namespace) && (r.name == "" || r.name == call.name)
 }
 
-// granted gives the rights of a manifest one by one.
+// granted returns the rights of a manifest one by one.
 func granted(t *testing.T, manifest string) []right {
 	t.Helper()
 	objects, err := kubetest.Objects(manifest)
@@ -91,7 +91,7 @@ func rightsOf(t *testing.T, o *unstructured.Unstructured) []right {
 	return out
 }
 
-// without gives the manifest without one right: its rule is split where it grants others as well.
+// without returns the manifest without one right: its rule is split where it grants others as well.
 func without(t *testing.T, manifest string, gone right) string {
 	t.Helper()
 	objects, err := kubetest.Objects(manifest)
@@ -148,7 +148,7 @@ var everything = []string{"--descheduler-configmap", policyNamespace + "/" + pol
 // renewal is the call that a leader makes again and again.
 var renewal = right{"update", "coordination.k8s.io", "leases", namespace, "evictrail"}
 
-// asked tells whether a right is for asking who somebody is and what that one may do.
+// asked reports whether a right is for asking who somebody is and what that one may do.
 func asked(r right) bool { return strings.HasSuffix(r.resource, "reviews") }
 
 const readers = `
@@ -168,7 +168,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
 subjects: [{kind: ServiceAccount, namespace: kube-system, name: reader}]
 `
 
-// read asks evictrail's API with a token of the cluster, and gives the answer.
+// read asks evictrail's API with a token of the cluster, and returns the answer.
 func (s *site) read(token string) (status int, text string) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "https://"+s.address+"/api/v1/evacuations", http.NoBody)
@@ -184,7 +184,7 @@ func (s *site) read(token string) (status int, text string) {
 	return answer.StatusCode, string(raw)
 }
 
-// forgetLease has the next evictrail make the lease anew.
+// forgetLease has the next evictrail make the lease again.
 func (s *site) forgetLease() {
 	s.t.Helper()
 	err := s.Client().CoordinationV1().Leases(namespace).Delete(s.t.Context(), "evictrail", metav1.DeleteOptions{})

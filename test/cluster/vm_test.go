@@ -63,7 +63,7 @@ func (s *site) makeNodes(names ...string) {
 	}
 }
 
-// makeVM makes a VM that runs on a node, as its VMI and its pod, in the namespace shop. It gives the UID of the VMI.
+// makeVM makes a VM that runs on a node, as its VMI and its pod, in the namespace shop. It returns the UID of the VMI.
 func (s *site) makeVM(name, strategy, node string) types.UID {
 	s.t.Helper()
 	s.Apply(fmt.Sprintf(vmManifest, name, strategy, node, time.Now().UTC().Format(time.RFC3339)))

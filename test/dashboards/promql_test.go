@@ -29,7 +29,7 @@ var (
 	foreignLabels = []string{"alertname", "alertstate", "severity", "instance", "le", "name"}
 )
 
-// exported gives the names of the metrics that there are, and their labels.
+// exported returns the names of the metrics that there are, and their labels.
 func exported() (names, labels []string) {
 	names = []string{metrics.DeschedulerBlocksTotal, metrics.DeschedulerCooldownSeconds, metrics.DeschedulerPodsEvictedTotal}
 	for _, m := range metrics.Catalogue() {
@@ -127,7 +127,7 @@ func metricsOf(expr promql.Expr) []string {
 	return out
 }
 
-// labelsOf gives the labels that are matched, grouped by, or joined on.
+// labelsOf returns the labels that are matched, grouped by, or joined on.
 func labelsOf(expr promql.Expr) []string {
 	var out []string
 	promql.Inspect(expr, func(n promql.Node, _ []promql.Node) error {

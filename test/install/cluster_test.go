@@ -86,7 +86,7 @@ func TestAnAPIServerTakesTheChart(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(i.create(t.Context(), loose)), "the namespace does enforce it")
 }
 
-// withoutClaims gives the volumes of a pod, with one for each mount that a StatefulSet would fill with a claim.
+// withoutClaims returns the volumes of a pod, with one for each mount that a StatefulSet would fill with a claim.
 func withoutClaims(template corev1.PodTemplateSpec) []corev1.Volume {
 	known := map[string]bool{}
 	for _, v := range template.Spec.Volumes {

@@ -37,7 +37,7 @@ type machine struct {
 	listen  string
 }
 
-// command gives the environment and the command line of a pod's container.
+// command returns the environment and the command line of a pod's container.
 func (m machine) command(t *testing.T, pod corev1.PodTemplateSpec) []string {
 	t.Helper()
 	program, err := build.Evictrail()

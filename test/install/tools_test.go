@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "rewrite testdata/*.golden.yaml and what
 func helm() (string, error)    { return build.Helm().Build() }
 func kubectl() (string, error) { return build.Kubectl().Build() }
 
-// run runs a program and gives what it says, errors last. It knows no cluster but that which its arguments name.
+// run runs a program and returns what it says, errors last. It knows no cluster but that which its arguments name.
 func run(t *testing.T, program func() (string, error), args ...string) (string, error) {
 	t.Helper()
 	path, err := program()

@@ -267,7 +267,7 @@ func (s *stage) startPrometheus(of scenario.Scenario) (err error) {
 	return err
 }
 
-// bindRoles gives users their roles in the namespace of the VMs.
+// bindRoles returns users their roles in the namespace of the VMs.
 func (s *stage) bindRoles(ctx context.Context) error {
 	if err := s.host.Do(func() error { s.API.Namespace(namespace, nil); return nil }); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/evictrail/evictrail/dashboards/dashboardstest"
 )
 
-// panels gives the queries of SQL of the dashboards, each as Grafana sends it when somebody looks at a day, and at 90; of one namespace, and of all where
+// panels returns the queries of SQL of the dashboards, each as Grafana sends it when somebody looks at a day, and at 90; of one namespace, and of all where
 // several can be chosen, as nobody has chosen at first.
 func panels(tb testing.TB, url string, of sample) []question {
 	tb.Helper()

@@ -30,7 +30,7 @@ const urlEnv = "EVICTRAIL_LOAD_DATABASE_URL"
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// open gives the filled database, and its URL.
+// open returns the filled database, and its URL.
 func open(tb testing.TB) (s *store.Store, url string) {
 	tb.Helper()
 	url = os.Getenv(urlEnv)

@@ -111,7 +111,7 @@ func (r target) about() string {
 
 func stamp(t time.Time) string { return url.QueryEscape(t.Format(time.RFC3339)) }
 
-// routes gives the routes, each with what is typically asked of it.
+// routes returns the routes, each with what is typically asked of it.
 func routes(of sample) []target {
 	const asJSON, asCSV, asPage = "application/json", "text/csv", "text/html"
 	var all []target

@@ -22,7 +22,7 @@ var (
 	statements = regexp.MustCompile(`(?s)^\tQuery Text:.*?\n\t[A-Z][a-zA-Z ]+  \(cost=`)
 )
 
-// logSize gives how much the log of the Postgres that is kept holds already.
+// logSize returns how much the log of the Postgres that is kept holds already.
 func logSize(tb testing.TB) map[string]int64 {
 	tb.Helper()
 	sizes := map[string]int64{}

@@ -52,7 +52,7 @@ func TestQuestions(t *testing.T) { //nolint:paralleltest // what runs beside it 
 	writePlans(t, t.Output(), before)
 }
 
-// questions gives the kinds.
+// questions returns the kinds.
 func questions(s *store.Store, of sample) []question {
 	all := []question{
 		{"why VM", func(ctx context.Context) error {
@@ -118,7 +118,7 @@ type list struct {
 	query func() trail.Query
 }
 
-// lists gives those that fit a view.
+// lists returns those that fit a view.
 func lists(v trail.View, of sample) []list {
 	all := []list{
 		{"newest", func() trail.Query { return trail.Query{} }},
@@ -172,7 +172,7 @@ type timing struct {
 	all  []time.Duration
 }
 
-// quantile gives the time that a share of them did not exceed.
+// quantile returns the time that a share of them did not exceed.
 func (t timing) quantile(q float64) time.Duration {
 	slices.Sort(t.all)
 	return t.all[min(int(q*float64(len(t.all))), len(t.all)-1)]

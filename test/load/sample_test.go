@@ -106,5 +106,5 @@ func rowsOf[R any](tb testing.TB, s *store.Store, v trail.View, q trail.Query) [
 	return out
 }
 
-// one gives one of some things.
+// one returns one of some things.
 func one[T any](s sample, of []T) T { return of[s.dice.IntN(len(of))] }

@@ -49,7 +49,7 @@ func newStoring(t *testing.T) *storing {
 	return &storing{store: sink, vms: vms, seen: seen, tracker: tracker.New(large)}
 }
 
-// change gives the facts of the next change: one VM after the other is marked, or is marked no more. The first time that a VM is seen there are more.
+// change returns the facts of the next change: one VM after the other is marked, or is marked no more. The first time that a VM is seen there are more.
 func (s *storing) change(vm placedVM, mark string) []trail.Fact {
 	s.seen, s.changes = s.seen.Add(time.Millisecond), s.changes+1
 	return s.tracker.Observe(tracker.VMIObservation{

@@ -54,7 +54,7 @@ func podCreation(name string) admission.Attributes {
 		corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, &metav1.CreateOptions{}, false, alice)
 }
 
-// admit gives a request to a plugin and returns the annotations of its audit event, which has no body. It fails where
+// admit returns a request to a plugin and returns the annotations of its audit event, which has no body. It fails where
 // the request is refused.
 func admit(t *testing.T, plugin admission.Interface, a admission.Attributes) map[string]string {
 	t.Helper()

@@ -153,7 +153,7 @@ func TestPolicyAndReaderAgree(t *testing.T) {
 	require.Positive(t, read[audit.LevelMetadata])
 }
 
-// methodOf gives the HTTP method of a verb that a recording has.
+// methodOf returns the HTTP method of a verb that a recording has.
 func methodOf(t *testing.T, verb string) string {
 	t.Helper()
 	methods := map[string]string{"create": http.MethodPost, "update": http.MethodPut, "patch": http.MethodPatch, "delete": http.MethodDelete}
@@ -161,7 +161,7 @@ func methodOf(t *testing.T, verb string) string {
 	return methods[verb]
 }
 
-// reads tells whether evictrail has a use for an audit event.
+// reads reports whether evictrail has a use for an audit event.
 func reads(t *testing.T, line []byte) bool {
 	t.Helper()
 	later := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC) // than any recording

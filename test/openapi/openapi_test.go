@@ -160,7 +160,7 @@ func TestPagesHoldEachRowOnce(t *testing.T) {
 	}
 }
 
-// pages follows the header Link from page to page, and gives their bodies.
+// pages follows the header Link from page to page, and returns their bodies.
 func (s service) pages(t *testing.T, target string) []string {
 	t.Helper()
 	var bodies []string

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // recordings are those that give every view rows, and a name in several clusters.
 var recordings = []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "g-churn-cooldown", "k-blocked-slot"}
 
-// played gives the URL of a database with recordings, played by the built binary.
+// played returns the URL of a database with recordings, played by the built binary.
 func played(t *testing.T) string {
 	t.Helper()
 	url := storetest.NewURL(t)
@@ -102,7 +102,7 @@ type received struct {
 	body   string
 }
 
-// ask sends a GET, validates what is sent and what comes, and gives the latter.
+// ask sends a GET, validates what is sent and what comes, and returns the latter.
 func (s service) ask(t *testing.T, target string, header ...string) received {
 	t.Helper()
 	r := s.request(t, http.MethodGet, target, header...)

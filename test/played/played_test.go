@@ -34,7 +34,7 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// run runs a program and gives what it prints.
+// run runs a program and returns what it prints.
 func run(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), program(t, name), args...).CombinedOutput()

@@ -61,7 +61,7 @@ func loadRules(t *testing.T, scraped storage.Storage) *ruling {
 	return &ruling{groups, recorded}
 }
 
-// at evaluates all rules at a time, and gives the alerts that are firing or pending then.
+// at evaluates all rules at a time, and returns the alerts that are firing or pending then.
 func (r *ruling) at(t *testing.T, at time.Time) []*rules.Alert {
 	t.Helper()
 	var active []*rules.Alert

@@ -89,7 +89,7 @@ func orEnd(t, end time.Time) time.Time {
 	return t
 }
 
-// loopsOf gives the true dual retry loops by node, those that overlap as one.
+// loopsOf returns the true dual retry loops by node, those that overlap as one.
 func loopsOf(run sim.Run) []cause {
 	loops := slices.SortedFunc(slices.Values(run.Loops), func(a, b sim.Loop) int { return a.OpenedAt.Compare(b.OpenedAt) })
 	var out []cause
@@ -153,7 +153,7 @@ func bounces(all *trail.Cluster, kind trail.LoopKind, end time.Time) []cause {
 	return out
 }
 
-// simulate stores a history as it goes, samples the metrics and evaluates the rules at each step. It gives how often each alert
+// simulate stores a history as it goes, samples the metrics and evaluates the rules at each step. It returns how often each alert
 // was firing, and all facts.
 func simulate(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fact) {
 	t.Helper()

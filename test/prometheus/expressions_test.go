@@ -90,7 +90,7 @@ func TestExpressionsThatDoNotFitAreFound(t *testing.T) {
 	}
 }
 
-// labels gives the labels that the series of an expression may have, or says what does not fit.
+// labels returns the labels that the series of an expression may have, or says what does not fit.
 func (s shapes) labels(expr parser.Expr) ([]string, error) {
 	switch e := expr.(type) {
 	case *parser.NumberLiteral, *parser.StringLiteral:

@@ -59,7 +59,7 @@ func TestCasesNoticeEveryMutant(t *testing.T) {
 	require.Empty(t, survivors, "no case notices:\n%s", strings.Join(survivors, "\n"))
 }
 
-// mutants gives all there are, in the order of the rules.
+// mutants returns all there are, in the order of the rules.
 func mutants(t *testing.T) []mutant {
 	t.Helper()
 	var all []mutant
@@ -92,7 +92,7 @@ func mutants(t *testing.T) []mutant {
 	return all
 }
 
-// doubled gives a duration of whole minutes or hours twice.
+// doubled returns a duration of whole minutes or hours twice.
 func doubled(t *testing.T, duration string) string {
 	t.Helper()
 	var n int
@@ -105,7 +105,7 @@ func doubled(t *testing.T, duration string) string {
 // expression is one that was changed in one place.
 type expression struct{ what, text string }
 
-// mutated gives an expression with each of its numbers changed, upwards and downwards, and with each of its comparisons
+// mutated returns an expression with each of its numbers changed, upwards and downwards, and with each of its comparisons
 // with a number made strict or not strict.
 func mutated(t *testing.T, text string) []expression {
 	t.Helper()
@@ -137,7 +137,7 @@ var otherBound = map[parser.ItemType]parser.ItemType{
 	parser.GTR: parser.GTE, parser.GTE: parser.GTR, parser.LSS: parser.LTE, parser.LTE: parser.LSS,
 }
 
-// places gives the numbers of an expression, and its comparisons with whole numbers, which a series can hit. Times, shares
+// places returns the numbers of an expression, and its comparisons with whole numbers, which a series can hit. Times, shares
 // and rates hardly ever do.
 func places(expr parser.Expr) (numbers []*parser.NumberLiteral, comparisons []*parser.BinaryExpr) {
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
@@ -157,7 +157,7 @@ func places(expr parser.Expr) (numbers []*parser.NumberLiteral, comparisons []*p
 	return numbers, comparisons
 }
 
-// around gives the next whole numbers of a small one, and half as much more or less of a large or broken one.
+// around returns the next whole numbers of a small one, and half as much more or less of a large or broken one.
 func around(n float64) []float64 {
 	if n == float64(int(n)) && n < 10 {
 		return []float64{n - 1, n + 1}
@@ -189,7 +189,7 @@ func (m mutant) survives(ctx context.Context, promtool, dir string, files []stri
 	return false, nil
 }
 
-// cases writes the cases that name the mutant's rule into the directory, for the rules there, and gives the files.
+// cases writes the cases that name the mutant's rule into the directory, for the rules there, and returns the files.
 func (m mutant) cases(dir string, all []string) ([]string, error) {
 	var files []string
 	for _, file := range all {

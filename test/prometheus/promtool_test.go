@@ -20,7 +20,7 @@ const (
 	rules = root + "/deploy/alerts/rules.yaml"
 )
 
-// cases gives the files with cases for every promtool, and those that only the newest reads.
+// cases returns the files with cases for every promtool, and those that only the newest reads.
 func cases(t *testing.T) (every, newer []string) {
 	t.Helper()
 	every, err := filepath.Glob(root + "/alerts/testdata/*.yaml")

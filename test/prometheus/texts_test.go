@@ -76,7 +76,7 @@ func TestTextsReadWell(t *testing.T) {
 	require.Equal(t, string(want), out.String(), "run with -update and read the difference")
 }
 
-// written gives the annotations of an alert whose series has these labels.
+// written returns the annotations of an alert whose series has these labels.
 func written(t *testing.T, rule alerts.Rule, left []string) map[string]string {
 	t.Helper()
 	has := map[string]string{}

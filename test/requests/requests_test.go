@@ -27,7 +27,7 @@ import (
 
 var now = time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
 
-// read gives what the reader takes of a body, with the report.
+// read returns what the reader takes of a body, with the report.
 func read(t *testing.T, body []byte) ([]tracker.RequestObservation, collector.AuditReport) {
 	t.Helper()
 	var taken []tracker.RequestObservation

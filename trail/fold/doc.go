@@ -13,11 +13,11 @@
 //   - After any sequence of batches the rows that were written are those that trail.DeriveAll returns for all facts: whatever
 //     the batches were, whichever windows were evicted in between, wherever the process was restarted.
 //   - A Window is complete for changes since a time (Window.Since): what ended before, and was not open within the lookback
-//     before that (trail.Reach), cannot change any more. An older change loads the window anew, from further back.
+//     before that (trail.Reach), cannot change any more. An older change loads the window again, from further back.
 //   - Rows are derived in the order in which they depend on each other: VMs, then the VMs that waited for slots that these took or
 //     freed, then nodes, then the cluster as a whole.
 //   - A subject whose derivation panics is left out and reported (Changes.Failed); its rows stay, the others go on.
-//   - Fold changes the Cluster before its result is written. When the writing fails, call Reset: everything is loaded anew.
+//   - Fold changes the Cluster before its result is written. When the writing fails, call Reset: everything is loaded again.
 //
 // The package is pure but for what a Source reads: no SQL, no clock, no goroutine. Read cluster.go first, then window.go, impact.go
 // (whom a fact affects), vm.go, queue.go (slots of migrations), node.go, and rows.go (how rows are compared).

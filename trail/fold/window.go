@@ -93,7 +93,7 @@ func sumsOf(d *trail.Derived) (sums, error) {
 	return w.sums, err
 }
 
-// outgrown reports whether a window has so much more in it than when it was loaded that it is worth loading it anew, as most of what it
+// outgrown reports whether a window has so much more in it than when it was loaded that it is worth loading it again, as most of what it
 // holds has ended by now.
 func (w *Window) outgrown() bool {
 	const worthwhile = 256 << 10

@@ -10,8 +10,8 @@ const firstBackoff = 20 * time.Second
 // Source: kubevirt pkg/virt-controller/watch/migration/migration.go, defaultFinalizedMigrationGarbageCollectionBuffer.
 const keptMigrations = 5
 
-// heldUntil gives the time before which KubeVirt does not start a migration of an evacuation, zero where it may at once.
-// It is computed anew from the VMIMs that still exist, so that it grows no more once the oldest are deleted.
+// heldUntil returns the time before which KubeVirt does not start a migration of an evacuation, zero where it may at once.
+// It is computed again from the VMIMs that still exist, so that it grows no more once the oldest are deleted.
 //
 // Source: kubevirt pkg/virt-controller/watch/migration/migration.go, handleMigrationBackoff.
 func (m *migration) heldUntil() time.Time {

@@ -99,7 +99,7 @@ func (l *live) see(o tracker.Observation) {
 	}
 }
 
-// derive derives a VM and gives the nodes whose rows that changes.
+// derive derives a VM and returns the nodes whose rows that changes.
 func (l *live) derive(vm trail.Subject) map[string]bool {
 	began := time.Now()
 	defer func() { l.deriving += time.Since(began) }()

@@ -71,12 +71,12 @@ func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 0x657669
 // chance is true in that share of the cases.
 func (d dice) chance(share float64) bool { return d.Float64() < share }
 
-// between gives a duration from lo, inclusive, to hi, exclusive.
+// between returns a duration from lo, inclusive, to hi, exclusive.
 func (d dice) between(lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(d.Int64N(int64(hi-lo)))
 }
 
-// from gives a number from lo to hi, both inclusive.
+// from returns a number from lo to hi, both inclusive.
 func (d dice) from(lo, hi int) int { return lo + d.IntN(hi-lo+1) }
 
 // any gives one of the choices.
@@ -87,7 +87,7 @@ func pick[T any](d dice, choices ...T) T { return choices[d.IntN(len(choices))] 
 // Source: kubernetes staging/src/k8s.io/apimachinery/pkg/util/rand/rand.go.
 const letters = "bcdfghjklmnpqrstvwxz2456789"
 
-// suffix gives the five letters that end a generated name.
+// suffix returns the five letters that end a generated name.
 func (d dice) suffix() string {
 	var b [5]byte
 	for i := range b {

@@ -44,13 +44,13 @@ type heat struct {
 	acts     int // after so many acts it is over; negative: not before its time
 }
 
-// hot tells whether a node is over the target. Without the gate the descheduler evicts all of a hot node, which makes
+// hot reports whether a node is over the target. Without the gate the descheduler evicts all of a hot node, which makes
 // the next one hot, without end: there only plots make heat.
 func (c *cluster) hot(n *node) bool {
 	return n.heated(c.clock.now) || c.options.natural && c.descheduler.gate && n.load > c.tooMuch()
 }
 
-// heated tells whether a plot keeps the node over the target.
+// heated reports whether a plot keeps the node over the target.
 func (n *node) heated(now time.Time) bool { return n.heatAt(now) != nil }
 
 func (n *node) heatAt(now time.Time) *heat {
@@ -134,7 +134,7 @@ func (c *cluster) schedule(not string) *node {
 	return a
 }
 
-// unclear tells whether an act on the node now could not be ordered against what happened there: the times of phases
+// unclear reports whether an act on the node now could not be ordered against what happened there: the times of phases
 // have a resolution of 1 s, two watches no common order, and a limit of 30 or 60 min must not be met by chance.
 func (c *cluster) unclear(n *node) bool {
 	const apart = 3 * time.Second
@@ -190,7 +190,7 @@ func (c *cluster) build() {
 	c.tellSettings()
 }
 
-// anyStrategy gives an eviction strategy, in 46 of 50 cases the usual one.
+// anyStrategy returns an eviction strategy, in 46 of 50 cases the usual one.
 func (c *cluster) anyStrategy() string {
 	switch c.dice.IntN(50) {
 	case 0, 1:

@@ -13,8 +13,8 @@ import (
 // longestCut bounds how long a watch of Cut is broken.
 const longestCut = time.Minute
 
-// Cut gives the same history as it is seen through watches that break now and then, one or all at a time, for 5 s to a
-// minute, and then list anew: what happened meanwhile shows as one change, what came and went not at all. The audit log
+// Cut returns the same history as it is seen through watches that break now and then, one or all at a time, for 5 s to a
+// minute, and then list again: what happened meanwhile shows as one change, what came and went not at all. The audit log
 // is whole. The truth stays what it is.
 func (r Run) Cut() Run {
 	d := newDice(r.Seed + 1<<40)
@@ -62,7 +62,7 @@ func cutsOf(d dice, start, end time.Time) []cut {
 	return out
 }
 
-// through gives what one watch tells: all that happens while it is whole, and a list after each cut.
+// through returns what one watch tells: all that happens while it is whole, and a list after each cut.
 func through(all []tracker.Observation, kind trail.ObjectKind, source string, cuts []cut) []sight {
 	var out []sight
 	is := map[string]tracker.Observation{} // the objects that exist, as they are
@@ -127,7 +127,7 @@ func relist(is map[string]tracker.Observation, kind trail.ObjectKind, source, ve
 	return append(out, sight{c.to, tracker.ListObservation{Seen: seen, Kind: kind, ResourceVersion: version, Present: present}})
 }
 
-// object gives what the observations of objects have in common.
+// object returns what the observations of objects have in common.
 func object(o tracker.Observation) (trail.ObjectKind, tracker.Seen, tracker.Meta, bool) {
 	switch o := o.(type) {
 	case tracker.VMIObservation:
@@ -143,7 +143,7 @@ func object(o tracker.Observation) (trail.ObjectKind, tracker.Seen, tracker.Meta
 	}
 }
 
-// kindOf gives the watch that an observation comes from, empty where it comes from none, and its time.
+// kindOf returns the watch that an observation comes from, empty where it comes from none, and its time.
 func kindOf(o tracker.Observation) (trail.ObjectKind, time.Time) {
 	switch x := o.(type) {
 	case tracker.ListObservation:

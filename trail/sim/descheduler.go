@@ -56,7 +56,7 @@ func (d *descheduler) settings() *trail.DeschedulerSettings {
 	return s
 }
 
-// policy gives the policy file that says so.
+// policy returns the policy file that says so.
 func (d *descheduler) policy() string {
 	return fmt.Sprintf("apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nmaxNoOfPodsToEvictPerNode: %d\n", d.perNode)
 }
@@ -98,7 +98,7 @@ type visit struct {
 	evicted int  // that really went at once
 }
 
-// candidates gives the launcher pods that run on a node, in any order: it differs between cycles.
+// candidates returns the launcher pods that run on a node, in any order: it differs between cycles.
 func (d *descheduler) candidates(n *node) []*pod {
 	pods := slices.DeleteFunc(d.c.podsOn(n), func(p *pod) bool { return p.vmi.vm.optedOut || p.phase != "Running" })
 	d.c.dice.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
@@ -121,7 +121,7 @@ func (d *descheduler) relieve(v *visit) {
 	}
 }
 
-// try asks for one eviction, and tells whether to go on with the node.
+// try asks for one eviction, and reports whether to go on with the node.
 func (d *descheduler) try(v *visit, p *pod) bool {
 	if d.gate {
 		if _, requested := d.cache[p.meta.UID]; requested {

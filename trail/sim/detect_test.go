@@ -6,7 +6,7 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// derive derives everything, and gives the loops that the detector finds.
+// derive derives everything, and returns the loops that the detector finds.
 func derive(facts []trail.Fact, now time.Time) (map[trail.Subject]trail.Derived, []found) {
 	rows := trail.DeriveAll(facts, trail.DefaultThresholds(), now).Rows
 	var out []found

@@ -151,7 +151,7 @@ func (c *cluster) tellFailure(m *migration) {
 	c.vmiChanged(m.vmi)
 }
 
-// failureText gives migrationState.failureReason as the release words it (reference: kubevirt-signals §6.2).
+// failureText returns migrationState.failureReason as the release words it (reference: kubevirt-signals §6.2).
 func (c *cluster) failureText(m *migration) string {
 	switch {
 	case m.course.end == crashes:

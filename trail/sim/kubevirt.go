@@ -174,7 +174,7 @@ func (c *cluster) wake(v *vmi) {
 	c.clock.after(in, func() { c.evacuate(v) })
 }
 
-// slotsFull tells whether KubeVirt's limits forbid another migration from the node.
+// slotsFull reports whether KubeVirt's limits forbid another migration from the node.
 func (c *cluster) slotsFull(name string) bool {
 	outbound := 0
 	for _, m := range c.active {

@@ -66,14 +66,14 @@ func (c *cluster) putRight() {
 	}
 }
 
-// quiet gives two nodes, in any order, on which no plot is staged.
+// quiet returns two nodes, in any order, on which no plot is staged.
 func (c *cluster) quiet() []*node {
 	free := slices.DeleteFunc(slices.Clone(c.nodes), func(n *node) bool { return n.cordoned || len(n.curses)+len(n.heat) > 0 })
 	c.dice.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
 	return free[:min(len(free), 2)]
 }
 
-// until gives the sights up to a time, in the order of their times, and forgets them.
+// until returns the sights up to a time, in the order of their times, and forgets them.
 func (w *watcher) until(at time.Time) []tracker.Observation {
 	slices.SortStableFunc(w.seen, func(a, b sight) int { return a.at.Compare(b.at) })
 	end, _ := slices.BinarySearchFunc(w.seen, at, func(s sight, at time.Time) int { return s.at.Compare(at) })

@@ -47,7 +47,7 @@ func said(e trail.Evacuation) string {
 	return "missed"
 }
 
-// evacuationsAt derives facts as they stand at a time and gives the evacuations, each with when its VM is derived again.
+// evacuationsAt derives facts as they stand at a time and returns the evacuations, each with when its VM is derived again.
 func evacuationsAt(facts []trail.Fact, now time.Time) (all map[trail.FactID]trail.Evacuation, next map[trail.FactID]time.Time) {
 	all, next = map[trail.FactID]trail.Evacuation{}, map[trail.FactID]time.Time{}
 	for _, d := range trail.DeriveAll(facts, judging(), now).Rows {
@@ -116,7 +116,7 @@ func judge(r Run) judgement {
 	return j
 }
 
-// known gives the facts that were observed by a time.
+// known returns the facts that were observed by a time.
 func known(facts []trail.Fact, at time.Time) []trail.Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.ObservedAt.After(at) })
 }

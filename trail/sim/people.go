@@ -30,7 +30,7 @@ func (c *cluster) migrate(v *vm) {
 	c.begin(c.newMigration(x, name))
 }
 
-// running tells whether a VMI is up.
+// running reports whether a VMI is up.
 func (c *cluster) running(x *vmi) bool { return !x.over && x.phase == "Running" && x.node != "" }
 
 // cancel takes the mark off a VMI that stays where it is: evacuate/cancel, or before v1.7 a patch. The annotation that

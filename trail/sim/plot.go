@@ -50,12 +50,12 @@ func (c *cluster) inject(plots []plot, count int, free []*node) []*node {
 	return free
 }
 
-// anyEnding gives a way to fail, most often one that is over in seconds.
+// anyEnding returns a way to fail, most often one that is over in seconds.
 func (c *cluster) anyEnding() ending {
 	return pick(c.dice, breaks, breaks, breaks, stuck, stuck, crashes, unschedulable)
 }
 
-// failing gives a curse of some failures, and then success; or of failures for ever.
+// failing returns a curse of some failures, and then success; or of failures for ever.
 func (c *cluster) failing() *curse {
 	x := &curse{last: succeeds}
 	for range c.dice.from(2, 8) {
@@ -67,7 +67,7 @@ func (c *cluster) failing() *curse {
 	return x
 }
 
-// endless gives a curse that never ends.
+// endless returns a curse that never ends.
 func (c *cluster) endless() *curse { return &curse{last: pick(c.dice, breaks, stuck, crashes)} }
 
 // keepHot keeps a node hot for a while, or until the descheduler has marked so many VMs there, among them the one that

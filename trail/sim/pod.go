@@ -21,7 +21,7 @@ type pod struct {
 	gone          bool
 }
 
-// ended tells whether the pod runs nothing any more.
+// ended reports whether the pod runs nothing any more.
 func (p *pod) ended() bool { return p.gone || p.phase == "Succeeded" || p.phase == "Failed" }
 
 // newPod makes a pod that nobody has seen yet.
@@ -54,7 +54,7 @@ func (p *pod) observation(seen tracker.Seen, meta tracker.Meta) tracker.PodObser
 	return o
 }
 
-// podsOn gives the launcher pods on a node that have not ended: those of its guests, and targets of migrations.
+// podsOn returns the launcher pods on a node that have not ended: those of its guests, and targets of migrations.
 func (c *cluster) podsOn(n *node) []*pod {
 	var pods []*pod
 	for _, v := range n.guests {

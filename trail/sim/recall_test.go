@@ -142,7 +142,7 @@ func withoutRequests(facts []trail.Fact) []trail.Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool { return f.Object.Kind == trail.ObjectRequest })
 }
 
-// properties tells which promise of Derive a run breaks: neither the order of the facts nor seeing them twice matters.
+// properties returns which promise of Derive a run breaks: neither the order of the facts nor seeing them twice matters.
 func properties(r Run, facts []trail.Fact, rows map[trail.Subject]trail.Derived) string {
 	chance := rand.New(rand.NewPCG(r.Seed, 1))
 	twice := slices.Concat(facts, facts)
@@ -181,7 +181,7 @@ type score struct {
 func (s score) recall() float64    { return share(s.right, s.truth) }
 func (s score) precision() float64 { return share(s.right, s.found) }
 
-// share gives 1 for nothing of nothing.
+// share returns 1 for nothing of nothing.
 func share(part, whole int) float64 {
 	if whole == 0 {
 		return 1
@@ -240,7 +240,7 @@ func match(r Run, source string, truth []Loop, loops []found, within time.Durati
 	return s
 }
 
-// is tells whether two loops are the same one.
+// is reports whether two loops are the same one.
 func (l Loop) is(o Loop, within time.Duration) bool {
 	near := func(a, b time.Time) bool { return a.IsZero() == b.IsZero() && a.Sub(b).Abs() <= within }
 	return l.Node == o.Node && l.Namespace == o.Namespace && l.VMI == o.VMI && near(l.OpenedAt, o.OpenedAt) && near(l.ClosedAt, o.ClosedAt)
@@ -273,7 +273,7 @@ func (s *summary) add(r result) {
 	}
 }
 
-// table tells the outcome as people read it. Paths and ends are told, not judged: the path is partly a guess from outside.
+// table returns the outcome as people read it. Paths and ends are told, not judged: the path is partly a guess from outside.
 func table(full, marks score, all summary) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d runs, %d observations, %d facts\n\n", all.runs, all.observations, all.facts)

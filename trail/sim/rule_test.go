@@ -45,7 +45,7 @@ func historyOf(rows map[trail.Subject]trail.Derived) history {
 	return h
 }
 
-// find gives the loops that the rule sees.
+// find returns the loops that the rule sees.
 func (r rule) find(h history, now time.Time) []found {
 	var out []found
 	taken := map[string]time.Time{}
@@ -60,7 +60,7 @@ func (r rule) find(h history, now time.Time) []found {
 	return inOrder(out)
 }
 
-// acts gives the times of the descheduler's acts on the node while the evacuation was open.
+// acts returns the times of the descheduler's acts on the node while the evacuation was open.
 func (r rule) acts(h history, e trail.Evacuation) []time.Time {
 	var out []time.Time
 	for _, q := range h.requests {
@@ -73,7 +73,7 @@ func (r rule) acts(h history, e trail.Evacuation) []time.Time {
 	return out
 }
 
-// failures gives the times at which attempts failed.
+// failures returns the times at which attempts failed.
 func (r rule) failures(h history, e trail.Evacuation) []time.Time {
 	var out []time.Time
 	for _, m := range h.migrations {
@@ -113,7 +113,7 @@ func (r rule) loopsOf(e trail.Evacuation, acts, failures []time.Time, now time.T
 	return out
 }
 
-// recent tells whether the latest failure before an act is young enough.
+// recent reports whether the latest failure before an act is young enough.
 func (r rule) recent(failures []time.Time, at time.Time) bool {
 	latest := time.Time{}
 	for _, f := range failures {

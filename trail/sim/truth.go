@@ -89,7 +89,7 @@ func (c *cluster) act(n *node, v *vmi, answer trail.RequestAnswer, inherited boo
 	}
 }
 
-// path tells why the descheduler could act for a VMI although the evacuation was under way on its node: what kept it from
+// path returns why the descheduler could act for a VMI although the evacuation was under way on its node: what kept it from
 // that is not there, or is gone for that evacuation, or for so many others that its limits leak.
 func (c *cluster) path(e *evacuation, acted *vmi) string {
 	d := c.descheduler
@@ -114,7 +114,7 @@ func (c *cluster) path(e *evacuation, acted *vmi) string {
 	return PathFreeSlot
 }
 
-// markTells tells whether a mark alone shows that the descheduler left it: by its annotation since v1.7, unless that was
+// markTells reports whether a mark alone shows that the descheduler left it: by its annotation since v1.7, unless that was
 // there before on a node that is being drained; before, by the descheduler's being the only one who is known to evict.
 func (c *cluster) markTells(n *node, inherited bool) bool {
 	if c.release.source {

@@ -98,7 +98,7 @@ func (v *vmi) observation(seen tracker.Seen, meta tracker.Meta) tracker.VMIObser
 	return o
 }
 
-// unfinished gives the migration that is not over, nil where none is: KubeVirt admits one.
+// unfinished returns the migration that is not over, nil where none is: KubeVirt admits one.
 func (v *vmi) unfinished() *migration {
 	for _, m := range v.migrations {
 		if !m.final() {

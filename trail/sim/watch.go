@@ -23,19 +23,19 @@ type sight struct {
 	is tracker.Observation
 }
 
-// nextVersion gives the next resource version: one counter for all objects, with gaps for what we do not watch.
+// nextVersion returns the next resource version: one counter for all objects, with gaps for what we do not watch.
 func (c *cluster) nextVersion() string {
 	c.watch.version += uint64(c.dice.from(1, 3))
 	return strconv.FormatUint(c.watch.version, 10)
 }
 
-// nextUID gives a UID that no other object has.
+// nextUID returns a UID that no other object has.
 func (c *cluster) nextUID(prefix string) string {
 	c.watch.uids++
 	return prefix + "-" + strconv.FormatUint(c.watch.uids, 10)
 }
 
-// sees gives the time at which a change made now is seen, after what the same watch told before.
+// sees returns the time at which a change made now is seen, after what the same watch told before.
 func (c *cluster) sees(kind trail.ObjectKind) time.Time {
 	at := c.clock.now.Add(c.dice.between(8*time.Millisecond, 70*time.Millisecond))
 	if last := c.watch.last[kind]; !at.After(last) {
@@ -50,7 +50,7 @@ func (c *cluster) tell(at time.Time, o tracker.Observation) {
 	c.watch.seen = append(c.watch.seen, sight{at, o})
 }
 
-// observations gives all sights in the order of their times.
+// observations returns all sights in the order of their times.
 func (w *watcher) observations() []tracker.Observation {
 	slices.SortStableFunc(w.seen, func(a, b sight) int { return a.at.Compare(b.at) })
 	out := make([]tracker.Observation, len(w.seen))
@@ -63,13 +63,13 @@ func (w *watcher) observations() []tracker.Observation {
 // second cuts a time to what Kubernetes writes into objects: whole seconds, cut, not rounded.
 func second(t time.Time) time.Time { return t.Truncate(time.Second) }
 
-// changed bumps the version of an object and gives when and how that is seen.
+// changed bumps the version of an object and returns when and how that is seen.
 func (c *cluster) changed(kind trail.ObjectKind, m *tracker.Meta, gone bool) (tracker.Seen, tracker.Meta) {
 	m.ResourceVersion = c.nextVersion()
 	return tracker.Seen{At: c.sees(kind), Gone: gone}, *m
 }
 
-// listed gives how an object is seen in the first list.
+// listed returns how an object is seen in the first list.
 func (c *cluster) listed(m *tracker.Meta) (tracker.Seen, tracker.Meta) {
 	m.ResourceVersion = c.nextVersion()
 	return tracker.Seen{At: c.clock.now, Listed: true}, *m

@@ -29,7 +29,7 @@ type Rules struct {
 	TotalLimit int       `json:"total_limit,omitempty"` // 0: none
 }
 
-// rulesAt gives the rules in force at a time, nil where no policy was ever seen.
+// rulesAt returns the rules in force at a time, nil where no policy was ever seen.
 func rulesAt(env *trail.Env, at time.Time) *Rules {
 	node, total, known := env.SlotLimits(at)
 	if !known {
@@ -66,7 +66,7 @@ func (a *Answer) RulesText() string {
 // Empty tells that nothing happened in the period that a policy could have changed.
 func (a *Answer) Empty() bool { return a.Recorded.Evacuations == 0 && a.Recorded.Evictions == 0 }
 
-// Swept gives the results of the sweep, those of the other policies first.
+// Swept returns the results of the sweep, those of the other policies first.
 func (a *Answer) Swept() (others, swept []Result) {
 	for i := range a.Policies {
 		if a.Policies[i].Swept {
@@ -113,7 +113,7 @@ type Result struct {
 	ChangesMore     int            `json:"changes_more"`     // that are only counted
 }
 
-// WaitMean gives how long an eviction that is held back would have waited on average.
+// WaitMean returns how long an eviction that is held back would have waited on average.
 func (r *Result) WaitMean() time.Duration {
 	if r.HeldBack == 0 {
 		return 0
@@ -121,7 +121,7 @@ func (r *Result) WaitMean() time.Duration {
 	return (time.Duration(r.WaitTotal) / time.Duration(r.HeldBack)).Round(time.Second)
 }
 
-// Longest gives how long an eviction that is held back would have waited at most.
+// Longest returns how long an eviction that is held back would have waited at most.
 func (r *Result) Longest() time.Duration { return time.Duration(r.WaitLongest) }
 
 // LoopsSaved counts the loops that would not have opened.

@@ -25,7 +25,7 @@ var (
 	AssumeLoops = Assumption{"loops_avoided", "A loop is avoided where what opened it would not have happened, or too little of what it counts. Loops that a policy would make are not looked for."}
 )
 
-// assumptions gives what any of some policies rests on.
+// assumptions returns what any of some policies rests on.
 func assumptions(policies []Policy) []Assumption {
 	out := []Assumption{AssumeAsked, AssumeWish, AssumeLoad, AssumeOpen, AssumeHot, AssumeLoops}
 	some := func(of func(Policy) bool, a ...Assumption) {

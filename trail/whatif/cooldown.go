@@ -44,7 +44,7 @@ func (r *Replay) completed(c *Completion) {
 	v.complete(c.Completion)
 }
 
-// cooldown gives the policy of the cooldown at a time.
+// cooldown returns the policy of the cooldown at a time.
 func (r *Replay) cooldown(at time.Time) trail.CooldownPolicy {
 	was, c := r.env.CooldownPolicy(at), r.policy.Cooldown
 	p := trail.CooldownPolicy{Model: was.Model}
@@ -77,7 +77,7 @@ func (r *Replay) cools(v *vm) (Rule, time.Time) {
 	return "", time.Time{}
 }
 
-// cooledUntil gives the end of the cooldown that the policy computes now, which may be over; zero where there is none.
+// cooledUntil returns the end of the cooldown that the policy computes now, which may be over; zero where there is none.
 func (r *Replay) cooledUntil(v *vm) time.Time {
 	if r.policy.Cooldown.Off || len(v.completions) == 0 {
 		return time.Time{}

@@ -22,7 +22,7 @@ type evacuation struct {
 	failed         bool // one of its attempts has failed, in the history
 	held           bool // it takes a slot in the history
 	holds          bool // it takes one under the policy
-	again          bool // it was asked anew under the policy, and the outcome of that is not known yet
+	again          bool // it was asked again under the policy, and the outcome of that is not known yet
 	shut           bool // it was over under the policy, while it went on in the history
 	change         *Change
 	counted, would bool // among the evacuations of the history, and under the policy
@@ -61,10 +61,10 @@ type attempt struct {
 	completed bool        // the VMI has shown its end
 }
 
-// kept tells whether the migration would have been made.
+// kept reports whether the migration would have been made.
 func (a *attempt) kept() bool { return a.of == nil || a.of.open }
 
-// vmOf gives a VMI, and knows it from now on.
+// vmOf returns a VMI, and knows it from now on.
 func (r *Replay) vmOf(namespace, name, uid string) *vm {
 	v := r.vms[uid]
 	if v == nil {
@@ -78,7 +78,7 @@ func (r *Replay) vmOf(namespace, name, uid string) *vm {
 	return v
 }
 
-// nodeOf gives a node, and knows it from now on.
+// nodeOf returns a node, and knows it from now on.
 func (r *Replay) nodeOf(name string) *node {
 	n := r.nodes[name]
 	if n == nil {
@@ -88,7 +88,7 @@ func (r *Replay) nodeOf(name string) *node {
 	return n
 }
 
-// evacuationOf gives an evacuation, and knows it from now on.
+// evacuationOf returns an evacuation, and knows it from now on.
 func (r *Replay) evacuationOf(id trail.FactID, namespace, name, uid, on string) *evacuation {
 	e := r.evacuations[id]
 	if e == nil {
@@ -171,7 +171,7 @@ func (r *Replay) asked(q *trail.EvictionRequest) {
 	}
 }
 
-// deschedulerAsked decides on a request of the descheduler, and tells whether it would have been sent.
+// deschedulerAsked decides on a request of the descheduler, and reports whether it would have been sent.
 func (r *Replay) deschedulerAsked(e *evacuation, q *trail.EvictionRequest, first, told bool) bool {
 	if !first && e.open {
 		if r.policy.KeepMark && !e.held && e.holds { // it takes a pod that bears the mark to be under way, and leaves it alone
@@ -199,7 +199,7 @@ func (r *Replay) deschedulerAsked(e *evacuation, q *trail.EvictionRequest, first
 	return true
 }
 
-// reopened notes that an evacuation that was given up or held back is asked anew.
+// reopened notes that an evacuation that was given up or held back is asked again.
 func (r *Replay) reopened(e *evacuation) {
 	if e.open || !e.shut {
 		return
@@ -218,7 +218,7 @@ func (r *Replay) reopened(e *evacuation) {
 	}
 }
 
-// holdBack keeps an eviction from beginning, or from beginning anew.
+// holdBack keeps an eviction from beginning, or from beginning again.
 func (r *Replay) holdBack(e *evacuation, first, told bool, rule Rule, until time.Time) {
 	if !first { // it was given up before, and what that saves is counted there
 		return
@@ -345,7 +345,7 @@ func (r *Replay) happened(v *vm, a *attempt, told bool) {
 	}
 }
 
-// tries gives after how many attempts without success KubeVirt gives up; 0: never.
+// tries returns after how many attempts without success KubeVirt gives up; 0: never.
 func (p Policy) tries(by trail.RequesterClass) int {
 	if p.TryOnce && by == trail.RequesterDescheduler {
 		return 1
@@ -455,7 +455,7 @@ func (r *Replay) rest() {
 	slices.SortStableFunc(r.out.Changes, func(a, b Change) int { return a.At.Compare(b.At) })
 }
 
-// sorted gives the values of a map in the order of their keys, so that the same question has the same answer.
+// sorted returns the values of a map in the order of their keys, so that the same question has the same answer.
 func sorted[K comparable, V any](m map[K]V, key func(V) string) []V {
 	out := make([]V, 0, len(m))
 	for _, v := range m {

@@ -48,7 +48,7 @@ func (e *Event) Compare(o *Event) int {
 	return cmp.Or(e.At.Compare(o.At), cmp.Compare(e.rank(), o.rank()))
 }
 
-// Gather gives the events of rows and facts in memory, in the order in which they are to be replayed.
+// Gather returns the events of rows and facts in memory, in the order in which they are to be replayed.
 func Gather(c *trail.Cluster, facts []trail.Fact) []Event {
 	var out []Event
 	for _, d := range c.Rows {
@@ -84,7 +84,7 @@ func Gather(c *trail.Cluster, facts []trail.Fact) []Event {
 	return out
 }
 
-// RulesOf gives those of some facts that say by which rules the descheduler went.
+// RulesOf returns those of some facts that say by which rules the descheduler went.
 func RulesOf(facts []trail.Fact) []trail.Fact {
 	return slices.DeleteFunc(slices.Clone(facts), func(f trail.Fact) bool {
 		return f.Kind != trail.KindConfigSeen && f.Kind != trail.KindDeschedulerStarted

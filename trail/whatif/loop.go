@@ -46,7 +46,7 @@ func (r *Replay) loopOpened(l *trail.Loop) {
 	}
 }
 
-// tellsLoop tells whether a loop is counted: of one VM, or else of the one that it shows first.
+// tellsLoop reports whether a loop is counted: of one VM, or else of the one that it shows first.
 func (r *Replay) tellsLoop(l *trail.Loop) bool {
 	namespace := l.Namespace
 	if namespace == "" && len(l.Evidence) > 0 {
@@ -91,7 +91,7 @@ func (r *Replay) judge(d *dual) {
 	r.loops = slices.DeleteFunc(r.loops, func(l *dual) bool { return l == d })
 }
 
-// retried gives the dual retry loops that are open on a node, each with whether KubeVirt would be retrying its VM now.
+// retried returns the dual retry loops that are open on a node, each with whether KubeVirt would be retrying its VM now.
 func (r *Replay) retried(n *node) []retry {
 	n.loops = slices.DeleteFunc(n.loops, func(l *dual) bool { return l.over })
 	var out []retry

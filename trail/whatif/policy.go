@@ -58,7 +58,7 @@ func Words() []string {
 	}
 }
 
-// Proposals gives those of the discussion in KubeVirt how the dual retry loop could be ended.
+// Proposals returns those of the discussion in KubeVirt how the dual retry loop could be ended.
 func Proposals() []Policy {
 	return []Policy{{KeepMark: true}, {TryOnce: true}, {GiveUpAfter: 3}}
 }
@@ -133,7 +133,7 @@ func (p *Policy) Set(name, value string) (err error) {
 	return err
 }
 
-// cooldown gives the cooldown to set.
+// cooldown returns the cooldown to set.
 func (p *Policy) cooldown() *Cooldown {
 	p.Cooldown = cmp.Or(p.Cooldown, &Cooldown{})
 	return p.Cooldown

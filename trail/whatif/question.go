@@ -32,7 +32,7 @@ type Question struct {
 	Progress func(at time.Time)
 }
 
-// All gives the policies to replay, those of the sweep last.
+// All returns the policies to replay, those of the sweep last.
 func (q *Question) All() []Policy {
 	all := q.Policies
 	if q.Sweep != nil {
@@ -67,7 +67,7 @@ func (q *Question) Bound(now time.Time) error {
 	return q.Validate()
 }
 
-// Reach gives from when on events are wanted: so long before the period as migrations count for a cooldown, under the policies or the
+// Reach returns from when on events are wanted: so long before the period as migrations count for a cooldown, under the policies or the
 // recorded rules.
 func (q *Question) Reach(rules []trail.Fact) time.Time {
 	most := warmUp

@@ -71,7 +71,7 @@ func (r *Replay) Step(e Event) {
 	}
 }
 
-// End gives what would have been different, and what really happened.
+// End returns what would have been different, and what really happened.
 func (r *Replay) End() (Result, Tally) {
 	r.runUntil(r.history.Until)
 	r.now = r.history.Until
@@ -87,12 +87,12 @@ func (r *Replay) End() (Result, Tally) {
 	return r.out, r.recorded
 }
 
-// inPeriod tells whether a time is in the period: before it everything is as it was.
+// inPeriod reports whether a time is in the period: before it everything is as it was.
 func (r *Replay) inPeriod(t time.Time) bool {
 	return !t.Before(r.history.Since) && t.Before(r.history.Until)
 }
 
-// tells whether what concerns a VM and a node now is told and counted.
+// reports whether what concerns a VM and a node now is told and counted.
 func (r *Replay) tells(namespace, node string) bool {
 	return r.inPeriod(r.now) && (r.history.Tells == nil || r.history.Tells(namespace, node))
 }

@@ -24,7 +24,7 @@ type past struct {
 	rows   *trail.Cluster
 }
 
-// simulated gives what is recorded of a simulated run.
+// simulated returns what is recorded of a simulated run.
 func simulated(seed uint64) past {
 	run := sim.New(seed)
 	tr := tracker.New("sim")
@@ -39,7 +39,7 @@ func simulated(seed uint64) past {
 	}
 }
 
-// replay gives what would have been different.
+// replay returns what would have been different.
 func (p *past) replay(policy whatif.Policy) (whatif.Result, whatif.Tally) {
 	r := whatif.New(policy, &p.History)
 	for _, e := range p.events {

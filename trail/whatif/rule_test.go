@@ -20,7 +20,7 @@ type tries struct {
 	unclear              bool // a request came for an evacuation that would have been given up, so that more is to be thought of
 }
 
-// later gives the attempts of an evacuation after those that did not succeed are as many as may be.
+// later returns the attempts of an evacuation after those that did not succeed are as many as may be.
 func (p *past) later(most func(*trail.Evacuation) int) (t tries) {
 	for _, d := range p.rows.Rows {
 		for i := range d.Evacuations {

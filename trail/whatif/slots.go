@@ -21,7 +21,7 @@ type node struct {
 	loops   []*dual   // that are open on it
 }
 
-// slots tells whether the policy changes who takes slots, or how many there are.
+// slots reports whether the policy changes who takes slots, or how many there are.
 func (p Policy) slots() bool { return p.KeepMark || p.NodeLimit > 0 || p.TotalLimit > 0 }
 
 // hold has an evacuation take a slot, in the history and under the policy, where it does.
@@ -80,7 +80,7 @@ func (r *Replay) take(n *node, inHistory, up bool) {
 	}
 }
 
-// limits gives those in force under the policy; 0: none.
+// limits returns those in force under the policy; 0: none.
 func (r *Replay) limits() (total, perNode int) {
 	perNode, total, _ = r.env.SlotLimits(r.now)
 	if r.policy.NodeLimit > 0 {

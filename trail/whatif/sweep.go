@@ -60,7 +60,7 @@ func ParseSweep(text string, other Policy) (Sweep, error) {
 	return s, nil
 }
 
-// Value gives what the policy has for a setting that can be swept: seconds, or a number.
+// Value returns what the policy has for a setting that can be swept: seconds, or a number.
 func (p Policy) Value(of string) float64 {
 	seconds := func(of func(*Cooldown) trail.Span) float64 {
 		if p.Cooldown == nil {
@@ -85,7 +85,7 @@ func (p Policy) Value(of string) float64 {
 	return 0
 }
 
-// durations gives the steps between two durations, none where they cannot be read or are too many.
+// durations returns the steps between two durations, none where they cannot be read or are too many.
 func durations(from, to, step string) []string {
 	first, err := time.ParseDuration(from)
 	last, errLast := time.ParseDuration(to)
@@ -103,7 +103,7 @@ func durations(from, to, step string) []string {
 	return out
 }
 
-// numbers gives the steps between two numbers, none where they cannot be read or are too many.
+// numbers returns the steps between two numbers, none where they cannot be read or are too many.
 func numbers(from, to, step string) []string {
 	first, err := strconv.Atoi(from)
 	last, errLast := strconv.Atoi(to)

@@ -45,7 +45,7 @@ var unknownTexts = map[UnknownReason]string{
 // unknowns counts by reason.
 type unknowns map[UnknownReason]int
 
-// list gives those that came up, the most frequent first.
+// list returns those that came up, the most frequent first.
 func (u unknowns) list() []Unknown {
 	out := []Unknown{}
 	for reason, n := range u {

@@ -90,7 +90,7 @@ func toPEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// Write writes the certificate and its key into a folder, as NAME.crt and NAME.key, and gives their paths.
+// Write writes the certificate and its key into a folder, as NAME.crt and NAME.key, and returns their paths.
 func (c Certificate) Write(dir, name string) (cert, key string, err error) {
 	cert, key = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
 	if err := os.WriteFile(cert, c.Cert, 0o600); err != nil {

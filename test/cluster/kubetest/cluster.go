@@ -226,7 +226,7 @@ func (c *Cluster) ask(what string, body, into any) {
 // AuditFile names the log of audit events.
 func (c *Cluster) AuditFile() string { return filepath.Join(c.dir, "audit.log") }
 
-// AuditLog gives the audit events that were logged so far, one a line.
+// AuditLog returns the audit events that were logged so far, one a line.
 func (c *Cluster) AuditLog() []byte {
 	c.t.Helper()
 	text, err := os.ReadFile(c.AuditFile())

@@ -79,7 +79,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Ended is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.done }
 
-// Running tells whether the program has not ended.
+// Running reports whether the program has not ended.
 func (p *Process) Running() bool {
 	select {
 	case <-p.done:
@@ -89,7 +89,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Output gives what the program printed so far.
+// Output returns what the program printed so far.
 func (p *Process) Output() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {

@@ -71,7 +71,7 @@ func ClientOf(tb TB, config *rest.Config) kubernetes.Interface {
 
 var kubeconfigs atomic.Int64
 
-// Kubeconfig writes a kubeconfig file, and gives its path. Its namespace is the current one.
+// Kubeconfig writes a kubeconfig file, and returns its path. Its namespace is the current one.
 func (c *Cluster) Kubeconfig(config *rest.Config, namespace string) string {
 	c.t.Helper()
 	k := clientcmdapi.NewConfig()
