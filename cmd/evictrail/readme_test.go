@@ -10,17 +10,19 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// TestReadmeQueriesWork runs every SQL query of the README on a recorded cluster.
+// TestReadmeQueriesWork runs every SQL query of the README and of docs/sql.md on a recorded cluster.
 func TestReadmeQueriesWork(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	page, err := os.ReadFile("../../docs/sql.md")
 	require.NoError(t, err)
 	url := storetest.NewURL(t)
 	for _, name := range []string{"k-blocked-slot", "b-dual-retry-loop-v1.8", "c-node-drain"} {
 		play(t, url, name, "--evacuation-objective=any=2m")
 	}
-	queries := regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllStringSubmatch(string(readme), -1)
-	require.Len(t, queries, 8)
+	queries := regexp.MustCompile("(?s)```sql\n(.*?);\n```").FindAllStringSubmatch(string(readme)+string(page), -1)
+	require.Len(t, queries, 9)
 	for _, q := range queries {
 		got := rows[map[string]any](t, url, regexp.MustCompile(`now\(\)`).ReplaceAllString(q[1], "timestamptz '2026-11-22'"))
 		require.NotEmpty(t, got, q[1])
