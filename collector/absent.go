@@ -13,8 +13,8 @@ const absentRetry = 5 * time.Minute
 // isAbsent reports whether an error says that the API server does not know the resource, and it need not.
 func (r watched) isAbsent(err error) bool { return r.optional > 0 && apierrors.IsNotFound(err) }
 
-// pause waits before a resource is asked for again that is absent. What a Reflector waits by itself is for failures.
-func (r watched) pause(ctx context.Context, err error) {
+// pauseIfAbsent waits before a resource is asked for again that is absent. What a Reflector waits by itself is for failures.
+func (r watched) pauseIfAbsent(ctx context.Context, err error) {
 	if !r.isAbsent(err) {
 		return
 	}
@@ -34,21 +34,21 @@ func (f *feed) noteAbsent(ctx context.Context) {
 	if !logged {
 		f.c.Log.Info("not installed, looking for it now and then", "resource", f.String())
 	}
-	_ = f.c.enqueue(ctx, notice{feed: f, kind: noticeAbsent}) // its error is that of a run that is over
+	_ = f.c.enqueueNotice(ctx, notice{feed: f, kind: noticeAbsent}) // its error is that of a run that is over
 }
 
-// absent takes that the API server does not know a resource that need not be there: that nothing of it is there is seen as well as a list would show
+// handleAbsent takes that the API server does not know a resource that need not be there: that nothing of it is there is seen as well as a list would show
 // it, and when it comes that is no break.
-func (c *Collector) absent(ctx context.Context, source string, now time.Time) {
+func (c *Collector) handleAbsent(ctx context.Context, source string, now time.Time) {
 	delete(c.lastAt, source)
 	c.closeUnseen(ctx, source, now)
-	c.still(source, now)
+	c.ensureSeenSince(source, now)
 	c.Metrics.NoWatch(source)
 	c.tellSelfGap(ctx, now)
 }
 
-// absent notes that there is nothing to see of a resource that need not be there, and logs it once.
-func (r *Recorder) absent(resource, name string) {
+// logAbsent notes that there is nothing to see of a resource that need not be there, and logs it once.
+func (r *Recorder) logAbsent(resource, name string) {
 	r.mu.Lock()
 	logged := r.problems[name] == ""
 	r.problems[name] = ""

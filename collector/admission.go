@@ -54,7 +54,7 @@ func ReadReview(raw []byte) (*Review, error) {
 	var v slimReview
 	switch err := jsonv2.Unmarshal(raw, &v, lenient); {
 	case err != nil:
-		return nil, fmt.Errorf("bad JSON: %w", brief(err))
+		return nil, fmt.Errorf("bad JSON: %w", clipError(err))
 	case v.Kind != "AdmissionReview" || v.APIVersion != "admission.k8s.io/v1":
 		return nil, fmt.Errorf("apiVersion %q, kind %q: expected an AdmissionReview of admission.k8s.io/v1", trail.ClipText(v.APIVersion, 60), trail.ClipText(v.Kind, 60))
 	case v.Request == nil || v.Request.UID == "" || len(v.Request.UID) > 128:
@@ -62,7 +62,7 @@ func ReadReview(raw []byte) (*Review, error) {
 	}
 	q := v.Request
 	r := &Review{UID: q.UID, detail: trail.RequestDetail{User: trail.ClipText(q.UserInfo.Username, maxName), DryRun: q.DryRun != nil && *q.DryRun}}
-	q.Object.read(&r.detail)
+	q.Object.fillDetail(&r.detail)
 	r.detail.Unschedulable = nil
 	isEviction := q.Operation == "CREATE" && q.Resource.Group == "" && q.Resource.Resource == "pods" && q.SubResource == "eviction"
 	if !isEviction || !strings.HasPrefix(q.Name, launcherPrefix) || !isName(q.Namespace, q.Name) {

@@ -65,8 +65,8 @@ type auditUser struct {
 // Source: kubevirt pkg/virt-operator/resource/generate/components/webhooks.go.
 const launcherPrefix = "virt-launcher"
 
-// action returns what the event asks for, and whether that is among what is kept.
-func (e *slimAudit) action() (trail.Action, bool) {
+// classifyAction returns what the event asks for, and whether that is among what is kept.
+func (e *slimAudit) classifyAction() (trail.Action, bool) {
 	o := e.ObjectRef
 	if o == nil || e.Stage != "ResponseComplete" && e.Stage != "Panic" {
 		return "", false
@@ -90,7 +90,9 @@ func (e *slimAudit) action() (trail.Action, bool) {
 
 // fromKubeVirt reports whether KubeVirt itself asks: its migrations say what they are for, and whose wish they carry out is another request. An account of
 // that name in another namespace may be anybody's, and somebody who acts as KubeVirt is not KubeVirt.
-func (e *slimAudit) fromKubeVirt() bool { return e.impersonator() == "" && trail.IsKubeVirt(e.user()) }
+func (e *slimAudit) fromKubeVirt() bool {
+	return e.impersonator() == "" && trail.IsKubeVirt(e.effectiveUser())
+}
 
 // heartbeats are the names of the service accounts that change nodes all the time, in whatever namespace they were installed: who may change nodes is nobody
 // who may only edit a namespace.
@@ -102,7 +104,7 @@ var heartbeats = []string{"kubevirt-controller", "kubevirt-apiserver", "kubevirt
 // controllers of Kubernetes, KubeVirt's heartbeats and the descheduler's soft tainter change nodes all the time, and never
 // for that. Who acts as one of them may.
 func (e *slimAudit) mayCordon() bool {
-	user := e.user()
+	user := e.effectiveUser()
 	if e.impersonator() != "" {
 		return true
 	}
@@ -112,8 +114,8 @@ func (e *slimAudit) mayCordon() bool {
 		user != "system:serviceaccount:kube-system:node-controller" && (!isAccount || !slices.Contains(heartbeats, name))
 }
 
-// user returns as whom was asked: the impersonated user where there is one.
-func (e *slimAudit) user() string {
+// effectiveUser returns as whom was asked: the impersonated user where there is one.
+func (e *slimAudit) effectiveUser() string {
 	if e.ImpersonatedUser != nil && e.ImpersonatedUser.Username != "" {
 		return e.ImpersonatedUser.Username
 	}
@@ -122,7 +124,7 @@ func (e *slimAudit) user() string {
 
 // impersonator returns who asked as another user; empty where nobody did.
 func (e *slimAudit) impersonator() string {
-	if e.user() == e.User.Username {
+	if e.effectiveUser() == e.User.Username {
 		return ""
 	}
 	return e.User.Username
@@ -136,8 +138,8 @@ func (e *slimAudit) sourceIP() string { return strings.Join(e.SourceIPs, ", ") }
 // birth is before any audit event: the first release of Kubernetes.
 var birth = time.Date(2014, 6, 6, 0, 0, 0, 0, time.UTC)
 
-// check says what makes an event unusable.
-func (e *slimAudit) check(now time.Time) error {
+// checkEvent says what makes an event unusable.
+func (e *slimAudit) checkEvent(now time.Time) error {
 	switch {
 	case e.AuditID == "" || len(e.AuditID) > 128:
 		return fmt.Errorf("auditID %q: expected a UUID", trail.ClipText(e.AuditID, 60))
@@ -155,12 +157,12 @@ func (e *slimAudit) check(now time.Time) error {
 	return nil
 }
 
-// request makes the observation of the event.
-func (e *slimAudit) request(action trail.Action) Request {
+// newRequest makes the observation of the event.
+func (e *slimAudit) newRequest(action trail.Action) Request {
 	o := tracker.RequestObservation{
 		Source: trail.SourceAudit, ID: e.AuditID, Stage: e.Stage, Action: action, Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 		AskedAt: e.ReceivedAt, Detail: trail.RequestDetail{
-			User: trail.ClipText(e.user(), maxName), Impersonator: trail.ClipText(e.impersonator(), maxName), SourceIP: e.sourceIP(),
+			User: trail.ClipText(e.effectiveUser(), maxName), Impersonator: trail.ClipText(e.impersonator(), maxName), SourceIP: e.sourceIP(),
 			Agent: trail.ClipText(e.UserAgent, maxName), AnsweredAt: e.StageAt, DryRun: isDryRun(e.RequestURI),
 		},
 	}
@@ -173,8 +175,8 @@ func (e *slimAudit) request(action trail.Action) Request {
 			}
 		}
 	}
-	e.annotated(d)
-	e.body(d)
+	e.readAnnotations(d)
+	e.readBody(d)
 	return func(s tracker.Seen) tracker.RequestObservation { o.Seen = s; return o }
 }
 
@@ -205,8 +207,8 @@ const (
 	annotationReason      = "reason"
 )
 
-// read takes the words of an Eviction's body.
-func (r *slimRequest) read(d *trail.RequestDetail) {
+// fillDetail takes the words of an Eviction's body.
+func (r *slimRequest) fillDetail(d *trail.RequestDetail) {
 	if by := r.Metadata.Annotations[annotationRequestedBy]; by != "" {
 		d.RequestedBy = trail.ClipText(by, maxName)
 	}
@@ -221,12 +223,12 @@ func (r *slimRequest) read(d *trail.RequestDetail) {
 	}
 }
 
-// body reads the request's body where the audit policy has it sent. A body of another shape, such as a JSON patch, says
+// readBody reads the request's body where the audit policy has it sent. A body of another shape, such as a JSON patch, says
 // nothing that is kept.
-func (e *slimAudit) body(d *trail.RequestDetail) {
+func (e *slimAudit) readBody(d *trail.RequestDetail) {
 	var r slimRequest
 	if len(e.RequestObject) > 0 && jsonv2.Unmarshal(e.RequestObject, &r, lenient) == nil {
-		r.read(d)
+		r.fillDetail(d)
 	}
 }
 
@@ -259,9 +261,9 @@ func (a *evictionAnnotations) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return decodeKnown(d, (*map[string]string)(a), func(key string) bool { return key == annotationRequestedBy || key == annotationReason })
 }
 
-// annotated reads what admission left in the event: our observer the UID of its review, and either it or a policy the
+// readAnnotations reads what admission left in the event: our observer the UID of its review, and either it or a policy the
 // words of the Eviction, also where no body is audited.
-func (e *slimAudit) annotated(d *trail.RequestDetail) {
+func (e *slimAudit) readAnnotations(d *trail.RequestDetail) {
 	keys := make([]string, 0, len(e.Annotations))
 	for key := range e.Annotations {
 		keys = append(keys, key)
@@ -289,16 +291,16 @@ var (
 	keptBody  = shapeOf(reflect.TypeFor[slimRequest]())
 )
 
-// keep returns what a recording keeps of the event: what is read of it.
-func (e *slimAudit) keep() (any, error) {
+// pruneEvent returns what a recording keeps of the event: what is read of it.
+func (e *slimAudit) pruneEvent() (any, error) {
 	kept := *e
 	kept.RequestObject = nil
 	raw, err := json.Marshal(kept)
 	if err != nil {
 		return nil, err
 	}
-	v, err := keptAudit.keep(raw)
-	if body, bad := keptBody.keep(e.RequestObject); bad == nil && err == nil { // of another shape, such as a patch: nothing
+	v, err := keptAudit.pruneJSON(raw)
+	if body, bad := keptBody.pruneJSON(e.RequestObject); bad == nil && err == nil { // of another shape, such as a patch: nothing
 		v.(map[string]any)["requestObject"] = keepWords(body)
 	}
 	return v, err

@@ -22,8 +22,8 @@ import (
 
 var auditNow = time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
 
-// eviction returns an audit event of an eviction, changed by pairs of old and new text.
-func eviction(changes ...string) string {
+// newEvictionEvent returns an audit event of an eviction, changed by pairs of old and new text.
+func newEvictionEvent(changes ...string) string {
 	const event = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request","auditID":"6728f619-8420-4bab-9163-f4ee59e2086e","stage":"ResponseComplete",` +
 		`"requestURI":"/api/v1/namespaces/shop/pods/virt-launcher-db-x/eviction","verb":"create","user":{"username":"alice","groups":["vm-admins"]},` +
 		`"userAgent":"kubectl/v1.35.4","objectRef":{"resource":"pods","namespace":"shop","name":"virt-launcher-db-x","apiVersion":"v1","subresource":"eviction"},` +
@@ -43,7 +43,7 @@ func readAudit(t *testing.T, in io.Reader) ([]tracker.RequestObservation, AuditR
 	return taken, report, err
 }
 
-func packed(t *testing.T, text string) []byte {
+func gzipText(t *testing.T, text string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -63,34 +63,34 @@ func TestAuditBadInput(t *testing.T) {
 		{"bad JSON", `{"kind":"Event",`, "", "line 2: bad JSON"},
 		{"not JSON", "E1121 audit log rotated", "", "line 2: bad JSON"},
 		{"wrong kind", `{"kind":"PodList","apiVersion":"v1","items":[]}`, "", `line 2: apiVersion "v1", kind "PodList": expected an Event or EventList of audit.k8s.io`},
-		{"a field of another type", eviction(`"code":429`, `"code":"many"`), "", "line 2: bad JSON"},
+		{"a field of another type", newEvictionEvent(`"code":429`, `"code":"many"`), "", "line 2: bad JSON"},
 		{"a number", "42", "", "line 2: bad JSON"},
 		{"an array of nothing that is an event", "[42]", "", "line 2, item 1: bad JSON"},
-		{"half an array", "[" + eviction() + ",", "", "line 2: bad JSON"},
+		{"half an array", "[" + newEvictionEvent() + ",", "", "line 2: bad JSON"},
 		{"null", "null", "", `line 2: apiVersion "", kind ""`},
-		{"future time", eviction("2026-11-21T00:42", "2031-11-21T00:42"), "", "line 2: requestReceivedTimestamp 2031-11-21T00:42:49Z"},
-		{"ancient time", eviction("2026-11-21T00:42", "1970-01-01T00:00"), "", "line 2: requestReceivedTimestamp 1970-01-01"},
-		{"no time", eviction(`"requestReceivedTimestamp":"2026-11-21T00:42:49.560000Z",`, ""), "", "line 2: requestReceivedTimestamp 0001"},
-		{"answered before it was asked", eviction(`"stageTimestamp":"2026-11-21T00:42`, `"stageTimestamp":"2026-11-20T00:42`), "", "line 2: stageTimestamp 2026-11-20"},
-		{"no auditID", eviction("6728f619-8420-4bab-9163-f4ee59e2086e", ""), "", `line 2: auditID ""`},
-		{"a namespace that is none", eviction(`"namespace":"shop"`, `"namespace":"Shop\nfoo"`), "", `line 2: namespace "Shop\nfoo"`},
-		{"a pod name with an escape", eviction(`"name":"virt-launcher-db-x"`, `"name":"virt-launcher-\u001b[31m"`), "", `line 2: name "virt-launcher-\x1b[31m"`},
+		{"future time", newEvictionEvent("2026-11-21T00:42", "2031-11-21T00:42"), "", "line 2: requestReceivedTimestamp 2031-11-21T00:42:49Z"},
+		{"ancient time", newEvictionEvent("2026-11-21T00:42", "1970-01-01T00:00"), "", "line 2: requestReceivedTimestamp 1970-01-01"},
+		{"no time", newEvictionEvent(`"requestReceivedTimestamp":"2026-11-21T00:42:49.560000Z",`, ""), "", "line 2: requestReceivedTimestamp 0001"},
+		{"answered before it was asked", newEvictionEvent(`"stageTimestamp":"2026-11-21T00:42`, `"stageTimestamp":"2026-11-20T00:42`), "", "line 2: stageTimestamp 2026-11-20"},
+		{"no auditID", newEvictionEvent("6728f619-8420-4bab-9163-f4ee59e2086e", ""), "", `line 2: auditID ""`},
+		{"a namespace that is none", newEvictionEvent(`"namespace":"shop"`, `"namespace":"Shop\nfoo"`), "", `line 2: namespace "Shop\nfoo"`},
+		{"a pod name with an escape", newEvictionEvent(`"name":"virt-launcher-db-x"`, `"name":"virt-launcher-\u001b[31m"`), "", `line 2: name "virt-launcher-\x1b[31m"`},
 		{"too long a line", strings.Repeat("x", MaxAudit+1), "", "line 2: longer than"},
-		{"deep JSON", eviction(`"requestObject":{"kind":"Eviction","metadata":{}}`, `"requestObject":`+strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)), "", "line 2: bad JSON: json: cannot unmarshal"},
-		{"another pod", eviction("virt-launcher-db-x", "nginx-1"), "skipped", ""},
-		{"a stage before the answer", eviction("ResponseComplete", "RequestReceived"), "skipped", ""},
-		{"a read", eviction(`"verb":"create"`, `"verb":"get"`), "skipped", ""},
-		{"no object", eviction(`"objectRef":{"resource":"pods","namespace":"shop","name":"virt-launcher-db-x","apiVersion":"v1","subresource":"eviction"}`, `"objectRef":null`), "skipped", ""},
+		{"deep JSON", newEvictionEvent(`"requestObject":{"kind":"Eviction","metadata":{}}`, `"requestObject":`+strings.Repeat("[", 20_000)+strings.Repeat("]", 20_000)), "", "line 2: bad JSON: json: cannot unmarshal"},
+		{"another pod", newEvictionEvent("virt-launcher-db-x", "nginx-1"), "skipped", ""},
+		{"a stage before the answer", newEvictionEvent("ResponseComplete", "RequestReceived"), "skipped", ""},
+		{"a read", newEvictionEvent(`"verb":"create"`, `"verb":"get"`), "skipped", ""},
+		{"no object", newEvictionEvent(`"objectRef":{"resource":"pods","namespace":"shop","name":"virt-launcher-db-x","apiVersion":"v1","subresource":"eviction"}`, `"objectRef":null`), "skipped", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			good := []string{eviction(), eviction("6728f619", "00000000")}
+			good := []string{newEvictionEvent(), newEvictionEvent("6728f619", "00000000")}
 			text := good[0] + "\n" + c.line + "\n\n" + good[1]
 			if strings.HasPrefix(c.name, "deep") {
 				c.says = "line 2: bad JSON"
 			}
 			for name, in := range map[string]io.Reader{
-				"plain": strings.NewReader(text), "gzip": bytes.NewReader(packed(t, text)), "byte by byte": iotest.HalfReader(strings.NewReader(text)),
+				"plain": strings.NewReader(text), "gzip": bytes.NewReader(gzipText(t, text)), "byte by byte": iotest.HalfReader(strings.NewReader(text)),
 			} {
 				taken, report, err := readAudit(t, in)
 				require.NoError(t, err, name)
@@ -113,9 +113,9 @@ func TestAuditCutShort(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	for i := range 2000 {
-		text.WriteString(eviction("6728f619", fmt.Sprintf("%08x", i*7919)) + "\n")
+		text.WriteString(newEvictionEvent("6728f619", fmt.Sprintf("%08x", i*7919)) + "\n")
 	}
-	whole := packed(t, text.String())
+	whole := gzipText(t, text.String())
 	taken, report, err := readAudit(t, bytes.NewReader(whole[:len(whole)/2]))
 	require.ErrorContains(t, err, "cut short after line")
 	require.NotEmpty(t, taken)
@@ -129,7 +129,7 @@ func TestAuditCutShort(t *testing.T) {
 	require.Zero(t, report)
 	_, _, err = readAudit(t, iotest.ErrReader(errors.New("the disk")))
 	require.ErrorContains(t, err, "the disk")
-	bomb := packed(t, strings.Repeat(" ", 64<<20))
+	bomb := gzipText(t, strings.Repeat(" ", 64<<20))
 	require.Less(t, len(bomb), 1<<20)
 	_, err = AuditReader{Now: auditNow, Limit: MaxAudit, Take: func(Request) error { return nil }}.Read(bytes.NewReader(bomb))
 	require.ErrorIs(t, err, ErrTooLarge)
@@ -138,7 +138,7 @@ func TestAuditCutShort(t *testing.T) {
 // TestAuditShapes reads the same two events in every shape that they come in.
 func TestAuditShapes(t *testing.T) {
 	t.Parallel()
-	a, b := eviction(), eviction("6728f619", "00000000")
+	a, b := newEvictionEvent(), newEvictionEvent("6728f619", "00000000")
 	item := strings.ReplaceAll(b, `"kind":"Event","apiVersion":"audit.k8s.io/v1",`, "")
 	list := `{"kind":"EventList","apiVersion":"audit.k8s.io/v1","metadata":{},"items":[` + a + "," + item + "]}"
 	var pretty bytes.Buffer
@@ -163,7 +163,7 @@ func TestAuditKeepsWhatMatters(t *testing.T) {
 	t.Parallel()
 	const body = `"requestObject":{"kind":"Eviction","metadata":{}}`
 	detail := func(changes ...string) trail.RequestDetail {
-		taken, report, err := readAudit(t, strings.NewReader(eviction(changes...)))
+		taken, report, err := readAudit(t, strings.NewReader(newEvictionEvent(changes...)))
 		require.NoError(t, err)
 		require.Len(t, taken, 1, report.First)
 		return taken[0].Detail
@@ -246,10 +246,10 @@ func TestAuditEventsAreCounted(t *testing.T) {
 
 // FuzzAudit reads anything: it neither panics nor takes what could not be stored, and counts each event once.
 func FuzzAudit(f *testing.F) {
-	f.Add([]byte(eviction()))
-	f.Add([]byte(eviction() + "\n{\n" + eviction()))
-	f.Add([]byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[` + eviction() + `,{"stage":"Panic"}]}`))
-	f.Add([]byte("{\n" + eviction() + "\n}"))
+	f.Add([]byte(newEvictionEvent()))
+	f.Add([]byte(newEvictionEvent() + "\n{\n" + newEvictionEvent()))
+	f.Add([]byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[` + newEvictionEvent() + `,{"stage":"Panic"}]}`))
+	f.Add([]byte("{\n" + newEvictionEvent() + "\n}"))
 	f.Add([]byte{0x1f, 0x8b, 8, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		tr := tracker.New("fuzz")

@@ -31,10 +31,10 @@ type AuditReport struct {
 // Events counts the events that were read.
 func (r *AuditReport) Events() int { return r.Taken + r.Skipped + r.Refused }
 
-func (r *AuditReport) refuse(where string, err error) {
+func (r *AuditReport) addRefused(where string, err error) {
 	r.Refused++
 	if r.First == "" {
-		r.First = fmt.Sprintf("%s: %v", where, brief(err))
+		r.First = fmt.Sprintf("%s: %v", where, clipError(err))
 	}
 }
 
@@ -67,7 +67,7 @@ type Request func(tracker.Seen) tracker.RequestObservation
 // breaks off, and what was read before counts all the same.
 func (a AuditReader) Read(in io.Reader) (AuditReport, error) {
 	var report AuditReport
-	plain, err := unpack(in)
+	plain, err := unpackGzip(in)
 	if err != nil {
 		return report, err
 	}
@@ -75,19 +75,19 @@ func (a AuditReader) Read(in io.Reader) (AuditReport, error) {
 		plain = &limited{plain, a.Limit}
 	}
 	lines := &lineReader{in: bufio.NewReaderSize(plain, 256<<10)}
-	first, err := lines.next()
+	first, err := lines.nextLine()
 	if err == nil && first != nil && !json.Valid(first) {
-		if document, whole := lines.document(first); whole {
+		if document, whole := lines.readDocument(first); whole {
 			report.Lines = 1
-			return report, a.line(document, &report)
+			return report, a.readLine(document, &report)
 		}
 	}
-	for ; err == nil; first, err = lines.next() {
+	for ; err == nil; first, err = lines.nextLine() {
 		if a.Limit > 0 && report.Events() >= maxEvents {
 			return report, errTooMany
 		}
 		report.Lines++
-		if takeErr := a.line(first, &report); takeErr != nil {
+		if takeErr := a.readLine(first, &report); takeErr != nil {
 			return report, takeErr
 		}
 	}
@@ -100,8 +100,8 @@ func (a AuditReader) Read(in io.Reader) (AuditReport, error) {
 	return report, fmt.Errorf("audit events are cut short after line %d, what was before is taken: %w", report.Lines, err)
 }
 
-// unpack reads gzip where the first bytes say so.
-func unpack(in io.Reader) (io.Reader, error) {
+// unpackGzip reads gzip where the first bytes say so.
+func unpackGzip(in io.Reader) (io.Reader, error) {
 	b := bufio.NewReader(in)
 	magic, err := b.Peek(2)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -137,11 +137,11 @@ type lineReader struct {
 	buf []byte
 }
 
-// next returns the next line that is not empty; it is valid until the call after. The last line may lack its end.
-func (l *lineReader) next() ([]byte, error) {
+// nextLine returns the next line that is not empty; it is valid until the call after. The last line may lack its end.
+func (l *lineReader) nextLine() ([]byte, error) {
 	for {
 		l.buf = l.buf[:0]
-		tooLong, err := l.fill()
+		tooLong, err := l.fillLine()
 		line := bytes.TrimSpace(l.buf)
 		switch {
 		case err != nil && (!errors.Is(err, io.EOF) || len(line) == 0 && !tooLong):
@@ -154,7 +154,7 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-func (l *lineReader) fill() (tooLong bool, err error) {
+func (l *lineReader) fillLine() (tooLong bool, err error) {
 	for {
 		part, err := l.in.ReadSlice('\n')
 		if !tooLong {
@@ -169,9 +169,9 @@ func (l *lineReader) fill() (tooLong bool, err error) {
 	}
 }
 
-// document returns the whole stream where it is one JSON document over several lines. Where it is not, the stream stands
+// readDocument returns the whole stream where it is one JSON document over several lines. Where it is not, the stream stands
 // as if it had not been looked at.
-func (l *lineReader) document(first []byte) ([]byte, bool) {
+func (l *lineReader) readDocument(first []byte) ([]byte, bool) {
 	all := bytes.NewBuffer(append(slices.Clone(first), '\n'))
 	_, err := io.Copy(all, io.LimitReader(l.in, MaxAudit))
 	if err == nil && all.Len() <= MaxAudit && json.Valid(all.Bytes()) {
@@ -197,20 +197,20 @@ var (
 	errTooMany = fmt.Errorf("audit events: %w: more than %d at once", ErrTooLarge, maxEvents)
 )
 
-// line takes one line: an event, a list of events, or an array of events. It is not empty; nil is one that was too long.
-func (a AuditReader) line(raw []byte, report *AuditReport) error {
+// readLine takes one line: an event, a list of events, or an array of events. It is not empty; nil is one that was too long.
+func (a AuditReader) readLine(raw []byte, report *AuditReport) error {
 	where := fmt.Sprintf("line %d", report.Lines)
 	if raw == nil {
-		report.refuse(where, errTooLong)
+		report.addRefused(where, errTooLong)
 		return nil
 	}
 	if raw[0] == '[' { // as some log forwarders send them
-		return a.list(raw, where, report, decodeItems)
+		return a.readList(raw, where, report, decodeItems)
 	}
 	var e slimAudit
 	err := jsonv2.Unmarshal(raw, &e, lenient)
 	if err == nil && e.Kind == "EventList" {
-		return a.list(raw, where, report, func(d *jsontext.Decoder, take func([]byte) error) error {
+		return a.readList(raw, where, report, func(d *jsontext.Decoder, take func([]byte) error) error {
 			_, err := decodeListFrom(d, take)
 			return err
 		})
@@ -221,16 +221,16 @@ func (a AuditReader) line(raw []byte, report *AuditReport) error {
 	case !strings.HasPrefix(e.APIVersion, "audit.k8s.io/") || e.Kind != "Event":
 		err = fmt.Errorf("apiVersion %q, kind %q: expected an Event or EventList of audit.k8s.io", trail.ClipText(e.APIVersion, 60), trail.ClipText(e.Kind, 60))
 	default:
-		return a.event(&e, where, report)
+		return a.readEvent(&e, where, report)
 	}
-	report.refuse(where, err)
+	report.addRefused(where, err)
 	return nil
 }
 
-// list takes the events of a list one by one, as decode reads them. A list that is no JSON to its end is refused as a whole, one of too many events from there on.
-func (a AuditReader) list(raw []byte, where string, report *AuditReport, decode func(*jsontext.Decoder, func([]byte) error) error) error {
+// readList takes the events of a list one by one, as decode reads them. A list that is no JSON to its end is refused as a whole, one of too many events from there on.
+func (a AuditReader) readList(raw []byte, where string, report *AuditReport, decode func(*jsontext.Decoder, func([]byte) error) error) error {
 	if !jsontext.Value(raw).IsValid(lenient) {
-		report.refuse(where, errors.New("bad JSON"))
+		report.addRefused(where, errors.New("bad JSON"))
 		return nil
 	}
 	n, ended := 0, error(nil)
@@ -244,10 +244,10 @@ func (a AuditReader) list(raw []byte, where string, report *AuditReport, decode 
 			at = fmt.Sprintf("%s, item %d", where, n)
 		}
 		if err := jsonv2.Unmarshal(item, &e, lenient); err != nil {
-			report.refuse(at, fmt.Errorf("bad JSON: %w", err))
+			report.addRefused(at, fmt.Errorf("bad JSON: %w", err))
 			return nil
 		}
-		ended = a.event(&e, at, report)
+		ended = a.readEvent(&e, at, report)
 		return ended
 	})
 	switch {
@@ -255,29 +255,29 @@ func (a AuditReader) list(raw []byte, where string, report *AuditReport, decode 
 		return ended
 	case err == nil:
 	case !errors.Is(err, errTooMany):
-		report.refuse(where, fmt.Errorf("bad JSON: %w", err))
+		report.addRefused(where, fmt.Errorf("bad JSON: %w", err))
 	case a.Limit > 0:
 		return errTooMany
 	default:
-		report.refuse(where, errTooMany)
+		report.addRefused(where, errTooMany)
 	}
 	return nil
 }
 
-// event takes, skips or refuses one event.
-func (a AuditReader) event(e *slimAudit, where string, report *AuditReport) error {
-	action, matters := e.action()
+// readEvent takes, skips or refuses one event.
+func (a AuditReader) readEvent(e *slimAudit, where string, report *AuditReport) error {
+	action, matters := e.classifyAction()
 	if !matters {
 		report.Skipped++
 		return nil
 	}
-	if err := e.check(a.Now); err != nil {
-		report.refuse(where, err)
+	if err := e.checkEvent(a.Now); err != nil {
+		report.addRefused(where, err)
 		return nil
 	}
 	report.Taken++
 	if a.keep != nil {
 		return a.keep(e)
 	}
-	return a.Take(e.request(action))
+	return a.Take(e.newRequest(action))
 }

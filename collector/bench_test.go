@@ -51,7 +51,7 @@ func holdCluster(b *testing.B, n int, pods bool) (uint64, time.Duration) {
 	b.Helper()
 	server := httptest.NewServer(syntheticCluster(b, n, pods))
 	defer server.Close()
-	before := heap()
+	before := measureHeap()
 	c, err := New(Config{
 		REST: &rest.Config{Host: server.URL}, Tracker: tracker.New("bench"), Sink: discard{}, Log: slog.New(slog.DiscardHandler),
 		Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now,
@@ -65,14 +65,14 @@ func holdCluster(b *testing.B, n int, pods bool) (uint64, time.Duration) {
 	require.NoError(b, c.Taken(ctx, "pods", "1000000"))
 	require.NoError(b, c.Flush(ctx))
 	took := time.Since(start)
-	after := heap()
+	after := measureHeap()
 	runtime.KeepAlive(c)
 	cancel()
 	require.NoError(b, <-done)
 	return max(after, before) - before, took
 }
 
-func heap() uint64 {
+func measureHeap() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats

@@ -27,8 +27,8 @@ const (
 	maxTexts   = 96 << 10 // bytes of all texts of an object together
 )
 
-// brief bounds the text of an error that may quote what it refuses.
-func brief(err error) error {
+// clipError bounds the text of an error that may quote what it refuses.
+func clipError(err error) error {
 	if err == nil || len(err.Error()) <= maxEcho {
 		return err
 	}

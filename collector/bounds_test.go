@@ -20,18 +20,18 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// fill makes every text in a value as long as given, and its lists and maps, and says so many entries.
-func fill(v reflect.Value, text string, entries int) {
+// fillTexts makes every text in a value as long as given, and its lists and maps, and says so many entries.
+func fillTexts(v reflect.Value, text string, entries int) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), text, entries)
+		fillTexts(v.Elem(), text, entries)
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), entries, entries))
 		for i := range entries {
-			fill(v.Index(i), text, entries)
+			fillTexts(v.Index(i), text, entries)
 		}
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
@@ -41,35 +41,35 @@ func fill(v reflect.Value, text string, entries int) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if f := v.Type().Field(i); f.Type != reflect.TypeFor[time.Time]() && (f.IsExported() || f.Anonymous) {
-				fill(v.Field(i), text, entries)
+				fillTexts(v.Field(i), text, entries)
 			}
 		}
 	default:
 	}
 }
 
-// texts calls with each text in a value.
-func texts(v reflect.Value, with func(string)) {
+// walkTexts calls with each text in a value.
+func walkTexts(v reflect.Value, with func(string)) {
 	switch v.Kind() {
 	case reflect.String:
 		with(v.String())
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
-			texts(v.Elem(), with)
+			walkTexts(v.Elem(), with)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			texts(v.Index(i), with)
+			walkTexts(v.Index(i), with)
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
-			texts(key, with)
-			texts(v.MapIndex(key), with)
+			walkTexts(key, with)
+			walkTexts(v.MapIndex(key), with)
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type() != reflect.TypeFor[time.Time]() {
-				texts(v.Field(i), with)
+				walkTexts(v.Field(i), with)
 			}
 		}
 	default:
@@ -94,7 +94,7 @@ func requireBounded(t *testing.T, r watched, o *object) {
 		require.LessOrEqual(t, len(o.err.Error()), 2*maxName+maxEcho+len("read /: "))
 		return
 	}
-	texts(reflect.ValueOf(o.observe(tracker.Seen{})), count)
+	walkTexts(reflect.ValueOf(o.observe(tracker.Seen{})), count)
 	require.LessOrEqual(t, all, maxTexts+4*maxName+maxPolicy)
 }
 
@@ -106,13 +106,13 @@ func TestTextsOfObjectsAreClipped(t *testing.T) {
 			t.Parallel()
 			for _, size := range []struct{ bytes, entries int }{{5000, 3}, {50_000, 1}, {100, 5000}, {3000, 300}} {
 				into := r.slim()
-				fill(reflect.ValueOf(into).Elem(), strings.Repeat("ä", size.bytes/2), size.entries)
+				fillTexts(reflect.ValueOf(into).Elem(), strings.Repeat("ä", size.bytes/2), size.entries)
 				if m, is := into.(*slimPolicyMap); is {
 					m.Data = map[string]string{policyKey: strings.Repeat("ä", size.bytes)}
 				}
 				raw, err := json.Marshal(into)
 				require.NoError(t, err)
-				o := r.read(raw)
+				o := r.decodeJSON(raw)
 				require.NoError(t, o.err)
 				requireBounded(t, r, o)
 			}
@@ -203,7 +203,7 @@ func TestHostileAuditBodies(t *testing.T) { //nolint:paralleltest // it counts w
 // TestEventsThatGiveWayAreCounted floods the Events that wait for a migration.
 func TestEventsThatGiveWayAreCounted(t *testing.T) {
 	t.Parallel()
-	r := start(t, newAPI(), &sink{}, nil)
+	r := startCollector(t, newAPI(), &sink{}, nil)
 	var events []Observation
 	for i := range 4000 {
 		events = append(events, func(seen tracker.Seen) tracker.Observation {
@@ -214,7 +214,7 @@ func TestEventsThatGiveWayAreCounted(t *testing.T) {
 			}
 		})
 	}
-	_, err := r.hand(t.Context(), events)
+	_, err := r.submitObservations(t.Context(), events)
 	require.NoError(t, err)
 	displaced := testutil.ToFloat64(r.metrics.DisplacedEvents)
 	require.Greater(t, displaced, 2000.0)
@@ -225,13 +225,13 @@ func TestEventsThatGiveWayAreCounted(t *testing.T) {
 func TestAPanicOfTheTrackerStopsNothing(t *testing.T) {
 	t.Parallel()
 	s := &sink{}
-	r := start(t, newAPI(), s, nil)
+	r := startCollector(t, newAPI(), s, nil)
 	nothing := func(tracker.Seen) tracker.Observation { return nil }
-	_, err := r.hand(t.Context(), []Observation{nothing, nothing, func(seen tracker.Seen) tracker.Observation {
+	_, err := r.submitObservations(t.Context(), []Observation{nothing, nothing, func(seen tracker.Seen) tracker.Observation {
 		return tracker.NodeObservation{Seen: seen, Meta: tracker.Meta{UID: "n", Name: "n1", ResourceVersion: "1"}, Unschedulable: true}
 	}})
 	require.NoError(t, err)
 	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.Lost.WithLabelValues(metrics.KindUnknown, metrics.LostDecode)), 0)
 	require.Equal(t, 1, strings.Count(r.log.String(), "observation not recorded"), r.log)
-	require.Eventually(t, func() bool { return s.kinds()[trail.KindNodeCordoned] == 1 }, 2*time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return s.countKinds()[trail.KindNodeCordoned] == 1 }, 2*time.Minute, 10*time.Millisecond)
 }

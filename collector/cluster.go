@@ -22,7 +22,7 @@ func ClusterUID(ctx context.Context, config *rest.Config) (string, error) {
 func clusterUID(ctx context.Context, client rest.Interface) (string, error) {
 	body, err := client.Get().AbsPath("/api/v1/namespaces/kube-system").Stream(ctx)
 	if err != nil {
-		return "", fmt.Errorf("get namespace kube-system: %w", steady(err))
+		return "", fmt.Errorf("get namespace kube-system: %w", stripVarying(err))
 	}
 	defer func() { _ = body.Close() }()
 	var namespace struct {
@@ -31,7 +31,7 @@ func clusterUID(ctx context.Context, client rest.Interface) (string, error) {
 	if err := json.NewDecoder(body).Decode(&namespace); err != nil {
 		return "", fmt.Errorf("get namespace kube-system: %w", err)
 	}
-	if err := namespace.Metadata.check(); err != nil {
+	if err := namespace.Metadata.checkRequired(); err != nil {
 		return "", fmt.Errorf("get namespace kube-system: %w", err)
 	}
 	return namespace.Metadata.UID, nil

@@ -132,7 +132,7 @@ func New(config Config) (*Collector, error) {
 		rejected: map[string]bool{}, lastAt: map[string]time.Time{}, wasAway: wasAway(config), started: config.Clock(), gaps: newOpenGaps(config.OpenGaps),
 		moved: make(chan struct{}), since: map[string]time.Time{},
 	}
-	c.out = newWriter(config, c.watching)
+	c.out = newWriter(config, c.listWatchedSources)
 	since := config.Since
 	if since.IsZero() {
 		since = config.LastAlive
@@ -151,7 +151,7 @@ func New(config Config) (*Collector, error) {
 		c.Metrics.Watch(r.name, string(r.kind))
 	}
 	for _, extra := range config.Extra {
-		c.observe(context.Background(), extra(tracker.Seen{At: config.Clock()}))
+		c.recordObservation(context.Background(), extra(tracker.Seen{At: config.Clock()}))
 	}
 	return c, nil
 }
@@ -173,12 +173,12 @@ func (c *Collector) Run(ctx context.Context) (err error) {
 	g := errgroup.Group{}
 	for _, f := range c.feeds {
 		f.ctx = watching
-		g.Go(func() error { c.reflect(watching, f); return nil })
+		g.Go(func() error { c.runReflector(watching, f); return nil })
 	}
 	g.Go(func() error {
 		defer c.out.close()
 		defer close(c.ended)
-		c.own(watching)
+		c.runOwner(watching)
 		c.Tracker = nil // nobody asks it any more, and whoever asks how we stood need not hold it
 		return nil
 	})
@@ -189,7 +189,7 @@ func (c *Collector) Run(ctx context.Context) (err error) {
 	return errors.Join(c.failed, err)
 }
 
-func (c *Collector) reflect(ctx context.Context, f *feed) {
+func (c *Collector) runReflector(ctx context.Context, f *feed) {
 	logger := klog.FromContext(ctx)
 	r := cache.NewReflectorWithOptions(f.listWatch(c.client, f), &object{}, f, cache.ReflectorOptions{
 		Name: f.name, TypeDescription: f.String(), Logger: &logger, Backoff: cmp.Or(c.Backoff, &backoff),
@@ -197,8 +197,8 @@ func (c *Collector) reflect(ctx context.Context, f *feed) {
 	r.RunWithContext(ctx)
 }
 
-// enqueue waits for room for a notice.
-func (c *Collector) enqueue(ctx context.Context, n notice) error {
+// enqueueNotice waits for room for a notice.
+func (c *Collector) enqueueNotice(ctx context.Context, n notice) error {
 	select {
 	case c.notices <- n:
 		return nil
@@ -207,8 +207,8 @@ func (c *Collector) enqueue(ctx context.Context, n notice) error {
 	}
 }
 
-// own is the owner goroutine: it alone touches the Tracker.
-func (c *Collector) own(ctx context.Context) {
+// runOwner is the owner goroutine: it alone touches the Tracker.
+func (c *Collector) runOwner(ctx context.Context) {
 	var unseen <-chan time.Time
 	if c.UnseenAfter > 0 {
 		tick := time.NewTicker(c.UnseenAfter)
@@ -220,7 +220,7 @@ func (c *Collector) own(ctx context.Context) {
 		case <-unseen:
 			c.reportUnseen(ctx, c.Clock())
 		case n := <-c.notices:
-			c.take(ctx, n)
+			c.handleNotice(ctx, n)
 		case t := <-c.told:
 			c.takeTold(ctx, t)
 		case o := <-c.reviews:
@@ -232,35 +232,35 @@ func (c *Collector) own(ctx context.Context) {
 	}
 }
 
-// take observes a notice and then tells who waits for it.
-func (c *Collector) take(ctx context.Context, n notice) {
+// handleNotice observes a notice and then tells who waits for it.
+func (c *Collector) handleNotice(ctx context.Context, n notice) {
 	now := c.Clock()
 	switch n.kind {
 	case noticeSeen:
-		c.object(ctx, n.object, n.feed, tracker.Seen{At: now, Gone: n.gone})
+		c.observeObject(ctx, n.object, n.feed, tracker.Seen{At: now, Gone: n.gone})
 	case noticeListed:
-		c.object(ctx, n.object, n.feed, tracker.Seen{At: now, Listed: true, Gone: n.gone})
+		c.observeObject(ctx, n.object, n.feed, tracker.Seen{At: now, Listed: true, Gone: n.gone})
 		return // it is not known yet how far the list goes
 	case noticeList:
-		c.list(ctx, n, now)
+		c.handleListEnd(ctx, n, now)
 	case noticeBookmark:
 	case noticeAbsent:
-		c.absent(ctx, n.feed.name, now)
+		c.handleAbsent(ctx, n.feed.name, now)
 		return
 	}
 	c.lastAt[n.feed.name] = now
 	n.feed.noteActivity(now)
-	c.advance(n)
+	c.advanceFeed(n)
 	c.tellSelfGap(ctx, now)
 }
 
 // eventsKept is for how long a list is taken to show every Kubernetes Event: half as long as API servers keep them if nobody set another time (--event-ttl, 1 h).
 const eventsKept = 30 * time.Minute
 
-// list takes the end of a list, all of which was taken: what it no longer holds. Any list but the first of this run follows a
+// handleListEnd takes the end of a list, all of which was taken: what it no longer holds. Any list but the first of this run follows a
 // break in which states may have come and gone, which is a gap. Events do not go so soon: API servers have no bookmarks for them, so that a watch on which
 // few come is too old to be resumed each time it ends, and the list shows what came meanwhile.
-func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
+func (c *Collector) handleListEnd(ctx context.Context, n notice, now time.Time) {
 	last, again := c.lastAt[n.feed.name]
 	switch {
 	case !again:
@@ -283,11 +283,11 @@ func (c *Collector) list(ctx context.Context, n notice, now time.Time) {
 	}
 	list := tracker.ListObservation{Seen: tracker.Seen{At: now, Listed: true}, Kind: n.feed.kind, ResourceVersion: n.version, Present: n.present}
 	if recorded, back := c.Tracker.WentBack(list); back && c.Identify != nil {
-		c.fail(&RewoundError{Resource: n.feed.String(), Recorded: recorded, Now: n.version, Object: true})
+		c.failRun(&RewoundError{Resource: n.feed.String(), Recorded: recorded, Now: n.version, Object: true})
 		return
 	}
-	c.observe(ctx, list)
-	c.whole(n.feed.name, now)
+	c.recordObservation(ctx, list)
+	c.setSeenSince(n.feed.name, now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n.feed.shaken, n.feed.settles = n.feed.isBroken(), time.Time{}
@@ -310,13 +310,13 @@ func (c *Collector) tellUnseen(ctx context.Context, source string, now time.Time
 
 // observeGap records a gap that is reported now.
 func (c *Collector) observeGap(ctx context.Context, now time.Time, gap trail.GapReport) {
-	c.observe(ctx, tracker.GapObservation{Seen: tracker.Seen{At: now}, GapReport: gap})
+	c.recordObservation(ctx, tracker.GapObservation{Seen: tracker.Seen{At: now}, GapReport: gap})
 }
 
-// object observes one object, or counts it as rejected when it cannot be read.
-func (c *Collector) object(ctx context.Context, o *object, f *feed, seen tracker.Seen) {
+// observeObject observes one object, or counts it as rejected when it cannot be read.
+func (c *Collector) observeObject(ctx context.Context, o *object, f *feed, seen tracker.Seen) {
 	if o.err == nil {
-		c.observe(ctx, o.observe(seen))
+		c.recordObservation(ctx, o.observe(seen))
 		return
 	}
 	c.Metrics.Facts.WithLabelValues(string(f.kind), metrics.StageRejected).Inc()
@@ -328,7 +328,7 @@ func (c *Collector) object(ctx context.Context, o *object, f *feed, seen tracker
 	}
 }
 
-func (c *Collector) observe(ctx context.Context, o tracker.Observation) {
+func (c *Collector) recordObservation(ctx context.Context, o tracker.Observation) {
 	c.logSemantics(o)
 	switch o := o.(type) {
 	case tracker.PolicyObservation:
@@ -350,7 +350,7 @@ func (c *Collector) observe(ctx context.Context, o tracker.Observation) {
 	for _, f := range facts {
 		c.Metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageObserved).Inc()
 	}
-	c.out.put(ctx, facts)
+	c.out.addFacts(ctx, facts)
 }
 
 // factsOf returns the facts that an observation adds. One on which the Tracker panics, by a bug, is counted and logged once, and the others go on: it would
@@ -378,9 +378,9 @@ func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 		return
 	}
 	c.complete = true
-	defer c.out.beat()                   // a replica that starts now knows by that that this one watches
-	defer c.whole(trail.SourceSelf, now) // last: who is told that all is seen is told of the gap, too
-	go debug.FreeOSMemory()              // the first lists took several times what is kept of them: the machine has it back now, not within minutes
+	defer c.out.requestHeartbeat()              // a replica that starts now knows by that that this one watches
+	defer c.setSeenSince(trail.SourceSelf, now) // last: who is told that all is seen is told of the gap, too
+	go debug.FreeOSMemory()                     // the first lists took several times what is kept of them: the machine has it back now, not within minutes
 	for _, b := range c.Breaks {
 		c.observeGap(ctx, now, trail.GapReport{
 			Source: trail.SourceSelf, Key: b.Key, OpenedAt: b.From, ClosedAt: now, Cause: b.Cause, Detail: b.Detail,
@@ -395,15 +395,15 @@ func (c *Collector) tellSelfGap(ctx context.Context, now time.Time) {
 	})
 }
 
-// whole notes that a source has been seen without a break since now.
-func (c *Collector) whole(source string, now time.Time) {
+// setSeenSince notes that a source has been seen without a break since now.
+func (c *Collector) setSeenSince(source string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.since[source] = now
 }
 
-// still notes that a source is seen: since now, unless it has been already.
-func (c *Collector) still(source string, now time.Time) {
+// ensureSeenSince notes that a source is seen: since now, unless it has been already.
+func (c *Collector) ensureSeenSince(source string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, seen := c.since[source]; !seen {
@@ -411,16 +411,16 @@ func (c *Collector) still(source string, now time.Time) {
 	}
 }
 
-// unseen notes that a source is not seen.
-func (c *Collector) unseen(source string) {
+// clearSeenSince notes that a source is not seen.
+func (c *Collector) clearSeenSince(source string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.since, source)
 }
 
-// watching returns what was seen at a moment up to which everything is stored, since when without a break: not what is refused, or not
+// listWatchedSources returns what was seen at a moment up to which everything is stored, since when without a break: not what is refused, or not
 // listed yet, nor a watch that has just gone on where it was, of which there is still to be taken what happened meanwhile.
-func (c *Collector) watching(at time.Time) []trail.Watching {
+func (c *Collector) listWatchedSources(at time.Time) []trail.Watching {
 	if c.identifying.Load() > 0 {
 		return nil
 	}
@@ -442,8 +442,8 @@ func (c *Collector) watching(at time.Time) []trail.Watching {
 	return out
 }
 
-// advance notes how far a feed was taken and wakes who waits for that.
-func (c *Collector) advance(n notice) {
+// advanceFeed notes how far a feed was taken and wakes who waits for that.
+func (c *Collector) advanceFeed(n notice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n.kind == noticeList && !n.feed.synced {
@@ -473,7 +473,7 @@ func (c *Collector) Watches() []trail.WatchSign {
 	out := make([]trail.WatchSign, 0, len(c.feeds))
 	for _, f := range c.feeds {
 		if !f.absent {
-			out = append(out, f.sign())
+			out = append(out, f.newWatchSign())
 		}
 	}
 	return out
@@ -502,7 +502,7 @@ func (c *Collector) Taken(ctx context.Context, name, version string) error {
 }
 
 // Flush waits until every fact that was made so far is stored.
-func (c *Collector) Flush(ctx context.Context) error { return c.out.flush(ctx) }
+func (c *Collector) Flush(ctx context.Context) error { return c.out.flushPending(ctx) }
 
 // errStopped says that facts were left behind because the Sink took them no more.
 var errStopped = errors.New("stopped before everything was stored")

@@ -51,7 +51,7 @@ func newAPI() *api {
 	return a
 }
 
-func (a *api) set(name string, status int, items ...string) {
+func (a *api) setAnswer(name string, status int, items ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.status[name], a.items[name] = status, items
@@ -151,13 +151,13 @@ func (s *sink) Alive(_ context.Context, at time.Time, watching []trail.Watching)
 	return nil
 }
 
-func (s *sink) seen() map[string]time.Time {
+func (s *sink) copySeen() map[string]time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.upto)
 }
 
-func (s *sink) kinds() map[trail.Kind]int {
+func (s *sink) countKinds() map[trail.Kind]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := map[trail.Kind]int{}
@@ -194,7 +194,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func start(t *testing.T, a *api, s *sink, change func(*Config)) *running {
+func startCollector(t *testing.T, a *api, s *sink, change func(*Config)) *running {
 	t.Helper()
 	return startOn(t, a, a, s, change)
 }
@@ -223,7 +223,7 @@ func startOn(t *testing.T, serve http.Handler, a *api, s *sink, change func(*Con
 	return &running{c, a, s, log, config.Metrics, stop}
 }
 
-func (r *running) eventually(t *testing.T, what string, holds func() bool) {
+func (r *running) requireEventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	require.Eventually(t, holds, 2*time.Minute, 5*time.Millisecond, "%s; log:\n%s", what, r.log)
 }
@@ -236,7 +236,7 @@ func vmiJSON(name, version, more string) string {
 // timeout in a stream ends the watch, as the API server does after the time that the client asked for.
 const timeout = "timeout"
 
-func notification(kind, object string) string {
+func formatNotification(kind, object string) string {
 	return fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object)
 }
 
@@ -245,15 +245,15 @@ const vmis = "virtualmachineinstances"
 func TestCollectorSeesListsAndWatches(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	a.set(vmis, 0, vmiJSON("db", "50", ""))
-	r := start(t, a, &sink{}, nil)
+	a.setAnswer(vmis, 0, vmiJSON("db", "50", ""))
+	r := startCollector(t, a, &sink{}, nil)
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
-	r.eventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
-	a.streams[vmis] <- notification("MODIFIED", vmiJSON("db", "101", `,"evacuationNodeName":"n1"`))
-	a.streams[vmis] <- notification("DELETED", vmiJSON("db", "102", `,"evacuationNodeName":"n1"`))
+	r.requireEventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
+	a.streams[vmis] <- formatNotification("MODIFIED", vmiJSON("db", "101", `,"evacuationNodeName":"n1"`))
+	a.streams[vmis] <- formatNotification("DELETED", vmiJSON("db", "102", `,"evacuationNodeName":"n1"`))
 	require.NoError(t, r.Taken(t.Context(), vmis, "102"))
 	require.NoError(t, r.Flush(t.Context()))
-	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 1, trail.KindEvacuationMarked: 1, trail.KindVMIEnded: 1}, r.sink.kinds())
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 1, trail.KindEvacuationMarked: 1, trail.KindVMIEnded: 1}, r.sink.countKinds())
 	require.InDelta(t, 1, testutil.ToFloat64(r.metrics.Facts.WithLabelValues("evacuation_marked", metrics.StageCommitted)), 0)
 	require.NoError(t, r.stop())
 	require.ErrorContains(t, r.Taken(t.Context(), "secrets", "1"), "not watched")
@@ -263,31 +263,31 @@ func TestCollectorSeesListsAndWatches(t *testing.T) {
 func TestTheTrackerGoes(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	a.set(vmis, 0, vmiJSON("db", "50", ""))
+	a.setAnswer(vmis, 0, vmiJSON("db", "50", ""))
 	var tr weak.Pointer[tracker.Tracker]
-	r := start(t, a, &sink{}, func(c *Config) { tr = weak.Make(c.Tracker) })
-	r.eventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
+	r := startCollector(t, a, &sink{}, func(c *Config) { tr = weak.Make(c.Tracker) })
+	r.requireEventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
 	require.NoError(t, r.stop())
-	r.eventually(t, "nobody holds it", func() bool { runtime.GC(); return tr.Value() == nil })
+	r.requireEventually(t, "nobody holds it", func() bool { runtime.GC(); return tr.Value() == nil })
 	require.Empty(t, r.Unready())
 }
 
 func TestCollectorSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	a.set("pods", http.StatusForbidden)
-	a.set(vmis, http.StatusNotFound)
-	r := start(t, a, &sink{}, nil)
+	a.setAnswer("pods", http.StatusForbidden)
+	a.setAnswer(vmis, http.StatusNotFound)
+	r := startCollector(t, a, &sink{}, nil)
 	ready := func() string { return strings.Join(r.Unready(), "\n") }
-	r.eventually(t, "both are named", func() bool {
+	r.requireEventually(t, "both are named", func() bool {
 		return strings.Contains(ready(), "no right to watch pods: grant list and watch on pods in all namespaces") &&
 			strings.Contains(ready(), "the API server knows no virtualmachineinstances.kubevirt.io: install KubeVirt")
 	})
-	r.eventually(t, "the others work", func() bool { return len(r.Unready()) == 2 })
+	r.requireEventually(t, "the others work", func() bool { return len(r.Unready()) == 2 })
 	require.Equal(t, 1, strings.Count(r.log.String(), "no right to watch pods"), "logged once, tried often")
-	a.set("pods", 0)
-	a.set(vmis, 0)
-	r.eventually(t, "it goes on by itself", func() bool { return len(r.Unready()) == 0 })
+	a.setAnswer("pods", 0)
+	a.setAnswer(vmis, 0)
+	r.requireEventually(t, "it goes on by itself", func() bool { return len(r.Unready()) == 0 })
 	require.Contains(t, r.log.String(), "watch works again")
 }
 
@@ -295,13 +295,13 @@ func TestCollectorSaysWhatIsMissing(t *testing.T) {
 func TestARenewedWatchIsNotStale(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	r := start(t, a, &sink{}, nil)
-	r.eventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
+	r := startCollector(t, a, &sink{}, nil)
+	r.requireEventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
 	heard := func() float64 { return testutil.ToFloat64(r.metrics.WatchLastActivity.WithLabelValues("events")) }
-	r.eventually(t, "the list was heard", func() bool { return heard() > 0 })
+	r.requireEventually(t, "the list was heard", func() bool { return heard() > 0 })
 	before := heard()
 	a.streams["events"] <- timeout
-	r.eventually(t, "the next watch was answered", func() bool { return heard() > before })
+	r.requireEventually(t, "the next watch was answered", func() bool { return heard() > before })
 	require.InDelta(t, 1, testutil.ToFloat64(r.metrics.WatchRestarts.WithLabelValues("events", metrics.RestartClosed)), 0)
 }
 
@@ -309,23 +309,23 @@ func TestARenewedWatchIsNotStale(t *testing.T) {
 func TestAWatchWithoutItsBookmarksIsStale(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	r := start(t, a, &sink{}, nil)
-	r.eventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
-	a.streams["events"] <- notification("BOOKMARK", `{"kind":"Event","metadata":{"resourceVersion":"101"}}`)
+	r := startCollector(t, a, &sink{}, nil)
+	r.requireEventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
+	a.streams["events"] <- formatNotification("BOOKMARK", `{"kind":"Event","metadata":{"resourceVersion":"101"}}`)
 	require.NoError(t, r.Taken(t.Context(), "events", "101"))
 	heard := func() float64 { return testutil.ToFloat64(r.metrics.WatchLastActivity.WithLabelValues("events")) }
 	before := heard()
 	a.streams["events"] <- timeout
-	r.eventually(t, "the next watch was answered", func() bool {
+	r.requireEventually(t, "the next watch was answered", func() bool {
 		return testutil.ToFloat64(r.metrics.WatchRestarts.WithLabelValues("events", metrics.RestartClosed)) > 0
 	})
 	require.Never(t, func() bool { return heard() > before }, 200*time.Millisecond, 5*time.Millisecond, "a renewed watch is no bookmark")
-	a.streams["events"] <- notification("BOOKMARK", `{"kind":"Event","metadata":{"resourceVersion":"102"}}`)
-	r.eventually(t, "the next bookmark is heard", func() bool { return heard() > before })
+	a.streams["events"] <- formatNotification("BOOKMARK", `{"kind":"Event","metadata":{"resourceVersion":"102"}}`)
+	r.requireEventually(t, "the next bookmark is heard", func() bool { return heard() > before })
 }
 
-// listed counts the lists of what may not be watched.
-func (a *api) listed() int {
+// countLists counts the lists of what may not be watched.
+func (a *api) countLists() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lists
@@ -339,8 +339,8 @@ func TestAListDoesNotMakeAWatchGood(t *testing.T) {
 		t.Parallel()
 		a := newAPI()
 		a.refused = "pods"
-		r := start(t, a, &sink{}, nil)
-		r.eventually(t, "it is listed again and again", func() bool { return a.listed() >= 5 })
+		r := startCollector(t, a, &sink{}, nil)
+		r.requireEventually(t, "it is listed again and again", func() bool { return a.countLists() >= 5 })
 		require.Contains(t, strings.Join(r.Unready(), "\n"), problem)
 		require.Equal(t, 1, strings.Count(r.log.String(), problem))
 		require.NotContains(t, r.log.String(), "watch works again")
@@ -349,8 +349,8 @@ func TestAListDoesNotMakeAWatchGood(t *testing.T) {
 		t.Parallel()
 		a, log := newAPI(), &lockedBuffer{}
 		a.refused = "pods"
-		r, _ := record(t, a, RecorderConfig{Log: slog.New(slog.NewTextHandler(log, nil))})
-		require.Eventually(t, func() bool { return a.listed() >= 3 }, 2*time.Minute, 5*time.Millisecond)
+		r, _ := startRecorder(t, a, RecorderConfig{Log: slog.New(slog.NewTextHandler(log, nil))})
+		require.Eventually(t, func() bool { return a.countLists() >= 3 }, 2*time.Minute, 5*time.Millisecond)
 		require.Contains(t, strings.Join(r.Problems(), "\n"), problem)
 		require.Equal(t, 1, strings.Count(log.String(), problem))
 		require.NotContains(t, log.String(), "msg=recorded resource=pods")
@@ -361,9 +361,9 @@ func TestCollectorTakesAnOlderServerForNoProblem(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	a.older = true
-	a.set(vmis, 0, vmiJSON("db", "2", ""))
-	r := start(t, a, &sink{}, nil)
-	r.eventually(t, "it is ready", func() bool { return len(r.Unready()) == 0 })
+	a.setAnswer(vmis, 0, vmiJSON("db", "2", ""))
+	r := startCollector(t, a, &sink{}, nil)
+	r.requireEventually(t, "it is ready", func() bool { return len(r.Unready()) == 0 })
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
 	require.NotContains(t, r.log.String(), "level=WARN")
 	require.Zero(t, testutil.ToFloat64(r.metrics.WatchRestarts.WithLabelValues(vmis, metrics.RestartError)), "it is no restart either")
@@ -373,16 +373,16 @@ func TestCollectorRejectsBadObjectsAndGoesOn(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
 	huge := fmt.Sprintf(`{"metadata":{"namespace":"shop","name":"huge","uid":"h","resourceVersion":"3","annotations":{"x":%q}}}`, strings.Repeat("x", 1<<20))
-	a.set(vmis, 0, vmiJSON("good", "2", ""), `{"metadata":{"namespace":"shop","name":"nouid","resourceVersion":"3"}}`, huge)
-	r := start(t, a, &sink{}, nil)
+	a.setAnswer(vmis, 0, vmiJSON("good", "2", ""), `{"metadata":{"namespace":"shop","name":"nouid","resourceVersion":"3"}}`, huge)
+	r := startCollector(t, a, &sink{}, nil)
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
 	for _, version := range []string{"101", "102"} {
-		a.streams[vmis] <- notification("MODIFIED", `{"metadata":{"namespace":"shop","name":"odd","uid":"o","resourceVersion":"`+version+`"},"status":{"phase":["Running"]}}`)
+		a.streams[vmis] <- formatNotification("MODIFIED", `{"metadata":{"namespace":"shop","name":"odd","uid":"o","resourceVersion":"`+version+`"},"status":{"phase":["Running"]}}`)
 	}
-	a.streams[vmis] <- notification("ADDED", vmiJSON("better", "103", ""))
+	a.streams[vmis] <- formatNotification("ADDED", vmiJSON("better", "103", ""))
 	require.NoError(t, r.Taken(t.Context(), vmis, "103"))
 	require.NoError(t, r.Flush(t.Context()))
-	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 2}, r.sink.kinds())
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 2}, r.sink.countKinds())
 	require.InDelta(t, 4, testutil.ToFloat64(r.metrics.Facts.WithLabelValues("VirtualMachineInstance", metrics.StageRejected)), 0)
 	log := r.log.String()
 	for _, name := range []string{"nouid", "huge", "odd"} {
@@ -395,18 +395,18 @@ func TestCollectorRejectsBadObjectsAndGoesOn(t *testing.T) {
 func TestCollectorRecordsGaps(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	a.set(vmis, 0, vmiJSON("db", "50", ""), vmiJSON("old", "51", ""))
-	r := start(t, a, &sink{}, func(c *Config) { c.LastAlive = time.Now().Add(-time.Hour) })
+	a.setAnswer(vmis, 0, vmiJSON("db", "50", ""), vmiJSON("old", "51", ""))
+	r := startCollector(t, a, &sink{}, func(c *Config) { c.LastAlive = time.Now().Add(-time.Hour) })
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
-	a.streams[vmis] <- notification("MODIFIED", vmiJSON("db", "101", ""))
+	a.streams[vmis] <- formatNotification("MODIFIED", vmiJSON("db", "101", ""))
 	require.NoError(t, r.Taken(t.Context(), vmis, "101"))
-	r.eventually(t, "everything is watched", func() bool { return len(r.watching(time.Now())) == len(r.feeds)+1 })
-	before := since(r.watching(time.Now()))
+	r.requireEventually(t, "everything is watched", func() bool { return len(r.listWatchedSources(time.Now())) == len(r.feeds)+1 })
+	before := mapSince(r.listWatchedSources(time.Now()))
 	require.Contains(t, before, trail.SourceSelf)
-	a.set(vmis, 0, vmiJSON("db", "150", `,"evacuationNodeName":"n1"`))
-	a.streams[vmis] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
-	r.eventually(t, "the list after the break is taken", func() bool { return r.sink.kinds()[trail.KindEvacuationMarked] == 1 })
-	r.eventually(t, "both gaps are told", func() bool { return r.sink.kinds()[trail.KindGapClosed] == 2 })
+	a.setAnswer(vmis, 0, vmiJSON("db", "150", `,"evacuationNodeName":"n1"`))
+	a.streams[vmis] <- formatNotification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+	r.requireEventually(t, "the list after the break is taken", func() bool { return r.sink.countKinds()[trail.KindEvacuationMarked] == 1 })
+	r.requireEventually(t, "both gaps are told", func() bool { return r.sink.countKinds()[trail.KindGapClosed] == 2 })
 	require.NoError(t, r.Flush(t.Context()))
 	causes := map[string]trail.Reason{}
 	for _, f := range r.sink.facts {
@@ -421,19 +421,19 @@ func TestCollectorRecordsGaps(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]trail.Reason{vmis: trail.ReasonExpired, trail.SourceSelf: trail.ReasonNotRunning}, causes)
-	require.Equal(t, 1, r.sink.kinds()[trail.KindVMIEnded], "the VMI that the list no longer holds")
-	r.eventually(t, "everything is watched again", func() bool { return len(r.watching(time.Now())) == len(r.feeds)+1 })
-	for source, at := range since(r.watching(time.Now())) {
+	require.Equal(t, 1, r.sink.countKinds()[trail.KindVMIEnded], "the VMI that the list no longer holds")
+	r.requireEventually(t, "everything is watched again", func() bool { return len(r.listWatchedSources(time.Now())) == len(r.feeds)+1 })
+	for source, at := range mapSince(r.listWatchedSources(time.Now())) {
 		if source == vmis {
 			require.Greater(t, at, before[source], "it is watched without a break since the list after the gap")
 		} else {
 			require.Equal(t, before[source], at, source)
 		}
 	}
-	a.set(vmis, http.StatusForbidden)
-	a.streams[vmis] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
-	r.eventually(t, "what is refused is not watched", func() bool { return len(r.watching(time.Now())) == len(r.feeds) })
-	require.NotContains(t, since(r.watching(time.Now())), vmis)
+	a.setAnswer(vmis, http.StatusForbidden)
+	a.streams[vmis] <- formatNotification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+	r.requireEventually(t, "what is refused is not watched", func() bool { return len(r.listWatchedSources(time.Now())) == len(r.feeds) })
+	require.NotContains(t, mapSince(r.listWatchedSources(time.Now())), vmis)
 }
 
 // TestCollectorListsEventsAnewWithoutAGap lets the watch of Events become too old to be resumed: the list that follows shows what came meanwhile, unless Events may
@@ -441,14 +441,14 @@ func TestCollectorRecordsGaps(t *testing.T) {
 func TestCollectorListsEventsAnewWithoutAGap(t *testing.T) {
 	t.Parallel()
 	a, ahead := newAPI(), atomic.Int64{}
-	r := start(t, a, &sink{}, func(c *Config) {
+	r := startCollector(t, a, &sink{}, func(c *Config) {
 		c.Clock = func() time.Time { return time.Now().UTC().Add(time.Duration(ahead.Load())) }
 	})
 	require.NoError(t, r.Taken(t.Context(), "events", "100"))
 	gapsAfter := func(idle time.Duration, version string) (gaps int) {
 		ahead.Add(int64(idle))
-		a.streams["events"] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
-		a.streams["events"] <- notification("BOOKMARK", fmt.Sprintf(`{"kind":"Event","metadata":{"resourceVersion":%q}}`, version))
+		a.streams["events"] <- formatNotification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+		a.streams["events"] <- formatNotification("BOOKMARK", fmt.Sprintf(`{"kind":"Event","metadata":{"resourceVersion":%q}}`, version))
 		require.NoError(t, r.Taken(t.Context(), "events", version))
 		require.NoError(t, r.Flush(t.Context()))
 		for _, f := range r.sink.facts {
@@ -467,9 +467,9 @@ func TestCollectorListsEventsAnewWithoutAGap(t *testing.T) {
 // up to then.
 func TestCollectorTellsAtOnceWhatItWatches(t *testing.T) {
 	t.Parallel()
-	r := start(t, newAPI(), &sink{}, nil)
-	r.eventually(t, "everything is watched", func() bool { return len(r.Unready()) == 0 })
-	require.Eventually(t, func() bool { return len(r.sink.seen()) == len(r.feeds)+1 }, aliveInterval/2, 10*time.Millisecond, "before it is time to say that we are alive")
+	r := startCollector(t, newAPI(), &sink{}, nil)
+	r.requireEventually(t, "everything is watched", func() bool { return len(r.Unready()) == 0 })
+	require.Eventually(t, func() bool { return len(r.sink.copySeen()) == len(r.feeds)+1 }, aliveInterval/2, 10*time.Millisecond, "before it is time to say that we are alive")
 }
 
 // TestCollectorTellsWhatItCouldNotSeeBeforeItEnded breaks a watch and ends before it works again: the next run tells that the source was
@@ -477,19 +477,19 @@ func TestCollectorTellsAtOnceWhatItWatches(t *testing.T) {
 func TestCollectorTellsWhatItCouldNotSeeBeforeItEnded(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	first := start(t, a, &sink{}, func(c *Config) { c.LastAlive = time.Now().Add(-time.Hour) })
-	first.eventually(t, "everything is watched", func() bool { return len(first.Unready()) == 0 })
-	first.out.beat()
-	first.eventually(t, "the store is told", func() bool { return len(first.sink.seen()) == len(first.feeds)+1 })
-	a.set("pods", http.StatusForbidden)
-	a.streams["pods"] <- notification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
-	first.eventually(t, "the store is told at once that pods are not seen", func() bool { s := first.sink.seen(); return s["pods"].Before(s[vmis]) })
+	first := startCollector(t, a, &sink{}, func(c *Config) { c.LastAlive = time.Now().Add(-time.Hour) })
+	first.requireEventually(t, "everything is watched", func() bool { return len(first.Unready()) == 0 })
+	first.out.requestHeartbeat()
+	first.requireEventually(t, "the store is told", func() bool { return len(first.sink.copySeen()) == len(first.feeds)+1 })
+	a.setAnswer("pods", http.StatusForbidden)
+	a.streams["pods"] <- formatNotification("ERROR", `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`)
+	first.requireEventually(t, "the store is told at once that pods are not seen", func() bool { s := first.sink.copySeen(); return s["pods"].Before(s[vmis]) })
 	require.NoError(t, first.stop())
-	a.set("pods", 0)
+	a.setAnswer("pods", 0)
 
-	seen := first.sink.seen()
-	second := start(t, a, &sink{}, func(c *Config) { c.LastAlive, c.LastSeen = seen[vmis], seen })
-	second.eventually(t, "both gaps are told", func() bool { return second.sink.kinds()[trail.KindGapClosed] == 2 })
+	seen := first.sink.copySeen()
+	second := startCollector(t, a, &sink{}, func(c *Config) { c.LastAlive, c.LastSeen = seen[vmis], seen })
+	second.requireEventually(t, "both gaps are told", func() bool { return second.sink.countKinds()[trail.KindGapClosed] == 2 })
 	require.NoError(t, second.Flush(t.Context()))
 	opened := map[string]time.Time{}
 	for _, f := range second.sink.facts {
@@ -502,8 +502,8 @@ func TestCollectorTellsWhatItCouldNotSeeBeforeItEnded(t *testing.T) {
 	}, opened)
 }
 
-// since returns since when each source has been watched.
-func since(watching []trail.Watching) map[string]time.Time {
+// mapSince returns since when each source has been watched.
+func mapSince(watching []trail.Watching) map[string]time.Time {
 	out := map[string]time.Time{}
 	for _, w := range watching {
 		out[w.Source] = w.Since
@@ -514,24 +514,24 @@ func since(watching []trail.Watching) map[string]time.Time {
 func TestWriterTriesUntilItIsStored(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	a.set(vmis, 0, vmiJSON("a", "1", ""), vmiJSON("b", "2", ""), vmiJSON("c", "3", ""))
+	a.setAnswer(vmis, 0, vmiJSON("a", "1", ""), vmiJSON("b", "2", ""), vmiJSON("c", "3", ""))
 	s := &sink{fail: func(call int, _ []trail.Fact) error {
 		if call <= 2 {
 			return errors.New("the database is away")
 		}
 		return nil
 	}}
-	r := start(t, a, s, nil)
+	r := startCollector(t, a, s, nil)
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
 	require.NoError(t, r.Flush(t.Context()))
-	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3}, s.kinds())
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3}, s.countKinds())
 	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.StoreErrors.WithLabelValues(metrics.OpAppend, metrics.ClassNone)), 0)
 }
 
 func TestWriterLeavesOutOnlyWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	a.set(vmis, 0, vmiJSON("a", "1", ""), vmiJSON("poison", "2", ""), vmiJSON("c", "3", ""), vmiJSON("d", "4", ""))
+	a.setAnswer(vmis, 0, vmiJSON("a", "1", ""), vmiJSON("poison", "2", ""), vmiJSON("c", "3", ""), vmiJSON("d", "4", ""))
 	s := &sink{fail: func(_ int, facts []trail.Fact) error {
 		for _, f := range facts {
 			if f.VMI == "poison" {
@@ -540,10 +540,10 @@ func TestWriterLeavesOutOnlyWhatIsRefused(t *testing.T) {
 		}
 		return nil
 	}}
-	r := start(t, a, s, nil)
+	r := startCollector(t, a, s, nil)
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
 	require.NoError(t, r.Flush(t.Context()))
-	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3, trail.KindGapOpened: 1, trail.KindGapClosed: 1}, s.kinds())
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3, trail.KindGapOpened: 1, trail.KindGapClosed: 1}, s.countKinds())
 	require.Equal(t, 1, strings.Count(r.log.String(), `msg="fact refused"`))
 }
 
@@ -558,29 +558,29 @@ func TestCheckReadsAsTheWatchDoes(t *testing.T) {
 func TestMetricsOfThePipeline(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	a.set(vmis, 0, vmiJSON("a", "1", ""), `{"metadata":{"name":"unreadable","uid":7}}`)
+	a.setAnswer(vmis, 0, vmiJSON("a", "1", ""), `{"metadata":{"name":"unreadable","uid":7}}`)
 	ahead := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", time.Now().Add(time.Minute).UTC().Format(http.TimeFormat))
 		a.ServeHTTP(w, r)
 	})
 	r := startOn(t, ahead, a, &sink{}, nil)
 	require.NoError(t, r.Flush(t.Context()))
-	r.eventually(t, "objects that cannot be read are lost, and say so", func() bool {
+	r.requireEventually(t, "objects that cannot be read are lost, and say so", func() bool {
 		return testutil.ToFloat64(r.metrics.Lost.WithLabelValues(string(trail.ObjectVMI), metrics.LostDecode)) == 1
 	})
 	require.InDelta(t, 60, testutil.ToFloat64(r.metrics.ClockSkew.WithLabelValues(metrics.PeerAPIServer)), 2, "the API server's clock is ahead")
 	require.Positive(t, testutil.ToFloat64(r.metrics.SpoolCapacity))
-	r.eventually(t, "nothing waits any more", func() bool { return testutil.ToFloat64(r.metrics.SpoolBytes) == 0 })
+	r.requireEventually(t, "nothing waits any more", func() bool { return testutil.ToFloat64(r.metrics.SpoolBytes) == 0 })
 }
 
 func TestWhatIsLeftBehindIsCounted(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	a.set(vmis, 0, vmiJSON("a", "1", ""))
+	a.setAnswer(vmis, 0, vmiJSON("a", "1", ""))
 	s := &sink{fail: func(int, []trail.Fact) error { return errors.New("away") }}
 	m := metrics.New(prometheus.NewRegistry())
 	w := newWriter(Config{Sink: s, Log: slog.New(slog.DiscardHandler), Metrics: m, Clock: time.Now}, func(time.Time) []trail.Watching { return nil })
-	w.put(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}, {Kind: trail.KindNodeCordoned, ObservedAt: time.Now()}})
+	w.addFacts(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}, {Kind: trail.KindNodeCordoned, ObservedAt: time.Now()}})
 	require.InDelta(t, 2, testutil.ToFloat64(m.QueueLength), 0)
 	require.Greater(t, testutil.ToFloat64(m.SpoolBytes), 1000.)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -602,7 +602,7 @@ func TestTimeGoesByWhileFactsCome(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- w.run(ctx, nil) }()
 		for range 400 {
-			w.put(ctx, []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}})
+			w.addFacts(ctx, []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}})
 			time.Sleep(100 * time.Millisecond)
 		}
 		require.GreaterOrEqual(t, alive.n.Load(), int64(3), "in 40 s, as every 10 s")
@@ -621,11 +621,11 @@ func TestASinkThatNeverAnswersIsAskedAgain(t *testing.T) {
 		w := newWriter(Config{Sink: s, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}, func(time.Time) []trail.Watching { return nil })
 		done := make(chan error, 1)
 		go func() { done <- w.run(t.Context(), nil) }()
-		w.put(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}})
-		require.NoError(t, w.flush(t.Context()))
-		require.Equal(t, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute}, s.silence(1))
+		w.addFacts(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: time.Now()}})
+		require.NoError(t, w.flushPending(t.Context()))
+		require.Equal(t, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute}, s.silenceCalls(1))
 		time.Sleep(2 * time.Minute)
-		require.Equal(t, []time.Duration{time.Minute}, s.silence(0))
+		require.Equal(t, []time.Duration{time.Minute}, s.silenceCalls(0))
 		w.close()
 		require.NoError(t, <-done)
 	})
@@ -644,7 +644,7 @@ func TestWhatIsTooMuchIsStoredInParts(t *testing.T) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		require.NoError(t, s.store(ctx, facts))
+		require.NoError(t, s.storeBatch(ctx, facts))
 		require.Equal(t, facts, sink.stored)
 		require.Equal(t, retryFirst+2*retryFirst+4*retryFirst, time.Since(began), "2,000, 1,000 and 500 were too many")
 	})
@@ -677,15 +677,15 @@ type silentSink struct {
 	waited []time.Duration // for each of them
 }
 
-// silence has it not answer so many more calls, and tells how long those before were waited for.
-func (s *silentSink) silence(calls int) (waited []time.Duration) {
+// silenceCalls has it not answer so many more calls, and tells how long those before were waited for.
+func (s *silentSink) silenceCalls(calls int) (waited []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waited, s.waited, s.silent = s.waited, nil, calls
 	return waited
 }
 
-func (s *silentSink) answer(ctx context.Context) error {
+func (s *silentSink) answerCall(ctx context.Context) error {
 	s.mu.Lock()
 	silent := s.silent > 0
 	s.silent = max(0, s.silent-1)
@@ -702,11 +702,11 @@ func (s *silentSink) answer(ctx context.Context) error {
 }
 
 func (s *silentSink) Append(ctx context.Context, _ []trail.Fact) (trail.News, error) {
-	return trail.News{}, s.answer(ctx)
+	return trail.News{}, s.answerCall(ctx)
 }
 
 func (s *silentSink) Alive(ctx context.Context, _ time.Time, _ []trail.Watching) error {
-	return s.answer(ctx)
+	return s.answerCall(ctx)
 }
 
 // aliveSink takes longer for facts than they take to come.

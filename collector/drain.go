@@ -62,7 +62,7 @@ func (s Storing) Drain(ctx context.Context, from SpoolReader, stopping <-chan st
 		if sign != nil {
 			err = s.storeSign(attempt, *sign, from)
 		} else {
-			err = s.store(attempt, facts)
+			err = s.storeBatch(attempt, facts)
 		}
 		end()
 		if err != nil {
@@ -100,7 +100,7 @@ var errSignLeft = errors.New("sign of life not stored")
 // storeSign sends the Sink a sign of life, trying again as long as nothing waits behind it: what comes later says more.
 func (s *Storing) storeSign(ctx context.Context, sign trail.Sign, from SpoolReader) error {
 	for wait := retryFirst; ; wait = min(2*wait, signRetry) {
-		if err := s.alive(ctx, sign); err == nil || from.HasMore() {
+		if err := s.sendHeartbeat(ctx, sign); err == nil || from.HasMore() {
 			return nil
 		}
 		select {

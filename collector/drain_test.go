@@ -32,7 +32,7 @@ type memorySpool struct {
 
 func newMemorySpool() *memorySpool { return &memorySpool{changed: make(chan struct{}, 1)} }
 
-func (m *memorySpool) put(e any) {
+func (m *memorySpool) addEntry(e any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.entries = append(m.entries, e)
@@ -42,9 +42,12 @@ func (m *memorySpool) put(e any) {
 	}
 }
 
-func (m *memorySpool) Append(_ context.Context, facts []trail.Fact) error { m.put(facts); return nil }
+func (m *memorySpool) Append(_ context.Context, facts []trail.Fact) error {
+	m.addEntry(facts)
+	return nil
+}
 func (m *memorySpool) AppendSign(at time.Time, watching []trail.Watching) {
-	m.put(trail.Sign{At: at, Watching: watching})
+	m.addEntry(trail.Sign{At: at, Watching: watching})
 }
 
 func (m *memorySpool) Backlog() (bool, uint64) { return false, 0 }
@@ -94,16 +97,16 @@ func (m *memorySpool) isAway() bool {
 	return m.away
 }
 
-func (m *memorySpool) left() int {
+func (m *memorySpool) countEntries() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.entries)
 }
 
-func (m *memorySpool) HasMore() bool { return m.left() > 1 }
+func (m *memorySpool) HasMore() bool { return m.countEntries() > 1 }
 
 func (m *memorySpool) WaitEmpty(ctx context.Context) error {
-	for m.left() > 0 {
+	for m.countEntries() > 0 {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
@@ -121,7 +124,7 @@ type toldSink struct {
 	told []string
 }
 
-func (s *toldSink) take(what string) (trail.News, error) {
+func (s *toldSink) recordCall(what string) (trail.News, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.away {
@@ -132,21 +135,21 @@ func (s *toldSink) take(what string) (trail.News, error) {
 }
 
 func (s *toldSink) Append(_ context.Context, facts []trail.Fact) (trail.News, error) {
-	return s.take(facts[0].VMI)
+	return s.recordCall(facts[0].VMI)
 }
 
 func (s *toldSink) Alive(_ context.Context, at time.Time, _ []trail.Watching) error {
-	_, err := s.take(at.Format("alive 15:04"))
+	_, err := s.recordCall(at.Format("alive 15:04"))
 	return err
 }
 
-func (s *toldSink) all() []string {
+func (s *toldSink) listTold() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.told)
 }
 
-func (s *toldSink) set(away bool) {
+func (s *toldSink) setAway(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.away = away
@@ -166,29 +169,29 @@ func TestDrain(t *testing.T) {
 		m.AppendSign(at, nil)
 		go func() { s.Drain(t.Context(), m, stopping); close(drained) }()
 		time.Sleep(time.Minute)
-		require.Equal(t, 1, m.left(), "the last sign is told as long as it takes")
+		require.Equal(t, 1, m.countEntries(), "the last sign is told as long as it takes")
 		facts("a")
 		m.AppendSign(at.Add(time.Minute), nil)
 		facts("b")
 		time.Sleep(time.Minute)
-		require.Equal(t, 3, m.left(), "a sign with something behind it is not waited for")
+		require.Equal(t, 3, m.countEntries(), "a sign with something behind it is not waited for")
 		require.InDelta(t, 0, testutil.ToFloat64(s.Metrics.StoreUp), 0)
 		require.True(t, m.isAway())
-		sink.set(false)
+		sink.setAway(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.False(t, m.isAway())
-		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.all())
+		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.listTold())
 		require.InDelta(t, 1, testutil.ToFloat64(s.Metrics.StoreUp), 0)
 
-		sink.set(true)
+		sink.setAway(true)
 		facts("c")
 		facts("d")
 		time.Sleep(time.Second)
 		close(stopping)
 		<-drained
 		require.Equal(t, []any{[]trail.Fact{{VMI: "c"}}, []trail.Fact{{VMI: "d"}}}, m.entries, "they stay for the next start")
-		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.all())
+		require.Equal(t, []string{"a", "alive 10:01", "b"}, sink.listTold())
 		require.Equal(t, 2, strings.Count(log.String(), "database does not take facts, trying again"), "once each time that it is away: %s", log)
 		require.Equal(t, 1, strings.Count(log.String(), "database takes facts again"))
 	})
@@ -205,10 +208,10 @@ func TestASlowSinkIsNotAway(t *testing.T) {
 		drained := make(chan struct{})
 		go func() { s.Drain(ctx, m, nil); close(drained) }()
 		time.Sleep(2 * answerWithin)
-		require.Equal(t, 1, m.left())
+		require.Equal(t, 1, m.countEntries())
 		require.False(t, m.isAway())
 		time.Sleep(2 * answerWithin)
-		require.Zero(t, m.left())
+		require.Zero(t, m.countEntries())
 		cancel()
 		<-drained
 	})
@@ -226,7 +229,7 @@ func TestDrainEndsWhenEmpty(t *testing.T) {
 		stopping := make(chan struct{})
 		close(stopping)
 		s.Drain(t.Context(), m, stopping)
-		require.Equal(t, []string{"a", "b", "c"}, sink.all())
+		require.Equal(t, []string{"a", "b", "c"}, sink.listTold())
 	})
 }
 
@@ -247,7 +250,7 @@ func TestDrainEndsWithItsContext(t *testing.T) {
 				time.Sleep(time.Minute)
 				cancel()
 				<-drained
-				require.Equal(t, away, m.left() == 1)
+				require.Equal(t, away, m.countEntries() == 1)
 			})
 		})
 	}
@@ -263,10 +266,10 @@ func TestSpoolTakesWhatWasSeen(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- w.run(t.Context(), nil) }()
 		before := time.Now()
-		w.put(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: before}})
-		require.NoError(t, w.stored(t.Context(), 1))
+		w.addFacts(t.Context(), []trail.Fact{{Kind: trail.KindVMIPlaced, ObservedAt: before}})
+		require.NoError(t, w.waitStored(t.Context(), 1))
 		require.Equal(t, before, time.Now(), "it waits for no others")
-		w.beat()
+		w.requestHeartbeat()
 		synctest.Wait()
 		w.close()
 		require.NoError(t, <-done)
@@ -317,14 +320,14 @@ func (s *poisonSink) Probe(ctx context.Context, _ error) error {
 	}
 }
 
-func (s *poisonSink) all() []string {
+func (s *poisonSink) listStored() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.stored)
 }
 
-// poisoned are 300 facts, of which two are poison.
-func poisoned() (facts []trail.Fact, good []string) {
+// newPoisonedFacts are 300 facts, of which two are poison.
+func newPoisonedFacts() (facts []trail.Fact, good []string) {
 	for i := range 300 {
 		f := trail.Fact{VMI: strconv.Itoa(i), Kind: trail.KindVMIPlaced, Cluster: "c1", ObservedAt: time.Now()}
 		if i == 0 || i == 207 {
@@ -349,8 +352,8 @@ func TestAPoisonFactDoesNotStopTheStream(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				spool, sink := newMemorySpool(), &poisonSink{cause: cause}
-				facts, good := poisoned()
-				spool.put(facts)
+				facts, good := newPoisonedFacts()
+				spool.addEntry(facts)
 				began, stopping, done := time.Now(), make(chan struct{}), make(chan struct{})
 				s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
 				go func() { s.Drain(t.Context(), spool, stopping); close(done) }()
@@ -358,7 +361,7 @@ func TestAPoisonFactDoesNotStopTheStream(t *testing.T) {
 				require.Less(t, time.Since(began), time.Minute)
 				close(stopping)
 				<-done
-				require.Equal(t, good, sink.all())
+				require.Equal(t, good, sink.listStored())
 				require.Equal(t, []string{"poison: " + cause.Error(), "poison: " + cause.Error()}, spool.aside)
 			})
 		})
@@ -376,21 +379,21 @@ func TestNothingIsSetAsideWhileTheSinkIsAway(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				spool := newMemorySpool()
-				facts, good := poisoned()
-				spool.put(facts)
+				facts, good := newPoisonedFacts()
+				spool.addEntry(facts)
 				stopping, done := make(chan struct{}), make(chan struct{})
 				s := Storing{Sink: sink, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(prometheus.NewRegistry()), Clock: time.Now}
 				go func() { s.Drain(t.Context(), spool, stopping); close(done) }()
 				time.Sleep(5 * time.Hour)
 				require.Empty(t, spool.aside)
-				require.Equal(t, 1, spool.left())
+				require.Equal(t, 1, spool.countEntries())
 				sink.mu.Lock()
 				sink.away, sink.slow, sink.cause = nil, 0, trail.ErrRefused
 				sink.mu.Unlock()
 				require.NoError(t, spool.WaitEmpty(t.Context()))
 				close(stopping)
 				<-done
-				require.Equal(t, good, sink.all())
+				require.Equal(t, good, sink.listStored())
 			})
 		})
 	}
@@ -407,9 +410,9 @@ func TestWithoutASpoolARefusalIsAGap(t *testing.T) {
 	}}
 	m := metrics.New(prometheus.NewRegistry())
 	storing := Storing{Sink: s, Log: slog.New(slog.DiscardHandler), Metrics: m, Clock: time.Now}
-	facts, good := poisoned()
-	require.NoError(t, storing.store(t.Context(), facts))
-	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: len(good), trail.KindGapOpened: 1, trail.KindGapClosed: 1}, s.kinds())
+	facts, good := newPoisonedFacts()
+	require.NoError(t, storing.storeBatch(t.Context(), facts))
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: len(good), trail.KindGapOpened: 1, trail.KindGapClosed: 1}, s.countKinds())
 	require.InDelta(t, 2, testutil.ToFloat64(m.Lost.WithLabelValues(string(trail.KindVMIPlaced), metrics.LostStoreReject)), 0)
 	gap := s.facts[len(good)]
 	require.Equal(t, &trail.GapDetail{Key: gap.Detail.(*trail.GapDetail).Key, Cause: trail.ReasonRefused, Detail: "2 facts refused: 2 vmi_placed"}, gap.Detail)

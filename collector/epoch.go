@@ -48,10 +48,10 @@ type standing struct{ version, object string }
 // mostPresent bounds the answer to a list of one object: etcd holds none that is larger than 1.5 MiB.
 const mostPresent = 8 << 20
 
-// presence asks by a list of one object without a resourceVersion: that is a consistent read, never older than what anybody was shown before, whichever
+// newPresence asks by a list of one object without a resourceVersion: that is a consistent read, never older than what anybody was shown before, whichever
 // API server answers. Where one object is asked for by its name and namespace, that is one key of etcd. Otherwise all objects are asked for, not the labelled
 // ones, of which the server might look for one in etcd for long.
-func (r watched) presence(client rest.Interface) presence {
+func (r watched) newPresence(client rest.Interface) presence {
 	ask := func(ctx context.Context, changed tracker.Latest) (now standing, err error) {
 		options, of := metav1.ListOptions{Limit: 1}, r
 		name := changed.Name
@@ -62,7 +62,7 @@ func (r watched) presence(client rest.Interface) presence {
 			options.FieldSelector = "metadata.name=" + name
 			of.namespace = cmp.Or(changed.Namespace, r.namespace)
 		}
-		body, err := client.Get().AbsPath(of.path()).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
+		body, err := client.Get().AbsPath(of.buildPath()).VersionedParams(&options, metav1.ParameterCodec).Stream(ctx)
 		if err != nil {
 			return standing{}, err
 		}
@@ -81,10 +81,10 @@ func (r watched) presence(client rest.Interface) presence {
 	return presence{ask: ask, uid: func(ctx context.Context) (string, error) { return clusterUID(ctx, client) }, client: client}
 }
 
-// verify makes sure that the API server continues what was read: that it is the same cluster, and has not gone back. A watch would not show that: it waits
+// verifyContinuity makes sure that the API server continues what was read: that it is the same cluster, and has not gone back. A watch would not show that: it waits
 // until the cluster has come as far again, or goes on behind where it was. Events are left out: they may have an etcd of their own, that is emptied now and then, and
 // none is compared.
-func (f *feed) verify(ctx context.Context, resumes bool, r presence) error {
+func (f *feed) verifyContinuity(ctx context.Context, resumes bool, r presence) error {
 	if f.c.Identify == nil || !f.kind.Remembered() {
 		return nil
 	}
@@ -92,10 +92,10 @@ func (f *feed) verify(ctx context.Context, resumes bool, r presence) error {
 	if err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 		return err
 	}
-	if err := f.c.identify(ctx, uid); err != nil {
+	if err := f.c.identifyCluster(ctx, uid); err != nil {
 		return err
 	}
-	gone, err := f.compare(ctx, r)
+	gone, err := f.compareVersions(ctx, r)
 	if err != nil || !gone {
 		return err
 	}
@@ -105,7 +105,7 @@ func (f *feed) verify(ctx context.Context, resumes bool, r presence) error {
 		if other == f || !other.kind.Remembered() {
 			continue
 		}
-		if _, err := other.compare(ctx, other.presence(r.client)); err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
+		if _, err := other.compareVersions(ctx, other.newPresence(r.client)); err != nil && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
@@ -115,9 +115,9 @@ func (f *feed) verify(ctx context.Context, resumes bool, r presence) error {
 	return nil
 }
 
-// compare compares how a resource stands with what was read of it, and reports whether the object that changed last is gone. Then it asks for the next one, and so on: a
+// compareVersions compares how a resource stands with what was read of it, and reports whether the object that changed last is gone. Then it asks for the next one, and so on: a
 // cluster that went back may have lost the last ones. Its error is a *RewoundError, which ends the run, where the cluster went back.
-func (f *feed) compare(ctx context.Context, r presence) (gone bool, err error) {
+func (f *feed) compareVersions(ctx context.Context, r presence) (gone bool, err error) {
 	f.c.mu.Lock()
 	read, recent := f.latest, f.changed
 	f.c.mu.Unlock()
@@ -142,19 +142,19 @@ func (f *feed) compare(ctx context.Context, r presence) (gone bool, err error) {
 		default:
 			continue
 		}
-		f.c.fail(back)
+		f.c.failRun(back)
 		return false, back
 	}
 	return true, nil
 }
 
-// identify asks whether the cluster is the one that is recorded. Until that is answered nothing counts as watched: another replica may wait for that.
-func (c *Collector) identify(ctx context.Context, uid string) error {
+// identifyCluster asks whether the cluster is the one that is recorded. Until that is answered nothing counts as watched: another replica may wait for that.
+func (c *Collector) identifyCluster(ctx context.Context, uid string) error {
 	c.identifying.Add(1)
 	defer c.identifying.Add(-1)
 	err := c.Identify(ctx, uid)
 	if err != nil && ctx.Err() == nil {
-		c.fail(err)
+		c.failRun(err)
 	}
 	return err
 }
@@ -177,8 +177,8 @@ func changedLast(changed tracker.Recent, o *object, gone bool) tracker.Recent {
 	return changed.With(tracker.Latest{Version: o.ResourceVersion, UID: o.UID, Namespace: o.Namespace, Name: o.Name})
 }
 
-// fail ends the run with an error.
-func (c *Collector) fail(err error) {
+// failRun ends the run with an error.
+func (c *Collector) failRun(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.failed == nil {

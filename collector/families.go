@@ -35,7 +35,7 @@ func readFamilies(body io.Reader) (map[string]*dto.MetricFamily, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(kept)
 	if err != nil {
-		return nil, brief(err)
+		return nil, clipError(err)
 	}
 	for _, family := range families {
 		family.Help = new(trail.ClipText(family.GetHelp(), maxMessage))

@@ -49,16 +49,16 @@ func (c *Collector) Follow(ctx context.Context, path string) error {
 	if c.lastHere().IsZero() {
 		f.since = c.Clock()
 	}
-	return f.follow(ctx)
+	return f.followLog(ctx)
 }
 
-// follow reads what is added to the log until ctx ends. Its only error is that of ctx.
-func (f *follower) follow(ctx context.Context) error {
+// followLog reads what is added to the log until ctx ends. Its only error is that of ctx.
+func (f *follower) followLog(ctx context.Context) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		for _, name := range f.candidates() {
-			if err := f.read(ctx, name); err != nil && ctx.Err() == nil {
+		for _, name := range f.findLogs() {
+			if err := f.readNewLines(ctx, name); err != nil && ctx.Err() == nil {
 				f.log.Warn("audit log not read, trying again", "path", name, "err", err)
 			}
 		}
@@ -70,12 +70,12 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// candidates names the logs to look at: those rotated away, oldest first, then the log itself. The API server puts a
+// findLogs names the logs to look at: those rotated away, oldest first, then the log itself. The API server puts a
 // time before the ending of a rotated log's name, logrotate a number behind it.
-func (f *follower) candidates() []string {
+func (f *follower) findLogs() []string {
 	ext := filepath.Ext(f.path)
-	rotated, errTimed := filepath.Glob(escape(strings.TrimSuffix(f.path, ext)) + "-*" + escape(ext))
-	numbered, errNumbered := filepath.Glob(escape(f.path) + ".*")
+	rotated, errTimed := filepath.Glob(escapeGlob(strings.TrimSuffix(f.path, ext)) + "-*" + escapeGlob(ext))
+	numbered, errNumbered := filepath.Glob(escapeGlob(f.path) + ".*")
 	if err := errors.Join(errTimed, errNumbered); err != nil {
 		f.log.Error("rotated audit logs not found", "path", f.path, "err", err) // an escaped path is no bad pattern
 	}
@@ -101,13 +101,13 @@ func (f *follower) candidates() []string {
 	return append(rotated, f.path)
 }
 
-// escape keeps a path from being read as a pattern.
-func escape(path string) string {
+// escapeGlob keeps a path from being read as a pattern.
+func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// read takes the whole lines that were added to a file since it was last read.
-func (f *follower) read(ctx context.Context, name string) error {
+// readNewLines takes the whole lines that were added to a file since it was last read.
+func (f *follower) readNewLines(ctx context.Context, name string) error {
 	file, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // rotated away between two looks: it is found under its new name
@@ -120,7 +120,7 @@ func (f *follower) read(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	at := f.of(info)
+	at := f.trackFile(info)
 	head := make([]byte, headBytes)
 	n, err := file.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -141,8 +141,8 @@ func (f *follower) read(ctx context.Context, name string) error {
 	return nil
 }
 
-// of returns what is known of a file, whatever its name is now.
-func (f *follower) of(info os.FileInfo) *followed {
+// trackFile returns what is known of a file, whatever its name is now.
+func (f *follower) trackFile(info os.FileInfo) *followed {
 	for i := range f.files {
 		if os.SameFile(f.files[i].info, info) {
 			return &f.files[i]
@@ -172,7 +172,7 @@ func lastLine(file io.ReaderAt, from, to int64) (int64, error) {
 func (c *Collector) takeAudit(ctx context.Context, part io.Reader, name string, offset int64) error {
 	var batch []Request
 	store := func() error {
-		err := c.tell(ctx, batch)
+		err := c.submitRequests(ctx, batch)
 		batch = batch[:0]
 		return err
 	}

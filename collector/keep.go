@@ -26,12 +26,12 @@ var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 // shapeOf returns the shape of the values that are decoded into a type.
 func shapeOf(t reflect.Type) *shape {
 	s := &shape{}
-	s.add(t)
+	s.addType(t)
 	return s
 }
 
-// add takes up what else is decoded of the same value.
-func (s *shape) add(t reflect.Type) {
+// addType takes up what else is decoded of the same value.
+func (s *shape) addType(t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -52,7 +52,7 @@ func (s *shape) addField(f reflect.StructField) {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	switch {
 	case f.Anonymous && name == "":
-		s.add(f.Type)
+		s.addType(f.Type)
 		return
 	case !f.IsExported():
 		return
@@ -66,12 +66,12 @@ func (s *shape) addField(f reflect.StructField) {
 	if s.fields[name] == nil {
 		s.fields[name] = &shape{}
 	}
-	s.fields[name].add(f.Type)
+	s.fields[name].addType(f.Type)
 }
 
-// prune returns what is kept of a value, which it changes, and whether anything is. Nothing is kept of no shape. Texts are clipped to the largest bound that any
+// pruneValue returns what is kept of a value, which it changes, and whether anything is. Nothing is kept of no shape. Texts are clipped to the largest bound that any
 // text has that is read: who reads the recording clips to the bound of each.
-func (s *shape) prune(v any) (any, bool) {
+func (s *shape) pruneValue(v any) (any, bool) {
 	if s == nil {
 		return nil, false
 	}
@@ -81,7 +81,7 @@ func (s *shape) prune(v any) (any, bool) {
 			return nil, false
 		}
 		for key, value := range v {
-			kept, some := s.of(key).prune(value)
+			kept, some := s.findField(key).pruneValue(value)
 			if !some {
 				delete(v, key)
 				continue
@@ -95,7 +95,7 @@ func (s *shape) prune(v any) (any, bool) {
 		}
 		kept := v[:0]
 		for _, item := range v[:min(len(v), maxItems)] { // as many as are read
-			if item, some := s.items.prune(item); some {
+			if item, some := s.items.pruneValue(item); some {
 				kept = append(kept, item)
 			}
 		}
@@ -106,8 +106,8 @@ func (s *shape) prune(v any) (any, bool) {
 	return v, true
 }
 
-// of returns the shape of a field; nil where it is not kept. As in decoding, the case of its name does not matter where no other name fits.
-func (s *shape) of(key string) *shape {
+// findField returns the shape of a field; nil where it is not kept. As in decoding, the case of its name does not matter where no other name fits.
+func (s *shape) findField(key string) *shape {
 	if field, found := s.fields[key]; found {
 		return field
 	}
@@ -129,18 +129,18 @@ type head struct {
 // shapeOfObject returns the shape of the objects that are decoded into a slim type.
 func shapeOfObject(of slim) *shape {
 	s := shapeOf(reflect.TypeFor[head]())
-	s.add(reflect.TypeOf(of))
+	s.addType(reflect.TypeOf(of))
 	return s
 }
 
-// keep reads JSON and returns what is kept of it.
-func (s *shape) keep(raw []byte) (any, error) {
+// pruneJSON reads JSON and returns what is kept of it.
+func (s *shape) pruneJSON(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
 		return nil, fmt.Errorf("bad JSON: %w", err)
 	}
-	kept, _ := s.prune(v)
+	kept, _ := s.pruneValue(v)
 	return kept, nil
 }

@@ -33,7 +33,7 @@ type component struct {
 	Component string `json:"component"`
 }
 
-func (v *slimKubeEvent) decode(m tracker.Meta) (Observation, error) {
+func (v *slimKubeEvent) decodeObservation(m tracker.Meta) (Observation, error) {
 	o := tracker.KubeEventObservation{
 		Meta: m, Reason: v.Reason, Message: v.Message, Type: v.Type, Component: v.Source.Component,
 		About: tracker.Involved(v.InvolvedObject),
@@ -41,13 +41,13 @@ func (v *slimKubeEvent) decode(m tracker.Meta) (Observation, error) {
 	if o.Component == "" {
 		o.Component = v.ReportingField
 	}
-	o.Count, o.LastAt = v.repeated()
+	o.Count, o.LastAt = v.countOccurrences()
 	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }
 
-// repeated returns how often the Event occurred and when last: the older API writes count and lastTimestamp, the newer
+// countOccurrences returns how often the Event occurred and when last: the older API writes count and lastTimestamp, the newer
 // eventTime and, once it recurs, a series.
-func (v *slimKubeEvent) repeated() (int64, time.Time) {
+func (v *slimKubeEvent) countOccurrences() (int64, time.Time) {
 	count, last := max(v.Count, 1), v.LastTimestamp.UTC()
 	if last.IsZero() {
 		last = v.EventTime.UTC()

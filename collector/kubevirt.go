@@ -33,7 +33,7 @@ type slimKubeVirt struct {
 	} `json:"status"`
 }
 
-func (v *slimKubeVirt) decode(m tracker.Meta) (Observation, error) {
+func (v *slimKubeVirt) decodeObservation(m tracker.Meta) (Observation, error) {
 	c := v.Spec.Configuration
 	o := tracker.KubeVirtObservation{Meta: m, Settings: trail.KubeVirtSettings{
 		Version:                 v.Status.ObservedKubeVirtVersion,

@@ -6,8 +6,8 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// list begins a list, which may be another attempt.
-func (f *feed) list() *listing {
+// beginList begins a list, which may be another attempt.
+func (f *feed) beginList() *listing {
 	f.listed = &listing{feed: f, present: map[string]struct{}{}}
 	return f.listed
 }
@@ -19,14 +19,14 @@ type listing struct {
 	changed tracker.Recent      // of the objects that are there, those that changed last
 }
 
-// take hands on an object of the list or, where the list is the beginning of a watch, what happened to one meanwhile.
-func (l *listing) take(kind watch.EventType, o *object) {
+// addObject hands on an object of the list or, where the list is the beginning of a watch, what happened to one meanwhile.
+func (l *listing) addObject(kind watch.EventType, o *object) {
 	gone := kind == watch.Deleted
 	if l.present[o.UID] = struct{}{}; gone {
 		delete(l.present, o.UID)
 	}
 	l.changed = changedLast(l.changed, o, gone)
 	c := l.feed.c
-	c.out.room(l.feed.ctx, listBacklog)
-	_ = c.enqueue(l.feed.ctx, notice{feed: l.feed, kind: noticeListed, object: o, gone: gone}) // an end of the collector ends the list, too
+	c.out.waitForRoom(l.feed.ctx, listBacklog)
+	_ = c.enqueueNotice(l.feed.ctx, notice{feed: l.feed, kind: noticeListed, object: o, gone: gone}) // an end of the collector ends the list, too
 }

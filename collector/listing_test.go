@@ -29,8 +29,8 @@ func (l *lister) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.list(w, r)
 }
 
-// say answers with lines, at once.
-func say(w http.ResponseWriter, lines ...string) {
+// writeLines answers with lines, at once.
+func writeLines(w http.ResponseWriter, lines ...string) {
 	_, _ = fmt.Fprintln(w, strings.Join(lines, "\n"))
 	_ = http.NewResponseController(w).Flush()
 }
@@ -50,18 +50,18 @@ func TestPagesAreTakenOneByOne(t *testing.T) {
 		case q.Get("limit") == "" || q.Get("resourceVersion") != "":
 			t.Errorf("not in pages: %s", req.URL)
 		case q.Get("continue") == "":
-			say(w, `{"metadata":{"resourceVersion":"100","continue":"more"},"items":[`+vmiJSON("a", "2", "")+`,`+vmiJSON("b", "3", "")+`]}`)
+			writeLines(w, `{"metadata":{"resourceVersion":"100","continue":"more"},"items":[`+vmiJSON("a", "2", "")+`,`+vmiJSON("b", "3", "")+`]}`)
 		default:
 			<-started
-			r.eventually(t, "the first page is stored", func() bool { return r.sink.kinds()[trail.KindVMIPlaced] == 2 })
-			say(w, `{"metadata":{"resourceVersion":"100"},"items":[`+vmiJSON("c", "4", "")+`]}`)
+			r.requireEventually(t, "the first page is stored", func() bool { return r.sink.countKinds()[trail.KindVMIPlaced] == 2 })
+			writeLines(w, `{"metadata":{"resourceVersion":"100"},"items":[`+vmiJSON("c", "4", "")+`]}`)
 		}
 	}
 	r = startOn(t, a, a.api, &sink{}, nil)
 	close(started)
 	require.NoError(t, r.Taken(t.Context(), vmis, "100"))
 	require.NoError(t, r.Flush(t.Context()))
-	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3}, r.sink.kinds())
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 3}, r.sink.countKinds())
 	require.Contains(t, r.log.String(), `"watch synced" resource=virtualmachineinstances.kubevirt.io count=3`)
 }
 
@@ -72,13 +72,17 @@ func TestAListBreaksOff(t *testing.T) {
 	const expired = `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`
 	var mu sync.Mutex
 	attempts := []func(w http.ResponseWriter){
-		func(w http.ResponseWriter) { say(w, notification("ADDED", vmiJSON("a", "2", "")), expired) },
 		func(w http.ResponseWriter) {
-			say(w, notification("ADDED", vmiJSON("a", "2", "")), notification("ADDED", vmiJSON("b", "3", "")), notification("ADDED", vmiJSON("c", "4", "")),
-				notification("DELETED", vmiJSON("c", "5", "")), endOfList, notification("MODIFIED", vmiJSON("b", "201", "")),
+			writeLines(w, formatNotification("ADDED", vmiJSON("a", "2", "")), expired)
+		},
+		func(w http.ResponseWriter) {
+			writeLines(w, formatNotification("ADDED", vmiJSON("a", "2", "")), formatNotification("ADDED", vmiJSON("b", "3", "")), formatNotification("ADDED", vmiJSON("c", "4", "")),
+				formatNotification("DELETED", vmiJSON("c", "5", "")), endOfList, formatNotification("MODIFIED", vmiJSON("b", "201", "")),
 				expired)
 		},
-		func(w http.ResponseWriter) { say(w, notification("ADDED", vmiJSON("d", "202", "")), expired) },
+		func(w http.ResponseWriter) {
+			writeLines(w, formatNotification("ADDED", vmiJSON("d", "202", "")), expired)
+		},
 	}
 	whole := make(chan struct{})
 	a := &lister{api: newAPI()}
@@ -95,19 +99,19 @@ func TestAListBreaksOff(t *testing.T) {
 		case <-req.Context().Done():
 			return
 		}
-		say(w, notification("ADDED", vmiJSON("d", "202", "")), strings.Replace(endOfList, "200", "300", 1))
+		writeLines(w, formatNotification("ADDED", vmiJSON("d", "202", "")), strings.Replace(endOfList, "200", "300", 1))
 		<-req.Context().Done()
 	}
 	r := startOn(t, a, a.api, &sink{}, nil)
-	r.eventually(t, "the list that broke off is stored", func() bool { return r.sink.kinds()[trail.KindVMIPlaced] == 4 })
+	r.requireEventually(t, "the list that broke off is stored", func() bool { return r.sink.countKinds()[trail.KindVMIPlaced] == 4 })
 	require.NoError(t, r.Flush(t.Context()))
-	require.Equal(t, 1, r.sink.kinds()[trail.KindVMIEnded], "c went while it was listed, a and b may be there")
-	require.Zero(t, r.sink.kinds()[trail.KindGapClosed])
-	require.NotContains(t, since(r.watching(r.Clock())), vmis)
+	require.Equal(t, 1, r.sink.countKinds()[trail.KindVMIEnded], "c went while it was listed, a and b may be there")
+	require.Zero(t, r.sink.countKinds()[trail.KindGapClosed])
+	require.NotContains(t, mapSince(r.listWatchedSources(r.Clock())), vmis)
 	close(whole)
 	require.NoError(t, r.Taken(t.Context(), vmis, "300"))
 	require.NoError(t, r.Flush(t.Context()))
-	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 4, trail.KindVMIEnded: 3, trail.KindGapOpened: 1, trail.KindGapClosed: 1}, r.sink.kinds())
+	require.Equal(t, map[trail.Kind]int{trail.KindVMIPlaced: 4, trail.KindVMIEnded: 3, trail.KindGapOpened: 1, trail.KindGapClosed: 1}, r.sink.countKinds())
 	var ended []string
 	for _, f := range r.sink.facts {
 		if f.Kind == trail.KindVMIEnded {

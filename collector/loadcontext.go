@@ -86,9 +86,9 @@ func (l *LoadContext) Look(ctx context.Context, last bool) error {
 			windows = windows[:looksAtOnce]
 		}
 		for _, w := range windows {
-			seen, err := l.read(ctx, source, w, now, last)
-			l.judge(source.Origin(), err)
-			if _, err := l.c.hand(ctx, seen); err != nil {
+			seen, err := l.readWindow(ctx, source, w, now, last)
+			l.logSourceState(source.Origin(), err)
+			if _, err := l.c.submitObservations(ctx, seen); err != nil {
 				return fmt.Errorf("hand over node load: %w", err)
 			}
 			if err != nil && len(seen) == 0 {
@@ -99,8 +99,8 @@ func (l *LoadContext) Look(ctx context.Context, last bool) error {
 	return nil
 }
 
-// judge logs how a source answered when that is other than before.
-func (l *LoadContext) judge(origin trail.LoadOrigin, err error) {
+// logSourceState logs how a source answered when that is other than before.
+func (l *LoadContext) logSourceState(origin trail.LoadOrigin, err error) {
 	switch {
 	case err != nil && !l.said[origin]:
 		l.c.Log.Warn("node load not read, trying again", "origin", origin, "err", err)
@@ -152,8 +152,8 @@ func windowsOf(moved []trail.Moved, origin trail.LoadOrigin, now time.Time, last
 	return out
 }
 
-// read asks a source about a window, and returns what is to be recorded by now.
-func (l *LoadContext) read(ctx context.Context, source LoadSource, w window, now time.Time, last bool) ([]Observation, error) {
+// readWindow asks a source about a window, and returns what is to be recorded by now.
+func (l *LoadContext) readWindow(ctx context.Context, source LoadSource, w window, now time.Time, last bool) ([]Observation, error) {
 	nodes := map[string]bool{}
 	for _, o := range w.of {
 		for _, n := range []string{o.SourceNode, o.TargetNode} {

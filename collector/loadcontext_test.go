@@ -40,8 +40,8 @@ func (s *loadSource) Loads(_ context.Context, nodes map[string]bool, from, to ti
 	return out, s.err
 }
 
-// loads returns what was recorded: the moment, and whether it is known.
-func (s *sink) loads() []string {
+// listLoads returns what was recorded: the moment, and whether it is known.
+func (s *sink) listLoads() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
@@ -98,7 +98,7 @@ func TestLookRecordsWhatIsDue(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := start(t, newAPI(), &sink{}, at2026)
+			r := startCollector(t, newAPI(), &sink{}, useAuditClock)
 			s := c.source
 			s.origin = trail.OriginPrometheus
 			var since time.Time
@@ -113,7 +113,7 @@ func TestLookRecordsWhatIsDue(t *testing.T) {
 			for _, w := range c.want {
 				want = append(want, "prometheus "+w)
 			}
-			require.Equal(t, want, r.sink.loads())
+			require.Equal(t, want, r.sink.listLoads())
 			require.Equal(t, c.asked, s.asked)
 			require.Equal(t, s.err != nil && len(c.asked) > 0, strings.Contains(r.log.String(), "node load not read"))
 		})
@@ -126,7 +126,7 @@ func TestNodeViewIsKeptForAWhile(t *testing.T) {
 	p := &page{}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
-	r := start(t, newAPI(), &sink{}, at2026)
+	r := startCollector(t, newAPI(), &sink{}, useAuditClock)
 	s, err := r.NewScraper(ScrapeTarget{URL: server.URL, Interval: ScrapeInterval})
 	require.NoError(t, err)
 	view := func(value string) string {
@@ -136,13 +136,13 @@ descheduler_lownodeutilization_node_utilization_threshold{node="n1",resource="cp
 descheduler_lownodeutilization_node_utilization_threshold{node="n1",resource="cpu",threshold_type="low"} 0.2
 `
 	}
-	p.set(scrapeText(1795221213))
+	p.setText(scrapeText(1795221213))
 	require.NoError(t, s.Scrape(t.Context()))
 	loads, err := s.Load().Loads(t.Context(), map[string]bool{"n1": true}, auditNow.Add(-time.Hour), auditNow)
 	require.NoError(t, err)
 	require.Empty(t, loads.Metrics, "one that says nothing of nodes has no metric")
 
-	p.set(view("0.6"))
+	p.setText(view("0.6"))
 	require.NoError(t, s.Scrape(t.Context()))
 	loads, err = s.Load().Loads(t.Context(), map[string]bool{"n1": true}, auditNow.Add(-time.Hour), auditNow)
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ type migrationID struct {
 	MigrationID string `json:"migrationID"`
 }
 
-func (i *migrationID) id() string {
+func (i *migrationID) valueOrEmpty() string {
 	if i == nil {
 		return ""
 	}
@@ -66,7 +66,7 @@ type slimMigrationState struct {
 	} `json:"migrationConfiguration"`
 }
 
-func (s *slimMigrationState) state() *tracker.MigrationState {
+func (s *slimMigrationState) toMigrationState() *tracker.MigrationState {
 	if s == nil {
 		return nil
 	}
@@ -79,9 +79,9 @@ func (s *slimMigrationState) state() *tracker.MigrationState {
 	}
 }
 
-func (v *slimMigration) meta() *metadata { return &v.Metadata.metadata }
+func (v *slimMigration) objectMeta() *metadata { return &v.Metadata.metadata }
 
-func (v *slimMigration) decode(m tracker.Meta) (Observation, error) {
+func (v *slimMigration) decodeObservation(m tracker.Meta) (Observation, error) {
 	a := v.Metadata.Annotations
 	o := tracker.MigrationObservation{
 		Meta:           m,
@@ -89,20 +89,20 @@ func (v *slimMigration) decode(m tracker.Meta) (Observation, error) {
 		Phase:          v.Status.Phase,
 		PhaseTimes:     phaseTimesFrom(v.Status.PhaseTransitionTimestamps),
 		Conditions:     conditionsFrom(v.Status.Conditions),
-		State:          v.Status.MigrationState.state(),
+		State:          v.Status.MigrationState.toMigrationState(),
 		Evacuation:     a.Evacuation != nil,
-		EvacuationNode: text(a.Evacuation),
+		EvacuationNode: derefText(a.Evacuation),
 		WorkloadUpdate: a.WorkloadUpdate != nil,
 		VolumeUpdate:   v.Metadata.Labels.VolumeUpdate != nil,
 		Priority:       v.Spec.Priority,
 		NodeSelector:   v.Spec.AddedNodeSelector,
-		SendTo:         v.Spec.SendTo.id(),
-		Receive:        v.Spec.Receive.id(),
+		SendTo:         v.Spec.SendTo.valueOrEmpty(),
+		Receive:        v.Spec.Receive.valueOrEmpty(),
 	}
 	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil
 }
 
-func text(s *string) string {
+func derefText(s *string) string {
 	if s == nil {
 		return ""
 	}

@@ -25,7 +25,7 @@ type slimMigrationPolicy struct {
 	} `json:"spec"`
 }
 
-func (v *slimMigrationPolicy) decode(m tracker.Meta) (Observation, error) {
+func (v *slimMigrationPolicy) decodeObservation(m tracker.Meta) (Observation, error) {
 	o := tracker.MigrationPolicyObservation{Meta: m, Settings: trail.MigrationPolicySettings{
 		Namespaces:              v.Spec.Selectors.NamespaceSelector,
 		VMIs:                    v.Spec.Selectors.VirtualMachineInstanceSelector,

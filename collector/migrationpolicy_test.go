@@ -40,8 +40,8 @@ func TestMigrationPolicyIsRead(t *testing.T) {
 		},
 	}, observed(tracker.Seen{}))
 
-	r, _ := find("migrationpolicies")
-	kept, err := shapeOfObject(r.slim()).keep([]byte(policyJSON))
+	r, _ := findResource("migrationpolicies")
+	kept, err := shapeOfObject(r.slim()).pruneJSON([]byte(policyJSON))
 	require.NoError(t, err)
 	hidden := NewRedactor().Value(kept).(map[string]any)["spec"].(map[string]any)
 	require.NotContains(t, hidden["selectors"].(map[string]any)["virtualMachineInstanceSelector"], "speed")
@@ -54,8 +54,8 @@ func TestMigrationPolicyIsRead(t *testing.T) {
 func TestAbsentMigrationPolicies(t *testing.T) {
 	t.Parallel()
 	a, sink, log := newAPI(), &sink{}, &lockedBuffer{}
-	a.set("migrationpolicies", http.StatusNotFound)
-	a.set("virtualmachineinstances", 0, vmiJSON("db", "7", ""))
+	a.setAnswer("migrationpolicies", http.StatusNotFound)
+	a.setAnswer("virtualmachineinstances", 0, vmiJSON("db", "7", ""))
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/migrationpolicies") {
@@ -86,16 +86,16 @@ func TestAbsentMigrationPolicies(t *testing.T) {
 		}
 		return true
 	}
-	r.eventually(t, "it is absent", func() bool { return len(c.Watches()) == len(resources)-1 })
-	r.eventually(t, "all else is seen", all)
+	r.requireEventually(t, "it is absent", func() bool { return len(c.Watches()) == len(resources)-1 })
+	r.requireEventually(t, "all else is seen", all)
 	require.Equal(t, -1, slices.IndexFunc(c.Watches(), func(w trail.WatchSign) bool { return w.Source == "migrationpolicies" }))
 	time.Sleep(300 * time.Millisecond)
 	require.LessOrEqual(t, asked.Load(), int32(4), "it is asked for now and then: by a watch that lists, and a list")
-	a.set("migrationpolicies", 0, policyJSON)
-	r.eventually(t, "it is there", func() bool { return len(c.Watches()) == len(resources) && all() })
+	a.setAnswer("migrationpolicies", 0, policyJSON)
+	r.requireEventually(t, "it is there", func() bool { return len(c.Watches()) == len(resources) && all() })
 	require.NoError(t, c.Flush(t.Context()))
-	require.Equal(t, 1, sink.kinds()[trail.KindConfigSeen])
-	require.Zero(t, sink.kinds()[trail.KindGapOpened], log)
+	require.Equal(t, 1, sink.countKinds()[trail.KindConfigSeen])
+	require.Zero(t, sink.countKinds()[trail.KindGapOpened], log)
 	require.Equal(t, 1, strings.Count(log.String(), "not installed"))
 	require.NotContains(t, log.String(), "watch refused")
 	stop()

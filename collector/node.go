@@ -25,7 +25,7 @@ type slimTaint struct {
 	Added  time.Time `json:"timeAdded"`
 }
 
-func (v *slimNode) decode(m tracker.Meta) (Observation, error) {
+func (v *slimNode) decodeObservation(m tracker.Meta) (Observation, error) {
 	taints := make([]tracker.Taint, 0, len(v.Spec.Taints))
 	for _, t := range v.Spec.Taints {
 		taints = append(taints, tracker.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect, AddedAt: t.Added.UTC()})
@@ -33,7 +33,7 @@ func (v *slimNode) decode(m tracker.Meta) (Observation, error) {
 	o := tracker.NodeObservation{Meta: m, Unschedulable: v.Spec.Unschedulable, Taints: taints}
 	for _, c := range v.Status.Conditions {
 		if c.Type == "Ready" {
-			o.Ready = new(c.decode())
+			o.Ready = new(c.decodeCondition())
 		}
 	}
 	return func(s tracker.Seen) tracker.Observation { o.Seen = s; return o }, nil

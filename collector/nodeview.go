@@ -42,13 +42,13 @@ type nodeView struct {
 func decodeNodes(families map[string]*dto.MetricFamily) map[trail.LoadKey]trail.LoadPoint {
 	out := map[trail.LoadKey]trail.LoadPoint{}
 	for _, m := range families[familyUtilisation].GetMetric() {
-		out[viewKey(labels(m))] = trail.LoadPoint{Value: value(m)}
+		out[viewKey(collectLabels(m))] = trail.LoadPoint{Value: readValue(m)}
 	}
 	for _, m := range families[familyThreshold].GetMetric() {
-		l := labels(m)
+		l := collectLabels(m)
 		key := viewKey(l)
 		if p, seen := out[key]; seen && l["threshold_type"] == thresholdHigh {
-			limit := value(m)
+			limit := readValue(m)
 			p.Threshold = &limit
 			out[key] = p
 		}
@@ -76,7 +76,7 @@ func (v *nodeView) add(at time.Time, seen map[trail.LoadKey]trail.LoadPoint) {
 		v.bytes += viewSize
 	}
 	for keep := viewFor; ; keep /= 2 {
-		if v.forget(at.Add(-keep)); v.bytes <= viewMost || keep == 0 {
+		if v.dropPointsBefore(at.Add(-keep)); v.bytes <= viewMost || keep == 0 {
 			return
 		}
 	}
@@ -84,8 +84,8 @@ func (v *nodeView) add(at time.Time, seen map[trail.LoadKey]trail.LoadPoint) {
 
 func sizeOfKey(key trail.LoadKey) int { return len(key.Node) + len(key.Metric) }
 
-// forget drops what is older than a time.
-func (v *nodeView) forget(before time.Time) {
+// dropPointsBefore drops what is older than a time.
+func (v *nodeView) dropPointsBefore(before time.Time) {
 	for key, points := range v.points {
 		old := 0
 		for old < len(points) && points[old].At.Before(before) {

@@ -39,9 +39,9 @@ type slimPod struct {
 	} `json:"status"`
 }
 
-func (v *slimPod) meta() *metadata { return &v.Metadata.metadata }
+func (v *slimPod) objectMeta() *metadata { return &v.Metadata.metadata }
 
-func (v *slimPod) decode(m tracker.Meta) (Observation, error) {
+func (v *slimPod) decodeObservation(m tracker.Meta) (Observation, error) {
 	a := v.Metadata.Annotations
 	o := tracker.PodObservation{
 		Meta:               m,
@@ -51,7 +51,7 @@ func (v *slimPod) decode(m tracker.Meta) (Observation, error) {
 		Phase:              v.Status.Phase,
 		MigrationUID:       v.Metadata.Labels.MigrationJobUID,
 		MigrationName:      a.MigrationJobName,
-		EvictionInProgress: text(a.EvictionInProgress),
+		EvictionInProgress: derefText(a.EvictionInProgress),
 		HasInProgress:      a.EvictionInProgress != nil,
 		PreferNoEviction:   a.PreferNoEviction != nil,
 		DeletionGrace:      time.Duration(v.Metadata.DeletionGracePeriodSeconds) * time.Second,
@@ -66,7 +66,7 @@ func (v *slimPod) decode(m tracker.Meta) (Observation, error) {
 		case c.Type == "PodScheduled" && c.Status == "False" && c.Reason == "Unschedulable":
 			o.Unschedulable = c.Message
 		case c.Type == "DisruptionTarget" && c.Status == "True":
-			o.Disruption = c.decode()
+			o.Disruption = c.decodeCondition()
 		}
 	}
 	if o.Disruption.Reason == "" && v.Status.Reason == "Evicted" { // node pressure, on kubelets that set no condition

@@ -76,9 +76,9 @@ func keepPolicy(text []byte) (any, error) {
 	}
 	s := shapeOf(reflect.TypeFor[slimPolicy]())
 	args := s.fields["profiles"].items.fields["pluginConfig"].items.fields["args"]
-	args.add(reflect.TypeFor[slimCooldown]())
-	args.add(reflect.TypeFor[slimUtilization]())
-	return s.keep(raw)
+	args.addType(reflect.TypeFor[slimCooldown]())
+	args.addType(reflect.TypeFor[slimUtilization]())
+	return s.pruneJSON(raw)
 }
 
 // ReadPolicy reads the settings that decide evictions of VMs from the text of a descheduler's policy. Its errors are
@@ -92,21 +92,21 @@ func ReadPolicy(text []byte) (*trail.DeschedulerSettings, error) {
 		return nil, fmt.Errorf("apiVersion %q, kind %q: expected %s, DeschedulerPolicy", p.APIVersion, p.Kind, policyVersion)
 	}
 	s := &trail.DeschedulerSettings{
-		LimitTotal: limit(p.MaxTotal), LimitPerNode: limit(p.MaxPerNode), LimitPerNamespace: limit(p.MaxPerNamespace),
+		LimitTotal: widenLimit(p.MaxTotal), LimitPerNode: widenLimit(p.MaxPerNode), LimitPerNamespace: widenLimit(p.MaxPerNamespace),
 	}
 	for _, profile := range p.Profiles {
-		if err := profile.read(s); err != nil {
+		if err := profile.readSettings(s); err != nil {
 			return nil, fmt.Errorf("profile %s: %w", profile.Name, err)
 		}
 	}
 	return s, nil
 }
 
-// read takes over the settings of one profile. The cooldown is that of the first profile that has one.
-func (p *slimProfile) read(s *trail.DeschedulerSettings) error {
+// readSettings takes over the settings of one profile. The cooldown is that of the first profile that has one.
+func (p *slimProfile) readSettings(s *trail.DeschedulerSettings) error {
 	enabled := slices.Concat(p.Plugins.Filter.Enabled, p.Plugins.PreEvictionFilter.Enabled)
 	if s.Cooldown == nil && slices.Contains(enabled, pluginCooldown) {
-		c, err := readCooldown(p.args(pluginCooldown))
+		c, err := readCooldown(p.findArgs(pluginCooldown))
 		if err != nil {
 			return fmt.Errorf("%s: %w", pluginCooldown, err)
 		}
@@ -114,16 +114,16 @@ func (p *slimProfile) read(s *trail.DeschedulerSettings) error {
 	}
 	if slices.Contains(p.Plugins.Balance.Enabled, pluginUtilization) {
 		var args slimUtilization
-		if err := json.Unmarshal(p.args(pluginUtilization), &args); err != nil {
+		if err := json.Unmarshal(p.findArgs(pluginUtilization), &args); err != nil {
 			return fmt.Errorf("%s: %w", pluginUtilization, err)
 		}
-		s.LimitPerNode = lower(s.LimitPerNode, limit(args.EvictionLimits.Node))
+		s.LimitPerNode = pickLowerLimit(s.LimitPerNode, widenLimit(args.EvictionLimits.Node))
 	}
 	return nil
 }
 
-// args returns the arguments of a plugin; null where the profile has none for it.
-func (p *slimProfile) args(plugin string) json.RawMessage {
+// findArgs returns the arguments of a plugin; null where the profile has none for it.
+func (p *slimProfile) findArgs(plugin string) json.RawMessage {
 	for _, c := range p.PluginConfig {
 		if c.Name == plugin && len(c.Args) > 0 {
 			return c.Args
@@ -145,7 +145,7 @@ func readCooldown(raw json.RawMessage) (*trail.CooldownSettings, error) {
 	return &c, nil
 }
 
-func limit(n *uint32) *int64 {
+func widenLimit(n *uint32) *int64 {
 	if n == nil {
 		return nil
 	}
@@ -153,8 +153,8 @@ func limit(n *uint32) *int64 {
 	return &wide
 }
 
-// lower returns the smaller of two limits, of which either may be missing.
-func lower(a, b *int64) *int64 {
+// pickLowerLimit returns the smaller of two limits, of which either may be missing.
+func pickLowerLimit(a, b *int64) *int64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}
@@ -168,7 +168,7 @@ const policyUID = "descheduler-policy"
 // Policy observes the text of a descheduler's policy. One that cannot be read is observed without settings. The model
 // is trail.DeschedulerSettings.Model.
 func Policy(text []byte, model string) Observation {
-	return policy(tracker.Meta{UID: policyUID, Name: policyUID}, text, model)
+	return newPolicyObservation(tracker.Meta{UID: policyUID, Name: policyUID}, text, model)
 }
 
 // StatedPolicy observes settings of the descheduler that somebody stated.
@@ -178,11 +178,11 @@ func StatedPolicy(settings trail.DeschedulerSettings) Observation {
 	}
 }
 
-func policy(m tracker.Meta, text []byte, model string) Observation {
+func newPolicyObservation(m tracker.Meta, text []byte, model string) Observation {
 	o := tracker.PolicyObservation{Meta: m, Text: trail.ClipText(string(text), maxPolicy)}
 	settings, err := ReadPolicy(text)
 	if err != nil {
-		o.Problem = brief(err).Error()
+		o.Problem = clipError(err).Error()
 	} else {
 		settings.Model = model
 		o.Settings = settings
@@ -203,8 +203,8 @@ type PolicyMap struct {
 	Model     string // trail.DeschedulerSettings.Model
 }
 
-// watched returns the ConfigMap as a resource to watch.
-func (p *PolicyMap) watched() watched {
+// toWatched returns the ConfigMap as a resource to watch.
+func (p *PolicyMap) toWatched() watched {
 	return watched{name: "configmaps", version: "v1", kind: trail.ObjectPolicy, slim: func() slim { return &slimPolicyMap{model: p.Model} }, namespace: p.Namespace, object: p.Name}
 }
 
@@ -215,12 +215,12 @@ type slimPolicyMap struct {
 	Data  map[string]string `json:"data" text:"-"` // at most 1 MiB, as Kubernetes bounds it: the policy is read before it is clipped
 }
 
-func (v *slimPolicyMap) decode(m tracker.Meta) (Observation, error) {
+func (v *slimPolicyMap) decodeObservation(m tracker.Meta) (Observation, error) {
 	text, found := v.Data[policyKey]
 	if !found {
 		return nil, errors.New("ConfigMap without the key " + policyKey)
 	}
-	return policy(m, []byte(text), v.model), nil
+	return newPolicyObservation(m, []byte(text), v.model), nil
 }
 
 // noPolicy says that the ConfigMap with the policy does not exist.

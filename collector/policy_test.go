@@ -29,15 +29,15 @@ profiles:
 `
 }
 
-func many(n int64) *int64 { return &n }
+func newInt64(n int64) *int64 { return &n }
 
-func cooldown(base, most, window time.Duration) *trail.CooldownSettings {
+func newCooldown(base, most, window time.Duration) *trail.CooldownSettings {
 	return &trail.CooldownSettings{Base: base, Max: most, Window: window}
 }
 
 func TestReadPolicy(t *testing.T) {
 	t.Parallel()
-	byDefault := cooldown(trail.DefaultCooldown, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow)
+	byDefault := newCooldown(trail.DefaultCooldown, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow)
 	for _, c := range []struct {
 		name string
 		text string
@@ -47,15 +47,15 @@ func TestReadPolicy(t *testing.T) {
 		{"arguments that are null", policyText("null"), trail.DeschedulerSettings{Cooldown: byDefault}},
 		{"zero means the default", policyText(`{migrationCooldown: 0s, maxMigrationCooldown: "0", migrationHistoryWindow: 0s}`), trail.DeschedulerSettings{Cooldown: byDefault}},
 		{"some of them", policyText(`{migrationCooldown: 1m30s, migrationHistoryWindow: 24h}`),
-			trail.DeschedulerSettings{Cooldown: cooldown(90*time.Second, trail.DefaultMaxCooldown, 24*time.Hour)}},
+			trail.DeschedulerSettings{Cooldown: newCooldown(90*time.Second, trail.DefaultMaxCooldown, 24*time.Hour)}},
 		{"a base above the cap that is the default", policyText(`{migrationCooldown: 8h}`),
-			trail.DeschedulerSettings{Cooldown: cooldown(8*time.Hour, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow)}},
+			trail.DeschedulerSettings{Cooldown: newCooldown(8*time.Hour, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow)}},
 		{"in the pre-eviction filter alone, in a documentation's case, without arguments",
 			strings.ReplaceAll(strings.Replace(policyText("{}"), "filter:", "preEvictionFilter:", 1), "name: KubevirtMigrationAware", "name: Other"),
 			trail.DeschedulerSettings{Cooldown: byDefault}},
 		{"arguments of a plugin that is not enabled", strings.ReplaceAll(policyText("{migrationCooldown: 1m}"), ", KubevirtMigrationAware]", "]"), trail.DeschedulerSettings{}},
 		{"limits", "{apiVersion: descheduler/v1alpha2, kind: DeschedulerPolicy, maxNoOfPodsToEvictTotal: 5, maxNoOfPodsToEvictPerNode: 0, maxNoOfPodsToEvictPerNamespace: 3}",
-			trail.DeschedulerSettings{LimitTotal: many(5), LimitPerNode: many(0), LimitPerNamespace: many(3)}},
+			trail.DeschedulerSettings{LimitTotal: newInt64(5), LimitPerNode: newInt64(0), LimitPerNamespace: newInt64(3)}},
 		{"the smaller limit of a node", `
 apiVersion: descheduler/v1alpha2
 kind: DeschedulerPolicy
@@ -64,7 +64,7 @@ profiles:
 - {name: off, pluginConfig: [{name: LowNodeUtilization, args: {evictionLimits: {node: 1}}}]}
 - {name: on, pluginConfig: [{name: LowNodeUtilization, args: {evictionLimits: {node: 2}}}], plugins: {balance: {enabled: [LowNodeUtilization]}}}
 - {name: bare, plugins: {balance: {enabled: [LowNodeUtilization]}}}
-`, trail.DeschedulerSettings{LimitPerNode: many(2)}},
+`, trail.DeschedulerSettings{LimitPerNode: newInt64(2)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -107,8 +107,8 @@ func TestReadPolicyOfRecordings(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, 11)
 	cooldowns := map[string]*trail.CooldownSettings{
-		"g-churn-cooldown":                cooldown(30*time.Second, 4*time.Minute, time.Hour),
-		"m-dual-retry-loop-with-cooldown": cooldown(time.Minute, 10*time.Minute, 2*time.Hour),
+		"g-churn-cooldown":                newCooldown(30*time.Second, 4*time.Minute, time.Hour),
+		"m-dual-retry-loop-with-cooldown": newCooldown(time.Minute, 10*time.Minute, 2*time.Hour),
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -117,7 +117,7 @@ func TestReadPolicyOfRecordings(t *testing.T) {
 		require.NoError(t, err, file)
 		name := filepath.Base(filepath.Dir(file))
 		require.Equal(t, cooldowns[name], got.Cooldown, name)
-		require.Equal(t, many(5), got.LimitTotal, name)
+		require.Equal(t, newInt64(5), got.LimitTotal, name)
 		perNode := int64(1)
 		if strings.Contains(string(text), "maxNoOfPodsToEvictPerNode: 2") {
 			perNode = 2
@@ -132,7 +132,7 @@ func configMap(version, text string) string {
 	return fmt.Sprintf(`{"metadata":{"namespace":"d","name":"policy","uid":"u-1","resourceVersion":%q},"data":{"policy.yaml":%q}}`, version, text)
 }
 
-func (s *sink) policies() []trail.ConfigDetail {
+func (s *sink) listPolicies() []trail.ConfigDetail {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []trail.ConfigDetail
@@ -159,22 +159,22 @@ func TestCollectorWatchesThePolicy(t *testing.T) {
 	})
 	r := startOn(t, serve, a, &sink{}, func(c *Config) { c.Policy = &PolicyMap{Namespace: "d", Name: "policy", Model: "4.21"} })
 	require.NoError(t, r.Taken(t.Context(), "configmaps", "100"))
-	r.eventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
+	r.requireEventually(t, "all watches synced", func() bool { return len(r.Unready()) == 0 })
 	require.Contains(t, asked.String(), "/api/v1/namespaces/d/configmaps metadata.name=policy\n")
 	require.Equal(t, 1, strings.Count(r.log.String(), "configmaps d/policy not found, waiting for it"), r.log)
 
 	good := policyText("{migrationCooldown: 1m}")
 	bad := policyText("{migrationCooldown: -1m}")
-	stream <- notification("ADDED", configMap("101", good))
-	stream <- notification("MODIFIED", configMap("102", good)) // somebody set a label
-	stream <- notification("MODIFIED", configMap("103", bad))
-	stream <- notification("MODIFIED", configMap("104", bad))
-	stream <- notification("MODIFIED", configMap("105", good))
+	stream <- formatNotification("ADDED", configMap("101", good))
+	stream <- formatNotification("MODIFIED", configMap("102", good)) // somebody set a label
+	stream <- formatNotification("MODIFIED", configMap("103", bad))
+	stream <- formatNotification("MODIFIED", configMap("104", bad))
+	stream <- formatNotification("MODIFIED", configMap("105", good))
 	require.NoError(t, r.Taken(t.Context(), "configmaps", "105"))
 	require.NoError(t, r.Flush(t.Context()))
-	settings := &trail.DeschedulerSettings{Model: "4.21", Cooldown: cooldown(time.Minute, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow)}
+	settings := &trail.DeschedulerSettings{Model: "4.21", Cooldown: newCooldown(time.Minute, trail.DefaultMaxCooldown, trail.DefaultCooldownWindow)}
 	const problem = "profile p: KubevirtMigrationAware: migrationCooldown must be non-negative, got -1m0s"
-	require.Equal(t, []trail.ConfigDetail{{Policy: good, Descheduler: settings}, {Policy: bad, Problem: problem}, {Policy: good, Descheduler: settings}}, r.sink.policies())
+	require.Equal(t, []trail.ConfigDetail{{Policy: good, Descheduler: settings}, {Policy: bad, Problem: problem}, {Policy: good, Descheduler: settings}}, r.sink.listPolicies())
 	require.Equal(t, 1, strings.Count(r.log.String(), problem), r.log)
 	require.NoError(t, r.stop())
 }
@@ -182,9 +182,9 @@ func TestCollectorWatchesThePolicy(t *testing.T) {
 func TestCollectorSaysWhichRightThePolicyNeeds(t *testing.T) {
 	t.Parallel()
 	a := newAPI()
-	a.set("configmaps", http.StatusForbidden)
-	r := start(t, a, &sink{}, func(c *Config) { c.Policy = &PolicyMap{Namespace: "d", Name: "policy"} })
-	r.eventually(t, "the right is named", func() bool {
+	a.setAnswer("configmaps", http.StatusForbidden)
+	r := startCollector(t, a, &sink{}, func(c *Config) { c.Policy = &PolicyMap{Namespace: "d", Name: "policy"} })
+	r.requireEventually(t, "the right is named", func() bool {
 		return strings.Contains(strings.Join(r.Unready(), "\n"), "no right to watch configmaps d/policy: grant list and watch on configmaps d/policy in namespace d")
 	})
 }
@@ -197,13 +197,13 @@ func TestSemanticsAreLogged(t *testing.T) {
 	kubevirt := func(rv, version string) string {
 		return `{"metadata":{"namespace":"kubevirt","name":"kubevirt","uid":"kv","resourceVersion":"` + rv + `"},"status":{"observedKubeVirtVersion":"` + version + `"}}`
 	}
-	a.set("kubevirts", 0, kubevirt("7", "v1.6.0"))
-	r := start(t, a, &sink{}, nil)
-	r.eventually(t, "it is logged", func() bool {
+	a.setAnswer("kubevirts", 0, kubevirt("7", "v1.6.0"))
+	r := startCollector(t, a, &sink{}, nil)
+	r.requireEventually(t, "it is logged", func() bool {
 		return strings.Contains(r.log.String(), "KubeVirt v1.6.0: eviction-in-progress is taken off")
 	})
 	a.streams["kubevirts"] <- `{"type":"MODIFIED","object":` + kubevirt("101", "v1.6.0") + `}`
 	a.streams["kubevirts"] <- `{"type":"MODIFIED","object":` + kubevirt("102", "v1.8.4") + `}`
-	r.eventually(t, "the upgrade is logged", func() bool { return strings.Contains(r.log.String(), "KubeVirt v1.8.4: eviction-in-progress stays") })
+	r.requireEventually(t, "the upgrade is logged", func() bool { return strings.Contains(r.log.String(), "KubeVirt v1.8.4: eviction-in-progress stays") })
 	require.Equal(t, 2, strings.Count(r.log.String(), "rules in use"), r.log)
 }

@@ -76,7 +76,7 @@ func (p *Probe) Version(ctx context.Context) (string, error) {
 	var v struct {
 		GitVersion string `json:"gitVersion"`
 	}
-	err := p.get(ctx, "/version", &v)
+	err := p.getJSON(ctx, "/version", &v)
 	return v.GitVersion, err
 }
 
@@ -105,22 +105,22 @@ func (p *Probe) Can(ctx context.Context, r Right) (bool, error) {
 		return false, err
 	}
 	var answer review
-	err = read(p.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
+	err = decodeResult(p.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
 		SetHeader("Content-Type", "application/json").Body(body).Do(ctx), &answer)
 	return answer.Status.Allowed, err
 }
 
 // KubeVirts returns the settings of each KubeVirt CR; none where KubeVirt is not installed.
 func (p *Probe) KubeVirts(ctx context.Context) ([]trail.KubeVirtSettings, error) {
-	r, _ := find("kubevirts")
-	body, err := p.client.Get().AbsPath(r.path()).Stream(ctx)
+	r, _ := findResource("kubevirts")
+	body, err := p.client.Get().AbsPath(r.buildPath()).Stream(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s", r.explain(err))
+		return nil, fmt.Errorf("%s", r.explainError(err))
 	}
 	defer func() { _ = body.Close() }()
 	var out []trail.KubeVirtSettings
 	_, err = decodeList(body, func(raw []byte) {
-		if o := r.read(raw); o.err == nil {
+		if o := r.decodeJSON(raw); o.err == nil {
 			out = append(out, o.observe(tracker.Seen{}).(tracker.KubeVirtObservation).Settings)
 		}
 	})
@@ -129,10 +129,10 @@ func (p *Probe) KubeVirts(ctx context.Context) ([]trail.KubeVirtSettings, error)
 
 // PolicyText returns the text of the descheduler's policy in a ConfigMap.
 func (p *Probe) PolicyText(ctx context.Context, m *PolicyMap) ([]byte, error) {
-	w := m.watched()
-	body, err := p.client.Get().AbsPath(w.path()).Param("fieldSelector", "metadata.name="+w.object).Stream(ctx)
+	w := m.toWatched()
+	body, err := p.client.Get().AbsPath(w.buildPath()).Param("fieldSelector", "metadata.name="+w.object).Stream(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("%s", w.explain(err))
+		return nil, fmt.Errorf("%s", w.explainError(err))
 	}
 	defer func() { _ = body.Close() }()
 	var list struct {
@@ -173,7 +173,7 @@ func (p *Probe) Webhooks(ctx context.Context, name string) ([]Webhook, error) {
 			} `json:"webhooks"`
 		} `json:"items"`
 	}
-	if err := p.get(ctx, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", &list); err != nil {
+	if err := p.getJSON(ctx, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", &list); err != nil {
 		return nil, err
 	}
 	var found []Webhook
@@ -192,12 +192,12 @@ func (p *Probe) Webhooks(ctx context.Context, name string) ([]Webhook, error) {
 	return found, nil
 }
 
-func (p *Probe) get(ctx context.Context, path string, into any) error {
-	return read(p.client.Get().AbsPath(path).Do(ctx), into)
+func (p *Probe) getJSON(ctx context.Context, path string, into any) error {
+	return decodeResult(p.client.Get().AbsPath(path).Do(ctx), into)
 }
 
-// read reads an answer. Its error has the API server's words, which that of Raw has not.
-func read(answer rest.Result, into any) error {
+// decodeResult reads an answer. Its error has the API server's words, which that of Raw has not.
+func decodeResult(answer rest.Result, into any) error {
 	if err := answer.Error(); err != nil {
 		return err
 	}
@@ -210,11 +210,11 @@ func read(answer rest.Result, into any) error {
 
 // Metrics reads the metrics of a descheduler once.
 func (t *ScrapeTarget) Metrics(ctx context.Context) (tracker.ScrapeObservation, error) {
-	client, err := t.client()
+	client, err := t.newHTTPClient()
 	if err != nil {
 		return tracker.ScrapeObservation{}, err
 	}
-	body, err := t.get(ctx, client)
+	body, err := t.fetchMetrics(ctx, client)
 	if err != nil {
 		return tracker.ScrapeObservation{}, err
 	}

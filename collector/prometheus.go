@@ -94,11 +94,11 @@ type Prometheus struct {
 // NewPrometheus makes a source of load. Its errors are of the files and the URL that the target names.
 func NewPrometheus(target PrometheusTarget, log *slog.Logger) (*Prometheus, error) {
 	p := &Prometheus{target: target, log: log, warned: map[string]string{}, answer: map[string]int{}}
-	return p, p.renew()
+	return p, p.renewClient()
 }
 
-// renew makes a client where there is none yet, or the CA has changed.
-func (p *Prometheus) renew() error {
+// renewClient makes a client where there is none yet, or the CA has changed.
+func (p *Prometheus) renewClient() error {
 	var ca []byte
 	if p.target.CAFile != "" {
 		var err error
@@ -159,13 +159,13 @@ func (p *Prometheus) Origin() trail.LoadOrigin { return trail.OriginPrometheus }
 // Loads asks for each metric, of all nodes at once, and keeps those of the nodes named; all where nodes is nil.
 func (p *Prometheus) Loads(ctx context.Context, nodes map[string]bool, from, to time.Time) (trail.Loads, error) {
 	out := trail.Loads{Origin: trail.OriginPrometheus, Points: map[trail.LoadKey][]trail.LoadPoint{}}
-	failed := p.renew()
+	failed := p.renewClient()
 	for _, q := range p.target.Queries {
 		lack := trail.LackUnanswered
 		var points map[trail.LoadKey][]trail.LoadPoint
 		if failed == nil || !isAway(failed) {
 			var err error
-			points, lack, err = p.metric(ctx, q, nodes, v1.Range{Start: from.Truncate(queryStep), End: to, Step: queryStep})
+			points, lack, err = p.queryMetric(ctx, q, nodes, v1.Range{Start: from.Truncate(queryStep), End: to, Step: queryStep})
 			failed = errors.Join(failed, err)
 		}
 		var names []string
@@ -192,16 +192,16 @@ func isAway(err error) bool {
 	return !errors.As(err, &refused) || refused.Type == v1.ErrTimeout || refused.Type == v1.ErrClient
 }
 
-// metric asks for one metric. What lacks is said where nothing came: with an error that may go away it is unanswered, a query that Prometheus does not take is refused.
-func (p *Prometheus) metric(ctx context.Context, q LoadQuery, nodes map[string]bool, r v1.Range) (map[trail.LoadKey][]trail.LoadPoint, trail.LoadLack, error) {
-	query, values, err := p.first(ctx, q, r)
+// queryMetric asks for one metric. What lacks is said where nothing came: with an error that may go away it is unanswered, a query that Prometheus does not take is refused.
+func (p *Prometheus) queryMetric(ctx context.Context, q LoadQuery, nodes map[string]bool, r v1.Range) (map[trail.LoadKey][]trail.LoadPoint, trail.LoadLack, error) {
+	query, values, err := p.queryFirst(ctx, q, r)
 	if err != nil || len(values) == 0 {
 		return nil, lackOf(err), err
 	}
 	times, thresholds := model.Matrix(nil), model.Matrix(nil)
 	if q.Threshold != "" {
-		if times, err = p.query(ctx, "timestamp("+query+")", r); err == nil {
-			thresholds, err = p.query(ctx, q.Threshold, r)
+		if times, err = p.queryRange(ctx, "timestamp("+query+")", r); err == nil {
+			thresholds, err = p.queryRange(ctx, q.Threshold, r)
 		}
 		if err != nil {
 			return nil, lackOf(err), err
@@ -242,11 +242,11 @@ func (p *Prometheus) boundResources(metric string, points map[trail.LoadKey][]tr
 	}
 	kept := slices.Sorted(maps.Keys(names))[:maxResources]
 	maps.DeleteFunc(points, func(key trail.LoadKey, _ []trail.LoadPoint) bool { return !slices.Contains(kept, key.Metric) })
-	p.warn(metric, fmt.Sprintf("%d resources: the first %d are kept", len(names), maxResources))
+	p.logWarning(metric, fmt.Sprintf("%d resources: the first %d are kept", len(names), maxResources))
 }
 
-// warn logs a warning about a query, or about a metric, when it is another than before.
-func (p *Prometheus) warn(query, text string) {
+// logWarning logs a warning about a query, or about a metric, when it is another than before.
+func (p *Prometheus) logWarning(query, text string) {
 	if text != "" && p.warned[query] != text {
 		p.log.Warn("answer of Prometheus with a warning: what it leaves out is not known", "query", query, "warning", text)
 		p.warned[query] = text
@@ -265,11 +265,11 @@ func lackOf(err error) trail.LoadLack {
 	return trail.LackUnanswered
 }
 
-// first asks the queries of a metric until one gives something, beginning with the one that did the last time. It returns that query.
-func (p *Prometheus) first(ctx context.Context, q LoadQuery, r v1.Range) (string, model.Matrix, error) {
+// queryFirst asks the queries of a metric until one gives something, beginning with the one that did the last time. It returns that query.
+func (p *Prometheus) queryFirst(ctx context.Context, q LoadQuery, r v1.Range) (string, model.Matrix, error) {
 	for i := range q.Values {
 		k := (p.answer[q.Name] + i) % len(q.Values)
-		found, err := p.query(ctx, q.Values[k], r)
+		found, err := p.queryRange(ctx, q.Values[k], r)
 		if err != nil {
 			return "", nil, err
 		}
@@ -282,13 +282,13 @@ func (p *Prometheus) first(ctx context.Context, q LoadQuery, r v1.Range) (string
 	return "", nil, nil
 }
 
-// query asks one query over a time.
-func (p *Prometheus) query(ctx context.Context, query string, r v1.Range) (model.Matrix, error) {
+// queryRange asks one query over a time.
+func (p *Prometheus) queryRange(ctx context.Context, query string, r v1.Range) (model.Matrix, error) {
 	value, warnings, _, err := p.api.QueryRange(ctx, query, r, v1.WithTimeout(queryTimeout), v1.WithLimit(maxSeries))
 	if err != nil {
-		return nil, fmt.Errorf("ask Prometheus %q: %w", query, brief(err))
+		return nil, fmt.Errorf("ask Prometheus %q: %w", query, clipError(err))
 	}
-	p.warn(query, trail.ClipText(strings.Join(warnings, "; "), maxEcho))
+	p.logWarning(query, trail.ClipText(strings.Join(warnings, "; "), maxEcho))
 	matrix, is := value.(model.Matrix)
 	if !is {
 		return nil, fmt.Errorf("ask Prometheus %q: answered with a %s: expected a matrix", query, value.Type())

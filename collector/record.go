@@ -70,7 +70,7 @@ func NewRecorder(config RecorderConfig) (*Recorder, error) {
 		RecorderConfig: config, client: client, problems: map[string]string{}, objects: map[string]struct{}{}, versions: map[string]string{}, moved: make(chan struct{}),
 	}
 	if config.Scrape != nil {
-		client, err := config.Scrape.client()
+		client, err := config.Scrape.newHTTPClient()
 		if err != nil {
 			return nil, err
 		}
@@ -98,18 +98,18 @@ func (r *Recorder) Run(ctx context.Context) error {
 	if r.AuditFile != "" {
 		started := r.Clock()
 		f := follower{path: r.AuditFile, since: started, log: r.Log, take: func(_ context.Context, part io.Reader, name string, _ int64) error {
-			return r.audit(part, name, started)
+			return r.writeAuditEvents(part, name, started)
 		}}
-		g.Go(func() error { _ = f.follow(ctx); return nil })
+		g.Go(func() error { _ = f.followLog(ctx); return nil })
 	}
 	if r.scrapes != nil {
 		g.Go(func() error { r.keepScraping(ctx); return nil })
 	}
-	g.Go(func() error { return r.flush(ctx) })
+	g.Go(func() error { return r.keepFlushing(ctx) })
 	return g.Wait()
 }
 
-func (r *Recorder) flush(ctx context.Context) error {
+func (r *Recorder) keepFlushing(ctx context.Context) error {
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
 	for {
@@ -141,8 +141,8 @@ func (r *Recorder) Taken(ctx context.Context, name, version string) error {
 	}
 }
 
-// advance notes how far a resource was recorded and wakes who waits for that.
-func (r *Recorder) advance(name, version string) {
+// advanceVersion notes how far a resource was recorded and wakes who waits for that.
+func (r *Recorder) advanceVersion(name, version string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.versions[name] = version
@@ -170,8 +170,8 @@ func (r *Recorder) Seen() (objects, unreadable int) {
 	return len(r.objects), r.skipped
 }
 
-// seen counts an object, or that it could not be read.
-func (r *Recorder) seen(o *object) {
+// countObject counts an object, or that it could not be read.
+func (r *Recorder) countObject(o *object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if o.err != nil {
@@ -181,8 +181,8 @@ func (r *Recorder) seen(o *object) {
 	r.objects[o.UID] = struct{}{}
 }
 
-// problem notes why a resource cannot be seen, empty where it can, and logs it when it is new.
-func (r *Recorder) problem(resource, text string) {
+// setProblem notes why a resource cannot be seen, empty where it can, and logs it when it is new.
+func (r *Recorder) setProblem(resource, text string) {
 	r.mu.Lock()
 	before := r.problems[resource]
 	r.problems[resource] = text
@@ -196,8 +196,8 @@ func (r *Recorder) problem(resource, text string) {
 	}
 }
 
-// encode returns what is kept of a value as it is written.
-func (r *Recorder) encode(v any) json.RawMessage {
+// encodeRedacted returns what is kept of a value as it is written.
+func (r *Recorder) encodeRedacted(v any) json.RawMessage {
 	if r.Redactor != nil {
 		v = r.Redactor.Value(v)
 	}
@@ -216,7 +216,7 @@ func (r *Recorder) PolicyText(text []byte) error {
 		return nil
 	}
 	if r.Redactor != nil {
-		kept = r.Redactor.texts(kept)
+		kept = r.Redactor.redactTexts(kept)
 	}
 	out, err := yaml.Marshal(kept)
 	if err != nil {
@@ -229,15 +229,15 @@ func (r *Recorder) PolicyText(text []byte) error {
 	return err
 }
 
-// audit writes the audit events of a part of a file that were logged since a time and are about evictions and migrations.
-func (r *Recorder) audit(part io.Reader, name string, since time.Time) error {
+// writeAuditEvents writes the audit events of a part of a file that were logged since a time and are about evictions and migrations.
+func (r *Recorder) writeAuditEvents(part io.Reader, name string, since time.Time) error {
 	reader := AuditReader{Now: r.Clock(), keep: func(e *slimAudit) error {
 		if e.StageAt.Before(since) {
 			return nil
 		}
-		v, err := e.keep()
+		v, err := e.pruneEvent()
 		if err == nil {
-			r.Tape.Audit(r.encode(v))
+			r.Tape.Audit(r.encodeRedacted(v))
 		}
 		return err
 	}}
@@ -261,7 +261,7 @@ func (r *Recorder) keepScraping(ctx context.Context) {
 		if err != nil {
 			problem = "descheduler metrics: " + err.Error()
 		}
-		r.problem(SourceDescheduler, problem)
+		r.setProblem(SourceDescheduler, problem)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -272,7 +272,7 @@ func (r *Recorder) keepScraping(ctx context.Context) {
 
 // ScrapeOnce records what the descheduler's metrics say now.
 func (r *Recorder) ScrapeOnce(ctx context.Context) error {
-	body, err := r.Scrape.get(ctx, r.scrapes)
+	body, err := r.Scrape.fetchMetrics(ctx, r.scrapes)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (r *Recorder) ScrapeOnce(ctx context.Context) error {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(families)) {
 		if r.Redactor != nil {
-			r.Redactor.metrics(families[name])
+			r.Redactor.redactMetrics(families[name])
 		}
 		if _, err := expfmt.MetricFamilyToText(&out, families[name]); err != nil {
 			return err

@@ -34,21 +34,21 @@ func TestKeepIsWhatIsRead(t *testing.T) {
 		rec, err := recording.Open(evictrail.Recordings(), name, nil)
 		require.NoError(t, err)
 		for _, l := range rec.Lines {
-			r, watched := find(l.Resource)
+			r, watched := findResource(l.Resource)
 			if !watched || l.Object == nil || l.Kind == recording.KindBookmark {
 				continue
 			}
-			v, err := shapeOfObject(r.slim()).keep(l.Object)
+			v, err := shapeOfObject(r.slim()).pruneJSON(l.Object)
 			require.NoError(t, err)
 			kept, err := json.Marshal(v)
 			require.NoError(t, err)
 			require.Less(t, len(kept), len(l.Object))
-			want, got := r.read(l.Object), r.read(kept)
+			want, got := r.decodeJSON(l.Object), r.decodeJSON(kept)
 			require.NoError(t, got.err)
 			require.Equal(t, want.observe(tracker.Seen{}), got.observe(tracker.Seen{}), "%s:%d", name, l.Number)
 			hidden, err := json.Marshal(redactor.Value(v))
 			require.NoError(t, err)
-			require.NoError(t, r.read(hidden).err, "%s:%d", name, l.Number)
+			require.NoError(t, r.decodeJSON(hidden).err, "%s:%d", name, l.Number)
 		}
 	}
 }
@@ -57,22 +57,22 @@ func TestKeepIsWhatIsRead(t *testing.T) {
 func TestRecordedTextsAreClipped(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 1<<20)
-	r, watched := find("events")
+	r, watched := findResource("events")
 	require.True(t, watched)
 	raw := []byte(`{"metadata":{"name":"e","namespace":"shop","uid":"u","resourceVersion":"1"},"involvedObject":{"kind":"VirtualMachineInstance","name":"db"},"reason":"FailedMigration","message":"` + long + `"}`)
-	v, err := shapeOfObject(r.slim()).keep(raw)
+	v, err := shapeOfObject(r.slim()).pruneJSON(raw)
 	require.NoError(t, err)
 	kept, err := json.Marshal(v)
 	require.NoError(t, err)
 	require.Less(t, len(kept), 2*maxText)
-	require.Equal(t, r.read(raw).observe(tracker.Seen{}), r.read(kept).observe(tracker.Seen{}))
+	require.Equal(t, r.decodeJSON(raw).observe(tracker.Seen{}), r.decodeJSON(kept).observe(tracker.Seen{}))
 
-	list, err := shapeOfObject(new(slimNode)).keep([]byte(`{"spec":{"taints":[` + strings.Repeat(`{"key":"k"},`, 100_000) + `{"key":"k"}]}}`))
+	list, err := shapeOfObject(new(slimNode)).pruneJSON([]byte(`{"spec":{"taints":[` + strings.Repeat(`{"key":"k"},`, 100_000) + `{"key":"k"}]}}`))
 	require.NoError(t, err)
 	require.Len(t, list.(map[string]any)["spec"].(map[string]any)["taints"], maxItems)
 
 	event := slimAudit{UserAgent: long, RequestObject: json.RawMessage(`{"metadata":{"annotations":{"` + annotationReason + `":"` + long + `"}}}`)}
-	v, err = event.keep()
+	v, err = event.pruneEvent()
 	require.NoError(t, err)
 	kept, err = json.Marshal(v)
 	require.NoError(t, err)
@@ -87,36 +87,36 @@ type memoryTape struct {
 	fail  error
 }
 
-func (m *memoryTape) add(parts ...string) {
+func (m *memoryTape) addLine(parts ...string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lines = append(m.lines, strings.Join(parts, " "))
 }
 
 func (m *memoryTape) List(resource, version string, items []json.RawMessage) {
-	m.add("list", resource, version)
+	m.addLine("list", resource, version)
 	for _, item := range items {
-		m.add("item", resource, string(item))
+		m.addLine("item", resource, string(item))
 	}
 }
 
 func (m *memoryTape) Event(resource string, kind watch.EventType, object json.RawMessage) {
-	m.add(string(kind), resource, string(object))
+	m.addLine(string(kind), resource, string(object))
 }
-func (m *memoryTape) ListFailed(resource string) { m.add("list failed", resource) }
+func (m *memoryTape) ListFailed(resource string) { m.addLine("list failed", resource) }
 func (m *memoryTape) WatchEnded(resource string, failed bool) {
-	m.add(map[bool]string{false: "watch closed", true: "watch failed"}[failed], resource)
+	m.addLine(map[bool]string{false: "watch closed", true: "watch failed"}[failed], resource)
 }
-func (m *memoryTape) Audit(event json.RawMessage) { m.add("audit", string(event)) }
-func (m *memoryTape) Scrape(text string)          { m.add("scrape", text) }
+func (m *memoryTape) Audit(event json.RawMessage) { m.addLine("audit", string(event)) }
+func (m *memoryTape) Scrape(text string)          { m.addLine("scrape", text) }
 func (m *memoryTape) Policy(text []byte) (bool, error) {
-	m.add("policy", string(text))
+	m.addLine("policy", string(text))
 	return true, nil
 }
 func (m *memoryTape) Flush() error { return m.fail }
 
-// of returns the lines about a resource.
-func (m *memoryTape) of(resource string) []string {
+// findLines returns the lines about a resource.
+func (m *memoryTape) findLines(resource string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []string
@@ -128,14 +128,14 @@ func (m *memoryTape) of(resource string) []string {
 	return out
 }
 
-func (m *memoryTape) text() string {
+func (m *memoryTape) joinLines() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return strings.Join(m.lines, "\n")
 }
 
-// record records an API until the test ends.
-func record(t *testing.T, a *api, config RecorderConfig) (*Recorder, *memoryTape) {
+// startRecorder records an API until the test ends.
+func startRecorder(t *testing.T, a *api, config RecorderConfig) (*Recorder, *memoryTape) {
 	t.Helper()
 	server := httptest.NewServer(a)
 	t.Cleanup(server.CloseClientConnections)
@@ -165,19 +165,19 @@ func TestRecorderWritesNoSecrets(t *testing.T) {
 		"labels":{"app":"` + secret + `"},"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"` + secret + `","note":"` + secret + `"},
 		"managedFields":[{"manager":"` + secret + `"}],"generateName":"` + secret + `"}`
 	object := func(name, rest string) string { return "{" + strings.ReplaceAll(meta, "NAME", name) + "," + rest + "}" }
-	a.set("virtualmachineinstances", 0, object("db", `"spec":{"evictionStrategy":"LiveMigrate",
+	a.setAnswer("virtualmachineinstances", 0, object("db", `"spec":{"evictionStrategy":"LiveMigrate",
 		"accessCredentials":[{"sshPublicKey":{"source":{"secret":{"secretName":"`+secret+`"}}}}],
 		"volumes":[{"name":"c","cloudInitNoCloud":{"userData":"`+secret+`","userDataBase64":"`+secret+`","networkData":"`+secret+`"}},{"sysprep":{"secret":{"name":"`+secret+`"}}}],
 		"domain":{"firmware":{"serial":"`+secret+`"},"devices":{"disks":[{"serial":"`+secret+`"}]}}},
 		"status":{"phase":"Running","guestOSInfo":{"name":"`+secret+`"},"interfaces":[{"ipAddress":"`+secret+`"}]}`))
-	a.set("pods", 0, object("virt-launcher-db-x", `"spec":{"nodeName":"n1","containers":[{"env":[{"name":"PASSWORD","value":"`+secret+`"}],"args":["`+secret+`"],"command":["`+secret+`"]}],
+	a.setAnswer("pods", 0, object("virt-launcher-db-x", `"spec":{"nodeName":"n1","containers":[{"env":[{"name":"PASSWORD","value":"`+secret+`"}],"args":["`+secret+`"],"command":["`+secret+`"]}],
 		"imagePullSecrets":[{"name":"`+secret+`"}]},"status":{"phase":"Running","podIP":"`+secret+`"}`))
-	a.set("nodes", 0, object("n1", `"spec":{"unschedulable":false,"providerID":"`+secret+`"},"status":{"addresses":[{"address":"`+secret+`"}],"images":[{"names":["`+secret+`"]}]}`))
-	a.set("kubevirts", 0, object("kubevirt", `"spec":{"configuration":{"evictionStrategy":"LiveMigrate","webhookConfiguration":{"x":"`+secret+`"}},"customizeComponents":{"patches":["`+secret+`"]}},
+	a.setAnswer("nodes", 0, object("n1", `"spec":{"unschedulable":false,"providerID":"`+secret+`"},"status":{"addresses":[{"address":"`+secret+`"}],"images":[{"names":["`+secret+`"]}]}`))
+	a.setAnswer("kubevirts", 0, object("kubevirt", `"spec":{"configuration":{"evictionStrategy":"LiveMigrate","webhookConfiguration":{"x":"`+secret+`"}},"customizeComponents":{"patches":["`+secret+`"]}},
 		"status":{"observedKubeVirtVersion":"v1.8.4","conditions":[{"message":"`+secret+`"}]}`))
-	a.set("virtualmachineinstancemigrations", 0, object("m1", `"spec":{"vmiName":"db"},"status":{"phase":"Running","migrationState":{"targetNodeAddress":"`+secret+`","targetCPUSet":["`+secret+`"]}}`))
-	a.set("migrationpolicies", 0, object("slow-guests", `"spec":{"selectors":{"virtualMachineInstanceSelector":{"speed":"slow"}},"allowPostCopy":true,"other":"`+secret+`"},"status":{"x":"`+secret+`"}`))
-	a.set("events", 0,
+	a.setAnswer("virtualmachineinstancemigrations", 0, object("m1", `"spec":{"vmiName":"db"},"status":{"phase":"Running","migrationState":{"targetNodeAddress":"`+secret+`","targetCPUSet":["`+secret+`"]}}`))
+	a.setAnswer("migrationpolicies", 0, object("slow-guests", `"spec":{"selectors":{"virtualMachineInstanceSelector":{"speed":"slow"}},"allowPostCopy":true,"other":"`+secret+`"},"status":{"x":"`+secret+`"}`))
+	a.setAnswer("events", 0,
 		object("e1", `"involvedObject":{"kind":"Secret","name":"tls","namespace":"shop"},"reason":"Issued","message":"`+secret+`"`),
 		object("e2", `"involvedObject":{"kind":"Pod","name":"web-1","namespace":"shop"},"reason":"BackOff","message":"`+secret+`"`),
 		object("e3", `"involvedObject":{"kind":"VirtualMachineInstance","name":"db","namespace":"shop"},"reason":"Migrated","message":"moved"`))
@@ -189,20 +189,20 @@ func TestRecorderWritesNoSecrets(t *testing.T) {
 		"responseStatus":{"code":429,"message":"no","metadata":{"x":"`+secret+`"}},
 		"requestObject":{"metadata":{"annotations":{"reason":"balance","note":"`+secret+`"},"labels":{"x":"`+secret+`"}},"spec":{"volumes":"`+secret+`"}},
 		"requestReceivedTimestamp":"`+at+`","stageTimestamp":"`+at+`","annotations":{"authorization.k8s.io/reason":"`+secret+`","other":"`+secret+`"}}`, "\n", "")+"\n"), 0o600))
-	r, tape := record(t, a, RecorderConfig{AuditFile: log})
+	r, tape := startRecorder(t, a, RecorderConfig{AuditFile: log})
 	require.NoError(t, r.PolicyText([]byte("apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\nmetricsProviders: [{prometheus: {authToken: {secretReference: {name: "+secret+"}}}}]\n"+
 		"profiles: [{name: p, pluginConfig: [{name: KubevirtMigrationAware, args: {migrationCooldown: 30s, namespaces: {include: ["+secret+"]}}}]}]\n")))
 	for _, w := range resources {
-		require.Eventually(t, func() bool { return len(tape.of(w.name)) > 1 }, 2*time.Minute, 5*time.Millisecond, w.name)
+		require.Eventually(t, func() bool { return len(tape.findLines(w.name)) > 1 }, 2*time.Minute, 5*time.Millisecond, w.name)
 	}
-	require.Eventually(t, func() bool { return strings.Contains(tape.text(), `"balance"`) }, 2*time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(tape.joinLines(), `"balance"`) }, 2*time.Minute, 5*time.Millisecond)
 	require.Empty(t, r.Problems())
 	objects, unreadable := r.Seen()
 	require.Equal(t, 7, objects)
 	require.Zero(t, unreadable)
-	require.NotContains(t, tape.text(), secret)
-	require.Contains(t, tape.text(), "migrationCooldown: 30s")
-	require.Contains(t, tape.text(), `"moved"`)
+	require.NotContains(t, tape.joinLines(), secret)
+	require.Contains(t, tape.joinLines(), "migrationCooldown: 30s")
+	require.Contains(t, tape.joinLines(), `"moved"`)
 }
 
 // TestRecorderTellsBreaks ends watches and forgets their history: what happened stands between the lines.
@@ -212,19 +212,19 @@ func TestRecorderTellsBreaks(t *testing.T) {
 	node := func(version string) string {
 		return `{"metadata":{"name":"n1","uid":"u1","resourceVersion":"` + version + `"},"spec":{}}`
 	}
-	a.set("nodes", 0, node("7"))
-	a.set("pods", 403)
-	r, tape := record(t, a, RecorderConfig{})
+	a.setAnswer("nodes", 0, node("7"))
+	a.setAnswer("pods", 403)
+	r, tape := startRecorder(t, a, RecorderConfig{})
 	ended := func(lines int) []string {
-		require.Eventually(t, func() bool { return len(tape.of("nodes")) >= lines }, 2*time.Minute, 5*time.Millisecond)
-		return tape.of("nodes")
+		require.Eventually(t, func() bool { return len(tape.findLines("nodes")) >= lines }, 2*time.Minute, 5*time.Millisecond)
+		return tape.findLines("nodes")
 	}
 	require.Len(t, ended(2), 2)
 	require.Eventually(t, func() bool {
 		p := r.Problems()
 		return len(p) == 1 && strings.Contains(p[0], "no right to watch pods: grant list and watch on pods")
 	}, 10*time.Second, 5*time.Millisecond)
-	require.Empty(t, tape.of("pods"))
+	require.Empty(t, tape.findLines("pods"))
 
 	a.streams["nodes"] <- `{"type":"MODIFIED","object":` + node("101") + `}`
 	a.streams["nodes"] <- `{"type":"BOOKMARK","object":{"kind":"Node","metadata":{"resourceVersion":"102"}}}`
@@ -233,11 +233,11 @@ func TestRecorderTellsBreaks(t *testing.T) {
 	require.Equal(t, []string{
 		"list nodes 100", `item nodes ` + node("7"), `MODIFIED nodes ` + node("101"), `BOOKMARK nodes {"metadata":{"resourceVersion":"102"}}`,
 		"watch failed nodes", "list nodes 100", `item nodes ` + node("7"),
-	}, normal(lines))
+	}, normalizeLines(lines))
 }
 
-// normal writes the objects of lines with their fields in order.
-func normal(lines []string) []string {
+// normalizeLines writes the objects of lines with their fields in order.
+func normalizeLines(lines []string) []string {
 	return slices.Collect(func(yield func(string) bool) {
 		for _, l := range lines {
 			l = strings.NewReplacer(`{"metadata":{"name":"n1","resourceVersion":"`, `{"metadata":{"name":"n1","uid":"u1","resourceVersion":"`, `","uid":"u1"}`, `"}`).Replace(l)
@@ -312,7 +312,7 @@ func TestRedactedUsers(t *testing.T) {
 		"system:kube-scheduler":                                                           "system:kube-scheduler",
 		"system:serviceaccounts:team-a":                                                   "system:serviceaccounts:P",
 	} {
-		require.Equal(t, want, regexp.MustCompile(pseudonym).ReplaceAllString(r.user(user), "P"), user)
+		require.Equal(t, want, regexp.MustCompile(pseudonym).ReplaceAllString(r.redactUser(user), "P"), user)
 	}
 }
 

@@ -51,7 +51,7 @@ var words = sync.OnceValue(func() map[string]bool {
 	}
 	for _, text := range slices.Concat(trail.KnownTexts(), tracker.EventReasons()) {
 		for _, token := range token.FindAllString(text, -1) {
-			for _, part := range parts(token) {
+			for _, part := range splitWord(token) {
 				out[strings.ToLower(part)] = true
 			}
 			out[strings.ToLower(token)] = true
@@ -79,14 +79,14 @@ var rules = map[string]func(*Redactor, string) string{
 	"kubevirt.io/migrationJobName": (*Redactor).Name, "kubevirt.io/evacuationMigration": (*Redactor).Name,
 	"kubevirt.io/workloadUpdateMigration": (*Redactor).Name, "kubevirt.io/volume-update-migration": (*Redactor).Name,
 	fieldSourceIPs: asItIs,
-	"username":     (*Redactor).user, "groups": (*Redactor).user, "userAgent": (*Redactor).words,
+	"username":     (*Redactor).redactUser, "groups": (*Redactor).redactUser, "userAgent": (*Redactor).redactWords,
 	"requestURI": func(_ *Redactor, uri string) string {
 		if isDryRun(uri) {
 			return "/?dryRun=All"
 		}
 		return "/"
 	},
-	"key": (*Redactor).words, "nodeDrainTaintKey": (*Redactor).words, // of taints
+	"key": (*Redactor).redactWords, "nodeDrainTaintKey": (*Redactor).redactWords, // of taints
 	"value":      (*Redactor).Name,
 	"apiVersion": asItIs, "kind": asItIs, "resourceVersion": asItIs, "observedKubeVirtVersion": asItIs,
 	"featureGates": asItIs, "disabledFeatureGates": asItIs, "workloadUpdateMethods": asItIs, "bandwidthPerMigration": asItIs,
@@ -98,24 +98,24 @@ const fieldSourceIPs = "sourceIPs"
 func asItIs(_ *Redactor, s string) string { return s }
 
 // Value replaces what stands in a JSON value, which it changes, and returns it.
-func (r *Redactor) Value(v any) any { return r.value("", v) }
+func (r *Redactor) Value(v any) any { return r.redactValue("", v) }
 
-func (r *Redactor) value(field string, v any) any {
+func (r *Redactor) redactValue(field string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if slices.Contains(selectors, field) {
-			return r.selector(v)
+			return r.redactSelector(v)
 		}
 		for key, value := range v {
 			if key == fieldSourceIPs && !r.SourceIPs {
 				delete(v, key)
 				continue
 			}
-			v[key] = r.value(key, value)
+			v[key] = r.redactValue(key, value)
 		}
 	case []any:
 		for i := range v {
-			v[i] = r.value(field, v[i])
+			v[i] = r.redactValue(field, v[i])
 		}
 	case string:
 		if rule := rules[field]; rule != nil {
@@ -129,27 +129,27 @@ func (r *Redactor) value(field string, v any) any {
 // selectors are the fields of labels, whose names are replaced as well as their values.
 var selectors = []string{"addedNodeSelector", "namespaceSelector", "virtualMachineInstanceSelector"}
 
-func (r *Redactor) selector(labels map[string]any) any {
+func (r *Redactor) redactSelector(labels map[string]any) any {
 	out := map[string]any{}
 	for key, value := range labels {
-		out[r.words(key)] = r.value("value", value)
+		out[r.redactWords(key)] = r.redactValue("value", value)
 	}
 	return out
 }
 
-// texts replaces what stands in a JSON value of which no field holds names alone.
-func (r *Redactor) texts(v any) any {
+// redactTexts replaces what stands in a JSON value of which no field holds names alone.
+func (r *Redactor) redactTexts(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			v[key] = r.texts(value)
+			v[key] = r.redactTexts(value)
 		}
 	case []any:
 		for i := range v {
-			v[i] = r.texts(v[i])
+			v[i] = r.redactTexts(v[i])
 		}
 	case string:
-		return r.words(v)
+		return r.redactWords(v)
 	}
 	return v
 }
@@ -163,7 +163,7 @@ func (r *Redactor) Name(s string) string {
 	case s == "", s == "true", s == "false":
 		return s
 	case uuid.MatchString(s):
-		return r.uid(s)
+		return r.redactUUID(s)
 	case strings.Contains(s, "/"):
 		parts := strings.Split(s, "/")
 		for i := range parts {
@@ -173,15 +173,15 @@ func (r *Redactor) Name(s string) string {
 	}
 	for _, prefix := range telling {
 		if rest, is := strings.CutPrefix(s, prefix); is && rest != "" {
-			return prefix + r.pseudonym(rest)
+			return prefix + r.computePseudonym(rest)
 		}
 	}
-	return r.pseudonym(s)
+	return r.computePseudonym(s)
 }
 
-// user returns the pseudonym of a user or group. Kubernetes' own keep their names, and so do service accounts under which projects are installed by what they
+// redactUser returns the pseudonym of a user or group. Kubernetes' own keep their names, and so do service accounts under which projects are installed by what they
 // ship: they are nobody's, and tell what sort of program asks. KubeVirt's keep theirs in whatever namespace, which has the pseudonym that its CR's has.
-func (r *Redactor) user(s string) string {
+func (r *Redactor) redactUser(s string) string {
 	if account, is := strings.CutPrefix(s, "system:serviceaccount:"); is {
 		namespace, name, _ := strings.Cut(account, ":")
 		switch {
@@ -213,58 +213,58 @@ func (r *Redactor) Text(s string) string {
 		switch inner = strings.TrimSuffix(inner, `"`); {
 		case moment.MatchString(p):
 		case isQuoted && strings.Contains(inner, ":"):
-			p = `"` + r.user(inner) + `"`
+			p = `"` + r.redactUser(inner) + `"`
 		case isQuoted && (strings.ContainsFunc(inner, unicode.IsUpper) || words()[p]):
-			p = `"` + r.words(inner) + `"`
+			p = `"` + r.redactWords(inner) + `"`
 		case isQuoted:
 			p = `"` + r.Name(inner) + `"`
 		case strings.Contains(p, "/"):
-			p = r.pair(p)
+			p = r.redactPair(p)
 		default:
-			p = r.word(p)
+			p = r.redactWord(p)
 		}
 		return p
 	})
 }
 
-// pair replaces NAMESPACE/NAME, unless it is known as something else: a label, a profile and its plugin, words.
-func (r *Redactor) pair(s string) string {
+// redactPair replaces NAMESPACE/NAME, unless it is known as something else: a label, a profile and its plugin, words.
+func (r *Redactor) redactPair(s string) string {
 	before, _, _ := strings.Cut(s, "/")
 	known := words()[strings.ToLower(s)] || strings.ContainsFunc(before, unicode.IsUpper) || strings.Contains(before, ".") && words()[before]
 	if known {
-		return r.words(s)
+		return r.redactWords(s)
 	}
 	return r.Name(strings.Trim(s, "._-"))
 }
 
-// words replaces the words of a text one by one.
-func (r *Redactor) words(s string) string { return token.ReplaceAllStringFunc(s, r.word) }
+// redactWords replaces the words of a text one by one.
+func (r *Redactor) redactWords(s string) string { return token.ReplaceAllStringFunc(s, r.redactWord) }
 
-// word replaces a word unless it is known to be no name.
-func (r *Redactor) word(s string) string {
+// redactWord replaces a word unless it is known to be no name.
+func (r *Redactor) redactWord(s string) string {
 	if plain.MatchString(s) || words()[strings.ToLower(s)] {
 		return s
 	}
 	unknown := func(part string) bool { return !words()[strings.ToLower(part)] && !plain.MatchString(part) }
-	if strings.ContainsFunc(s, joins) && !slices.ContainsFunc(parts(s), unknown) {
+	if strings.ContainsFunc(s, isWordJoint) && !slices.ContainsFunc(splitWord(s), unknown) {
 		return s
 	}
 	return r.Name(s)
 }
 
-// joins returns what stands in no name of an object: a capital or an underscore, with which words are made of several.
-func joins(r rune) bool { return unicode.IsUpper(r) || r == '_' }
+// isWordJoint returns what stands in no name of an object: a capital or an underscore, with which words are made of several.
+func isWordJoint(r rune) bool { return unicode.IsUpper(r) || r == '_' }
 
-// parts cuts a word of several, such as MigrateToURI3 or migration_in_progress, where one begins.
-func parts(s string) []string {
+// splitWord cuts a word of several, such as MigrateToURI3 or migration_in_progress, where one begins.
+func splitWord(s string) []string {
 	var out []string
 	for part := range strings.SplitSeq(s, "_") {
-		out = append(out, camel(part)...)
+		out = append(out, splitCamelCase(part)...)
 	}
 	return out
 }
 
-func camel(s string) []string {
+func splitCamelCase(s string) []string {
 	var parts []string
 	begin := 0
 	runes := []rune(s)
@@ -283,11 +283,11 @@ func camel(s string) []string {
 // nameLabels are the labels of metrics that hold names.
 var nameLabels = []string{"node", "namespace", "exported_namespace", "pod", "exported_pod", "instance", "service", "endpoint", "job", "container"}
 
-// metrics replaces the names in the labels of metrics.
-func (r *Redactor) metrics(family *dto.MetricFamily) {
+// redactMetrics replaces the names in the labels of metrics.
+func (r *Redactor) redactMetrics(family *dto.MetricFamily) {
 	for _, m := range family.GetMetric() {
 		for _, l := range m.GetLabel() {
-			value := r.words(l.GetValue())
+			value := r.redactWords(l.GetValue())
 			switch {
 			case family.GetName() == familyBuild:
 				continue
@@ -299,17 +299,17 @@ func (r *Redactor) metrics(family *dto.MetricFamily) {
 	}
 }
 
-func (r *Redactor) sum(s string) []byte {
+func (r *Redactor) computeHMAC(s string) []byte {
 	h := hmac.New(sha256.New, r.key[:])
 	_, _ = h.Write([]byte(s))
 	return h.Sum(nil)
 }
 
-// pseudonym returns three words of five letters that can be said aloud: 48 bits, so that a hundred thousand names have as many pseudonyms.
+// computePseudonym returns three words of five letters that can be said aloud: 48 bits, so that a hundred thousand names have as many pseudonyms.
 // A word is five letters, of which the second and the fourth are vowels (proquints, arXiv 0901.4016).
-func (r *Redactor) pseudonym(s string) string {
+func (r *Redactor) computePseudonym(s string) string {
 	const consonants, vowels = "bdfghjklmnprstvz", "aiou"
-	sum := r.sum(s)
+	sum := r.computeHMAC(s)
 	parts := make([]string, 3)
 	for i := range parts {
 		n := binary.BigEndian.Uint16(sum[2*i:])
@@ -318,9 +318,9 @@ func (r *Redactor) pseudonym(s string) string {
 	return strings.Join(parts, "-")
 }
 
-// uid returns the pseudonym of a UUID: another UUID.
-func (r *Redactor) uid(s string) string {
-	sum := r.sum(strings.ToLower(s))
+// redactUUID returns the pseudonym of a UUID: another UUID.
+func (r *Redactor) redactUUID(s string) string {
+	sum := r.computeHMAC(strings.ToLower(s))
 	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80
 	text := hex.EncodeToString(sum[:16])
 	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")

@@ -34,14 +34,14 @@ type told struct {
 // Audit takes the audit events of one body and returns when they are kept: on disk in the Spool, or without one stored. Errors: ErrBusy,
 // ErrTooLarge, of a body that breaks off, and of ctx; what was read before a body broke off is kept all the same.
 func (c *Collector) Audit(ctx context.Context, body io.Reader) (AuditReport, error) {
-	if c.out.waiting() > busyBacklog || c.crowded() {
+	if c.out.countWaiting() > busyBacklog || c.isPacingFull() {
 		return AuditReport{}, ErrBusy
 	}
 	var requests []Request
 	reader := AuditReader{Now: c.Clock(), Limit: MaxAudit, Take: func(r Request) error { requests = append(requests, r); return nil }}
 	report, readErr := reader.Read(body)
 	c.countAudit(report)
-	if err := c.tell(ctx, requests); err != nil {
+	if err := c.submitRequests(ctx, requests); err != nil {
 		return report, errors.Join(readErr, err)
 	}
 	return report, readErr
@@ -64,8 +64,8 @@ func (c *Collector) countAudit(r AuditReport) {
 // sends: a body of 10 MiB has more than ten thousand.
 const toldAtOnce = 400
 
-// tell hands requests to the owner goroutine, some at a time, and returns when their facts are kept. With an error some of them may be.
-func (c *Collector) tell(ctx context.Context, requests []Request) error {
+// submitRequests hands requests to the owner goroutine, some at a time, and returns when their facts are kept. With an error some of them may be.
+func (c *Collector) submitRequests(ctx context.Context, requests []Request) error {
 	for some := range slices.Chunk(requests, toldAtOnce) {
 		if err := c.tellPaced(ctx, some); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (c *Collector) tellPaced(ctx context.Context, requests []Request) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if err := c.pace(ctx, len(requests)); err != nil {
+		if err := c.waitForBacklog(ctx, len(requests)); err != nil {
 			return err
 		}
 	}
@@ -98,8 +98,8 @@ const (
 	paceEvery = 20 * time.Millisecond
 )
 
-// crowded reports whether too many bodies are held back.
-func (c *Collector) crowded() bool {
+// isPacingFull reports whether too many bodies are held back.
+func (c *Collector) isPacingFull() bool {
 	if c.Spool == nil || c.paced.Load() < mostPaced {
 		return false
 	}
@@ -107,9 +107,9 @@ func (c *Collector) crowded() bool {
 	return long
 }
 
-// pace holds back who brings some requests while many facts wait in the spool for a database that takes some, until that took as many: so
+// waitForBacklog holds back who brings some requests while many facts wait in the spool for a database that takes some, until that took as many: so
 // what is told does not come faster than it is stored, also by who gives up meanwhile, and what the watches see does not wait long behind it.
-func (c *Collector) pace(ctx context.Context, n int) error {
+func (c *Collector) waitForBacklog(ctx context.Context, n int) error {
 	long, from := c.Spool.Backlog()
 	if !long {
 		return nil
@@ -133,16 +133,16 @@ func (c *Collector) tellSome(ctx context.Context, requests []Request) error {
 	for _, r := range requests {
 		seen = append(seen, func(s tracker.Seen) tracker.Observation { return r(s) })
 	}
-	upto, err := c.hand(ctx, seen)
+	upto, err := c.submitObservations(ctx, seen)
 	if err != nil {
 		return fmt.Errorf("take %d audit events: %w", len(requests), err)
 	}
-	return c.out.stored(ctx, upto)
+	return c.out.waitStored(ctx, upto)
 }
 
-// hand hands observations to the owner goroutine and returns when they are taken, with how many facts the writer must
+// submitObservations hands observations to the owner goroutine and returns when they are taken, with how many facts the writer must
 // have stored for theirs to be durable.
-func (c *Collector) hand(ctx context.Context, seen []Observation) (upto uint64, err error) {
+func (c *Collector) submitObservations(ctx context.Context, seen []Observation) (upto uint64, err error) {
 	t := told{seen: seen, ticket: make(chan uint64, 1)}
 	select {
 	case c.told <- t:
@@ -163,9 +163,9 @@ func (c *Collector) hand(ctx context.Context, seen []Observation) (upto uint64, 
 func (c *Collector) takeTold(ctx context.Context, t told) {
 	now := c.Clock()
 	for _, o := range t.seen {
-		c.observe(ctx, o(tracker.Seen{At: now}))
+		c.recordObservation(ctx, o(tracker.Seen{At: now}))
 	}
-	t.ticket <- c.out.taken()
+	t.ticket <- c.out.countAdded()
 }
 
 // Reviewed takes a request that the observer saw. It never waits: what finds no room is counted and becomes a gap.
@@ -219,5 +219,5 @@ func (c *Collector) takeReview(ctx context.Context, o tracker.RequestObservation
 			Cause: trail.ReasonOverflow, Detail: strconv.Itoa(lost) + " reviews found no room",
 		})
 	}
-	c.observe(ctx, o)
+	c.recordObservation(ctx, o)
 }

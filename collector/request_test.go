@@ -21,10 +21,10 @@ import (
 	"github.com/evictrail/evictrail/trail/tracker"
 )
 
-// asked counts the requests that a sink has.
-func (s *sink) asked() int { return s.kinds()[trail.KindEvictionRequested] }
+// countRequests counts the requests that a sink has.
+func (s *sink) countRequests() int { return s.countKinds()[trail.KindEvictionRequested] }
 
-func at2026(c *Config) { c.Clock = func() time.Time { return auditNow } }
+func useAuditClock(c *Config) { c.Clock = func() time.Time { return auditNow } }
 
 func TestAuditIsStoredBeforeItReturns(t *testing.T) {
 	t.Parallel()
@@ -36,18 +36,18 @@ func TestAuditIsStoredBeforeItReturns(t *testing.T) {
 		}
 		return nil
 	}}
-	r := start(t, newAPI(), s, at2026)
+	r := startCollector(t, newAPI(), s, useAuditClock)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := r.Audit(ctx, strings.NewReader(eviction()))
+	_, err := r.Audit(ctx, strings.NewReader(newEvictionEvent()))
 	require.ErrorIs(t, err, context.DeadlineExceeded, "not stored, so no good answer")
-	require.Zero(t, s.asked())
+	require.Zero(t, s.countRequests())
 
 	away.Store(false)
-	report, err := r.Audit(t.Context(), strings.NewReader(eviction("6728f619", "00000000")+"\n"+"{"))
+	report, err := r.Audit(t.Context(), strings.NewReader(newEvictionEvent("6728f619", "00000000")+"\n"+"{"))
 	require.NoError(t, err)
 	require.Equal(t, AuditReport{Lines: 2, Taken: 1, Refused: 1, First: "line 2: bad JSON: jsontext: unexpected EOF after offset 1"}, report)
-	require.Equal(t, 2, s.asked(), "the first was taken, and is stored by now too")
+	require.Equal(t, 2, s.countRequests(), "the first was taken, and is stored by now too")
 	require.InDelta(t, 2, testutil.ToFloat64(r.metrics.AuditEvents.WithLabelValues(metrics.AuditTaken)), 0)
 	require.InDelta(t, 1, testutil.ToFloat64(r.metrics.AuditEvents.WithLabelValues(metrics.AuditRefused)), 0)
 	require.Contains(t, r.log.String(), "audit events refused")
@@ -55,9 +55,9 @@ func TestAuditIsStoredBeforeItReturns(t *testing.T) {
 
 func TestAuditIsRefusedWhileTooMuchWaits(t *testing.T) {
 	t.Parallel()
-	r := start(t, newAPI(), &sink{fail: func(int, []trail.Fact) error { return errors.New("away") }}, at2026)
-	r.out.put(t.Context(), make([]trail.Fact, busyBacklog+1))
-	_, err := r.Audit(t.Context(), strings.NewReader(eviction()))
+	r := startCollector(t, newAPI(), &sink{fail: func(int, []trail.Fact) error { return errors.New("away") }}, useAuditClock)
+	r.out.addFacts(t.Context(), make([]trail.Fact, busyBacklog+1))
+	_, err := r.Audit(t.Context(), strings.NewReader(newEvictionEvent()))
 	require.ErrorIs(t, err, ErrBusy)
 	r.out.mu.Lock()
 	r.out.pending = nil // let it stop
@@ -68,11 +68,11 @@ func TestReviewsAreTakenOrCounted(t *testing.T) {
 	t.Parallel()
 	block := make(chan struct{})
 	s := &sink{}
-	c := start(t, newAPI(), s, at2026)
+	c := startCollector(t, newAPI(), s, useAuditClock)
 	review, err := ReadReview([]byte(reviewJSON("u-1", "alice", "virt-launcher-db-x")))
 	require.NoError(t, err)
 	c.Reviewed(review)
-	c.eventually(t, "the review is stored", func() bool { return s.asked() == 1 })
+	c.requireEventually(t, "the review is stored", func() bool { return s.countRequests() == 1 })
 	other, err := ReadReview([]byte(reviewJSON("u-2", "alice", "nginx-1")))
 	require.NoError(t, err)
 	c.Reviewed(other)
@@ -103,7 +103,7 @@ func TestFollow(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, f.Close())
 	}
-	event := func(id string) string { return eviction("6728f619", id) }
+	event := func(id string) string { return newEvictionEvent("6728f619", id) }
 	s := &sink{}
 	follow := func(r *running) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -113,11 +113,11 @@ func TestFollow(t *testing.T) {
 	}
 	has := func(r *running, n int) {
 		t.Helper()
-		r.eventually(t, "requests are stored", func() bool { return s.asked() == n })
+		r.requireEventually(t, "requests are stored", func() bool { return s.countRequests() == n })
 	}
-	r := start(t, newAPI(), s, nil)
+	r := startCollector(t, newAPI(), s, nil)
 	follow(r)
-	r.eventually(t, "its absence is said", func() bool { return strings.Contains(r.log.String(), "audit log is not there") })
+	r.requireEventually(t, "its absence is said", func() bool { return strings.Contains(r.log.String(), "audit log is not there") })
 	write(path, event("00000001")+"\n"+event("00000002")+"\n"+event("00000003")[:100])
 	has(r, 2)
 	write(path, event("00000003")[100:]+"\n")
@@ -140,7 +140,7 @@ func TestFollow(t *testing.T) {
 	write(old, event("0000000a")+"\n")
 	require.NoError(t, os.Chtimes(old, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)))
 	s = again
-	restarted := start(t, newAPI(), again, func(c *Config) { c.LastSeen = map[string]time.Time{vmis: time.Now().Add(-time.Minute)} })
+	restarted := startCollector(t, newAPI(), again, func(c *Config) { c.LastSeen = map[string]time.Time{vmis: time.Now().Add(-time.Minute)} })
 	follow(restarted)
 	has(restarted, 7) // what was rotated while we were away, and the log itself; not what is older
 }
@@ -157,8 +157,8 @@ func TestFollowALogThatIsEmptiedMeanwhile(t *testing.T) {
 		taken = append(taken, string(text))
 		return errors.Join(err, os.WriteFile(path, []byte(after), 0o600))
 	}}
-	require.NoError(t, f.read(t.Context(), path))
-	require.NoError(t, f.read(t.Context(), path))
+	require.NoError(t, f.readNewLines(t.Context(), path))
+	require.NoError(t, f.readNewLines(t.Context(), path))
 	require.Equal(t, []string{before, after}, taken)
 }
 
@@ -175,7 +175,7 @@ func (p *pacedSpool) Backlog() (bool, uint64) {
 	return p.long, p.taken
 }
 
-func (p *pacedSpool) set(long bool, taken uint64) {
+func (p *pacedSpool) setBacklog(long bool, taken uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.long, p.taken = long, taken
@@ -200,34 +200,34 @@ func TestPace(t *testing.T) {
 		for i := range some {
 			some[i] = func(tracker.Seen) tracker.RequestObservation { return tracker.RequestObservation{} }
 		}
-		require.NoError(t, c.tell(t.Context(), some), "not that many wait")
+		require.NoError(t, c.submitRequests(t.Context(), some), "not that many wait")
 		require.Equal(t, toldAtOnce, handed)
 
-		spool.set(true, 50)
+		spool.setBacklog(true, 50)
 		done := make(chan error, mostPaced)
 		for range mostPaced {
-			go func() { done <- c.tell(t.Context(), some) }()
+			go func() { done <- c.submitRequests(t.Context(), some) }()
 		}
 		time.Sleep(time.Second)
 		require.Empty(t, done)
-		_, err := c.Audit(t.Context(), strings.NewReader(eviction()))
+		_, err := c.Audit(t.Context(), strings.NewReader(newEvictionEvent()))
 		require.ErrorIs(t, err, ErrBusy)
 
-		spool.set(true, 50+toldAtOnce)
+		spool.setBacklog(true, 50+toldAtOnce)
 		time.Sleep(time.Second)
 		require.Len(t, done, 1, "what the database took is for one")
-		spool.set(false, 60+toldAtOnce)
+		spool.setBacklog(false, 60+toldAtOnce)
 		time.Sleep(time.Second)
 		require.Len(t, done, mostPaced)
 		for range mostPaced {
 			require.NoError(t, <-done)
 		}
 
-		spool.set(true, 0)
+		spool.setBacklog(true, 0)
 		handed = 0
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		require.ErrorIs(t, c.tell(ctx, some), context.DeadlineExceeded)
+		require.ErrorIs(t, c.submitRequests(ctx, some), context.DeadlineExceeded)
 		require.Zero(t, handed, "who gives up leaves nothing")
 	})
 }

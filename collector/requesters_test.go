@@ -14,7 +14,7 @@ import (
 func TestRequestersOfAnImpersonation(t *testing.T) {
 	t.Parallel()
 	detail := func(changes ...string) trail.RequestDetail {
-		taken, report, err := readAudit(t, strings.NewReader(eviction(changes...)))
+		taken, report, err := readAudit(t, strings.NewReader(newEvictionEvent(changes...)))
 		require.NoError(t, err)
 		require.Len(t, taken, 1, report.First)
 		return taken[0].Detail
@@ -66,7 +66,7 @@ func TestRequestersWhoPassForKubeVirt(t *testing.T) {
 		if c.as != "" {
 			changes = append(changes, `"userAgent"`, `"impersonatedUser":{"username":"`+c.as+`"},"userAgent"`)
 		}
-		taken, report, err := readAudit(t, strings.NewReader(eviction(changes...)))
+		taken, report, err := readAudit(t, strings.NewReader(newEvictionEvent(changes...)))
 		require.NoError(t, err, c.name)
 		require.Zero(t, report.Refused, report.First)
 		require.Equal(t, c.kept, len(taken) == 1, c.name)
@@ -80,7 +80,7 @@ func TestRequestersAreRedacted(t *testing.T) {
 		var e slimAudit
 		require.NoError(t, json.Unmarshal([]byte(`{"auditID":"a-1","user":{"username":"alice"},"impersonatedUser":{"username":"bob"}}`), &e))
 		e.SourceIPs = lastIPs{"203.0.113.7"}
-		v, err := e.keep()
+		v, err := e.pruneEvent()
 		require.NoError(t, err)
 		raw, err := json.Marshal(r.Value(v))
 		require.NoError(t, err)

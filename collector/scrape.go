@@ -57,14 +57,14 @@ func (s *Scraper) Load() LoadSource { return &s.view }
 
 // NewScraper makes a scraper that hands what it reads to the collector. Its errors are of the files that the target names.
 func (c *Collector) NewScraper(target ScrapeTarget) (*Scraper, error) {
-	client, err := target.client()
+	client, err := target.newHTTPClient()
 	if err != nil {
 		return nil, err
 	}
 	return &Scraper{c: c, target: target, client: client}, nil
 }
 
-func (t *ScrapeTarget) client() (*http.Client, error) {
+func (t *ScrapeTarget) newHTTPClient() (*http.Client, error) {
 	client, err := rest.HTTPClientFor(&rest.Config{
 		BearerTokenFile: t.TokenFile, UserAgent: rest.DefaultKubernetesUserAgent(), Timeout: scrapeTimeout,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: t.CAFile, Insecure: t.Insecure},
@@ -76,8 +76,8 @@ func (t *ScrapeTarget) client() (*http.Client, error) {
 	return client, nil
 }
 
-// get asks for the metrics. The caller closes the body.
-func (t *ScrapeTarget) get(ctx context.Context, client *http.Client) (io.ReadCloser, error) {
+// fetchMetrics asks for the metrics. The caller closes the body.
+func (t *ScrapeTarget) fetchMetrics(ctx context.Context, client *http.Client) (io.ReadCloser, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.URL, nil)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *Scraper) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		s.judge(err)
+		s.logOutcome(err)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -113,8 +113,8 @@ func (s *Scraper) Run(ctx context.Context) error {
 	}
 }
 
-// judge logs how a scrape went when that is other than before.
-func (s *Scraper) judge(err error) {
+// logOutcome logs how a scrape went when that is other than before.
+func (s *Scraper) logOutcome(err error) {
 	switch {
 	case err != nil && s.problem == "":
 		s.c.Log.Warn("descheduler metrics not read, trying again", "err", err)
@@ -128,12 +128,12 @@ func (s *Scraper) judge(err error) {
 // Scrape reads the metrics once and returns when the collector has taken them. What was not seen since the last time is a
 // gap, told now that it is over.
 func (s *Scraper) Scrape(ctx context.Context) error {
-	o, nodes, err := s.read(ctx)
+	o, nodes, err := s.readMetrics(ctx)
 	if err != nil {
 		s.c.Metrics.Scrapes.WithLabelValues(metrics.ScrapeFailed).Inc()
 		if s.c.Clock().Sub(s.last) > scrapesMissed*s.target.Interval {
 			s.c.Metrics.CountsBlocks(false)
-			s.c.unseen(SourceDescheduler)
+			s.c.clearSeenSince(SourceDescheduler)
 		}
 		return err
 	}
@@ -146,17 +146,17 @@ func (s *Scraper) Scrape(ctx context.Context) error {
 			Cause: trail.ReasonUnreachable, Detail: s.problem,
 		}}
 		seen = append(seen, func(tracker.Seen) tracker.Observation { return gap })
-		s.c.unseen(SourceDescheduler)
+		s.c.clearSeenSince(SourceDescheduler)
 	}
-	s.c.still(SourceDescheduler, o.At)
+	s.c.ensureSeenSince(SourceDescheduler, o.At)
 	s.last = o.At
 	s.view.add(o.At, nodes)
-	_, err = s.c.hand(ctx, seen)
+	_, err = s.c.submitObservations(ctx, seen)
 	return err
 }
 
-func (s *Scraper) read(ctx context.Context) (tracker.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
-	body, err := s.target.get(ctx, s.client)
+func (s *Scraper) readMetrics(ctx context.Context) (tracker.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
+	body, err := s.target.fetchMetrics(ctx, s.client)
 	if err != nil {
 		return tracker.ScrapeObservation{}, nil, err
 	}
@@ -197,11 +197,11 @@ func decodeScrape(body io.Reader) (tracker.ScrapeObservation, map[trail.LoadKey]
 func decodeFamilies(families map[string]*dto.MetricFamily) (tracker.ScrapeObservation, map[trail.LoadKey]trail.LoadPoint, error) {
 	o := tracker.ScrapeObservation{Plugin: families[familyCooldown] != nil}
 	for _, m := range families[familyBuild].GetMetric() {
-		o.Version = labels(m)["DeschedulerVersion"]
+		o.Version = collectLabels(m)["DeschedulerVersion"]
 	}
 	started := 0.0
 	for _, m := range families[familyProcess].GetMetric() {
-		started = value(m)
+		started = readValue(m)
 	}
 	switch {
 	case families[familyBuild] == nil && !o.Plugin:
@@ -220,8 +220,8 @@ func decodeFamilies(families map[string]*dto.MetricFamily) (tracker.ScrapeObserv
 func decodeBlocks(family *dto.MetricFamily) ([]tracker.BlockCount, error) {
 	counts := map[tracker.BlockCount]float64{}
 	for _, m := range family.GetMetric() {
-		l := labels(m)
-		n := value(m)
+		l := collectLabels(m)
+		n := readValue(m)
 		if !(n >= 0 && n < 1<<53) {
 			return nil, fmt.Errorf("%s %v: expected a count", familyBlocks, n)
 		}
@@ -238,7 +238,7 @@ func decodeBlocks(family *dto.MetricFamily) ([]tracker.BlockCount, error) {
 	return out, nil
 }
 
-func labels(m *dto.Metric) map[string]string {
+func collectLabels(m *dto.Metric) map[string]string {
 	out := map[string]string{}
 	for _, l := range m.GetLabel() {
 		out[l.GetName()] = l.GetValue()
@@ -246,7 +246,7 @@ func labels(m *dto.Metric) map[string]string {
 	return out
 }
 
-// value returns the value of a metric whatever the text says of its type.
-func value(m *dto.Metric) float64 {
+// readValue returns the value of a metric whatever the text says of its type.
+func readValue(m *dto.Metric) float64 {
 	return m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 }

@@ -129,7 +129,7 @@ func FuzzScrape(f *testing.F) {
 // page serves what a test says.
 type page struct{ text atomic.Pointer[string] }
 
-func (p *page) set(text string) { p.text.Store(&text) }
+func (p *page) setText(text string) { p.text.Store(&text) }
 
 // ServeHTTP answers with the text; where it is a number, with that status.
 func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -143,8 +143,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
-// blocks returns the blocks that were recorded: reason, node and increase.
-func (s *sink) blocks() []string {
+// listBlocks returns the blocks that were recorded: reason, node and increase.
+func (s *sink) listBlocks() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
@@ -162,7 +162,7 @@ func TestScraperRecordsBlocks(t *testing.T) {
 	p := &page{}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
-	r := start(t, newAPI(), &sink{}, at2026)
+	r := startCollector(t, newAPI(), &sink{}, useAuditClock)
 	s, err := r.NewScraper(ScrapeTarget{URL: server.URL, Interval: ScrapeInterval})
 	require.NoError(t, err)
 	for _, text := range []string{
@@ -171,42 +171,42 @@ func TestScraperRecordsBlocks(t *testing.T) {
 		scrapeText(1795221213, blocksOf("cooldown", "n1", 5), blocksOf("migration_in_progress", "n2", 1)),
 		scrapeText(1795221313, blocksOf("cooldown", "n1", 4)),
 	} {
-		p.set(text)
+		p.setText(text)
 		require.NoError(t, s.Scrape(t.Context()))
 	}
 	require.NoError(t, r.Flush(t.Context()))
-	require.Equal(t, []string{"cooldown n1 +2", "cooldown n1 +3", "migration_in_progress n2 +1", "cooldown n1 +4"}, r.sink.blocks())
-	require.Equal(t, 2, r.sink.kinds()[trail.KindDeschedulerStarted])
+	require.Equal(t, []string{"cooldown n1 +2", "cooldown n1 +3", "migration_in_progress n2 +1", "cooldown n1 +4"}, r.sink.listBlocks())
+	require.Equal(t, 2, r.sink.countKinds()[trail.KindDeschedulerStarted])
 	require.InDelta(t, 4, testutil.ToFloat64(r.metrics.Scrapes.WithLabelValues(metrics.ScrapeOK)), 0)
-	require.Zero(t, r.sink.kinds()[trail.KindGapOpened])
+	require.Zero(t, r.sink.countKinds()[trail.KindGapOpened])
 }
 
 // TestScraperOfATargetThatIsAway runs against a target that answers, fails in each way, and answers again.
 func TestScraperOfATargetThatIsAway(t *testing.T) {
 	t.Parallel()
 	p := &page{}
-	p.set(scrapeText(1795221213, blocksOf("cooldown", "n1", 2)))
+	p.setText(scrapeText(1795221213, blocksOf("cooldown", "n1", 2)))
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
-	r := start(t, newAPI(), &sink{}, nil)
+	r := startCollector(t, newAPI(), &sink{}, nil)
 	s, err := r.NewScraper(ScrapeTarget{URL: server.URL, Interval: 10 * time.Millisecond})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	failed := func() float64 { return testutil.ToFloat64(r.metrics.Scrapes.WithLabelValues(metrics.ScrapeFailed)) }
-	r.eventually(t, "it was read", func() bool { return len(r.sink.blocks()) == 1 })
+	r.requireEventually(t, "it was read", func() bool { return len(r.sink.listBlocks()) == 1 })
 	for _, trouble := range []string{"status 503", "status 302", "garbage", scrapeText(0), scrapeText(9e9)} {
-		p.set(trouble)
+		p.setText(trouble)
 		was := failed()
-		r.eventually(t, trouble, func() bool { return failed() >= was+5 })
+		r.requireEventually(t, trouble, func() bool { return failed() >= was+5 })
 	}
-	p.set(scrapeText(1795221213, blocksOf("cooldown", "n1", 3)))
-	r.eventually(t, "it was read again", func() bool { return len(r.sink.blocks()) == 2 })
-	r.eventually(t, "the time between is a gap", func() bool {
-		return r.sink.kinds()[trail.KindGapOpened] > 0 && r.sink.kinds()[trail.KindGapClosed] > 0
+	p.setText(scrapeText(1795221213, blocksOf("cooldown", "n1", 3)))
+	r.requireEventually(t, "it was read again", func() bool { return len(r.sink.listBlocks()) == 2 })
+	r.requireEventually(t, "the time between is a gap", func() bool {
+		return r.sink.countKinds()[trail.KindGapOpened] > 0 && r.sink.countKinds()[trail.KindGapClosed] > 0
 	})
-	r.eventually(t, "it is said", func() bool { return strings.Contains(r.log.String(), "descheduler metrics read again") })
+	r.requireEventually(t, "it is said", func() bool { return strings.Contains(r.log.String(), "descheduler metrics read again") })
 	require.Equal(t, 1, strings.Count(r.log.String(), "descheduler metrics not read"), r.log)
 	require.Contains(t, r.log.String(), "503 Service Unavailable")
 	cancel()
@@ -220,10 +220,10 @@ func TestScraperTellsGaps(t *testing.T) {
 	clock := func(after time.Duration) { at := auditNow.Add(after); now.Store(&at) }
 	clock(0)
 	p := &page{}
-	p.set(scrapeText(1795221213))
+	p.setText(scrapeText(1795221213))
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
-	r := start(t, newAPI(), &sink{}, func(c *Config) { c.Clock = func() time.Time { return *now.Load() } })
+	r := startCollector(t, newAPI(), &sink{}, func(c *Config) { c.Clock = func() time.Time { return *now.Load() } })
 	s, err := r.NewScraper(ScrapeTarget{URL: server.URL, Interval: 30 * time.Second})
 	require.NoError(t, err)
 	for _, after := range []time.Duration{0, 30 * time.Second, 120 * time.Second, 211 * time.Second} {
@@ -257,7 +257,7 @@ func TestScraperShowsItsTokenAndChecksTheCertificate(t *testing.T) {
 	token, ca := filepath.Join(dir, "token"), filepath.Join(dir, "ca.pem")
 	require.NoError(t, os.WriteFile(token, []byte("sesame\n"), 0o600))
 	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
-	r := start(t, newAPI(), &sink{}, nil)
+	r := startCollector(t, newAPI(), &sink{}, nil)
 	for _, c := range []struct {
 		name   string
 		target ScrapeTarget

@@ -60,8 +60,8 @@ func (l *objectList) DeepCopyObject() runtime.Object { return l }
 
 // slim is what the objects of one kind are decoded into: the fields that are read of them, and no others.
 type slim interface {
-	meta() *metadata
-	decode(m tracker.Meta) (Observation, error) // gets the metadata that is common to all
+	objectMeta() *metadata
+	decodeObservation(m tracker.Meta) (Observation, error) // gets the metadata that is common to all
 }
 
 // slimHead is what is read of objects of whose metadata no more is read than of all.
@@ -69,7 +69,7 @@ type slimHead struct {
 	Metadata metadata `json:"metadata"`
 }
 
-func (h *slimHead) meta() *metadata { return &h.Metadata }
+func (h *slimHead) objectMeta() *metadata { return &h.Metadata }
 
 // metadata is what is read of every object's metadata.
 type metadata struct {
@@ -81,8 +81,8 @@ type metadata struct {
 	DeletionTimestamp time.Time `json:"deletionTimestamp"`
 }
 
-// check says what makes the metadata unusable.
-func (m *metadata) check() error {
+// checkRequired says what makes the metadata unusable.
+func (m *metadata) checkRequired() error {
 	switch {
 	case m.UID == "":
 		return errors.New("object without metadata.uid")
@@ -102,25 +102,25 @@ var lenient = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Al
 func decodeObject(raw []byte, into slim) *object {
 	err := jsonv2.Unmarshal(raw, into, lenient)
 	clipTexts(into)
-	m := into.meta()
+	m := into.objectMeta()
 	if err != nil && m.UID == "" { // the bad field came first
 		var head slimHead
 		_ = jsonv2.Unmarshal(raw, &head, lenient)
 		clipTexts(&head)
-		m = head.meta()
+		m = head.objectMeta()
 	}
 	o := &object{Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion}
 	if err == nil {
-		err = errors.Join(m.check(), checkAnnotations(raw))
+		err = errors.Join(m.checkRequired(), checkAnnotations(raw))
 	}
 	if err == nil {
-		o.observe, err = into.decode(tracker.Meta{
+		o.observe, err = into.decodeObservation(tracker.Meta{
 			UID: m.UID, Namespace: m.Namespace, Name: m.Name, ResourceVersion: m.ResourceVersion,
 			CreatedAt: m.CreationTimestamp.UTC(), DeletionAt: m.DeletionTimestamp.UTC(),
 		})
 	}
 	if err != nil {
-		o.err = fmt.Errorf("read %s/%s: %w", m.Namespace, m.Name, brief(err))
+		o.err = fmt.Errorf("read %s/%s: %w", m.Namespace, m.Name, clipError(err))
 	}
 	return o
 }
@@ -211,16 +211,16 @@ func newWatchDecoder(body io.ReadCloser, r reader, list *listing) *watchDecoder 
 // Decode reads the next notification of the stream that is not taken as one of the list at its beginning.
 func (d *watchDecoder) Decode() (watch.EventType, runtime.Object, error) {
 	for {
-		kind, read, err := d.next()
+		kind, read, err := d.nextNotification()
 		if isGarbled(err) {
-			d.reader.broken(err)
+			d.reader.noteStreamError(err)
 		}
 		o, ok := read.(*object)
 		switch {
 		case err != nil || d.list == nil || !ok:
 			return kind, read, err
 		case kind != watch.Bookmark:
-			d.list.take(kind, o)
+			d.list.addObject(kind, o)
 			continue
 		case o.listed:
 			d.list = nil
@@ -229,8 +229,8 @@ func (d *watchDecoder) Decode() (watch.EventType, runtime.Object, error) {
 	}
 }
 
-// next reads the next notification. The API server writes its type first, so that its object is decoded in place.
-func (d *watchDecoder) next() (kind watch.EventType, o runtime.Object, err error) {
+// nextNotification reads the next notification. The API server writes its type first, so that its object is decoded in place.
+func (d *watchDecoder) nextNotification() (kind watch.EventType, o runtime.Object, err error) {
 	if _, err := d.json.ReadToken(); err != nil {
 		return "", nil, cutOff(err)
 	}
@@ -251,14 +251,14 @@ func (d *watchDecoder) next() (kind watch.EventType, o runtime.Object, err error
 		case name == "object" && kind == "":
 			early = bytes.Clone(raw)
 		case name == "object":
-			o, err = d.object(kind, raw)
+			o, err = d.decodePayload(kind, raw)
 		}
 		if err != nil {
 			return kind, o, err
 		}
 	}
 	if _, err = d.json.ReadToken(); err == nil && o == nil {
-		o, err = d.object(kind, early)
+		o, err = d.decodePayload(kind, early)
 	}
 	return kind, o, cutOff(err)
 }
@@ -281,18 +281,18 @@ func isGarbled(err error) bool {
 	return syntactic || semantic || errors.Is(err, errGarbled)
 }
 
-// object reads the object of a notification.
-func (d *watchDecoder) object(kind watch.EventType, raw []byte) (runtime.Object, error) {
+// decodePayload reads the object of a notification.
+func (d *watchDecoder) decodePayload(kind watch.EventType, raw []byte) (runtime.Object, error) {
 	switch kind {
 	case watch.Error:
 		status := &metav1.Status{}
 		err := json.Unmarshal(raw, status)
-		d.reader.broken(&apierrors.StatusError{ErrStatus: *status})
+		d.reader.noteStreamError(&apierrors.StatusError{ErrStatus: *status})
 		return status, err
 	case watch.Bookmark:
 		return decodeBookmark(raw)
 	case watch.Added, watch.Modified, watch.Deleted:
-		return d.reader.read(raw), nil
+		return d.reader.decodeJSON(raw), nil
 	}
 	return nil, fmt.Errorf("%w %q", errGarbled, kind)
 }
@@ -324,14 +324,14 @@ type condition struct {
 	LastTransitionTime time.Time `json:"lastTransitionTime"`
 }
 
-func (c condition) decode() tracker.Condition {
+func (c condition) decodeCondition() tracker.Condition {
 	return tracker.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, ChangedAt: c.LastTransitionTime.UTC()}
 }
 
 func conditionsFrom(in []condition) []tracker.Condition {
 	out := make([]tracker.Condition, 0, len(in))
 	for _, c := range in {
-		out = append(out, c.decode())
+		out = append(out, c.decodeCondition())
 	}
 	return out
 }

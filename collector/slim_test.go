@@ -72,9 +72,9 @@ func TestNotificationInAnyOrder(t *testing.T) {
 // ofVMIs reads VMIs.
 type ofVMIs struct{}
 
-func (ofVMIs) read(raw []byte) *object { return decodeObject(raw, &slimVMI{}) }
-func (ofVMIs) list() *listing          { return nil }
+func (ofVMIs) decodeJSON(raw []byte) *object { return decodeObject(raw, &slimVMI{}) }
+func (ofVMIs) beginList() *listing           { return nil }
 
-func (ofVMIs) verify(context.Context, bool, presence) error { return nil }
-func (ofVMIs) asked(context.Context, bool, error)           {}
-func (ofVMIs) broken(error)                                 {}
+func (ofVMIs) verifyContinuity(context.Context, bool, presence) error { return nil }
+func (ofVMIs) noteRequest(context.Context, bool, error)               {}
+func (ofVMIs) noteStreamError(error)                                  {}

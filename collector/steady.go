@@ -10,9 +10,9 @@ import (
 // resourceVersion, and our end of the connection, whose port is another each time.
 var varying = regexp.MustCompile(`\?[^\s"]*|[\w.:\[\]]+->`)
 
-// steady returns the error of a request that got no answer with a text that is the same at each attempt, so that it is logged once. Other errors, such as
+// stripVarying returns the error of a request that got no answer with a text that is the same at each attempt, so that it is logged once. Other errors, such as
 // an answer of the API server, are returned as they are.
-func steady(err error) error {
+func stripVarying(err error) error {
 	if _, failed := errors.AsType[*url.Error](err); !failed {
 		return err
 	}

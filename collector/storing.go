@@ -55,14 +55,14 @@ func (s *Storing) noteTaken() {
 	}
 }
 
-// store appends a batch, trying until it is stored or ctx ends. What the Sink does not take is tried in parts, each half as large: it may be more
+// storeBatch appends a batch, trying until it is stored or ctx ends. What the Sink does not take is tried in parts, each half as large: it may be more
 // than gets done before somebody gives up. So is a fact found that the Sink refuses for good, and one that fails again and again while the Sink takes
 // others: it is set aside, so that nothing waits behind it.
-func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
+func (s *Storing) storeBatch(ctx context.Context, batch []trail.Fact) error {
 	wait, within, last, most, suspected := retryFirst, answerWithin, false, len(batch), 0
 	for len(batch) > 0 {
 		some := batch[:min(most, len(batch))]
-		err := s.append(ctx, some, within)
+		err := s.appendBatch(ctx, some, within)
 		refused := errors.Is(err, trail.ErrRefused)
 		switch {
 		case err == nil:
@@ -73,12 +73,12 @@ func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
 			most = len(some) / 2
 			continue
 		case refused || len(some) == 1 && suspected >= suspectAfter+aloneTries:
-			s.refuse(some[0], err)
+			s.setAsideFact(some[0], err)
 			batch, most, wait, suspected = batch[1:], len(batch), retryFirst, 0
 			continue
 		}
 		s.noteFailing(err, len(some), wait)
-		probed := s.probe(ctx, err)
+		probed := s.probeSink(ctx, err)
 		switch {
 		case probed == nil:
 			suspected++
@@ -112,8 +112,8 @@ func (s *Storing) store(ctx context.Context, batch []trail.Fact) error {
 	return s.recordLost(ctx)
 }
 
-// probe reports why the Sink takes no facts; nil where it does, so that those that it did not take may be the cause.
-func (s *Storing) probe(ctx context.Context, cause error) error {
+// probeSink reports why the Sink takes no facts; nil where it does, so that those that it did not take may be the cause.
+func (s *Storing) probeSink(ctx context.Context, cause error) error {
 	if ctx.Err() != nil {
 		return cause
 	}
@@ -122,8 +122,8 @@ func (s *Storing) probe(ctx context.Context, cause error) error {
 	return s.Sink.Probe(ctx, cause)
 }
 
-// refuse sets a fact aside that the Sink does not take.
-func (s *Storing) refuse(f trail.Fact, err error) {
+// setAsideFact sets a fact aside that the Sink does not take.
+func (s *Storing) setAsideFact(f trail.Fact, err error) {
 	s.Metrics.Facts.WithLabelValues(string(f.Kind), metrics.StageRejected).Inc()
 	if s.refused++; s.Clock().Sub(s.saidRefused) >= refusedEvery {
 		s.Log.Error("fact refused", "kind", f.Kind, "namespace", f.Namespace, "vmi", f.VMI, "count", s.refused, "err", err)
@@ -151,11 +151,11 @@ func (s *Storing) recordLost(ctx context.Context) error {
 	}
 	gaps := s.lost.Gaps(s.lostOf, s.Clock())
 	s.lost = nil
-	return s.store(ctx, gaps)
+	return s.storeBatch(ctx, gaps)
 }
 
-// append hands the Sink a batch, and gives up when it has not answered within a while: a connection whose other end stands still never says so.
-func (s *Storing) append(ctx context.Context, batch []trail.Fact, within time.Duration) error {
+// appendBatch hands the Sink a batch, and gives up when it has not answered within a while: a connection whose other end stands still never says so.
+func (s *Storing) appendBatch(ctx context.Context, batch []trail.Fact, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	start := time.Now()
@@ -166,7 +166,7 @@ func (s *Storing) append(ctx context.Context, batch []trail.Fact, within time.Du
 	if err != nil {
 		return err
 	}
-	s.known(batch, news.Facts)
+	s.countDuplicates(batch, news.Facts)
 	if !news.Settled.IsZero() && !s.saidSettled {
 		s.saidSettled = true
 		s.Log.Warn("facts of a time come whose facts were dropped: they are kept, and what is told of that time stays as it is", "before", news.Settled)
@@ -175,8 +175,8 @@ func (s *Storing) append(ctx context.Context, batch []trail.Fact, within time.Du
 	return nil
 }
 
-// known counts what the Sink had already.
-func (s *Storing) known(batch, added []trail.Fact) {
+// countDuplicates counts what the Sink had already.
+func (s *Storing) countDuplicates(batch, added []trail.Fact) {
 	isNew := make(map[trail.FactID]bool, len(added))
 	for _, f := range added {
 		isNew[f.ID] = true
@@ -188,8 +188,8 @@ func (s *Storing) known(batch, added []trail.Fact) {
 	}
 }
 
-// alive returns the Sink that we are alive, and what is seen.
-func (s *Storing) alive(ctx context.Context, sign trail.Sign) error {
+// sendHeartbeat returns the Sink that we are alive, and what is seen.
+func (s *Storing) sendHeartbeat(ctx context.Context, sign trail.Sign) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	err := s.Sink.Alive(ctx, sign.At, sign.Watching)

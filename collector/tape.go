@@ -40,9 +40,9 @@ type tapeFeed struct {
 	failing  bool        // the last request failed
 }
 
-// read reads an object as a Collector does, and keeps what that reads.
-func (f *tapeFeed) read(raw []byte) *object {
-	o := f.watched.read(raw)
+// decodeJSON reads an object as a Collector does, and keeps what that reads.
+func (f *tapeFeed) decodeJSON(raw []byte) *object {
+	o := f.watched.decodeJSON(raw)
 	if o.err != nil {
 		return o
 	}
@@ -52,10 +52,10 @@ func (f *tapeFeed) read(raw []byte) *object {
 		o.kept = []byte(v.Data[policyKey])
 		return o
 	}
-	v, err := f.shape.keep(raw)
+	v, err := f.shape.pruneJSON(raw)
 	o.err = err
-	if err == nil && f.wants(v) {
-		o.kept = f.r.encode(v)
+	if err == nil && f.needsRecording(v) {
+		o.kept = f.r.encodeRedacted(v)
 	}
 	return o
 }
@@ -63,8 +63,8 @@ func (f *tapeFeed) read(raw []byte) *object {
 // aboutVMs are the kinds of objects of which Kubernetes Events are recorded. Of pods, those of VMs are.
 var aboutVMs = []any{"VirtualMachineInstance", "VirtualMachineInstanceMigration", "VirtualMachine", "Pod"}
 
-// wants reports whether an object is recorded: of Kubernetes Events only those about VMs are.
-func (f *tapeFeed) wants(v any) bool {
+// needsRecording reports whether an object is recorded: of Kubernetes Events only those about VMs are.
+func (f *tapeFeed) needsRecording(v any) bool {
 	if f.kind != trail.ObjectKubeEvent {
 		return true
 	}
@@ -74,13 +74,13 @@ func (f *tapeFeed) wants(v any) bool {
 	return slices.Contains(aboutVMs, about["kind"]) && (about["kind"] != "Pod" || strings.HasPrefix(name, launcherPrefix))
 }
 
-// asked notes how a request went: when there is one, the watch before it has ended. A failure is written once, when it begins.
-func (f *tapeFeed) asked(ctx context.Context, isWatch bool, err error) {
+// noteRequest notes how a request went: when there is one, the watch before it has ended. A failure is written once, when it begins.
+func (f *tapeFeed) noteRequest(ctx context.Context, isWatch bool, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	if f.isAbsent(err) && !f.listed {
-		f.r.absent(f.String(), f.name)
+		f.r.logAbsent(f.String(), f.name)
 		return
 	}
 	if f.listed && !f.ofPolicy() {
@@ -97,31 +97,31 @@ func (f *tapeFeed) asked(ctx context.Context, isWatch bool, err error) {
 	}
 	f.failing, f.watching = err != nil, isWatch && err == nil
 	f.refused.Store(false)
-	f.note(isWatch, f.explain(err))
+	f.updateProblem(isWatch, f.explainError(err))
 	if err != nil || f.listed {
-		f.r.problem(f.name, f.problem)
+		f.r.setProblem(f.name, f.problem)
 	}
 }
 
-// list has the Reflector gather a list: it is written as a whole.
-func (f *tapeFeed) list() *listing { return nil }
+// beginList has the Reflector gather a list: it is written as a whole.
+func (f *tapeFeed) beginList() *listing { return nil }
 
-func (f *tapeFeed) verify(context.Context, bool, presence) error { return nil }
+func (f *tapeFeed) verifyContinuity(context.Context, bool, presence) error { return nil }
 
-// broken notes that the server ends a watch with an error. What came before it may still be on its way.
-func (f *tapeFeed) broken(error) { f.refused.Store(true) }
+// noteStreamError notes that the server ends a watch with an error. What came before it may still be on its way.
+func (f *tapeFeed) noteStreamError(error) { f.refused.Store(true) }
 
 // ofPolicy reports whether the feed is the descheduler's policy, of which a recording has the text alone.
 func (f *tapeFeed) ofPolicy() bool { return f.object != "" }
 
 // Add writes that an object was created.
-func (f *tapeFeed) Add(obj any) error { return f.event(watch.Added, obj) }
+func (f *tapeFeed) Add(obj any) error { return f.writeEvent(watch.Added, obj) }
 
 // Update writes that an object was changed.
-func (f *tapeFeed) Update(obj any) error { return f.event(watch.Modified, obj) }
+func (f *tapeFeed) Update(obj any) error { return f.writeEvent(watch.Modified, obj) }
 
 // Delete writes the last state of an object that was deleted.
-func (f *tapeFeed) Delete(obj any) error { return f.event(watch.Deleted, obj) }
+func (f *tapeFeed) Delete(obj any) error { return f.writeEvent(watch.Deleted, obj) }
 
 // Resync does nothing: there is no cache to repeat.
 func (f *tapeFeed) Resync() error { return nil }
@@ -129,9 +129,9 @@ func (f *tapeFeed) Resync() error { return nil }
 // Bookmark writes that everything up to a resourceVersion was delivered.
 func (f *tapeFeed) Bookmark(version string) error {
 	if !f.ofPolicy() {
-		f.r.Tape.Event(f.name, watch.Bookmark, f.r.encode(map[string]any{"metadata": map[string]any{"resourceVersion": version}}))
+		f.r.Tape.Event(f.name, watch.Bookmark, f.r.encodeRedacted(map[string]any{"metadata": map[string]any{"resourceVersion": version}}))
 	}
-	f.r.advance(f.name, version)
+	f.r.advanceVersion(f.name, version)
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (f *tapeFeed) Bookmark(version string) error {
 func (f *tapeFeed) Replace(items []any, version string) error {
 	kept := make([]json.RawMessage, 0, len(items))
 	for _, item := range items {
-		raw, err := f.taken(item)
+		raw, err := f.recordObject(item)
 		if err != nil {
 			return err
 		}
@@ -155,31 +155,31 @@ func (f *tapeFeed) Replace(items []any, version string) error {
 	if f.ofPolicy() && len(items) == 0 {
 		problem = f.String() + " " + noPolicy
 	}
-	f.r.problem(f.name, problem)
-	f.r.advance(f.name, version)
+	f.r.setProblem(f.name, problem)
+	f.r.advanceVersion(f.name, version)
 	return nil
 }
 
-func (f *tapeFeed) event(kind watch.EventType, obj any) error {
-	raw, err := f.taken(obj)
+func (f *tapeFeed) writeEvent(kind watch.EventType, obj any) error {
+	raw, err := f.recordObject(obj)
 	if err != nil {
 		return err
 	}
 	if raw != nil {
 		f.r.Tape.Event(f.name, kind, raw)
 	}
-	f.r.advance(f.name, obj.(*object).ResourceVersion)
+	f.r.advanceVersion(f.name, obj.(*object).ResourceVersion)
 	return nil
 }
 
-// taken returns what is written of an object; nil where that is nothing. The policy's text is written here.
-func (f *tapeFeed) taken(obj any) (json.RawMessage, error) {
+// recordObject returns what is written of an object; nil where that is nothing. The policy's text is written here.
+func (f *tapeFeed) recordObject(obj any) (json.RawMessage, error) {
 	o, ok := obj.(*object)
 	if !ok {
 		return nil, fmt.Errorf("watch of %s: unexpected %T", f, obj)
 	}
 	if o.err != nil {
-		f.r.seen(o)
+		f.r.countObject(o)
 		f.r.Log.Warn("object not recorded", "resource", f.String(), "namespace", o.Namespace, "name", o.Name, "err", o.err)
 		return nil, nil
 	}
@@ -187,7 +187,7 @@ func (f *tapeFeed) taken(obj any) (json.RawMessage, error) {
 		return nil, f.r.PolicyText(o.kept)
 	}
 	if o.kept != nil {
-		f.r.seen(o)
+		f.r.countObject(o)
 	}
 	return o.kept, nil
 }

@@ -74,7 +74,7 @@ func (c *Collector) neverSynced() []trail.WatchSign {
 	var out []trail.WatchSign
 	for _, f := range c.feeds {
 		if !f.synced && !f.absent {
-			out = append(out, f.sign())
+			out = append(out, f.newWatchSign())
 		}
 	}
 	return out

@@ -30,9 +30,9 @@ type slimVMI struct {
 	} `json:"status"`
 }
 
-func (v *slimVMI) meta() *metadata { return &v.Metadata.metadata }
+func (v *slimVMI) objectMeta() *metadata { return &v.Metadata.metadata }
 
-func (v *slimVMI) decode(m tracker.Meta) (Observation, error) {
+func (v *slimVMI) decodeObservation(m tracker.Meta) (Observation, error) {
 	o := tracker.VMIObservation{
 		Meta:           m,
 		Node:           v.Status.NodeName,
@@ -42,7 +42,7 @@ func (v *slimVMI) decode(m tracker.Meta) (Observation, error) {
 		EvictionSource: v.Metadata.Annotations.EvictionSource,
 		Conditions:     conditionsFrom(v.Status.Conditions),
 		PhaseTimes:     phaseTimesFrom(v.Status.PhaseTransitionTimestamps),
-		State:          v.Status.MigrationState.state(),
+		State:          v.Status.MigrationState.toMigrationState(),
 	}
 	if o.State != nil {
 		o.State.GuestMemory = bytesOf(v.Status.Memory.GuestCurrent)

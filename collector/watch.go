@@ -57,15 +57,15 @@ func watchedWith(policy *PolicyMap) []watched {
 	if policy == nil {
 		return resources
 	}
-	return append(slices.Clone(resources), policy.watched())
+	return append(slices.Clone(resources), policy.toWatched())
 }
 
 // backoff is how long is waited between attempts to list and watch. client-go's own grows to a minute, in which KubeVirt, that keeps five
 // migrations of a VM, may make and forget more than that.
 var backoff = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 5 * time.Second}
 
-// find finds a watched resource by its plural.
-func find(name string) (watched, bool) {
+// findResource finds a watched resource by its plural.
+func findResource(name string) (watched, bool) {
 	for _, r := range resources {
 		if r.name == name {
 			return r, true
@@ -76,18 +76,18 @@ func find(name string) (watched, bool) {
 
 // Watches reports whether the collector watches a resource, named by its plural.
 func Watches(name string) bool {
-	_, found := find(name)
+	_, found := findResource(name)
 	return found
 }
 
 // Decode reads an object of a watched resource, named by its plural, as its watch would. The observation lacks how it
 // was seen.
 func Decode(name string, raw []byte) (Observation, error) {
-	r, found := find(name)
+	r, found := findResource(name)
 	if !found {
 		return nil, fmt.Errorf("read %s: not watched", name)
 	}
-	o := r.read(raw)
+	o := r.decodeJSON(raw)
 	return o.observe, o.err
 }
 
@@ -100,7 +100,7 @@ func Check(name string, raw []byte) error {
 	return err
 }
 
-func (r watched) path() string {
+func (r watched) buildPath() string {
 	base := "/apis/" + r.group + "/" + r.version + "/"
 	if r.group == "" {
 		base = "/api/" + r.version + "/"
@@ -111,8 +111,8 @@ func (r watched) path() string {
 	return base + r.name
 }
 
-// read reads one object.
-func (r watched) read(raw []byte) *object { return decodeObject(raw, r.slim()) }
+// decodeJSON reads one object.
+func (r watched) decodeJSON(raw []byte) *object { return decodeObject(raw, r.slim()) }
 
 // String names the resource as kubectl does.
 func (r watched) String() string {
@@ -125,8 +125,8 @@ func (r watched) String() string {
 	return r.name + "." + r.group
 }
 
-// where says in which namespaces the resource is watched.
-func (r watched) where() string {
+// describeScope says in which namespaces the resource is watched.
+func (r watched) describeScope() string {
 	if r.namespace != "" {
 		return "in namespace " + r.namespace
 	}
@@ -153,11 +153,11 @@ func newClient(config *rest.Config, skew func(time.Duration)) (rest.Interface, e
 
 // reader reads what a Reflector gets, and is told how its requests went.
 type reader interface {
-	read(raw []byte) *object
-	list() *listing                                             // a list begins; nil: the Reflector is to gather it
-	verify(ctx context.Context, resumes bool, r presence) error // makes sure, before a list or a watch that resumes, that the server continues what was read
-	asked(ctx context.Context, watch bool, err error)           // a list or watch request was answered
-	broken(err error)                                           // the server sent an error in the stream of a watch, or what cannot be read
+	decodeJSON(raw []byte) *object
+	beginList() *listing                                                  // a list begins; nil: the Reflector is to gather it
+	verifyContinuity(ctx context.Context, resumes bool, r presence) error // makes sure, before a list or a watch that resumes, that the server continues what was read
+	noteRequest(ctx context.Context, watch bool, err error)               // a list or watch request was answered
+	noteStreamError(err error)                                            // the server sent an error in the stream of a watch, or what cannot be read
 }
 
 // listWatch lists and watches the resource and tells the reader how that went.
@@ -167,15 +167,15 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 		if r.object != "" {
 			options.FieldSelector = "metadata.name=" + r.object
 		}
-		return client.Get().AbsPath(r.path()).VersionedParams(&options, metav1.ParameterCodec)
+		return client.Get().AbsPath(r.buildPath()).VersionedParams(&options, metav1.ParameterCodec)
 	}
 	var list *listing
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			if options.Continue == "" {
-				if err := to.verify(ctx, false, r.presence(client)); err != nil {
-					to.asked(ctx, false, err)
-					r.pause(ctx, err)
+				if err := to.verifyContinuity(ctx, false, r.newPresence(client)); err != nil {
+					to.noteRequest(ctx, false, err)
+					r.pauseIfAbsent(ctx, err)
 					return nil, err
 				}
 			}
@@ -183,32 +183,32 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 				options.ResourceVersion = "" // any other is answered in one piece, which a server gives a minute
 			}
 			body, err := request(options).Stream(ctx)
-			to.asked(ctx, false, err)
+			to.noteRequest(ctx, false, err)
 			if err != nil {
-				r.pause(ctx, err)
+				r.pauseIfAbsent(ctx, err)
 				return nil, err
 			}
 			defer func() { _ = body.Close() }()
 			if options.Continue == "" { // not the next page
-				list = to.list()
+				list = to.beginList()
 			}
 			answer := &objectList{}
 			answer.ListMeta, err = decodeList(body, func(raw []byte) {
-				if o := to.read(raw); list != nil {
-					list.take(watch.Added, o)
+				if o := to.decodeJSON(raw); list != nil {
+					list.addObject(watch.Added, o)
 				} else {
 					answer.Items = append(answer.Items, o)
 				}
 			})
 			if err != nil && ctx.Err() == nil {
-				to.broken(err)
+				to.noteStreamError(err)
 			}
 			return answer, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			resumes := options.SendInitialEvents == nil // otherwise it lists, too
-			if err := to.verify(ctx, resumes, r.presence(client)); err != nil {
-				to.asked(ctx, true, err)
+			if err := to.verifyContinuity(ctx, resumes, r.newPresence(client)); err != nil {
+				to.noteRequest(ctx, true, err)
 				return nil, err
 			}
 			options.Watch = true
@@ -218,17 +218,17 @@ func (r watched) listWatch(client rest.Interface, to reader) *cache.ListWatch {
 			}
 			if err == nil && resumes {
 				// Once more: a cluster that was put back since the first check answered this watch. What is put back later ends it.
-				if err = to.verify(ctx, resumes, r.presence(client)); err != nil {
+				if err = to.verifyContinuity(ctx, resumes, r.newPresence(client)); err != nil {
 					_ = body.Close()
 				}
 			}
-			to.asked(ctx, true, err)
+			to.noteRequest(ctx, true, err)
 			if err != nil {
 				return nil, err
 			}
 			var list *listing
 			if options.SendInitialEvents != nil {
-				list = to.list()
+				list = to.beginList()
 			}
 			reporter := apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")
 			return watch.NewStreamWatcherWithLogger(klog.FromContext(ctx), newWatchDecoder(body, to, list), reporter), nil
@@ -242,8 +242,8 @@ type hindrance struct {
 	ofWatch bool   // a watch had it: a list that works does not make it good
 }
 
-// note takes in the problem of a request, empty where it had none, and reports whether the resource has another one now.
-func (h *hindrance) note(isWatch bool, problem string) (changed bool) {
+// updateProblem takes in the problem of a request, empty where it had none, and reports whether the resource has another one now.
+func (h *hindrance) updateProblem(isWatch bool, problem string) (changed bool) {
 	if problem == "" && !isWatch && h.ofWatch {
 		return false
 	}
@@ -291,8 +291,8 @@ func (f *feed) noteSeen() {
 	}
 }
 
-// sign returns what is known of the watch; the lock must be held.
-func (f *feed) sign() trail.WatchSign {
+// newWatchSign returns what is known of the watch; the lock must be held.
+func (f *feed) newWatchSign() trail.WatchSign {
 	w := trail.WatchSign{Source: f.name, Synced: f.synced && !f.isBroken(), Since: f.unseen}
 	switch {
 	case f.problem != "":
@@ -314,7 +314,7 @@ func (f *feed) noteActivity(at time.Time) {
 func (f *feed) noteBroken() {
 	if !f.shaken {
 		f.shaken = true
-		f.c.out.beat()
+		f.c.out.requestHeartbeat()
 	}
 }
 
@@ -341,13 +341,13 @@ const (
 )
 
 // Add hands on an object that was created.
-func (f *feed) Add(obj any) error { return f.send(obj, false) }
+func (f *feed) Add(obj any) error { return f.enqueueObject(obj, false) }
 
 // Update hands on an object that was changed.
-func (f *feed) Update(obj any) error { return f.send(obj, false) }
+func (f *feed) Update(obj any) error { return f.enqueueObject(obj, false) }
 
 // Delete hands on the last state of an object that was deleted.
-func (f *feed) Delete(obj any) error { return f.send(obj, true) }
+func (f *feed) Delete(obj any) error { return f.enqueueObject(obj, true) }
 
 // Resync does nothing: there is no cache to repeat.
 func (f *feed) Resync() error { return nil }
@@ -358,7 +358,7 @@ func (f *feed) Bookmark(version string) error {
 	f.bookmarks = true
 	f.c.mu.Unlock()
 	f.noteReadable()
-	return f.c.enqueue(f.ctx, notice{feed: f, kind: noticeBookmark, version: version})
+	return f.c.enqueueNotice(f.ctx, notice{feed: f, kind: noticeBookmark, version: version})
 }
 
 // Replace hands on that a list was read to its end, and what was in it. The objects were handed on before.
@@ -370,22 +370,22 @@ func (f *feed) Replace(_ []any, version string) error {
 	f.c.mu.Unlock()
 	n := notice{feed: f, kind: noticeList, version: version, expired: expired, present: f.listed.present, changed: f.listed.changed}
 	f.listed = nil
-	return f.c.enqueue(f.ctx, n)
+	return f.c.enqueueNotice(f.ctx, n)
 }
 
-func (f *feed) send(obj any, gone bool) error {
+func (f *feed) enqueueObject(obj any, gone bool) error {
 	o, ok := obj.(*object)
 	if !ok {
 		return fmt.Errorf("watch of %s: unexpected %T", f, obj)
 	}
 	f.noteReadable()
-	return f.c.enqueue(f.ctx, notice{feed: f, kind: noticeSeen, object: o, gone: gone, version: o.ResourceVersion})
+	return f.c.enqueueNotice(f.ctx, notice{feed: f, kind: noticeSeen, object: o, gone: gone, version: o.ResourceVersion})
 }
 
-// asked notes how a list or watch request went: the problem is logged once, when it appears and when it is over. A watch that was renewed shows that
+// noteRequest notes how a list or watch request went: the problem is logged once, when it appears and when it is over. A watch that was renewed shows that
 // the API server is there, and is a sign of life where it sends no bookmarks. Where it does, a watch on which none come delivers nothing, however often
 // it is renewed.
-func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
+func (f *feed) noteRequest(ctx context.Context, isWatch bool, err error) {
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) {
 		return
 	}
@@ -393,11 +393,11 @@ func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 		f.noteAbsent(ctx)
 		return
 	}
-	f.count(err)
-	problem := f.explain(err)
+	f.countRestart(err)
+	problem := f.explainError(err)
 	f.c.mu.Lock()
 	f.absent = false
-	changed := f.note(isWatch, problem)
+	changed := f.updateProblem(isWatch, problem)
 	if changed {
 		f.cause = causeOf(err)
 	}
@@ -419,11 +419,11 @@ func (f *feed) asked(ctx context.Context, isWatch bool, err error) {
 	}
 }
 
-func (f *feed) count(err error) {
+func (f *feed) countRestart(err error) {
 	reason := metrics.RestartClosed
 	switch {
-	case expired(err):
-		f.broken(err)
+	case isExpired(err):
+		f.noteStreamError(err)
 		reason = metrics.RestartExpired
 	case err != nil:
 		reason = metrics.RestartError
@@ -434,11 +434,11 @@ func (f *feed) count(err error) {
 	f.c.Metrics.WatchRestarts.WithLabelValues(f.name, reason).Inc()
 }
 
-// broken notes that the server forgot the resourceVersion to resume from, which it says in its answer or in the middle of a stream, or that
+// noteStreamError notes that the server forgot the resourceVersion to resume from, which it says in its answer or in the middle of a stream, or that
 // what it sends cannot be read, which is logged once.
-func (f *feed) broken(err error) {
+func (f *feed) noteStreamError(err error) {
 	garbled := ""
-	if !expired(err) {
+	if !isExpired(err) {
 		if garbled = fmt.Sprintf("watch of %s: what the API server sends cannot be read: %v: is there a proxy between?", f, err); refusedBy(err) {
 			return // its next request says so
 		}
@@ -471,20 +471,20 @@ func (f *feed) noteReadable() {
 	}
 }
 
-func expired(err error) bool {
+func isExpired(err error) bool {
 	return err != nil && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err))
 }
 
-// explain says in one line what is wrong and what to do about it; empty without an error. An expired
+// explainError says in one line what is wrong and what to do about it; empty without an error. An expired
 // resourceVersion is no problem: the Reflector lists again at once.
-func (r watched) explain(err error) string {
-	if err == nil || expired(err) {
+func (r watched) explainError(err error) string {
+	if err == nil || isExpired(err) {
 		return ""
 	}
-	why := brief(steady(err))
+	why := clipError(stripVarying(err))
 	switch {
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("no right to watch %s: grant list and watch on %s %s (%v)", r, r, r.where(), why)
+		return fmt.Sprintf("no right to watch %s: grant list and watch on %s %s (%v)", r, r, r.describeScope(), why)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("the API server does not accept our credentials for %s: renew the kubeconfig or the service account token (%v)", r, why)
 	case apierrors.IsNotFound(err) && r.group != "":

@@ -52,19 +52,19 @@ func newWriter(c Config, watching func(time.Time) []trail.Watching) *writer {
 	}
 }
 
-// put adds facts, waiting while the backlog is full. When ctx ends it adds them all the same: they were seen.
-func (w *writer) put(ctx context.Context, facts []trail.Fact) {
-	w.room(ctx, backlog)
+// addFacts adds facts, waiting while the backlog is full. When ctx ends it adds them all the same: they were seen.
+func (w *writer) addFacts(ctx context.Context, facts []trail.Fact) {
+	w.waitForRoom(ctx, backlog)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pending = append(w.pending, facts...)
 	w.total += uint64(len(facts))
-	w.bytes += size(facts)
-	w.signal()
+	w.bytes += sumSizes(facts)
+	w.signalChange()
 }
 
-// room waits until less than so many bytes of facts wait, or ctx ends.
-func (w *writer) room(ctx context.Context, most int) {
+// waitForRoom waits until less than so many bytes of facts wait, or ctx ends.
+func (w *writer) waitForRoom(ctx context.Context, most int) {
 	for {
 		w.mu.Lock()
 		full, changed := w.bytes >= most, w.changed
@@ -80,8 +80,8 @@ func (w *writer) room(ctx context.Context, most int) {
 	}
 }
 
-// beat has the Sink told soon that we are alive, and what is seen.
-func (w *writer) beat() {
+// requestHeartbeat has the Sink told soon that we are alive, and what is seen.
+func (w *writer) requestHeartbeat() {
 	select {
 	case w.beats <- struct{}{}:
 	default: // it will be
@@ -93,10 +93,10 @@ func (w *writer) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
-	w.signal()
+	w.signalChange()
 }
 
-func size(facts []trail.Fact) int {
+func sumSizes(facts []trail.Fact) int {
 	n := 0
 	for i := range facts {
 		n += facts[i].Size()
@@ -104,8 +104,8 @@ func size(facts []trail.Fact) int {
 	return n
 }
 
-// signal wakes everyone who waits; the lock must be held.
-func (w *writer) signal() {
+// signalChange wakes everyone who waits; the lock must be held.
+func (w *writer) signalChange() {
 	var oldest time.Time
 	if len(w.busy) > 0 {
 		oldest = w.busy[0].ObservedAt
@@ -120,22 +120,22 @@ func (w *writer) signal() {
 	w.changed = make(chan struct{})
 }
 
-// taken counts the facts that were ever put.
-func (w *writer) taken() uint64 {
+// countAdded counts the facts that were ever put.
+func (w *writer) countAdded() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.total
 }
 
-// waiting counts the facts that are not stored yet.
-func (w *writer) waiting() int {
+// countWaiting counts the facts that are not stored yet.
+func (w *writer) countWaiting() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.pending) + len(w.busy)
 }
 
-// stored waits until as many of the facts that were ever put are stored.
-func (w *writer) stored(ctx context.Context, upto uint64) error {
+// waitStored waits until as many of the facts that were ever put are stored.
+func (w *writer) waitStored(ctx context.Context, upto uint64) error {
 	for {
 		w.mu.Lock()
 		rest, changed := len(w.pending)+len(w.busy), w.changed
@@ -152,14 +152,14 @@ func (w *writer) stored(ctx context.Context, upto uint64) error {
 	}
 }
 
-// flush waits until everything that was put so far is stored, without waiting for more to store with it.
-func (w *writer) flush(ctx context.Context) error {
+// flushPending waits until everything that was put so far is stored, without waiting for more to store with it.
+func (w *writer) flushPending(ctx context.Context) error {
 	w.mu.Lock()
 	upto := w.total
 	w.hurry = upto
-	w.signal()
+	w.signalChange()
 	w.mu.Unlock()
-	return w.stored(ctx, upto)
+	return w.waitStored(ctx, upto)
 }
 
 // run stores facts until close was called and all are stored. Once stopping is closed it gives the Sink stopGrace for
@@ -177,42 +177,42 @@ func (w *writer) run(ctx context.Context, stopping <-chan struct{}) error {
 	alive := time.NewTicker(aliveInterval)
 	defer alive.Stop()
 	for {
-		batch, done := w.next(ctx, alive.C)
+		batch, done := w.nextBatch(ctx, alive.C)
 		if done {
-			w.alive(ctx)
+			w.writeHeartbeat(ctx)
 			return nil
 		}
 		if len(batch) == 0 {
-			w.alive(ctx)
+			w.writeHeartbeat(ctx)
 			continue
 		}
-		if err := w.keep(ctx, batch); err != nil {
-			return fmt.Errorf("store %d facts: %w: %w", w.lose(), errStopped, err)
+		if err := w.writeBatch(ctx, batch); err != nil {
+			return fmt.Errorf("store %d facts: %w: %w", w.countLost(), errStopped, err)
 		}
 		w.mu.Lock()
-		w.busy, w.bytes = nil, w.bytes-size(batch)
-		w.signal()
+		w.busy, w.bytes = nil, w.bytes-sumSizes(batch)
+		w.signalChange()
 		w.mu.Unlock()
 		select {
 		case <-alive.C: // also where there is always more to store: loops open and cooldowns end by time alone
-			w.alive(ctx)
+			w.writeHeartbeat(ctx)
 		case <-w.beats:
-			w.alive(ctx)
+			w.writeHeartbeat(ctx)
 		default:
 		}
 	}
 }
 
-// next returns the next batch; an empty one when it is time to say that we are alive; done when nothing more will come.
-func (w *writer) next(ctx context.Context, alive <-chan time.Time) (batch []trail.Fact, done bool) {
+// nextBatch returns the next batch; an empty one when it is time to say that we are alive; done when nothing more will come.
+func (w *writer) nextBatch(ctx context.Context, alive <-chan time.Time) (batch []trail.Fact, done bool) {
 	for {
 		w.mu.Lock()
 		waiting, closed, changed := len(w.pending), w.closed, w.changed
 		w.mu.Unlock()
 		switch {
 		case waiting > 0:
-			w.gather(ctx, waiting, closed)
-			return w.cut(), false
+			w.waitForBatch(ctx, waiting, closed)
+			return w.cutBatch(), false
 		case closed:
 			return nil, true
 		}
@@ -226,8 +226,8 @@ func (w *writer) next(ctx context.Context, alive <-chan time.Time) (batch []trai
 	}
 }
 
-// gather gives a small batch a moment to grow. A spool takes what there is at once: meanwhile the next batch grows.
-func (w *writer) gather(ctx context.Context, waiting int, closed bool) {
+// waitForBatch gives a small batch a moment to grow. A spool takes what there is at once: meanwhile the next batch grows.
+func (w *writer) waitForBatch(ctx context.Context, waiting int, closed bool) {
 	if closed || waiting >= batchFacts || w.spool != nil {
 		return
 	}
@@ -250,19 +250,19 @@ func (w *writer) gather(ctx context.Context, waiting int, closed bool) {
 	}
 }
 
-func (w *writer) cut() []trail.Fact {
+func (w *writer) cutBatch() []trail.Fact {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := min(len(w.pending), batchFacts)
 	batch := w.pending[:n:n]
 	w.pending = w.pending[n:]
 	w.busy = batch
-	w.signal()
+	w.signalChange()
 	return batch
 }
 
-// lose counts what is left behind, and tells how much that is.
-func (w *writer) lose() int {
+// countLost counts what is left behind, and tells how much that is.
+func (w *writer) countLost() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, left := range [][]trail.Fact{w.busy, w.pending} {
@@ -273,8 +273,8 @@ func (w *writer) lose() int {
 	return len(w.busy) + len(w.pending)
 }
 
-// alive says that we are alive, and what is seen: up to now or, where facts wait, up to when the first of them was.
-func (w *writer) alive(ctx context.Context) {
+// writeHeartbeat says that we are alive, and what is seen: up to now or, where facts wait, up to when the first of them was.
+func (w *writer) writeHeartbeat(ctx context.Context) {
 	at := w.clock()
 	w.mu.Lock()
 	if len(w.pending) > 0 && w.pending[0].ObservedAt.Before(at) {
@@ -284,14 +284,14 @@ func (w *writer) alive(ctx context.Context) {
 	if watching := w.watching(at); w.spool != nil {
 		w.spool.AppendSign(at, watching)
 	} else {
-		_ = w.storing.alive(ctx, trail.Sign{At: at, Watching: watching}) // counted; the next one says more
+		_ = w.storing.sendHeartbeat(ctx, trail.Sign{At: at, Watching: watching}) // counted; the next one says more
 	}
 }
 
-// keep has a batch kept: by the spool, or else by the Sink.
-func (w *writer) keep(ctx context.Context, batch []trail.Fact) error {
+// writeBatch has a batch kept: by the spool, or else by the Sink.
+func (w *writer) writeBatch(ctx context.Context, batch []trail.Fact) error {
 	if w.spool == nil {
-		return w.storing.store(ctx, batch)
+		return w.storing.storeBatch(ctx, batch)
 	}
 	if err := w.spool.Append(ctx, batch); err != nil {
 		return err

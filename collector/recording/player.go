@@ -26,11 +26,11 @@ type Hooks struct {
 func Play(ctx context.Context, rec *Recording, server *Server, hooks Hooks) error {
 	between := &between{mail: post{events: rec.Audit, hooks: hooks}, rec: rec, server: server, hooks: hooks, tick: rec.Start()}
 	for i, line := range rec.Lines {
-		if err := between.until(ctx, line.At); err != nil {
+		if err := between.playUntil(ctx, line.At); err != nil {
 			return fmt.Errorf("play %s: line %d: %w", rec.Name, line.Number, err)
 		}
 		if i > 0 && hooks.Speed > 0 {
-			if err := pause(ctx, line.At.Sub(rec.Lines[i-1].At), hooks.Speed); err != nil {
+			if err := sleepScaled(ctx, line.At.Sub(rec.Lines[i-1].At), hooks.Speed); err != nil {
 				return fmt.Errorf("play %s: line %d: %w", rec.Name, line.Number, err)
 			}
 		}
@@ -47,7 +47,7 @@ func Play(ctx context.Context, rec *Recording, server *Server, hooks Hooks) erro
 			hooks.Progress(i+1, len(rec.Lines))
 		}
 	}
-	if err := between.rest(ctx); err != nil {
+	if err := between.playRemaining(ctx); err != nil {
 		return fmt.Errorf("play %s: after the last line: %w", rec.Name, err)
 	}
 	return nil
@@ -68,19 +68,19 @@ type between struct {
 // are sent with the ticks.
 const bookmarkEvery = time.Minute
 
-// until does what is due up to a time, in the order of its times.
-func (b *between) until(ctx context.Context, now time.Time) error {
+// playUntil does what is due up to a time, in the order of its times.
+func (b *between) playUntil(ctx context.Context, now time.Time) error {
 	for {
 		ticks := b.hooks.Tick != nil && !b.tick.After(now)
 		scrapes := b.scraped < len(b.rec.Scrapes) && !b.rec.Scrapes[b.scraped].At.After(now)
 		var err error
 		switch {
 		case scrapes && (!ticks || !b.tick.Before(b.rec.Scrapes[b.scraped].At)):
-			err = b.scrape(ctx, b.rec.Scrapes[b.scraped].At)
+			err = b.playScrape(ctx, b.rec.Scrapes[b.scraped].At)
 		case ticks:
 			err = b.doTick(ctx)
 		default:
-			return b.mail.send(ctx, now)
+			return b.mail.sendDue(ctx, now)
 		}
 		if err != nil {
 			return err
@@ -88,8 +88,8 @@ func (b *between) until(ctx context.Context, now time.Time) error {
 	}
 }
 
-func (b *between) scrape(ctx context.Context, at time.Time) error {
-	if err := b.mail.send(ctx, at); err != nil {
+func (b *between) playScrape(ctx context.Context, at time.Time) error {
+	if err := b.mail.sendDue(ctx, at); err != nil {
 		return err
 	}
 	b.server.ReleaseScrape(b.scraped)
@@ -107,7 +107,7 @@ func (b *between) scrape(ctx context.Context, at time.Time) error {
 func (b *between) doTick(ctx context.Context) error {
 	at := b.tick
 	b.tick = at.Add(b.hooks.Every)
-	if err := b.mail.send(ctx, at); err != nil {
+	if err := b.mail.sendDue(ctx, at); err != nil {
 		return err
 	}
 	b.hooks.Clock(at)
@@ -118,19 +118,19 @@ func (b *between) doTick(ctx context.Context) error {
 	return b.hooks.Tick(ctx, at)
 }
 
-// rest does what is due after the last line.
-func (b *between) rest(ctx context.Context) error {
+// playRemaining does what is due after the last line.
+func (b *between) playRemaining(ctx context.Context) error {
 	last := b.rec.End()
 	if n := len(b.rec.Scrapes); n > 0 {
-		last = later(last, b.rec.Scrapes[n-1].At)
+		last = maxTime(last, b.rec.Scrapes[n-1].At)
 	}
 	if n := len(b.rec.Audit); n > 0 {
-		last = later(last, b.rec.Audit[n-1].At.Add(b.hooks.Delay))
+		last = maxTime(last, b.rec.Audit[n-1].At.Add(b.hooks.Delay))
 	}
-	return b.until(ctx, last)
+	return b.playUntil(ctx, last)
 }
 
-func later(a, b time.Time) time.Time {
+func maxTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
@@ -148,8 +148,8 @@ type post struct {
 // Source: kube-apiserver --audit-webhook-batch-max-size.
 const sendAtOnce = 400
 
-// send sends what is due at a time.
-func (p *post) send(ctx context.Context, now time.Time) error {
+// sendDue sends what is due at a time.
+func (p *post) sendDue(ctx context.Context, now time.Time) error {
 	for p.hooks.Audit != nil && len(p.events) > 0 {
 		var due [][]byte
 		for len(due) < min(sendAtOnce, len(p.events)) && !p.events[len(due)].At.Add(p.hooks.Delay).After(now) {
@@ -167,8 +167,8 @@ func (p *post) send(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// pause waits for the time between two lines.
-func pause(ctx context.Context, between time.Duration, speed float64) error {
+// sleepScaled waits for the time between two lines.
+func sleepScaled(ctx context.Context, between time.Duration, speed float64) error {
 	t := time.NewTimer(time.Duration(float64(between) / speed))
 	defer t.Stop()
 	select {

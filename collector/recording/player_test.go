@@ -18,35 +18,35 @@ import (
 // diary is a collector that writes down what a player does to it.
 type diary []string
 
-func (d *diary) note(format string, args ...any) { *d = append(*d, fmt.Sprintf(format, args...)) }
+func (d *diary) addEntry(format string, args ...any) { *d = append(*d, fmt.Sprintf(format, args...)) }
 
-func (d *diary) hooks() Hooks {
+func (d *diary) newHooks() Hooks {
 	return Hooks{
-		Clock:   func(at time.Time) { d.note("clock %s", at.Format("05")) },
+		Clock:   func(at time.Time) { d.addEntry("clock %s", at.Format("05")) },
 		Watched: func(resource string) bool { return resource == "nodes" },
 		Taken: func(_ context.Context, resource, version string) error {
-			d.note("taken %s %s", resource, version)
+			d.addEntry("taken %s %s", resource, version)
 			return nil
 		},
 	}
 }
 
-func played(t *testing.T, steps ...string) (*Recording, *Server) {
+func openRecording(t *testing.T, steps ...string) (*Recording, *Server) {
 	t.Helper()
-	rec, err := Open(zipped(t, lines(steps...)...), "rec", nil)
+	rec, err := Open(zipRecording(t, renderLines(steps...)...), "rec", nil)
 	require.NoError(t, err)
 	return rec, NewServer(rec, ServerOptions{})
 }
 
 func TestPlayGoesLineByLine(t *testing.T) {
 	t.Parallel()
-	all := lines("SYNC a 7", "SYNC b 7", "ADDED p 8", "WATCH_CLOSED", "DELETED a 9")
+	all := renderLines("SYNC a 7", "SYNC b 7", "ADDED p 8", "WATCH_CLOSED", "DELETED a 9")
 	all[2] = strings.Replace(all[2], `"nodes"`, `"pods"`, 1)
-	rec, err := Open(zipped(t, all...), "rec", nil)
+	rec, err := Open(zipRecording(t, all...), "rec", nil)
 	require.NoError(t, err)
 	var d diary
-	hooks := d.hooks()
-	hooks.Progress = func(done, total int) { d.note("%d of %d", done, total) }
+	hooks := d.newHooks()
+	hooks.Progress = func(done, total int) { d.addEntry("%d of %d", done, total) }
 	require.NoError(t, Play(t.Context(), rec, NewServer(rec, ServerOptions{}), hooks))
 	require.Equal(t, diary{
 		"clock 00", "1 of 5",
@@ -60,9 +60,9 @@ func TestPlayGoesLineByLine(t *testing.T) {
 func TestPlayHoldsTheClockUntilTheLineIsTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rec, server := played(t, "SYNC_EMPTY 7", "ADDED a 8")
+		rec, server := openRecording(t, "SYNC_EMPTY 7", "ADDED a 8")
 		var d diary
-		hooks, taken, done := d.hooks(), make(chan struct{}), make(chan error, 1)
+		hooks, taken, done := d.newHooks(), make(chan struct{}), make(chan error, 1)
 		hooks.Taken = func(context.Context, string, string) error { <-taken; return nil }
 		go func() { done <- Play(t.Context(), rec, server, hooks) }()
 		for _, want := range []diary{{"clock 00"}, {"clock 00", "clock 01"}} {
@@ -81,8 +81,8 @@ func TestPlaySpeed(t *testing.T) {
 		t.Run(fmt.Sprint(speed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				rec, server := played(t, "SYNC_EMPTY 7", "ADDED a 8", "DELETED a 9")
-				hooks := new(diary).hooks()
+				rec, server := openRecording(t, "SYNC_EMPTY 7", "ADDED a 8", "DELETED a 9")
+				hooks := new(diary).newHooks()
 				hooks.Speed = speed
 				began := time.Now()
 				require.NoError(t, Play(t.Context(), rec, server, hooks))
@@ -95,8 +95,8 @@ func TestPlaySpeed(t *testing.T) {
 func TestPlayStopsInItsSleep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rec, server := played(t, "SYNC_EMPTY 7", "ADDED a 8")
-		hooks := new(diary).hooks()
+		rec, server := openRecording(t, "SYNC_EMPTY 7", "ADDED a 8")
+		hooks := new(diary).newHooks()
 		hooks.Speed = 1
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
@@ -110,7 +110,7 @@ func TestPlayStopsInItsSleep(t *testing.T) {
 // events that were logged before.
 func TestPlayScrapesBetweenTheLines(t *testing.T) {
 	t.Parallel()
-	fsys := scraped(zipped(t, lines("SYNC_EMPTY 7", "ADDED a 8", "ADDED b 9")...),
+	fsys := addScrapes(zipRecording(t, renderLines("SYNC_EMPTY 7", "ADDED a 8", "ADDED b 9")...),
 		`{"t":"2026-11-21T00:00:01.5Z","target":"descheduler","text":"first"}`,
 		`{"t":"2026-11-21T00:00:07Z","target":"descheduler","text":"second"}`)
 	fsys["rec/audit.jsonl"] = &fstest.MapFile{Data: []byte(`{"stageTimestamp":"2026-11-21T00:00:01.2Z"}` + "\n" + `{"stageTimestamp":"2026-11-21T00:00:01.7Z"}` + "\n")}
@@ -124,10 +124,10 @@ func TestPlayScrapesBetweenTheLines(t *testing.T) {
 	}
 	require.Contains(t, text(), "503 ", "nothing was scraped yet")
 	var d diary
-	hooks := d.hooks()
-	hooks.Clock = func(at time.Time) { d.note("clock %s", at.Format("05.0")) }
-	hooks.Audit = func(_ context.Context, events [][]byte) error { d.note("audit %d", len(events)); return nil }
-	hooks.Scrape = func(context.Context) error { d.note("scrape %s", text()); return nil }
+	hooks := d.newHooks()
+	hooks.Clock = func(at time.Time) { d.addEntry("clock %s", at.Format("05.0")) }
+	hooks.Audit = func(_ context.Context, events [][]byte) error { d.addEntry("audit %d", len(events)); return nil }
+	hooks.Scrape = func(context.Context) error { d.addEntry("scrape %s", text()); return nil }
 	require.NoError(t, Play(t.Context(), rec, server, hooks))
 	require.Equal(t, diary{
 		"clock 00.0", "taken nodes 7",

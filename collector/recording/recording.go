@@ -34,11 +34,13 @@ var kinds = []Kind{
 	KindSync, KindSyncEmpty, KindAdded, KindModified, KindDeleted, KindBookmark, KindWatchClosed, KindWatchError, KindListError,
 }
 
-// breaks reports whether the line records that the recorder could not see.
-func (k Kind) breaks() bool { return k == KindWatchClosed || k == KindWatchError || k == KindListError }
+// isBreak reports whether the line records that the recorder could not see.
+func (k Kind) isBreak() bool {
+	return k == KindWatchClosed || k == KindWatchError || k == KindListError
+}
 
-// lists reports whether the line belongs to a list.
-func (k Kind) lists() bool { return k == KindSync || k == KindSyncEmpty }
+// isList reports whether the line belongs to a list.
+func (k Kind) isList() bool { return k == KindSync || k == KindSyncEmpty }
 
 // Line is one line of a recording.
 type Line struct {
@@ -148,7 +150,7 @@ func readLines(fsys fs.FS, name string, each func(number int, raw []byte) error)
 		plain := name[:len(name)-len(packedExt)]
 		if unpacked, plainErr := fsys.Open(plain); plainErr == nil {
 			defer func() { _ = unpacked.Close() }()
-			return plain, scan(unpacked, plain, each)
+			return plain, scanLines(unpacked, plain, each)
 		}
 	}
 	if err != nil {
@@ -162,10 +164,10 @@ func readLines(fsys fs.FS, name string, each func(number int, raw []byte) error)
 	case err != nil:
 		return name, fmt.Errorf("%s: %w", name, err)
 	}
-	return name, scan(unzipped, name, each)
+	return name, scanLines(unzipped, name, each)
 }
 
-func scan(from io.Reader, name string, each func(number int, raw []byte) error) error {
+func scanLines(from io.Reader, name string, each func(number int, raw []byte) error) error {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 64<<10), maxLine+len("\n"))
 	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
@@ -244,19 +246,19 @@ func parseLine(raw []byte, check func(string, []byte) error) (Line, error) {
 		return Line{}, errors.New(`no resource: expected "resource"`)
 	case !slices.Contains(kinds, l.Kind):
 		return Line{}, fmt.Errorf("unknown kind %q: expected one of %v", l.Kind, kinds)
-	case l.Kind.lists() && !isVersion(l.ListResourceVersion):
+	case l.Kind.isList() && !isVersion(l.ListResourceVersion):
 		return Line{}, fmt.Errorf("listResourceVersion %q: expected a number", l.ListResourceVersion)
 	}
 	line := Line{At: l.T.UTC(), Resource: l.Resource, Kind: l.Kind, ListResourceVersion: l.ListResourceVersion}
-	if l.Kind.breaks() || l.Kind == KindSyncEmpty {
+	if l.Kind.isBreak() || l.Kind == KindSyncEmpty {
 		return line, nil
 	}
 	line.Object = l.Object
-	return line, line.identify(check)
+	return line, line.parseObject(check)
 }
 
-// identify reads the names of the line's object and has it checked.
-func (l *Line) identify(check func(string, []byte) error) error {
+// parseObject reads the names of the line's object and has it checked.
+func (l *Line) parseObject(check func(string, []byte) error) error {
 	var o struct {
 		Metadata struct {
 			Namespace       string `json:"namespace"`

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// zipped returns a recording folder "rec" with these lines.
-func zipped(t *testing.T, lines ...string) fstest.MapFS {
+// zipRecording returns a recording folder "rec" with these lines.
+func zipRecording(t *testing.T, lines ...string) fstest.MapFS {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -27,7 +27,7 @@ const good = `{"t":"2026-11-21T00:00:00Z","resource":"nodes","kind":"SYNC","list
 
 func TestOpen(t *testing.T) {
 	t.Parallel()
-	fsys := zipped(t, good, strings.Replace(good, `"kind":"SYNC","listResourceVersion":"5"`, `"kind":"MODIFIED"`, 1))
+	fsys := zipRecording(t, good, strings.Replace(good, `"kind":"SYNC","listResourceVersion":"5"`, `"kind":"MODIFIED"`, 1))
 	fsys["rec/descheduler-policy.yaml"] = &fstest.MapFile{Data: []byte("a: b")}
 	rec, err := Open(fsys, "rec", nil)
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestOpenSaysWhatIsWrongAndWhere(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Open(zipped(t, good, c.line), "rec", func(_ string, object []byte) error {
+			_, err := Open(zipRecording(t, good, c.line), "rec", func(_ string, object []byte) error {
 				if bytes.Contains(object, []byte("bad")) {
 					return errors.New("nothing good")
 				}
@@ -67,7 +67,7 @@ func TestOpenSaysWhatIsWrongAndWhere(t *testing.T) {
 
 func TestOpenOfACutFile(t *testing.T) {
 	t.Parallel()
-	fsys := zipped(t, good, good, good, strings.Replace(good, "n1", strings.Repeat("x1", 300), 1))
+	fsys := zipRecording(t, good, good, good, strings.Replace(good, "n1", strings.Repeat("x1", 300), 1))
 	whole := fsys["rec/trace.jsonl.gz"].Data
 	fsys["rec/trace.jsonl.gz"].Data = whole[:len(whole)-12]
 	_, err := Open(fsys, "rec", nil)
@@ -82,15 +82,15 @@ func TestOpenOfACutFile(t *testing.T) {
 	require.ErrorContains(t, err, "expected a folder with trace.jsonl.gz")
 }
 
-// scraped adds scrapes to a recording folder.
-func scraped(fsys fstest.MapFS, lines ...string) fstest.MapFS {
+// addScrapes adds scrapes to a recording folder.
+func addScrapes(fsys fstest.MapFS, lines ...string) fstest.MapFS {
 	fsys["rec/scrapes.jsonl"] = &fstest.MapFile{Data: []byte(strings.Join(lines, "\n") + "\n")}
 	return fsys
 }
 
 func TestOpenReadsScrapes(t *testing.T) {
 	t.Parallel()
-	rec, err := Open(scraped(zipped(t, good),
+	rec, err := Open(addScrapes(zipRecording(t, good),
 		`{"t":"2026-11-21T00:01:00Z","target":"descheduler","text":"b 2\n"}`,
 		`{"t":"2026-11-21T00:00:30Z","target":"virt-controller","text":"x 1\n"}`,
 		`{"t":"2026-11-21T00:00:30Z","target":"descheduler","text":"a 1\n"}`), "rec", nil)
@@ -106,7 +106,7 @@ func TestOpenReadsScrapes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Open(scraped(zipped(t, good), line, c.line), "rec", nil)
+			_, err := Open(addScrapes(zipRecording(t, good), line, c.line), "rec", nil)
 			require.ErrorContains(t, err, "rec/scrapes.jsonl:2: "+c.want)
 		})
 	}

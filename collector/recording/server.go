@@ -94,20 +94,20 @@ func NewServer(rec *Recording, options ServerOptions) *Server {
 		r.ready, r.version = !recorded[plural], 1
 		s.resources[api.group+plural], s.byName[plural] = r, r
 	}
-	s.steps = plan(rec.Lines)
+	s.steps = planSteps(rec.Lines)
 	return s
 }
 
-// plan looks ahead once: which line ends a list, and after which breaks the recorder had to list again.
-func plan(lines []Line) []step {
+// planSteps looks ahead once: which line ends a list, and after which breaks the recorder had to list again.
+func planSteps(lines []Line) []step {
 	steps := make([]step, len(lines))
 	last := map[string]int{}       // the line before of each resource
 	items := map[string][]int{}    // of the list that is being read
 	breaking := map[string][]int{} // breaks that wait for what follows them
 	for i, l := range lines {
 		before, seen := last[l.Resource]
-		same := seen && lines[before].Kind.lists() && l.Kind.lists() && lines[before].ListResourceVersion == l.ListResourceVersion
-		if seen && lines[before].Kind.lists() && !same {
+		same := seen && lines[before].Kind.isList() && l.Kind.isList() && lines[before].ListResourceVersion == l.ListResourceVersion
+		if seen && lines[before].Kind.isList() && !same {
 			steps[before].completes, steps[before].items = true, items[l.Resource]
 		}
 		if !same {
@@ -116,18 +116,18 @@ func plan(lines []Line) []step {
 		if l.Kind == KindSync {
 			items[l.Resource] = append(items[l.Resource], i)
 		}
-		if l.Kind.breaks() {
+		if l.Kind.isBreak() {
 			breaking[l.Resource] = append(breaking[l.Resource], i)
 		} else {
 			for _, b := range breaking[l.Resource] {
-				steps[b].relists = l.Kind.lists()
+				steps[b].relists = l.Kind.isList()
 			}
 			breaking[l.Resource] = nil
 		}
 		last[l.Resource] = i
 	}
 	for name, i := range last {
-		if lines[i].Kind.lists() {
+		if lines[i].Kind.isList() {
 			steps[i].completes, steps[i].items = true, items[name]
 		}
 	}
@@ -145,42 +145,42 @@ type Position struct {
 func (s *Server) Release(i int) []Position {
 	n := s.options.ExpireEvery
 	expiring := n > 0 && (i+1)%n == 0
-	at, visible := s.release(i, expiring)
+	at, visible := s.releaseLine(i, expiring)
 	switch {
 	case expiring:
-		return s.expire(i)
+		return s.expireAll(i)
 	case visible:
 		return []Position{at}
 	}
 	return nil
 }
 
-// expire makes the server forget all versions at line i: watches end with 410 Gone and clients must list. As on an API
+// expireAll makes the server forget all versions at line i: watches end with 410 Gone and clients must list. As on an API
 // server a list is of the latest version of all resources, but never of one that the resource has yet to reach: its watch
 // may lag behind the others', and a client that listed past a notification would miss it.
-func (s *Server) expire(i int) []Position {
+func (s *Server) expireAll(i int) []Position {
 	var latest uint64
 	for _, r := range s.byName {
 		r.mu.Lock()
 		latest = max(latest, r.version)
 		r.mu.Unlock()
 	}
-	ahead := s.ahead(i)
+	ahead := s.findNextVersions(i)
 	var out []Position
 	for _, name := range slices.Sorted(maps.Keys(s.byName)) {
 		version := latest
 		if next, known := ahead[name]; known {
 			version = min(latest, next-1)
 		}
-		if version, done := s.byName[name].expire(version); done {
+		if version, done := s.byName[name].expireVersions(version); done {
 			out = append(out, Position{name, formatVersion(version)})
 		}
 	}
 	return out
 }
 
-// ahead returns the version of the next line after line i of each resource that has one; never 0.
-func (s *Server) ahead(i int) map[string]uint64 {
+// findNextVersions returns the version of the next line after line i of each resource that has one; never 0.
+func (s *Server) findNextVersions(i int) map[string]uint64 {
 	next := map[string]uint64{}
 	for _, l := range slices.Backward(s.rec.Lines[i+1:]) {
 		if v := max(parseVersion(l.ListResourceVersion), parseVersion(l.ResourceVersion)); v > 0 {
@@ -190,9 +190,9 @@ func (s *Server) ahead(i int) map[string]uint64 {
 	return next
 }
 
-// release makes line i part of the state. Where all watches are expired with it, no stream sees it: whether one did would
+// releaseLine makes line i part of the state. Where all watches are expired with it, no stream sees it: whether one did would
 // be chance.
-func (s *Server) release(i int, expiring bool) (at Position, visible bool) {
+func (s *Server) releaseLine(i int, expiring bool) (at Position, visible bool) {
 	l, step := s.rec.Lines[i], s.steps[i]
 	r := s.byName[l.Resource]
 	if r == nil {
@@ -200,89 +200,89 @@ func (s *Server) release(i int, expiring bool) (at Position, visible bool) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	defer r.signal()
+	defer r.signalChange()
 	switch {
 	case step.completes:
-		r.relist(s.rec.Lines, step.items, l.ListResourceVersion)
+		r.applyList(s.rec.Lines, step.items, l.ListResourceVersion)
 		return Position{l.Resource, l.ListResourceVersion}, true
-	case l.Kind.lists():
+	case l.Kind.isList():
 		return at, false
-	case l.Kind.breaks():
+	case l.Kind.isBreak():
 		r.epoch++
 		r.down = r.down || step.relists
 		r.gone = r.gone && r.down || l.Kind == KindWatchError && step.relists
 		return at, false
 	}
 	r.ready = true // should the recording begin in the middle of a watch
-	r.apply(l)
+	r.applyLine(l)
 	if expiring { // what was forgotten here already, a stream would be told before expire ends it, and its client would list twice
 		r.log = r.log[:len(r.log)-1]
 	}
 	return Position{l.Resource, l.ResourceVersion}, true
 }
 
-// relist makes a list the state: what it does not hold was deleted while nobody saw it, and history begins again.
-func (r *resource) relist(lines []Line, items []int, version string) {
+// applyList makes a list the state: what it does not hold was deleted while nobody saw it, and history begins again.
+func (r *resource) applyList(lines []Line, items []int, version string) {
 	if r.ready {
 		r.epoch++
 	}
 	r.objects, r.order = map[string]json.RawMessage{}, nil
 	for _, i := range items {
-		r.put(lines[i].Key, lines[i].Object)
+		r.putObject(lines[i].Key, lines[i].Object)
 	}
 	r.version = max(r.version, parseVersion(version))
 	r.ready, r.down, r.gone = true, false, false
-	r.forget()
+	r.dropHistory()
 }
 
-// forget drops the history: a watch can begin at the present version, not before.
-func (r *resource) forget() {
+// dropHistory drops the history: a watch can begin at the present version, not before.
+func (r *resource) dropHistory() {
 	r.dropped += len(r.log)
 	r.log, r.oldest = nil, r.version
 }
 
-// expire forgets all versions, so that whoever watches must list. It returns the version of such a list, at least the one
+// expireVersions forgets all versions, so that whoever watches must list. It returns the version of such a list, at least the one
 // asked for, and reports whether there was anything to forget.
-func (r *resource) expire(version uint64) (listed uint64, done bool) {
+func (r *resource) expireVersions(version uint64) (listed uint64, done bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ready || r.down {
 		return 0, false
 	}
 	r.version = max(r.version, version)
-	r.forget()
+	r.dropHistory()
 	r.oldest = r.version + 1
 	r.epoch++
 	r.gone = true
-	r.signal()
+	r.signalChange()
 	return r.version, true
 }
 
-// remember makes the present version one to watch from: it was just listed. The lock must be held.
-func (r *resource) remember() { r.oldest = min(r.oldest, r.version) }
+// admitCurrentVersion makes the present version one to watch from: it was just listed. The lock must be held.
+func (r *resource) admitCurrentVersion() { r.oldest = min(r.oldest, r.version) }
 
-func (r *resource) put(key string, object json.RawMessage) {
+func (r *resource) putObject(key string, object json.RawMessage) {
 	if _, known := r.objects[key]; !known {
 		r.order = append(r.order, key)
 	}
 	r.objects[key] = object
 }
 
-func (r *resource) apply(l Line) {
+func (r *resource) applyLine(l Line) {
 	switch l.Kind {
 	case KindDeleted:
 		delete(r.objects, l.Key)
 		r.order = slices.DeleteFunc(r.order, func(k string) bool { return k == l.Key })
 	case KindBookmark:
 	default:
-		r.put(l.Key, l.Object)
+		r.putObject(l.Key, l.Object)
 	}
 	r.version = max(r.version, parseVersion(l.ResourceVersion))
 	r.log = append(r.log, notification{l.Kind, parseVersion(l.ResourceVersion), l.Object})
 }
 
-// signal wakes the streams; the lock must be held.
-func (r *resource) signal() {
+// signalChange wakes the streams; the lock must be held.
+func (r *resource) signalChange() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
@@ -296,21 +296,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	from := req.URL.Query().Get("resourceVersion")
 	switch {
 	case req.Method != http.MethodGet:
-		refuse(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "a recording can only be read")
+		writeStatus(w, http.StatusMethodNotAllowed, "MethodNotAllowed", "a recording can only be read")
 	case req.URL.Path == "/version":
-		answer(w, map[string]string{"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
+		writeJSON(w, map[string]string{"major": "1", "minor": "35", "gitVersion": "v1.35.0"})
 	case req.URL.Path == ScrapePath:
 		s.serveScrape(w)
 	case r == nil:
-		refuse(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
+		writeStatus(w, http.StatusNotFound, "NotFound", "the server could not find the requested resource")
 	case from != "" && !isVersion(from):
-		refuse(w, http.StatusBadRequest, "BadRequest", "resourceVersion "+strconv.Quote(from)+": expected a number")
-	case !r.await(req.Context()):
-		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the recorder could not see the API server at this time")
+		writeStatus(w, http.StatusBadRequest, "BadRequest", "resourceVersion "+strconv.Quote(from)+": expected a number")
+	case !r.waitReady(req.Context()):
+		writeStatus(w, http.StatusServiceUnavailable, "ServiceUnavailable", "the recorder could not see the API server at this time")
 	case isTrue(req, "watch"):
-		s.watch(w, req, r)
+		s.serveWatch(w, req, r)
 	default:
-		r.list(w, req)
+		r.serveList(w, req)
 	}
 }
 
@@ -319,10 +319,10 @@ func (s *Server) Bookmark() {
 	for _, r := range s.resources {
 		r.mu.Lock()
 		if r.ready && !r.down {
-			r.log = append(r.log, notification{KindBookmark, r.version, encode(map[string]any{
+			r.log = append(r.log, notification{KindBookmark, r.version, encodeJSON(map[string]any{
 				"kind": r.kind, "apiVersion": r.apiVersion, "metadata": map[string]any{"resourceVersion": formatVersion(r.version)},
 			})})
-			r.signal()
+			r.signalChange()
 		}
 		r.mu.Unlock()
 	}
@@ -334,15 +334,15 @@ func (s *Server) ReleaseScrape(i int) { s.scrape.Store(&s.rec.Scrapes[i]) }
 func (s *Server) serveScrape(w http.ResponseWriter) {
 	now := s.scrape.Load()
 	if now == nil {
-		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", "nothing was scraped up to this time")
+		writeStatus(w, http.StatusServiceUnavailable, "ServiceUnavailable", "nothing was scraped up to this time")
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 	_, _ = io.WriteString(w, now.Text)
 }
 
-// await waits for the first list and reports whether the resource can be served.
-func (r *resource) await(ctx context.Context) bool {
+// waitReady waits for the first list and reports whether the resource can be served.
+func (r *resource) waitReady(ctx context.Context) bool {
 	for {
 		r.mu.Lock()
 		ready, down, changed := r.ready, r.down, r.changed
@@ -358,7 +358,7 @@ func (r *resource) await(ctx context.Context) bool {
 	}
 }
 
-func (r *resource) list(w http.ResponseWriter, req *http.Request) {
+func (r *resource) serveList(w http.ResponseWriter, req *http.Request) {
 	selects := selectorOf(req)
 	r.mu.Lock()
 	items := make([]json.RawMessage, 0, len(r.order))
@@ -367,10 +367,10 @@ func (r *resource) list(w http.ResponseWriter, req *http.Request) {
 			items = append(items, r.objects[key])
 		}
 	}
-	r.remember()
+	r.admitCurrentVersion()
 	version := r.version
 	r.mu.Unlock()
-	answer(w, map[string]any{
+	writeJSON(w, map[string]any{
 		"kind": r.kind + "List", "apiVersion": r.apiVersion, "metadata": map[string]string{"resourceVersion": formatVersion(version)}, "items": items,
 	})
 }
@@ -380,19 +380,19 @@ func isTrue(req *http.Request, param string) bool {
 	return err == nil && on
 }
 
-func answer(w http.ResponseWriter, body any) {
+func writeJSON(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// refuse answers with a Status, as an API server does.
-func refuse(w http.ResponseWriter, code int, reason, message string) {
+// writeStatus answers with a Status, as an API server does.
+func writeStatus(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(status(code, reason, message))
+	_ = json.NewEncoder(w).Encode(newStatus(code, reason, message))
 }
 
-func status(code int, reason, message string) map[string]any {
+func newStatus(code int, reason, message string) map[string]any {
 	return map[string]any{
 		"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure", "message": message, "reason": reason, "code": code,
 	}

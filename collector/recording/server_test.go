@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lines writes a recording of nodes: each step is "kind name version", or "kind" for breaks, or "SYNC_EMPTY version".
-func lines(steps ...string) []string {
+// renderLines writes a recording of nodes: each step is "kind name version", or "kind" for breaks, or "SYNC_EMPTY version".
+func renderLines(steps ...string) []string {
 	var out []string
 	for i, step := range steps {
 		f := strings.Fields(step)
@@ -42,9 +42,9 @@ type served struct {
 	next int
 }
 
-func serve(t *testing.T, options ServerOptions, steps ...string) *served {
+func serveRecording(t *testing.T, options ServerOptions, steps ...string) *served {
 	t.Helper()
-	rec, err := Open(zipped(t, lines(steps...)...), "rec", nil)
+	rec, err := Open(zipRecording(t, renderLines(steps...)...), "rec", nil)
 	require.NoError(t, err)
 	s := &served{Server: NewServer(rec, options)}
 	h := httptest.NewServer(s.Server)
@@ -53,8 +53,8 @@ func serve(t *testing.T, options ServerOptions, steps ...string) *served {
 	return s
 }
 
-// release makes the next n lines visible and returns what the last of them asks clients to take.
-func (s *served) release(n int) []Position {
+// releaseLines makes the next n lines visible and returns what the last of them asks clients to take.
+func (s *served) releaseLines(n int) []Position {
 	var at []Position
 	for range n {
 		at = s.Release(s.next)
@@ -63,8 +63,8 @@ func (s *served) release(n int) []Position {
 	return at
 }
 
-// get answers a request with its status code and body.
-func (s *served) get(t *testing.T, path string) (int, string) {
+// getPath answers a request with its status code and body.
+func (s *served) getPath(t *testing.T, path string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ type watcher struct {
 	body *bufio.Scanner
 }
 
-func (s *served) watch(t *testing.T, query string) *watcher {
+func (s *served) startWatch(t *testing.T, query string) *watcher {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -96,8 +96,8 @@ func (s *served) watch(t *testing.T, query string) *watcher {
 	return &watcher{t: t, stop: cancel, body: bufio.NewScanner(resp.Body)}
 }
 
-// read returns the next n notifications; "end" stands for the end of the stream.
-func (w *watcher) read(n int) []string {
+// readNotifications returns the next n notifications; "end" stands for the end of the stream.
+func (w *watcher) readNotifications(n int) []string {
 	w.t.Helper()
 	var out []string
 	for range n {
@@ -130,28 +130,28 @@ func (w *watcher) read(n int) []string {
 
 func TestListAndWatch(t *testing.T) {
 	t.Parallel()
-	s := serve(t, ServerOptions{}, "SYNC a 5", "SYNC b 5", "MODIFIED a 6", "BOOKMARK - 7", "DELETED b 8", "ADDED c 9")
-	require.Empty(t, s.release(1), "a list is seen when it is whole")
-	require.Equal(t, []Position{{"nodes", "5"}}, s.release(1))
-	code, body := s.get(t, "/api/v1/nodes")
+	s := serveRecording(t, ServerOptions{}, "SYNC a 5", "SYNC b 5", "MODIFIED a 6", "BOOKMARK - 7", "DELETED b 8", "ADDED c 9")
+	require.Empty(t, s.releaseLines(1), "a list is seen when it is whole")
+	require.Equal(t, []Position{{"nodes", "5"}}, s.releaseLines(1))
+	code, body := s.getPath(t, "/api/v1/nodes")
 	require.Equal(t, http.StatusOK, code)
 	require.Contains(t, body, `"kind":"NodeList"`)
 	require.Contains(t, body, `"resourceVersion":"5"`)
 
-	streaming := s.watch(t, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
-	require.Equal(t, []string{"ADDED a 1", "ADDED b 1", "BOOKMARK  5 initial-events-end"}, streaming.read(3))
-	plain := s.watch(t, "&resourceVersion=5")
-	require.Equal(t, []Position{{"nodes", "9"}}, s.release(4))
-	require.Equal(t, []string{"MODIFIED a 6", "BOOKMARK - 7", "DELETED b 8", "ADDED c 9"}, streaming.read(4))
-	require.Equal(t, []string{"MODIFIED a 6", "DELETED b 8", "ADDED c 9"}, plain.read(3), "bookmarks only for who asked for them")
-	require.Equal(t, []string{"ADDED c 9"}, s.watch(t, "&resourceVersion=8").read(1), "resumed")
-	require.Equal(t, []string{"ADDED a 6", "ADDED c 9"}, s.watch(t, "").read(2), "without a version the state comes first")
+	streaming := s.startWatch(t, "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+	require.Equal(t, []string{"ADDED a 1", "ADDED b 1", "BOOKMARK  5 initial-events-end"}, streaming.readNotifications(3))
+	plain := s.startWatch(t, "&resourceVersion=5")
+	require.Equal(t, []Position{{"nodes", "9"}}, s.releaseLines(4))
+	require.Equal(t, []string{"MODIFIED a 6", "BOOKMARK - 7", "DELETED b 8", "ADDED c 9"}, streaming.readNotifications(4))
+	require.Equal(t, []string{"MODIFIED a 6", "DELETED b 8", "ADDED c 9"}, plain.readNotifications(3), "bookmarks only for who asked for them")
+	require.Equal(t, []string{"ADDED c 9"}, s.startWatch(t, "&resourceVersion=8").readNotifications(1), "resumed")
+	require.Equal(t, []string{"ADDED a 6", "ADDED c 9"}, s.startWatch(t, "").readNotifications(2), "without a version the state comes first")
 }
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	s := serve(t, ServerOptions{}, "SYNC a 5")
-	s.release(1)
+	s := serveRecording(t, ServerOptions{}, "SYNC a 5")
+	s.releaseLines(1)
 	for path, want := range map[string]int{
 		"/api/v1/nodes?watch=1&resourceVersion=4": http.StatusGone,
 		"/api/v1/nodes?watch=1&resourceVersion=x": http.StatusBadRequest,
@@ -159,7 +159,7 @@ func TestRefusals(t *testing.T) {
 		"/apis/kubevirt.io/v1/kubevirts":          http.StatusOK, // not recorded: empty
 		"/version":                                http.StatusOK,
 	} {
-		code, body := s.get(t, path)
+		code, body := s.getPath(t, path)
 		require.Equal(t, want, code, path)
 		if want >= 400 {
 			require.Contains(t, body, `"kind":"Status"`)
@@ -169,15 +169,15 @@ func TestRefusals(t *testing.T) {
 
 func TestCuts(t *testing.T) {
 	t.Parallel()
-	s := serve(t, ServerOptions{CutEvery: 2}, "SYNC a 1", "MODIFIED a 2", "MODIFIED a 3", "MODIFIED a 4", "MODIFIED a 5", "MODIFIED a 6")
-	s.release(6)
+	s := serveRecording(t, ServerOptions{CutEvery: 2}, "SYNC a 1", "MODIFIED a 2", "MODIFIED a 3", "MODIFIED a 4", "MODIFIED a 5", "MODIFIED a 6")
+	s.releaseLines(6)
 	var seen []string
 	for _, from := range []string{"1", "3", "5"} {
-		got := s.watch(t, "&resourceVersion="+from)
-		seen = append(seen, got.read(1)...)
+		got := s.startWatch(t, "&resourceVersion="+from)
+		seen = append(seen, got.readNotifications(1)...)
 		if from != "5" {
-			seen = append(seen, got.read(1)...)
-			require.Equal(t, []string{"end"}, got.read(1))
+			seen = append(seen, got.readNotifications(1)...)
+			require.Equal(t, []string{"end"}, got.readNotifications(1))
 		}
 	}
 	require.Equal(t, []string{"MODIFIED a 2", "MODIFIED a 3", "MODIFIED a 4", "MODIFIED a 5", "MODIFIED a 6"}, seen)
@@ -185,48 +185,48 @@ func TestCuts(t *testing.T) {
 
 func TestExpiry(t *testing.T) {
 	t.Parallel()
-	s := serve(t, ServerOptions{ExpireEvery: 2}, "SYNC a 1", "MODIFIED a 2", "MODIFIED a 3")
-	s.release(1)
-	w := s.watch(t, "&resourceVersion=1")
-	require.Contains(t, s.release(1), Position{"nodes", "2"}, "every resource must be listed anew")
-	require.Equal(t, []string{"ERROR 410", "end"}, w.read(2))
-	code, _ := s.get(t, "/api/v1/nodes?watch=1&resourceVersion=2")
+	s := serveRecording(t, ServerOptions{ExpireEvery: 2}, "SYNC a 1", "MODIFIED a 2", "MODIFIED a 3")
+	s.releaseLines(1)
+	w := s.startWatch(t, "&resourceVersion=1")
+	require.Contains(t, s.releaseLines(1), Position{"nodes", "2"}, "every resource must be listed anew")
+	require.Equal(t, []string{"ERROR 410", "end"}, w.readNotifications(2))
+	code, _ := s.getPath(t, "/api/v1/nodes?watch=1&resourceVersion=2")
 	require.Equal(t, http.StatusGone, code)
-	_, body := s.get(t, "/api/v1/nodes")
+	_, body := s.getPath(t, "/api/v1/nodes")
 	require.Contains(t, body, `"metadata":{"name":"a","uid":"a","resourceVersion":"2"}`)
-	again := s.watch(t, "&resourceVersion=2")
-	s.release(1)
-	require.Equal(t, []string{"MODIFIED a 3"}, again.read(1), "a list makes its version one to watch from")
+	again := s.startWatch(t, "&resourceVersion=2")
+	s.releaseLines(1)
+	require.Equal(t, []string{"MODIFIED a 3"}, again.readNotifications(1), "a list makes its version one to watch from")
 }
 
 func TestTheRecordersBreaks(t *testing.T) {
 	t.Parallel()
-	s := serve(t, ServerOptions{}, "SYNC a 1", "SYNC b 1", "WATCH_CLOSED", "MODIFIED a 3", "WATCH_ERROR", "LIST_ERROR", "SYNC a 9", "MODIFIED a 10")
-	s.release(2)
-	w := s.watch(t, "&resourceVersion=1")
-	require.Empty(t, s.release(1))
-	require.Equal(t, []string{"end"}, w.read(1), "it was resumed: a cut")
-	w = s.watch(t, "&resourceVersion=1")
-	s.release(1)
-	require.Equal(t, []string{"MODIFIED a 3"}, w.read(1))
-	s.release(2)
-	require.Equal(t, []string{"ERROR 410", "end"}, w.read(2), "it had to list: the history is gone")
-	code, _ := s.get(t, "/api/v1/nodes")
+	s := serveRecording(t, ServerOptions{}, "SYNC a 1", "SYNC b 1", "WATCH_CLOSED", "MODIFIED a 3", "WATCH_ERROR", "LIST_ERROR", "SYNC a 9", "MODIFIED a 10")
+	s.releaseLines(2)
+	w := s.startWatch(t, "&resourceVersion=1")
+	require.Empty(t, s.releaseLines(1))
+	require.Equal(t, []string{"end"}, w.readNotifications(1), "it was resumed: a cut")
+	w = s.startWatch(t, "&resourceVersion=1")
+	s.releaseLines(1)
+	require.Equal(t, []string{"MODIFIED a 3"}, w.readNotifications(1))
+	s.releaseLines(2)
+	require.Equal(t, []string{"ERROR 410", "end"}, w.readNotifications(2), "it had to list: the history is gone")
+	code, _ := s.getPath(t, "/api/v1/nodes")
 	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.Equal(t, []Position{{"nodes", "9"}}, s.release(1))
-	_, body := s.get(t, "/api/v1/nodes")
+	require.Equal(t, []Position{{"nodes", "9"}}, s.releaseLines(1))
+	_, body := s.getPath(t, "/api/v1/nodes")
 	require.NotContains(t, body, `"name":"b"`, "deleted while nobody saw it")
-	code, _ = s.get(t, "/api/v1/nodes?watch=1&resourceVersion=3")
+	code, _ = s.getPath(t, "/api/v1/nodes?watch=1&resourceVersion=3")
 	require.Equal(t, http.StatusGone, code)
-	w = s.watch(t, "&resourceVersion=9")
-	s.release(1)
-	require.Equal(t, []string{"MODIFIED a 10"}, w.read(1))
+	w = s.startWatch(t, "&resourceVersion=9")
+	s.releaseLines(1)
+	require.Equal(t, []string{"MODIFIED a 10"}, w.readNotifications(1))
 }
 
 func TestPlayWaitsAndKeepsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rec, err := Open(zipped(t, lines("SYNC a 1", "MODIFIED a 2", "WATCH_CLOSED", "MODIFIED a 3")...), "rec", nil)
+		rec, err := Open(zipRecording(t, renderLines("SYNC a 1", "MODIFIED a 2", "WATCH_CLOSED", "MODIFIED a 3")...), "rec", nil)
 		require.NoError(t, err)
 		var clock time.Time
 		var log []string

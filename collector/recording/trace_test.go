@@ -33,7 +33,7 @@ func TestOpenRefusesWhatIsNoObject(t *testing.T) {
 		"[]":   "object of nodes: json: cannot unmarshal array",
 		`{"metadata":{"uid":"u1","resourceVersion":"3"}}`: "object / of nodes without a name or uid",
 	} {
-		_, err := Open(zipped(t, good, strings.Replace(good, object, instead, 1)), "rec", nil)
+		_, err := Open(zipRecording(t, good, strings.Replace(good, object, instead, 1)), "rec", nil)
 		require.ErrorContains(t, err, "rec/trace.jsonl.gz:2: "+want)
 	}
 }
@@ -45,7 +45,7 @@ func TestOpenNamesTheLastWholeLineOfACutFile(t *testing.T) {
 	for i := range 500 {
 		all = append(all, strings.Replace(good, "n1", fmt.Sprintf("n%d", i*7919%500), 1))
 	}
-	fsys := zipped(t, all...)
+	fsys := zipRecording(t, all...)
 	whole := fsys["rec/trace.jsonl.gz"].Data
 	for cut := 0; cut < len(whole); cut += 83 {
 		last := 0
@@ -62,7 +62,7 @@ func TestOpenNamesTheLastWholeLineOfACutFile(t *testing.T) {
 
 func TestOpenRefusesDamagedAndEmptyFiles(t *testing.T) {
 	t.Parallel()
-	fsys := zipped(t, good, good)
+	fsys := zipRecording(t, good, good)
 	data := fsys["rec/trace.jsonl.gz"].Data
 	data[len(data)-8]++ // the checksum
 	_, err := Open(fsys, "rec", nil)
@@ -78,16 +78,16 @@ func TestOpenTakesLinesUpToTheBound(t *testing.T) {
 	long := func(size int) string {
 		return strings.Replace(good, "n1", strings.Repeat("n", size-len(good)+len("n1")), 1)
 	}
-	rec, err := Open(zipped(t, good, long(maxLine), good), "rec", nil)
+	rec, err := Open(zipRecording(t, good, long(maxLine), good), "rec", nil)
 	require.NoError(t, err)
 	require.Len(t, rec.Lines, 3)
-	_, err = Open(zipped(t, good, long(maxLine+1)), "rec", nil)
+	_, err = Open(zipRecording(t, good, long(maxLine+1)), "rec", nil)
 	require.EqualError(t, err, "read recording: rec/trace.jsonl.gz:2: longer than 4194304 bytes")
 }
 
 func TestLineTimes(t *testing.T) {
 	t.Parallel()
-	rec, err := Open(zipped(t, lines("SYNC a 1", "WATCH_CLOSED", "BOOKMARK - 3")...), "rec", nil)
+	rec, err := Open(zipRecording(t, renderLines("SYNC a 1", "WATCH_CLOSED", "BOOKMARK - 3")...), "rec", nil)
 	require.NoError(t, err)
 	require.Equal(t, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), rec.Start())
 	require.Equal(t, 2*time.Second, rec.End().Sub(rec.Start()))

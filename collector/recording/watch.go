@@ -20,13 +20,13 @@ type stream struct {
 	sent      int // notifications since the initial ones
 }
 
-// watch answers a watch request until the client leaves, its time is over, or the server breaks it.
-func (s *Server) watch(w http.ResponseWriter, req *http.Request, r *resource) {
+// serveWatch answers a watch request until the client leaves, its time is over, or the server breaks it.
+func (s *Server) serveWatch(w http.ResponseWriter, req *http.Request, r *resource) {
 	query := req.URL.Query()
 	st := &stream{w: w, r: r, server: s, bookmarks: isTrue(req, "allowWatchBookmarks")}
-	initial, refused := st.begin(parseVersion(query.Get("resourceVersion")), isTrue(req, "sendInitialEvents"))
+	initial, refused := st.findStart(parseVersion(query.Get("resourceVersion")), isTrue(req, "sendInitialEvents"))
 	if refused != "" {
-		refuse(w, http.StatusGone, "Expired", refused)
+		writeStatus(w, http.StatusGone, "Expired", refused)
 		return
 	}
 	ctx, cancel := withTimeout(req.Context(), query.Get("timeoutSeconds"))
@@ -34,10 +34,10 @@ func (s *Server) watch(w http.ResponseWriter, req *http.Request, r *resource) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
 	for _, n := range initial {
-		st.send(string(n.kind), n.object)
+		st.writeNotification(string(n.kind), n.object)
 	}
 	st.flush()
-	st.follow(ctx)
+	st.sendReleased(ctx)
 }
 
 func withTimeout(ctx context.Context, seconds string) (context.Context, context.CancelFunc) {
@@ -48,9 +48,9 @@ func withTimeout(ctx context.Context, seconds string) (context.Context, context.
 	return context.WithTimeout(ctx, time.Duration(n)*time.Second)
 }
 
-// begin finds where the stream starts and what it sends at first: the whole state when it was asked for or when no
+// findStart finds where the stream starts and what it sends at first: the whole state when it was asked for or when no
 // version is named. It is refused, with the message, where the version is forgotten.
-func (st *stream) begin(from uint64, sendInitial bool) (initial []notification, refused string) {
+func (st *stream) findStart(from uint64, sendInitial bool) (initial []notification, refused string) {
 	r := st.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,11 +58,11 @@ func (st *stream) begin(from uint64, sendInitial bool) (initial []notification, 
 	st.next = r.dropped + len(r.log)
 	switch {
 	case sendInitial:
-		r.remember()
-		return append(r.state(), notification{kind: KindBookmark, object: r.initialEnd()}), ""
+		r.admitCurrentVersion()
+		return append(r.listObjects(), notification{kind: KindBookmark, object: r.initialEnd()}), ""
 	case from == 0:
-		r.remember()
-		return r.state(), ""
+		r.admitCurrentVersion()
+		return r.listObjects(), ""
 	case from < r.oldest:
 		return nil, tooOld(from, r.oldest)
 	}
@@ -70,8 +70,8 @@ func (st *stream) begin(from uint64, sendInitial bool) (initial []notification, 
 	return nil, ""
 }
 
-// state returns everything that exists as ADDED; the lock must be held.
-func (r *resource) state() []notification {
+// listObjects returns everything that exists as ADDED; the lock must be held.
+func (r *resource) listObjects() []notification {
 	out := make([]notification, 0, len(r.order)+1)
 	for _, key := range r.order {
 		out = append(out, notification{kind: KindAdded, object: r.objects[key]})
@@ -81,14 +81,14 @@ func (r *resource) state() []notification {
 
 // initialEnd is the bookmark that ends a streamed list; the lock must be held.
 func (r *resource) initialEnd() json.RawMessage {
-	return encode(map[string]any{
+	return encodeJSON(map[string]any{
 		"kind": r.kind, "apiVersion": r.apiVersion, "metadata": map[string]any{
 			"resourceVersion": formatVersion(r.version), "annotations": map[string]string{"k8s.io/initial-events-end": "true"},
 		},
 	})
 }
 
-func encode(body map[string]any) json.RawMessage {
+func encodeJSON(body map[string]any) json.RawMessage {
 	raw, err := json.Marshal(body)
 	if err != nil {
 		panic(err) // texts and numbers only
@@ -96,14 +96,14 @@ func encode(body map[string]any) json.RawMessage {
 	return raw
 }
 
-// follow sends what is released until the stream ends.
-func (st *stream) follow(ctx context.Context) {
+// sendReleased sends what is released until the stream ends.
+func (st *stream) sendReleased(ctx context.Context) {
 	for {
-		n, changed, end := st.take()
+		n, changed, end := st.nextNotification()
 		switch {
 		case end:
 			if n != nil {
-				st.send(string(n.kind), n.object)
+				st.writeNotification(string(n.kind), n.object)
 				st.flush()
 			}
 			return
@@ -111,10 +111,10 @@ func (st *stream) follow(ctx context.Context) {
 			if n.kind == KindBookmark && !st.bookmarks {
 				continue
 			}
-			st.send(string(n.kind), n.object)
+			st.writeNotification(string(n.kind), n.object)
 			st.flush()
 			st.sent++
-			if st.cut() {
+			if st.cutIfDue() {
 				return
 			}
 		default:
@@ -127,10 +127,10 @@ func (st *stream) follow(ctx context.Context) {
 	}
 }
 
-// take returns the next notification, or what to wait for, or that the stream ends here, which the notification, if there
+// nextNotification returns the next notification, or what to wait for, or that the stream ends here, which the notification, if there
 // is one, explains. What was released before a break of the recorder's is sent before the stream ends. Nothing is sent
 // here, under the lock: a client that does not read must not hold up Release.
-func (st *stream) take() (n *notification, changed <-chan struct{}, end bool) {
+func (st *stream) nextNotification() (n *notification, changed <-chan struct{}, end bool) {
 	r := st.r
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,15 +140,15 @@ func (st *stream) take() (n *notification, changed <-chan struct{}, end bool) {
 	}
 	if st.epoch != r.epoch || st.next < r.dropped {
 		if r.gone || st.next < r.dropped {
-			n = &notification{kind: "ERROR", object: encode(status(http.StatusGone, "Expired", tooOld(r.version, r.oldest)))}
+			n = &notification{kind: "ERROR", object: encodeJSON(newStatus(http.StatusGone, "Expired", tooOld(r.version, r.oldest)))}
 		}
 		return n, nil, true
 	}
 	return nil, r.changed, false
 }
 
-// cut ends the stream where the options say so: cleanly or by dropping the connection, in turns.
-func (st *stream) cut() bool {
+// cutIfDue ends the stream where the options say so: cleanly or by dropping the connection, in turns.
+func (st *stream) cutIfDue() bool {
 	n := st.server.options.CutEvery
 	if n == 0 || st.sent < n {
 		return false
@@ -159,7 +159,7 @@ func (st *stream) cut() bool {
 	return true
 }
 
-func (st *stream) send(kind string, object json.RawMessage) {
+func (st *stream) writeNotification(kind string, object json.RawMessage) {
 	_ = json.NewEncoder(st.w).Encode(struct { // in the order in which an API server writes them
 		Type   string          `json:"type"`
 		Object json.RawMessage `json:"object"`

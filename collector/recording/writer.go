@@ -76,10 +76,10 @@ func (w *Writer) List(resource, version string, items []json.RawMessage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(items) == 0 {
-		w.line(written{Resource: resource, Kind: KindSyncEmpty, ListVersion: version})
+		w.writeTraceLine(written{Resource: resource, Kind: KindSyncEmpty, ListVersion: version})
 	}
 	for _, item := range items {
-		w.line(written{Resource: resource, Kind: KindSync, ListVersion: version, Object: item})
+		w.writeTraceLine(written{Resource: resource, Kind: KindSync, ListVersion: version, Object: item})
 	}
 }
 
@@ -87,39 +87,39 @@ func (w *Writer) List(resource, version string, items []json.RawMessage) {
 func (w *Writer) Event(resource string, kind watch.EventType, object json.RawMessage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.line(written{Resource: resource, Kind: Kind(kind), Object: object})
+	w.writeTraceLine(written{Resource: resource, Kind: Kind(kind), Object: object})
 }
 
 // ListFailed writes that the resource could not be listed.
-func (w *Writer) ListFailed(resource string) { w.broke(resource, KindListError) }
+func (w *Writer) ListFailed(resource string) { w.writeBreak(resource, KindListError) }
 
 // WatchEnded writes that a watch ended, of its own accord or with an error.
 func (w *Writer) WatchEnded(resource string, failed bool) {
 	if failed {
-		w.broke(resource, KindWatchError)
+		w.writeBreak(resource, KindWatchError)
 		return
 	}
-	w.broke(resource, KindWatchClosed)
+	w.writeBreak(resource, KindWatchClosed)
 }
 
-func (w *Writer) broke(resource string, kind Kind) {
+func (w *Writer) writeBreak(resource string, kind Kind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.line(written{Resource: resource, Kind: kind})
+	w.writeTraceLine(written{Resource: resource, Kind: kind})
 }
 
 // Audit writes an event of the audit log.
 func (w *Writer) Audit(event json.RawMessage) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.audit.line(event)
+	w.audit.addLine(event)
 }
 
 // Scrape writes what the descheduler's metrics say.
 func (w *Writer) Scrape(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.scrapes.line(scrape{At: w.clock(), Target: deschedulerTarget, Text: text})
+	w.scrapes.addLine(scrape{At: w.clock(), Target: deschedulerTarget, Text: text})
 }
 
 type scrape struct {
@@ -142,13 +142,13 @@ func (w *Writer) Policy(text []byte) (bool, error) {
 	return true, nil
 }
 
-// line writes a line of the trace; the lock must be held.
-func (w *Writer) line(l written) {
+// writeTraceLine writes a line of the trace; the lock must be held.
+func (w *Writer) writeTraceLine(l written) {
 	l.At = w.clock()
-	w.trace.line(l)
+	w.trace.addLine(l)
 }
 
-func (p *packed) line(v any) {
+func (p *packed) addLine(v any) {
 	if p.gzip == nil {
 		p.gzip = gzip.NewWriter(&p.piece)
 	}
@@ -162,14 +162,14 @@ func (p *packed) line(v any) {
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	err := errors.Join(w.trace.flush(w.dir), w.audit.flush(w.dir), w.scrapes.flush(w.dir))
+	err := errors.Join(w.trace.flushTo(w.dir), w.audit.flushTo(w.dir), w.scrapes.flushTo(w.dir))
 	if err != nil {
 		return fmt.Errorf("write recording: %w", err)
 	}
 	return nil
 }
 
-func (p *packed) flush(dir string) error {
+func (p *packed) flushTo(dir string) error {
 	if p.file == nil && p.lines > 0 {
 		var err error
 		p.file, err = os.OpenFile(filepath.Join(dir, p.name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

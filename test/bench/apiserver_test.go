@@ -83,7 +83,7 @@ type stream struct {
 // Read makes the next notifications when those before were read.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.buffer.Len() == 0 {
-		if err := s.next(); err != nil {
+		if err := s.writeNextEvent(); err != nil {
 			return 0, err
 		}
 	}
@@ -96,7 +96,7 @@ func (s *stream) Close() error {
 	return nil
 }
 
-func (s *stream) next() error {
+func (s *stream) writeNextEvent() error {
 	n, changes := s.s.objects[s.resource], 0
 	if s.resource == s.s.change {
 		changes = s.s.changes
@@ -104,29 +104,29 @@ func (s *stream) next() error {
 	s.sent++
 	switch i := s.sent - 1; {
 	case i < n:
-		s.notify("ADDED", i, i+1, false)
+		s.writeEvent("ADDED", i, i+1, false)
 	case i == n:
 		_, _ = fmt.Fprintf(&s.buffer, `{"type":"BOOKMARK","object":{"kind":"Bookmark","apiVersion":"v1","metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}}`+"\n", listVersion)
 	case i <= n+changes:
-		if err := s.wait(s.s.begin); err != nil {
+		if err := s.waitFor(s.s.begin); err != nil {
 			return err
 		}
 		i -= n
-		if err := s.pace(i); err != nil {
+		if err := s.waitUntilDue(i); err != nil {
 			return err
 		}
-		s.notify("MODIFIED", i%n, listVersion+i, i%s.s.telling == 0 && i/n%2 == 0)
+		s.writeEvent("MODIFIED", i%n, listVersion+i, i%s.s.telling == 0 && i/n%2 == 0)
 	default:
 		if changes > 0 {
 			s.s.once.Do(func() { close(s.s.drained) })
 		}
-		return s.wait(nil)
+		return s.waitFor(nil)
 	}
 	return nil
 }
 
-// pace waits until the change of that number is due.
-func (s *stream) pace(i int) error {
+// waitUntilDue waits until the change of that number is due.
+func (s *stream) waitUntilDue(i int) error {
 	if s.s.began.IsZero() {
 		s.s.began = time.Now()
 	}
@@ -134,26 +134,26 @@ func (s *stream) pace(i int) error {
 		return nil
 	}
 	select {
-	case <-time.After(time.Until(s.s.due(i))):
+	case <-time.After(time.Until(s.s.dueTime(i))):
 		return nil
 	case <-s.ctx.Done():
 		return s.ctx.Err()
 	}
 }
 
-// due is when the change of that number comes.
-func (s *apiServer) due(i int) time.Time {
+// dueTime is when the change of that number comes.
+func (s *apiServer) dueTime(i int) time.Time {
 	return s.began.Add(time.Duration(i) * time.Second / time.Duration(s.rate))
 }
 
-func (s *stream) notify(kind string, i, version int, marked bool) {
+func (s *stream) writeEvent(kind string, i, version int, marked bool) {
 	_, _ = s.buffer.WriteString(`{"type":"` + kind + `","object":`)
-	s.s.templates[s.resource].write(&s.buffer, i, version, marked)
+	s.s.templates[s.resource].writeObject(&s.buffer, i, version, marked)
 	_, _ = s.buffer.WriteString("}\n")
 }
 
-// wait waits for a channel, or until the answer is not wanted any more.
-func (s *stream) wait(on chan struct{}) error {
+// waitFor waits for a channel, or until the answer is not wanted any more.
+func (s *stream) waitFor(on chan struct{}) error {
 	select {
 	case <-on:
 		return nil
@@ -176,7 +176,7 @@ func newTemplate(tb testing.TB, path string) *template {
 	return &template{strings.Split(compact.String(), "@")}
 }
 
-func (t *template) write(w *bytes.Buffer, i, version int, marked bool) {
+func (t *template) writeObject(w *bytes.Buffer, i, version int, marked bool) {
 	var digits [12]byte
 	number, node := strconv.AppendInt(digits[:0], int64(i), 10), "worker-"+strconv.Itoa(i%nodes)
 	for _, part := range t.parts {

@@ -49,13 +49,13 @@ func newDatabase(tb testing.TB) string {
 	require.NoError(tb, server.err)
 	server.count++
 	name := fmt.Sprintf("bench_%d", server.count)
-	run(tb, server.URL("postgres"), "CREATE DATABASE "+name)
-	tb.Cleanup(func() { run(tb, server.URL("postgres"), "DROP DATABASE "+name+" WITH (FORCE)") })
+	execSQL(tb, server.URL("postgres"), "CREATE DATABASE "+name)
+	tb.Cleanup(func() { execSQL(tb, server.URL("postgres"), "DROP DATABASE "+name+" WITH (FORCE)") })
 	return server.URL(name)
 }
 
-// run runs a statement on a connection of its own.
-func run(tb testing.TB, url, sql string) {
+// execSQL runs a statement on a connection of its own.
+func execSQL(tb testing.TB, url, sql string) {
 	tb.Helper()
 	conn, err := pgx.Connect(context.Background(), url)
 	require.NoError(tb, err)

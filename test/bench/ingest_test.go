@@ -35,8 +35,8 @@ const singles = 1000
 // committed; through a spool, as `run` does; and in bulk, where deriving comes after; against COPY of the same rows into the same table with
 // its indexes, against COPY into a table without any, and against INSERTs of one row.
 func TestIngest(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
-	for _, n := range sizes(1000) {
-		facts := simulated(n)
+	for _, n := range listSizes(1000) {
+		facts := simulateFacts(n)
 		var appended, spooled, imported, copied, plain, single []float64
 		for range *rounds {
 			s, url := newStore(t)
@@ -47,14 +47,14 @@ func TestIngest(t *testing.T) { //nolint:paralleltest // what runs beside it wou
 			s, _ = newStore(t)
 			imported = append(imported, perSecond(n, func() { importAll(t, s, facts) }))
 			_, url = newStore(t)
-			for month := range months(facts) {
-				run(t, url, "SELECT evictrail.ensure_month('"+month+"')")
+			for month := range collectMonths(facts) {
+				execSQL(t, url, "SELECT evictrail.ensure_month('"+month+"')")
 			}
-			single = append(single, perSecond(min(n, singles), func() { rows.insert(t, url, min(n, singles)) }))
-			run(t, url, "TRUNCATE evictrail.events")
-			copied = append(copied, perSecond(n, func() { rows.copy(t, url, pgx.Identifier{"evictrail", "events"}) }))
-			run(t, url, "CREATE TABLE plain AS SELECT * FROM evictrail.events LIMIT 0")
-			plain = append(plain, perSecond(n, func() { rows.copy(t, url, pgx.Identifier{"plain"}) }))
+			single = append(single, perSecond(min(n, singles), func() { rows.insertOneByOne(t, url, min(n, singles)) }))
+			execSQL(t, url, "TRUNCATE evictrail.events")
+			copied = append(copied, perSecond(n, func() { rows.copyInto(t, url, pgx.Identifier{"evictrail", "events"}) }))
+			execSQL(t, url, "CREATE TABLE plain AS SELECT * FROM evictrail.events LIMIT 0")
+			plain = append(plain, perSecond(n, func() { rows.copyInto(t, url, pgx.Identifier{"plain"}) }))
 		}
 		what := fmt.Sprintf("%d facts with all that is derived", n)
 		for _, r := range []row{
@@ -65,7 +65,7 @@ func TestIngest(t *testing.T) { //nolint:paralleltest // what runs beside it wou
 			{what: what + ", in bulk", ours: imported, against: "COPY into the same table", theirs: copied},
 		} {
 			r.unit = "facts/s"
-			add(r)
+			addRows(r)
 		}
 	}
 }
@@ -77,8 +77,8 @@ func perSecond(n int, do func()) float64 {
 	return float64(n) / time.Since(began).Seconds()
 }
 
-// simulated returns so many facts of a simulated cluster: a small one for a few.
-func simulated(n int) []trail.Fact {
+// simulateFacts returns so many facts of a simulated cluster: a small one for a few.
+func simulateFacts(n int) []trail.Fact {
 	var facts []trail.Fact
 	tr := tracker.New("bench")
 	see := func(all []tracker.Observation) {
@@ -96,8 +96,8 @@ func simulated(n int) []trail.Fact {
 	return facts[:min(n, len(facts))]
 }
 
-// months returns the first days of the months of facts.
-func months(facts []trail.Fact) map[string]bool {
+// collectMonths returns the first days of the months of facts.
+func collectMonths(facts []trail.Fact) map[string]bool {
 	out := map[string]bool{}
 	for _, f := range facts {
 		out[f.OccurredAt.UTC().Format("2006-01-01")] = true
@@ -125,9 +125,9 @@ func spoolAll(tb testing.TB, s *store.Store, facts []trail.Fact) {
 	tb.Helper()
 	sink, log := s.For("bench", "bench"), slog.New(slog.DiscardHandler)
 	require.NoError(tb, sink.Lead(tb.Context(), "this", trail.DefaultThresholds()))
-	taken, err := spool.Open(spool.Options{Dir: tb.TempDir(), Cluster: "bench", Size: spool.DefaultSize, Log: log, Clock: now})
+	taken, err := spool.Open(spool.Options{Dir: tb.TempDir(), Cluster: "bench", Size: spool.DefaultSize, Log: log, Clock: utcNow})
 	require.NoError(tb, err)
-	storing := collector.Storing{Sink: sink, Log: log, Metrics: metrics.New(prometheus.NewRegistry()), Clock: now}
+	storing := collector.Storing{Sink: sink, Log: log, Metrics: metrics.New(prometheus.NewRegistry()), Clock: utcNow}
 	keptUp, stopping := storetest.KeepUp(tb, sink), make(chan struct{})
 	var draining sync.WaitGroup
 	draining.Go(func() { storing.Drain(tb.Context(), taken, stopping) })
@@ -176,8 +176,8 @@ func readRows(tb testing.TB, url string) tableRows {
 	return out
 }
 
-// copy copies the rows into a table, as many at once as facts are stored at once.
-func (t tableRows) copy(tb testing.TB, url string, into pgx.Identifier) {
+// copyInto copies the rows into a table, as many at once as facts are stored at once.
+func (t tableRows) copyInto(tb testing.TB, url string, into pgx.Identifier) {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), url)
 	require.NoError(tb, err)
@@ -188,8 +188,8 @@ func (t tableRows) copy(tb testing.TB, url string, into pgx.Identifier) {
 	}
 }
 
-// insert inserts the first rows one by one.
-func (t tableRows) insert(tb testing.TB, url string, n int) {
+// insertOneByOne inserts the first rows one by one.
+func (t tableRows) insertOneByOne(tb testing.TB, url string, n int) {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), url)
 	require.NoError(tb, err)

@@ -21,29 +21,29 @@ func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it wo
 	for _, rate := range []int{200, 1000} {
 		var p50, p99, rows50, rows99 []float64
 		for range *rounds {
-			recorded, derived := latencies(t, 50**size, rate, rate**size/5)
-			p50, p99 = append(p50, quantile(recorded, 0.5)), append(p99, quantile(recorded, 0.99))
-			rows50, rows99 = append(rows50, quantile(derived, 0.5)), append(rows99, quantile(derived, 0.99))
+			recorded, derived := measureLatencies(t, 50**size, rate, rate**size/5)
+			p50, p99 = append(p50, computeQuantile(recorded, 0.5)), append(p99, computeQuantile(recorded, 0.99))
+			rows50, rows99 = append(rows50, computeQuantile(derived, 0.5)), append(rows99, computeQuantile(derived, 0.99))
 		}
 		fact, rows := fmt.Sprintf("from a change to its fact, at %d a second: ", rate), fmt.Sprintf("from a change to its rows, at %d a second: ", rate)
-		add(
+		addRows(
 			row{what: fact + "p50", unit: "ms", ours: p50}, row{what: fact + "p99", unit: "ms", ours: p99},
 			row{what: rows + "p50", unit: "ms", ours: rows50}, row{what: rows + "p99", unit: "ms", ours: rows99},
 		)
 	}
 }
 
-// latencies returns how long after they were due so many changes of so many VMIs were recorded, and how long after that their rows were written, in ms.
-func latencies(tb testing.TB, objects, rate, changes int) (recorded, derived []float64) {
+// measureLatencies returns how long after they were due so many changes of so many VMIs were recorded, and how long after that their rows were written, in ms.
+func measureLatencies(tb testing.TB, objects, rate, changes int) (recorded, derived []float64) {
 	tb.Helper()
-	sink := lead(tb, objects, rate, changes)
+	sink := runLeader(tb, objects, rate, changes)
 	require.NotEmpty(tb, sink.recorded)
 	require.Len(tb, sink.derived, len(sink.recorded))
 	return sink.recorded, sink.derived
 }
 
-// lead has a leader take in a list of VMIs and then changes of them at a rate until all are recorded and derived.
-func lead(tb testing.TB, objects, rate, changes int) *timedSink {
+// runLeader has a leader take in a list of VMIs and then changes of them at a rate until all are recorded and derived.
+func runLeader(tb testing.TB, objects, rate, changes int) *timedSink {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
 	s, _ := newStore(tb)
@@ -54,7 +54,7 @@ func lead(tb testing.TB, objects, rate, changes int) *timedSink {
 	stopping := make(chan struct{})
 	var deriving sync.WaitGroup
 	deriving.Go(func() { sink.keepUp(tb, stopping) })
-	c, done := collect(ctx, tb, api, sink)
+	c, done := startCollector(ctx, tb, api, sink)
 	require.NoError(tb, c.Taken(ctx, vmis, fmt.Sprint(listVersion)))
 	require.NoError(tb, c.Flush(ctx))
 	close(api.begin)
@@ -84,8 +84,8 @@ func (s *timedSink) Append(ctx context.Context, facts []trail.Fact) (trail.News,
 	defer s.mu.Unlock()
 	for _, f := range news.Facts {
 		if version, bad := strconv.Atoi(f.Object.ResourceVersion); bad == nil && version > listVersion {
-			due := s.api.due(version - listVersion)
-			s.recorded, s.waiting = append(s.recorded, milliseconds(due)), append(s.waiting, due)
+			due := s.api.dueTime(version - listVersion)
+			s.recorded, s.waiting = append(s.recorded, millisecondsSince(due)), append(s.waiting, due)
 		}
 	}
 	return news, err
@@ -108,7 +108,7 @@ func (s *timedSink) keepUp(tb testing.TB, stopping <-chan struct{}) {
 		}
 		s.mu.Lock()
 		for _, due := range s.waiting[:before] {
-			s.derived = append(s.derived, milliseconds(due))
+			s.derived = append(s.derived, millisecondsSince(due))
 		}
 		s.waiting = s.waiting[before:]
 		s.mu.Unlock()
@@ -123,10 +123,12 @@ func (s *timedSink) keepUp(tb testing.TB, stopping <-chan struct{}) {
 	}
 }
 
-func milliseconds(since time.Time) float64 { return float64(time.Since(since).Microseconds()) / 1000 }
+func millisecondsSince(since time.Time) float64 {
+	return float64(time.Since(since).Microseconds()) / 1000
+}
 
-// quantile returns what a share of them does not exceed.
-func quantile(all []float64, q float64) float64 {
+// computeQuantile returns what a share of them does not exceed.
+func computeQuantile(all []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(all))
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }

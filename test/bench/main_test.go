@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	stopServer()
 	if len(table.rows) > 0 {
 		_, _ = fmt.Println()
-		write(os.Stdout, table.rows)
+		writeTable(os.Stdout, table.rows)
 	}
 	os.Exit(code)
 }

@@ -17,7 +17,7 @@ import (
 // TestMemory has a collector, and a dynamic informer for each of its resources, hold VMIs, as many migrations and as many launcher pods,
 // each in a process of its own: what of that is retained, what is resident once all is listed, and what was at most.
 func TestMemory(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
-	for _, objects := range sizes(1000) {
+	for _, objects := range listSizes(1000) {
 		var ours, theirs []held
 		for range *rounds {
 			ours = append(ours, holdApart(t, "collector", objects))
@@ -34,14 +34,14 @@ func TestMemory(t *testing.T) { //nolint:paralleltest // what runs beside it wou
 			{"resident", "MB", func(h held) float64 { return h.resident / 1e6 }},
 			{"resident at most", "MB", func(h held) float64 { return h.peak / 1e6 }},
 		} {
-			add(row{what + by.what, by.unit, each(ours, by.of), "dynamic informer", each(theirs, by.of)})
+			addRows(row{what + by.what, by.unit, collectFigures(ours, by.of), "dynamic informer", collectFigures(theirs, by.of)})
 		}
-		add(row{what + "listed after", "s", each(ours, func(h held) float64 { return h.listed }), "dynamic informer", each(theirs, func(h held) float64 { return h.listed })})
+		addRows(row{what + "listed after", "s", collectFigures(ours, func(h held) float64 { return h.listed }), "dynamic informer", collectFigures(theirs, func(h held) float64 { return h.listed })})
 	}
 }
 
-// each returns a figure of each round; nil of none.
-func each[T any](all []T, of func(T) float64) []float64 {
+// collectFigures returns a figure of each round; nil of none.
+func collectFigures[T any](all []T, of func(T) float64) []float64 {
 	var out []float64
 	for _, one := range all {
 		out = append(out, of(one))
@@ -76,19 +76,19 @@ func TestLeading(t *testing.T) { //nolint:paralleltest // what runs beside it wo
 	for range *rounds {
 		most = append(most, holdApart(t, "leader", objects).peak/1e6)
 	}
-	add(row{what: fmt.Sprintf("leader of %d VMIs, 200 changes a second: resident at most", objects), unit: "MB", ours: most})
+	addRows(row{what: fmt.Sprintf("leader of %d VMIs, 200 changes a second: resident at most", objects), unit: "MB", ours: most})
 }
 
 // TestHold lists a cluster once, says what this process then holds, and ends.
 func TestHold(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
-	before, began := heap(), time.Now()
+	before, began := measureHeap(), time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
 	objects := map[string]int{vmis: *holdObjects, migrations: *holdObjects, pods: *holdObjects}
 	s := newAPIServer(t, objects)
 	var keep []any
 	switch *hold {
 	case "collector":
-		c, done := collect(ctx, t, s, discard{})
+		c, done := startCollector(ctx, t, s, discard{})
 		for resource := range objects {
 			require.NoError(t, c.Taken(ctx, resource, fmt.Sprint(listVersion)))
 		}
@@ -97,25 +97,25 @@ func TestHold(t *testing.T) { //nolint:paralleltest // what runs beside it would
 		defer func() { require.NoError(t, <-done) }()
 	case "informer":
 		for resource := range objects {
-			informer, _ := inform(ctx, t, s, resource)
+			informer, _ := startInformer(ctx, t, s, resource)
 			keep = append(keep, informer)
 		}
 	case "leader":
 		const rate, long = 200, 20
-		keep = append(keep, lead(t, *holdObjects, rate, rate*long))
+		keep = append(keep, runLeader(t, *holdObjects, rate, rate*long))
 	default:
 		t.Fatalf("-bench.hold=%s: collector, leader or informer", *hold)
 	}
 	listed := time.Since(began)
 	time.Sleep(2 * time.Second) // what is only garbage may go
-	now, most := resident(t)
-	_, _ = fmt.Fprintf(t.Output(), "held %d %d %d %.3f\n", max(heap(), before)-before, now, most, listed.Seconds())
+	now, most := readResidentMemory(t)
+	_, _ = fmt.Fprintf(t.Output(), "held %d %d %d %.3f\n", max(measureHeap(), before)-before, now, most, listed.Seconds())
 	runtime.KeepAlive(keep)
 	cancel()
 }
 
-// heap returns the bytes that are in use.
-func heap() uint64 {
+// measureHeap returns the bytes that are in use.
+func measureHeap() uint64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -125,9 +125,9 @@ func heap() uint64 {
 
 var residentLine = regexp.MustCompile(`(?m)^(VmHWM|VmRSS):\s+(\d+) kB$`)
 
-// resident returns the bytes that this process has of the machine's memory, and how many it had at most; elsewhere than on Linux, those that Go has of it. What
+// readResidentMemory returns the bytes that this process has of the machine's memory, and how many it had at most; elsewhere than on Linux, those that Go has of it. What
 // getrusage tells begins with the memory of who started the process.
-func resident(tb testing.TB) (now, most uint64) {
+func readResidentMemory(tb testing.TB) (now, most uint64) {
 	tb.Helper()
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -19,9 +19,9 @@ const scrapes = 21
 
 // TestScrape reads the metrics of a cluster after its facts were counted, against those of a registry with as many plain counters.
 func TestScrape(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
-	for _, nodes := range sizes(50) {
+	for _, nodes := range listSizes(50) {
 		s, _ := newStore(t)
-		facts := simulated(min(20*nodes, 10_000))
+		facts := simulateFacts(min(20*nodes, 10_000))
 		ours, theirs := prometheus.NewRegistry(), prometheus.NewRegistry()
 		m := metrics.New(ours)
 		for i := range nodes {
@@ -48,14 +48,14 @@ func TestScrape(t *testing.T) { //nolint:paralleltest // what runs beside it wou
 		}
 		var our, their []float64
 		for range scrapes {
-			our, their = append(our, scrape(ours)), append(their, scrape(theirs))
+			our, their = append(our, measureScrape(ours)), append(their, measureScrape(theirs))
 		}
-		add(row{fmt.Sprintf("scrape of %d nodes, %d series", nodes, series), "ms", our, "as many counters", their})
+		addRows(row{fmt.Sprintf("scrape of %d nodes, %d series", nodes, series), "ms", our, "as many counters", their})
 	}
 }
 
-// scrape returns how long it takes to answer, in ms.
-func scrape(r *prometheus.Registry) float64 {
+// measureScrape returns how long it takes to answer, in ms.
+func measureScrape(r *prometheus.Registry) float64 {
 	handler := promhttp.HandlerFor(r, promhttp.HandlerOpts{EnableOpenMetrics: true})
 	began := time.Now()
 	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))

@@ -23,39 +23,39 @@ var table struct {
 	rows []row
 }
 
-func add(rows ...row) {
+func addRows(rows ...row) {
 	table.Lock()
 	defer table.Unlock()
 	table.rows = append(table.rows, rows...)
 }
 
-// write prints the medians of each row, and the median and the spread of the ratios of its rounds.
-func write(w io.Writer, rows []row) {
+// writeTable prints the medians of each row, and the median and the spread of the ratios of its rounds.
+func writeTable(w io.Writer, rows []row) {
 	t := tabwriter.NewWriter(w, 0, 0, 1, ' ', 0)
 	_, _ = fmt.Fprintln(t, "| Measured\t| unit\t| evictrail\t| against\t| \t| ratio\t| least to most\t| rounds\t|")
 	_, _ = fmt.Fprintln(t, "|---\t|---\t|---\t|---\t|---\t|---\t|---\t|---\t|")
 	for _, r := range rows {
 		if len(r.theirs) == 0 {
-			_, _ = fmt.Fprintf(t, "| %s\t| %s\t| %s\t| \t| \t| \t| %s to %s\t| %d\t|\n", r.what, r.unit, number(median(r.ours)), number(slices.Min(r.ours)), number(slices.Max(r.ours)), len(r.ours))
+			_, _ = fmt.Fprintf(t, "| %s\t| %s\t| %s\t| \t| \t| \t| %s to %s\t| %d\t|\n", r.what, r.unit, formatNumber(computeMedian(r.ours)), formatNumber(slices.Min(r.ours)), formatNumber(slices.Max(r.ours)), len(r.ours))
 			continue
 		}
 		ratios := make([]float64, len(r.ours))
 		for i := range ratios {
 			ratios[i] = r.ours[i] / r.theirs[i]
 		}
-		_, _ = fmt.Fprintf(t, "| %s\t| %s\t| %s\t| %s\t| %s\t| %s\t| %s to %s\t| %d\t|\n", r.what, r.unit, number(median(r.ours)), r.against, number(median(r.theirs)),
-			number(median(ratios)), number(slices.Min(ratios)), number(slices.Max(ratios)), len(ratios))
+		_, _ = fmt.Fprintf(t, "| %s\t| %s\t| %s\t| %s\t| %s\t| %s\t| %s to %s\t| %d\t|\n", r.what, r.unit, formatNumber(computeMedian(r.ours)), r.against, formatNumber(computeMedian(r.theirs)),
+			formatNumber(computeMedian(ratios)), formatNumber(slices.Min(ratios)), formatNumber(slices.Max(ratios)), len(ratios))
 	}
 	_ = t.Flush()
 }
 
-func median(of []float64) float64 {
+func computeMedian(of []float64) float64 {
 	sorted := slices.Sorted(slices.Values(of))
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// number writes three digits, as more would say what was not measured.
-func number(v float64) string {
+// formatNumber writes three digits, as more would say what was not measured.
+func formatNumber(v float64) string {
 	switch {
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)

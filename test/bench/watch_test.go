@@ -30,8 +30,8 @@ import (
 // spent is what something cost.
 type spent struct{ wall, cpu, bytes float64 } // ns, ns of all threads, bytes allocated
 
-// measure returns what run costs, without what it leaves to be collected.
-func measure(run func()) spent {
+// measureCost returns what run costs, without what it leaves to be collected.
+func measureCost(run func()) spent {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -54,7 +54,7 @@ func cpuTime() time.Duration {
 // TestDecodeAndFold has a watch of VMIs deliver changes, one in ten of which says something new: to a collector, from the stream to facts;
 // to a dynamic informer, from the stream to a handler that does nothing; and to a decoder of slim structs that keeps nothing.
 func TestDecodeAndFold(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
-	for _, objects := range sizes(1000) {
+	for _, objects := range listSizes(1000) {
 		changes := 4000 * min(*size, 10)
 		var ours, informers, decoders []spent
 		for range *rounds {
@@ -72,13 +72,13 @@ func TestDecodeAndFold(t *testing.T) { //nolint:paralleltest // what runs beside
 		} {
 			of := func(s spent) float64 { return by.of(s) / float64(changes) }
 			what := fmt.Sprintf("decode and fold a change of one of %d VMIs", objects)
-			add(row{what, by.unit, each(ours, of), "dynamic informer", each(informers, of)}, row{what, by.unit, each(ours, of), "slim json v2 alone", each(decoders, of)})
+			addRows(row{what, by.unit, collectFigures(ours, of), "dynamic informer", collectFigures(informers, of)}, row{what, by.unit, collectFigures(ours, of), "slim json v2 alone", collectFigures(decoders, of)})
 		}
 	}
 }
 
-// sizes returns 1, 10 and 100 times a size, as far as is asked for.
-func sizes(base int) []int {
+// listSizes returns 1, 10 and 100 times a size, as far as is asked for.
+func listSizes(base int) []int {
 	var out []int
 	for n := 1; n <= *size; n *= 10 {
 		out = append(out, n*base)
@@ -97,10 +97,10 @@ func newWatched(tb testing.TB, objects, changes int) *apiServer {
 func watchCollector(tb testing.TB, s *apiServer) spent {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
-	c, done := collect(ctx, tb, s, discard{})
+	c, done := startCollector(ctx, tb, s, discard{})
 	require.NoError(tb, c.Taken(ctx, vmis, fmt.Sprint(listVersion)))
 	require.NoError(tb, c.Flush(ctx))
-	cost := measure(func() {
+	cost := measureCost(func() {
 		close(s.begin)
 		<-s.drained
 		require.NoError(tb, c.Taken(ctx, vmis, s.lastVersion()))
@@ -111,14 +111,14 @@ func watchCollector(tb testing.TB, s *apiServer) spent {
 	return cost
 }
 
-func now() time.Time { return time.Now().UTC() }
+func utcNow() time.Time { return time.Now().UTC() }
 
-// collect runs a collector.
-func collect(ctx context.Context, tb testing.TB, transport http.RoundTripper, sink collector.Sink) (*collector.Collector, chan error) {
+// startCollector runs a collector.
+func startCollector(ctx context.Context, tb testing.TB, transport http.RoundTripper, sink collector.Sink) (*collector.Collector, chan error) {
 	tb.Helper()
 	c, err := collector.New(collector.Config{
 		REST: &rest.Config{Host: "http://apiserver", Transport: transport}, Tracker: tracker.New("bench"), Sink: sink, Log: slog.New(slog.DiscardHandler),
-		Metrics: metrics.New(prometheus.NewRegistry()), Clock: now,
+		Metrics: metrics.New(prometheus.NewRegistry()), Clock: utcNow,
 	})
 	require.NoError(tb, err)
 	done := make(chan error, 1)
@@ -138,8 +138,8 @@ var groupVersions = map[string]schema.GroupVersion{
 	vmis: {Group: "kubevirt.io", Version: "v1"}, migrations: {Group: "kubevirt.io", Version: "v1"}, pods: {Version: "v1"},
 }
 
-// inform runs a dynamic informer and gives it once it has the objects, with what counts the changes that its handler got.
-func inform(ctx context.Context, tb testing.TB, s *apiServer, resource string) (cache.SharedIndexInformer, *atomic.Int64) {
+// startInformer runs a dynamic informer and gives it once it has the objects, with what counts the changes that its handler got.
+func startInformer(ctx context.Context, tb testing.TB, s *apiServer, resource string) (cache.SharedIndexInformer, *atomic.Int64) {
 	tb.Helper()
 	client, err := dynamic.NewForConfig(&rest.Config{Host: "http://apiserver", Transport: s, QPS: -1})
 	require.NoError(tb, err)
@@ -156,8 +156,8 @@ func watchInformer(tb testing.TB, s *apiServer) spent {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(tb.Context())
 	defer cancel()
-	_, got := inform(ctx, tb, s, vmis)
-	return measure(func() {
+	_, got := startInformer(ctx, tb, s, vmis)
+	return measureCost(func() {
 		close(s.begin)
 		<-s.drained
 		for got.Load() < int64(s.changes) {
@@ -224,7 +224,7 @@ func watchSlim(tb testing.TB, s *apiServer) spent {
 	for range s.objects[vmis] + 1 {
 		require.NoError(tb, next())
 	}
-	return measure(func() {
+	return measureCost(func() {
 		close(s.begin)
 		for range s.changes {
 			require.NoError(tb, next())

@@ -38,30 +38,30 @@ func TestAccessibility(t *testing.T) {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, site, l)
-			b.expect("404")
+			b.expectTrouble("404")
 			addresses := []string{"/", "/docs", "/search?q=vm-", "/search?q=nobody-at-all", "/vms/demo/nobody", "/?cluster=k-blocked-slot",
 				"/whatif", "/whatif?cluster=b-dual-retry-loop-v1.8&policy=try-once&policy=keep-mark&sweep=base%3D5m..60m"}
 			for _, incident := range []string{"b-dual-retry-loop-v1.8", "c-node-drain"} {
-				for _, address := range kinds(b, incident) {
+				for _, address := range findPagesByKind(b, incident) {
 					addresses = append(addresses, address)
 				}
 			}
 			for _, address := range addresses {
-				b.open(address)
-				b.audit(string(axe))
+				b.openPage(address)
+				b.checkAccessibility(string(axe))
 			}
 			b = newTab(t, nothing.URL, l)
-			b.open("/")
-			require.Contains(t, b.text("h1"), "Nothing is recorded yet")
-			b.audit(string(axe))
+			b.openPage("/")
+			require.Contains(t, b.elementText("h1"), "Nothing is recorded yet")
+			b.checkAccessibility(string(axe))
 		})
 	}
 }
 
-// audit fails where a violation is serious, and tells of what is not.
-func (b *tab) audit(axe string) {
+// checkAccessibility fails where a violation is serious, and tells of what is not.
+func (b *tab) checkAccessibility(axe string) {
 	b.Helper()
-	ask[bool](b, "%s", axe+";true")
+	evaluateJS[bool](b, "%s", axe+";true")
 	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]violation](audit, chromedp.EvalAwaitPromise))
 	require.NoError(b, err)
 	for _, v := range found {
@@ -69,6 +69,6 @@ func (b *tab) audit(axe string) {
 		if v.Impact == "serious" || v.Impact == "critical" {
 			say = b.Errorf
 		}
-		say("%s: %s: %s: %s\n\t%s", strings.TrimPrefix(b.address().String(), b.site), v.Impact, v.ID, v.Help, v.Where)
+		say("%s: %s: %s: %s\n\t%s", strings.TrimPrefix(b.currentURL().String(), b.site), v.Impact, v.ID, v.Help, v.Where)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/evictrail/evictrail/store/storetest"
 )
 
-// incidents lists the recordings.
-func incidents(t *testing.T) []string {
+// listIncidents lists the recordings.
+func listIncidents(t *testing.T) []string {
 	t.Helper()
 	folders, err := fs.ReadDir(evictrail.Recordings(), ".")
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ var scripts = map[string]look{"with JavaScript": desk, "without JavaScript": {wi
 // TestIncidents goes by clicks from the front page of each incident to what it is about, and from there to the facts.
 func TestIncidents(t *testing.T) {
 	t.Parallel()
-	for i, name := range incidents(t) {
+	for i, name := range listIncidents(t) {
 		for with, l := range scripts {
 			if l.noScript && storetest.Count(i%3, 0) != 0 { // every third in the short form, all in the long one
 				continue
@@ -41,19 +41,19 @@ func TestIncidents(t *testing.T) {
 			t.Run(name+"/"+with, func(t *testing.T) {
 				t.Parallel()
 				b := newTab(t, site, l)
-				b.open("/?cluster=" + name)
-				require.Equal(t, name, b.text("h1"))
+				b.openPage("/?cluster=" + name)
+				require.Equal(t, name, b.elementText("h1"))
 				b.toVM()
-				require.Contains(t, b.address().Path, "/vms/")
-				b.zoom()
+				require.Contains(t, b.currentURL().Path, "/vms/")
+				b.checkZoomLinks()
 				if !l.noScript {
 					b.zoomByHand()
 				}
 				b.toFact()
-				b.follow(`h1 a`)
-				b.follow(`.lane.node .name a`)
-				require.Contains(t, b.address().Path, "/nodes/")
-				b.zoom()
+				b.followLink(`h1 a`)
+				b.followLink(`.lane.node .name a`)
+				require.Contains(t, b.currentURL().Path, "/nodes/")
+				b.checkZoomLinks()
 				b.toFact()
 			})
 		}
@@ -65,83 +65,83 @@ func (b *tab) toVM() {
 	b.Helper()
 	const open, closed = `.loop-card h3 a`, `[aria-labelledby=loops] details[open] li a`
 	switch {
-	case b.has(open), b.has(closed):
-		b.follow(open + "," + closed)
-		require.Contains(b, b.address().Path, "/loops/")
-		require.NotEmpty(b, b.text(".advice"))
-		here := b.address()
+	case b.hasElement(open), b.hasElement(closed):
+		b.followLink(open + "," + closed)
+		require.Contains(b, b.currentURL().Path, "/loops/")
+		require.NotEmpty(b, b.elementText(".advice"))
+		here := b.currentURL()
 		b.toFact()
-		b.open(here.RequestURI())
-		b.follow(`.lines td a[href^="/vms/"]`)
-	case b.has(`td a[href^="/vms/"]`):
-		b.follow(`td a[href^="/vms/"]`)
+		b.openPage(here.RequestURI())
+		b.followLink(`.lines td a[href^="/vms/"]`)
+	case b.hasElement(`td a[href^="/vms/"]`):
+		b.followLink(`td a[href^="/vms/"]`)
 	default:
-		b.search("demo/")
-		b.follow(`.hits a[href^="/vms/"]`)
+		b.searchFor("demo/")
+		b.followLink(`.hits a[href^="/vms/"]`)
 	}
 }
 
 // toFact clicks on a mark of the chart that stands for one fact, and looks for that among the raw facts.
 func (b *tab) toFact() {
 	b.Helper()
-	b.follow(`.plot a[href*="#e-"]`)
-	at := b.address()
+	b.followLink(`.plot a[href*="#e-"]`)
+	at := b.currentURL()
 	require.Equal(b, "/facts", at.Path)
-	b.until(`(r => r && r.height > 0 && r.top >= 0 && r.bottom <= innerHeight)(document.querySelector(":target")?.getBoundingClientRect())`)
-	require.Equal(b, at.Fragment, ask[string](b, `document.querySelector(":target").id`))
+	b.awaitCondition(`(r => r && r.height > 0 && r.top >= 0 && r.bottom <= innerHeight)(document.querySelector(":target")?.getBoundingClientRect())`)
+	require.Equal(b, at.Fragment, evaluateJS[string](b, `document.querySelector(":target").id`))
 	const colour = `getComputedStyle(document.querySelector(%q)).backgroundColor`
-	require.NotEqual(b, ask[string](b, colour, "tbody tr:not(:target), thead tr"), ask[string](b, colour, ":target"), "%s: the fact is not marked", at)
+	require.NotEqual(b, evaluateJS[string](b, colour, "tbody tr:not(:target), thead tr"), evaluateJS[string](b, colour, ":target"), "%s: the fact is not marked", at)
 }
 
 // span is the time that a chart shows.
 type span struct{ From, To time.Time }
 
-func (s span) length() float64 { return s.To.Sub(s.From).Seconds() }
+func (s span) lengthSeconds() float64 { return s.To.Sub(s.From).Seconds() }
 
-// shown reads the time that the form of a chart says.
-func (b *tab) shown() span {
+// readShownSpan reads the time that the form of a chart says.
+func (b *tab) readShownSpan() span {
 	b.Helper()
-	return ask[span](b, `(form => ({ From: new Date(form.from.value + "Z").toISOString(), To: new Date(form.to.value + "Z").toISOString() }))(document.querySelector(".range form"))`)
+	return evaluateJS[span](b, `(form => ({ From: new Date(form.from.value + "Z").toISOString(), To: new Date(form.to.value + "Z").toISOString() }))(document.querySelector(".range form"))`)
 }
 
-// zoom looks closer, farther, earlier and later by links, at a span of time by the form, and at the whole story again.
-func (b *tab) zoom() {
+// checkZoomLinks looks closer, farther, earlier and later by links, at a span of time by the form, and at the whole story again.
+func (b *tab) checkZoomLinks() {
 	b.Helper()
 	const most = 2.5 // seconds: the form has none of their parts
 	step := func(n int) string { return fmt.Sprintf(".range nav a:nth-child(%d)", n) }
-	whole := b.shown()
-	b.follow(step(2))
-	in := b.shown()
-	require.InDelta(b, whole.length()/2, in.length(), most)
-	b.follow(step(1))
-	require.InDelta(b, -in.length()/2, b.shown().From.Sub(in.From).Seconds(), most)
-	b.follow(step(4))
-	require.InDelta(b, 0, b.shown().From.Sub(in.From).Seconds(), most)
-	b.follow(step(3))
-	require.InDelta(b, whole.length(), b.shown().length(), most)
+	whole := b.readShownSpan()
+	b.followLink(step(2))
+	in := b.readShownSpan()
+	require.InDelta(b, whole.lengthSeconds()/2, in.lengthSeconds(), most)
+	b.followLink(step(1))
+	require.InDelta(b, -in.lengthSeconds()/2, b.readShownSpan().From.Sub(in.From).Seconds(), most)
+	b.followLink(step(4))
+	require.InDelta(b, 0, b.readShownSpan().From.Sub(in.From).Seconds(), most)
+	b.followLink(step(3))
+	require.InDelta(b, whole.lengthSeconds(), b.readShownSpan().lengthSeconds(), most)
 	chosen := span{whole.From.Add(5 * time.Second), whole.From.Add(35 * time.Second)}
 	const written = "2006-01-02T15:04:05"
-	ask[string](b, `document.querySelector(".range input[name=from]").value = %q`, chosen.From.Format(written))
-	ask[string](b, `document.querySelector(".range input[name=to]").value = %q`, chosen.To.Format(written))
-	b.follow(`.range button`)
-	require.Equal(b, chosen, b.shown())
-	b.follow(`.range nav a:last-child`)
-	require.InDelta(b, whole.length(), b.shown().length(), 5)
+	evaluateJS[string](b, `document.querySelector(".range input[name=from]").value = %q`, chosen.From.Format(written))
+	evaluateJS[string](b, `document.querySelector(".range input[name=to]").value = %q`, chosen.To.Format(written))
+	b.followLink(`.range button`)
+	require.Equal(b, chosen, b.readShownSpan())
+	b.followLink(`.range nav a:last-child`)
+	require.InDelta(b, whole.lengthSeconds(), b.readShownSpan().lengthSeconds(), 5)
 }
 
 // zoomByHand drags across the chart from its first quarter to its middle, and goes back to the story.
 func (b *tab) zoomByHand() {
 	b.Helper()
-	whole := b.shown()
-	at := ask[struct{ Left, Width, Y float64 }](b, `(() => {
+	whole := b.readShownSpan()
+	at := evaluateJS[struct{ Left, Width, Y float64 }](b, `(() => {
 		const lane = document.querySelector(".lane:nth-child(2) .plot");
 		lane.scrollIntoView({ block: "center", behavior: "instant" });
 		const r = lane.getBoundingClientRect();
 		return { Left: r.left, Width: r.width, Y: r.top + r.height / 2 };
 	})()`)
-	b.leaves(func() { b.drag(point{X: at.Left + at.Width/4, Y: at.Y}, point{X: at.Left + at.Width/2, Y: at.Y + 5}) })
-	got, about := b.shown(), whole.length()/50+2
-	require.InDelta(b, whole.length()/4, got.From.Sub(whole.From).Seconds(), about)
-	require.InDelta(b, whole.length()/4, got.length(), about)
-	b.follow(`.range nav a:last-child`)
+	b.awaitPageChange(func() { b.drag(point{X: at.Left + at.Width/4, Y: at.Y}, point{X: at.Left + at.Width/2, Y: at.Y + 5}) })
+	got, about := b.readShownSpan(), whole.lengthSeconds()/50+2
+	require.InDelta(b, whole.lengthSeconds()/4, got.From.Sub(whole.From).Seconds(), about)
+	require.InDelta(b, whole.lengthSeconds()/4, got.lengthSeconds(), about)
+	b.followLink(`.range nav a:last-child`)
 }

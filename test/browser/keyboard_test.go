@@ -41,20 +41,20 @@ const (
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	b := newTab(t, site, desk)
-	b.open("/vms/demo/vm-d?cluster=b-dual-retry-loop-v1.8")
-	ask[bool](b, rememberLooks)
+	b.openPage("/vms/demo/vm-d?cluster=b-dual-retry-loop-v1.8")
+	evaluateJS[bool](b, rememberLooks)
 	var seen []string
 	place, marks := -1, 0
 	for marks < 3 {
-		b.press(kb.Tab)
-		f := ask[focused](b, seeFocus)
+		b.pressKeys(kb.Tab)
+		f := evaluateJS[focused](b, seeFocus)
 		seen = append(seen, f.What)
 		require.GreaterOrEqual(t, f.Place, place, "the focus goes on in the order of the page, and through the parts of a time: %q", seen)
 		if f.Place > place { // the browser itself shows on which part of a time it is
 			require.True(t, f.Visible, "the focus is seen on %q", f.What)
 		}
 		place = f.Place
-		if ask[bool](b, `document.activeElement.matches(".plot a")`) {
+		if evaluateJS[bool](b, `document.activeElement.matches(".plot a")`) {
 			marks++
 			require.NotEmpty(t, strings.TrimSpace(f.What), "a mark says what it is")
 		}
@@ -64,8 +64,8 @@ func TestKeyboard(t *testing.T) {
 	require.Contains(t, seen, "q")
 	require.Contains(t, seen, "cluster")
 	require.Contains(t, seen, "Dark")
-	b.leaves(func() { b.press(kb.Enter) })
-	require.Equal(t, "/facts", b.address().Path, "Enter follows a mark")
+	b.awaitPageChange(func() { b.pressKeys(kb.Enter) })
+	require.Equal(t, "/facts", b.currentURL().Path, "Enter follows a mark")
 }
 
 // TestSkipToContent goes past what is above every page.
@@ -75,11 +75,11 @@ func TestSkipToContent(t *testing.T) {
 		t.Run(with, func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, site, l)
-			b.open("/?cluster=c-node-drain")
-			b.press(kb.Tab + kb.Enter)
-			b.until(`location.hash === "#main"`)
-			b.press(kb.Tab)
-			require.True(t, ask[bool](b, `document.activeElement.closest("main") !== null`))
+			b.openPage("/?cluster=c-node-drain")
+			b.pressKeys(kb.Tab + kb.Enter)
+			b.awaitCondition(`location.hash === "#main"`)
+			b.pressKeys(kb.Tab)
+			require.True(t, evaluateJS[bool](b, `document.activeElement.closest("main") !== null`))
 		})
 	}
 }

@@ -40,27 +40,27 @@ const misplaced = `(width => {
 	return out;
 })`
 
-// kinds returns the addresses of one page of each kind for an incident: front, VM, node and, where it has one, loop.
-func kinds(b *tab, incident string) map[string]string {
+// findPagesByKind returns the addresses of one page of each kind for an incident: front, VM, node and, where it has one, loop.
+func findPagesByKind(b *tab, incident string) map[string]string {
 	b.Helper()
 	front := "/?cluster=" + incident
 	out := map[string]string{"front": front}
-	b.open(front)
+	b.openPage(front)
 	first := func(selector string) string {
-		return ask[string](b, `document.querySelector(%q)?.getAttribute("href") ?? ""`, selector)
+		return evaluateJS[string](b, `document.querySelector(%q)?.getAttribute("href") ?? ""`, selector)
 	}
 	if loop := first(`main a[href^="/loops/"]`); loop != "" {
 		out["loop"] = loop
-		b.open(loop)
+		b.openPage(loop)
 		out["node"] = first(`h1 a[href^="/nodes/"]`)
 	}
 	vm := first(`main a[href^="/vms/"]`)
 	if vm == "" {
-		b.open("/search?q=demo/&cluster=" + incident)
+		b.openPage("/search?q=demo/&cluster=" + incident)
 		vm = first(`.hits a[href^="/vms/"]`)
 	}
 	out["vm"] = vm
-	b.open(vm)
+	b.openPage(vm)
 	out["facts"] = strings.Split(first(`p a[href^="/facts"]`), "#")[0]
 	if out["node"] == "" {
 		out["node"] = first(`.lane.node a`)
@@ -74,7 +74,7 @@ func TestLayout(t *testing.T) {
 	t.Parallel()
 	pictures := os.Getenv("EVICTRAIL_SCREENSHOTS")
 	for _, l := range []look{desk, phone} {
-		for _, incident := range incidents(t) {
+		for _, incident := range listIncidents(t) {
 			t.Run(l.String()+"/"+incident, func(t *testing.T) {
 				t.Parallel()
 				looks := []look{l}
@@ -83,11 +83,11 @@ func TestLayout(t *testing.T) {
 				}
 				for _, l := range looks {
 					b := newTab(t, site, l)
-					for kind, address := range kinds(b, incident) {
-						b.open(address)
-						require.Empty(t, ask[[]string](b, misplaced+`(%d)`, l.width), address)
+					for kind, address := range findPagesByKind(b, incident) {
+						b.openPage(address)
+						require.Empty(t, evaluateJS[[]string](b, misplaced+`(%d)`, l.width), address)
 						if pictures != "" {
-							b.picture(filepath.Join(pictures, fmt.Sprintf("%s_%s_%s.png", incident, kind, l)))
+							b.saveScreenshot(filepath.Join(pictures, fmt.Sprintf("%s_%s_%s.png", incident, kind, l)))
 						}
 					}
 				}
@@ -96,20 +96,20 @@ func TestLayout(t *testing.T) {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, site, l)
-			b.expect("404")
+			b.expectTrouble("404")
 			for _, address := range []string{"/", "/docs", "/search?q=vm-", "/vms/demo/nobody", "/search"} {
-				b.open(address)
-				require.Empty(t, ask[[]string](b, misplaced+`(%d)`, l.width), address)
+				b.openPage(address)
+				require.Empty(t, evaluateJS[[]string](b, misplaced+`(%d)`, l.width), address)
 			}
 		})
 	}
 }
 
-// picture writes the whole page as it looks.
-func (b *tab) picture(path string) {
+// saveScreenshot writes the whole page as it looks.
+func (b *tab) saveScreenshot(path string) {
 	b.Helper()
 	beyond := true
-	size := ask[struct{ W, H float64 }](b, `({ W: innerWidth, H: document.documentElement.scrollHeight })`)
+	size := evaluateJS[struct{ W, H float64 }](b, `({ W: innerWidth, H: document.documentElement.scrollHeight })`)
 	got, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{
 		Clip: &page.Viewport{Width: size.W, Height: size.H, Scale: 1}, CaptureBeyondViewport: &beyond,
 	})

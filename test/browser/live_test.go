@@ -37,9 +37,9 @@ func TestLive(t *testing.T) {
 	t.Cleanup(func() { server.stop() })
 
 	front := newTab(t, "http://"+address, desk)
-	front.open("/")
-	front.stays()
-	front.until(`document.querySelector("#live").textContent.startsWith("Nothing is being recorded now.")`) // recordings alone
+	front.openPage("/")
+	front.markPage()
+	front.awaitCondition(`document.querySelector("#live").textContent.startsWith("Nothing is being recorded now.")`) // recordings alone
 	playing := play("b-dual-retry-loop-v1.8", "c1", "--speed", "100")
 	const hasCard = `[...document.querySelectorAll(".card h2")].some(title => title.textContent === %q)`
 	const vmPage = "/vms/demo/vm-d?cluster=c1"
@@ -52,36 +52,36 @@ func TestLive(t *testing.T) {
 		return answer.StatusCode == http.StatusOK
 	}, patience, 50*time.Millisecond)
 	vm := newTab(t, "http://"+address, desk)
-	vm.open(vmPage)
-	vm.stays()
-	rows := ask[int](vm, `document.querySelectorAll("main tr").length`)
-	front.until(hasCard, "c1")
-	front.until(`document.querySelector("#live").textContent.startsWith("Live: changed at")`)
+	vm.openPage(vmPage)
+	vm.markPage()
+	rows := evaluateJS[int](vm, `document.querySelectorAll("main tr").length`)
+	front.awaitCondition(hasCard, "c1")
+	front.awaitCondition(`document.querySelector("#live").textContent.startsWith("Live: changed at")`)
 	require.NoError(t, playing.Wait())
-	vm.until(`document.querySelectorAll("main tr").length > %d && document.querySelector("main").textContent.includes("attempt 6")`, rows)
-	vm.until(`document.querySelector("#live").textContent.startsWith("Live: changed at")`)
-	require.Empty(t, ask[[]string](vm, misplaced+`(1280)`), "what came in lies where it should")
+	vm.awaitCondition(`document.querySelectorAll("main tr").length > %d && document.querySelector("main").textContent.includes("attempt 6")`, rows)
+	vm.awaitCondition(`document.querySelector("#live").textContent.startsWith("Live: changed at")`)
+	require.Empty(t, evaluateJS[[]string](vm, misplaced+`(1280)`), "what came in lies where it should")
 
 	for _, b := range []*tab{front, vm} {
-		b.expect("net::ERR_", "/api/v1/stream", "/recorder")
+		b.expectTrouble("net::ERR_", "/api/v1/stream", "/recorder")
 	}
 	server.stop()
 	for _, b := range []*tab{front, vm} {
-		b.until(`document.querySelector("#live").textContent.startsWith("Not live")`)
+		b.awaitCondition(`document.querySelector("#live").textContent.startsWith("Not live")`)
 	}
 	require.NoError(t, play("e-user-migrations", "c2").Wait())
 	server = serve()
 	for _, b := range []*tab{front, vm} {
-		b.until(`/^(Live|Nothing is being recorded)/.test(document.querySelector("#live").textContent)`)
+		b.awaitCondition(`/^(Live|Nothing is being recorded)/.test(document.querySelector("#live").textContent)`)
 	}
-	front.until(hasCard, "c2")
+	front.awaitCondition(hasCard, "c2")
 	for _, b := range []*tab{front, vm} {
-		require.True(t, ask[bool](b, `window.stillHere === true`), "%s was loaded again", b.address())
+		require.True(t, evaluateJS[bool](b, `window.stillHere === true`), "%s was loaded again", b.currentURL())
 	}
 }
 
-// stays marks the page, to see later that it was not loaded again.
-func (b *tab) stays() {
+// markPage marks the page, to see later that it was not loaded again.
+func (b *tab) markPage() {
 	b.Helper()
-	ask[bool](b, `window.stillHere = true`)
+	evaluateJS[bool](b, `window.stillHere = true`)
 }

@@ -30,7 +30,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	stop, err := start()
+	stop, err := startBrowserAndDemo()
 	if err != nil {
 		stop()
 		panic(err)
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	storetest.MainWith(m, stop)
 }
 
-// start builds the program, starts the browser and a demo, and waits until all incidents are in.
-func start() (stop func(), err error) {
+// startBrowserAndDemo builds the program, starts the browser and a demo, and waits until all incidents are in.
+func startBrowserAndDemo() (stop func(), err error) {
 	var stops []func()
 	stop = func() {
 		for i := range stops {

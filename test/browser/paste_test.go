@@ -19,19 +19,19 @@ func TestPaste(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, site, desk)
-			b.open("/vms/demo/nbr-1?cluster=k-blocked-slot")
-			ask[bool](b, `(Object.defineProperty(navigator, "clipboard", { value: %s, configurable: true }), true)`, clipboard)
-			require.True(b, ask[bool](b, `[...document.querySelectorAll(".copyable")].every(box =>
+			b.openPage("/vms/demo/nbr-1?cluster=k-blocked-slot")
+			evaluateJS[bool](b, `(Object.defineProperty(navigator, "clipboard", { value: %s, configurable: true }), true)`, clipboard)
+			require.True(b, evaluateJS[bool](b, `[...document.querySelectorAll(".copyable")].every(box =>
 				box.querySelector("pre").getBoundingClientRect().right <= box.querySelector("button").getBoundingClientRect().left)`), "the button lies beside the command")
 			b.click(".copyable button")
 			if name == "clipboard" {
-				b.until(`document.querySelector(".copyable button").textContent === "Copied"`)
-				require.Equal(b, b.text(".copyable code"), ask[string](b, `window.copied`))
+				b.awaitCondition(`document.querySelector(".copyable button").textContent === "Copied"`)
+				require.Equal(b, b.elementText(".copyable code"), evaluateJS[string](b, `window.copied`))
 			} else {
-				b.until(`["Copied", "Selected"].includes(document.querySelector(".copyable button").textContent)`)
-				require.Equal(b, strings.TrimSpace(b.text(".copyable code")), strings.TrimSpace(ask[string](b, `getSelection().toString()`)))
+				b.awaitCondition(`["Copied", "Selected"].includes(document.querySelector(".copyable button").textContent)`)
+				require.Equal(b, strings.TrimSpace(b.elementText(".copyable code")), strings.TrimSpace(evaluateJS[string](b, `getSelection().toString()`)))
 			}
-			b.until(`document.querySelector(".copyable button").textContent === "Copy"`)
+			b.awaitCondition(`document.querySelector(".copyable button").textContent === "Copy"`)
 		})
 	}
 }
@@ -40,18 +40,18 @@ func TestPaste(t *testing.T) {
 func TestPointer(t *testing.T) {
 	t.Parallel()
 	b := newTab(t, site, desk)
-	b.open("/vms/demo/nbr-1?cluster=k-blocked-slot")
-	at := ask[point](b, `(r => ({ X: r.left + r.width / 2, Y: r.top + r.height / 2 }))(document.querySelector(".lane:not(.axis) .plot").getBoundingClientRect())`)
-	b.do(chromedp.MouseEvent(chromedp.MouseMoved, at.X, at.Y))
-	b.until(`!document.querySelector(".reading").hidden`)
-	require.True(t, ask[bool](b, `document.querySelector(".reading").getBoundingClientRect().top >= document.querySelector(".range").getBoundingClientRect().bottom`))
+	b.openPage("/vms/demo/nbr-1?cluster=k-blocked-slot")
+	at := evaluateJS[point](b, `(r => ({ X: r.left + r.width / 2, Y: r.top + r.height / 2 }))(document.querySelector(".lane:not(.axis) .plot").getBoundingClientRect())`)
+	b.runActions(chromedp.MouseEvent(chromedp.MouseMoved, at.X, at.Y))
+	b.awaitCondition(`!document.querySelector(".reading").hidden`)
+	require.True(t, evaluateJS[bool](b, `document.querySelector(".reading").getBoundingClientRect().top >= document.querySelector(".range").getBoundingClientRect().bottom`))
 }
 
 // TestLongNames gives a VM the longest name there can be: the other columns of its table stay on the screen.
 func TestLongNames(t *testing.T) {
 	t.Parallel()
 	b := newTab(t, site, desk)
-	b.open("/?cluster=k-blocked-slot")
-	ask[string](b, `document.querySelector("td a[href^='/vms/']").textContent = %q`, strings.Repeat("n", 63)+"/"+strings.Repeat("v", 63))
-	require.True(t, ask[bool](b, `(scroll => scroll.scrollWidth <= scroll.clientWidth)(document.querySelector("td a[href^='/vms/']").closest(".scroll"))`))
+	b.openPage("/?cluster=k-blocked-slot")
+	evaluateJS[string](b, `document.querySelector("td a[href^='/vms/']").textContent = %q`, strings.Repeat("n", 63)+"/"+strings.Repeat("v", 63))
+	require.True(t, evaluateJS[bool](b, `(scroll => scroll.scrollWidth <= scroll.clientWidth)(document.querySelector("td a[href^='/vms/']").closest(".scroll"))`))
 }

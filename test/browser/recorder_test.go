@@ -115,8 +115,8 @@ func (r *recorder) get(path string) (int, string) {
 	return answer.StatusCode, header.String() + "\n" + string(body)
 }
 
-// records waits until the recorder is ready and a loop is derived.
-func (r *recorder) records() {
+// awaitRecording waits until the recorder is ready and a loop is derived.
+func (r *recorder) awaitRecording() {
 	r.Helper()
 	cluster := r.args[1]
 	require.Eventually(r, func() bool {
@@ -175,7 +175,7 @@ type situation struct {
 	start func(t *testing.T) *recorder // returns what is asked
 }
 
-func situations() []situation {
+func listSituations() []situation {
 	return []situation{
 		{
 			name: "an API server that refuses everything", state: "not_recording", label: "Not recording", cluster: "prod",
@@ -208,7 +208,7 @@ func situations() []situation {
 				t.Helper()
 				database := storetest.NewURL(t)
 				r := startRecorder(t, "prod", apiServer(t, ""), database)
-				r.records()
+				r.awaitRecording()
 				alterDatabase(t, database, "SET default_transaction_read_only = on")
 				return r
 			},
@@ -221,13 +221,13 @@ func situations() []situation {
 				t.Helper()
 				database, kubeconfig := storetest.NewURL(t), apiServer(t, "")
 				stopped := startRecorder(t, "stopped", kubeconfig, database)
-				stopped.records()
+				stopped.awaitRecording()
 				stopped.stop()
 				execSQL(t, database,
 					"UPDATE evictrail.clusters SET alive_at = now() - interval '1 hour', last_event_at = now() - interval '2 hours' WHERE cluster = 'stopped'",
 					"UPDATE evictrail.recorders SET alive_at = now() - interval '1 hour' WHERE cluster = 'stopped'")
 				r := startRecorder(t, "other", kubeconfig, database)
-				r.records()
+				r.awaitRecording()
 				r.args = stopped.args // for the doctor
 				return r
 			},
@@ -245,7 +245,7 @@ func TestEverythingSaysWhatIsWrong(t *testing.T) {
 	pictures := os.Getenv("EVICTRAIL_SCREENSHOTS")
 	axe, err := os.ReadFile(filepath.Join(root, "bin/axe/package/axe.min.js"))
 	require.NoError(t, err, "run hack/ensure-axe.sh")
-	for _, s := range situations() {
+	for _, s := range listSituations() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			r := s.start(t)
@@ -272,24 +272,24 @@ func TestEverythingSaysWhatIsWrong(t *testing.T) {
 
 			for _, l := range []look{desk, phone, {width: desk.width, height: desk.height, dark: true}} {
 				b := newTab(t, r.url, l)
-				b.expect("404")
+				b.expectTrouble("404")
 				for i, address := range []string{"/?" + of, "/", "/vms/demo/nbr-2?" + of, "/search?q=vm-&" + of, "/whatif?" + of, "/vms/demo/nobody?" + of} {
-					b.open(address)
-					banner := b.text("#recorder")
+					b.openPage(address)
+					banner := b.elementText("#recorder")
 					require.Contains(t, banner, s.label, address)
 					require.Regexp(t, s.why, banner, address)
-					require.Empty(t, ask[[]string](b, misplaced+`(%d)`, l.width), address)
+					require.Empty(t, evaluateJS[[]string](b, misplaced+`(%d)`, l.width), address)
 					if i < 3 {
-						b.audit(string(axe))
+						b.checkAccessibility(string(axe))
 					}
 					if pictures != "" && i < 3 {
-						b.picture(filepath.Join(pictures, fmt.Sprintf("%s_%d_%s.png", strings.ReplaceAll(s.name, " ", "-"), i, l)))
+						b.saveScreenshot(filepath.Join(pictures, fmt.Sprintf("%s_%d_%s.png", strings.ReplaceAll(s.name, " ", "-"), i, l)))
 					}
 					if i > 0 {
 						continue
 					}
 					require.Contains(t, banner, "What to do: ")
-					page := strings.Join(strings.Fields(b.text("main")), " ")
+					page := strings.Join(strings.Fields(b.elementText("main")), " ")
 					for _, claim := range allIsWell {
 						require.NotContains(t, page, claim)
 					}
@@ -304,22 +304,22 @@ func TestOpenPagesFollowTheState(t *testing.T) {
 	t.Parallel()
 	database := storetest.NewURL(t)
 	r := startRecorder(t, "prod", apiServer(t, ""), database)
-	r.records()
+	r.awaitRecording()
 	b := newTab(t, r.url, desk)
-	b.open("/")
-	b.stays()
-	b.until(`document.querySelector("#recorder").textContent.trim().startsWith("Recording; last event")`)
-	require.Contains(t, b.text("main"), "No node is being drained")
+	b.openPage("/")
+	b.markPage()
+	b.awaitCondition(`document.querySelector("#recorder").textContent.trim().startsWith("Recording; last event")`)
+	require.Contains(t, b.elementText("main"), "No node is being drained")
 
 	alterDatabase(t, database, "SET default_transaction_read_only = on")
-	b.until(`document.querySelector("#recorder b")?.textContent === "Database not writable"`)
-	b.until(`!document.querySelector("main").textContent.includes("No node is being drained")`)
+	b.awaitCondition(`document.querySelector("#recorder b")?.textContent === "Database not writable"`)
+	b.awaitCondition(`!document.querySelector("main").textContent.includes("No node is being drained")`)
 	alterDatabase(t, database, "RESET default_transaction_read_only")
-	b.until(`document.querySelector("#recorder").textContent.trim().startsWith("Recording; last event")`)
-	b.until(`document.querySelector("main").textContent.includes("No node is being drained")`)
+	b.awaitCondition(`document.querySelector("#recorder").textContent.trim().startsWith("Recording; last event")`)
+	b.awaitCondition(`document.querySelector("main").textContent.includes("No node is being drained")`)
 
-	b.expect("net::ERR_", "/api/v1/stream", "/recorder")
+	b.expectTrouble("net::ERR_", "/api/v1/stream", "/recorder")
 	r.stop()
-	b.until(`document.querySelector("#recorder").textContent.startsWith("Evictrail has not answered since ")`)
-	require.True(t, ask[bool](b, `window.stillHere === true`), "it was not loaded again")
+	b.awaitCondition(`document.querySelector("#recorder").textContent.startsWith("Evictrail has not answered since ")`)
+	require.True(t, evaluateJS[bool](b, `window.stillHere === true`), "it was not loaded again")
 }

@@ -58,12 +58,12 @@ func TestSigningInLeadsNowhereElse(t *testing.T) {
 		t.Run(back, func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, ours.URL, desk)
-			b.open("/signin?back=" + back)
-			ask[bool](b, `document.querySelector("#token").focus() ?? true`)
-			b.press("genuine")
-			b.leaves(func() { b.press("\r") })
-			require.Equal(t, here.Host, b.address().Host)
-			require.Equal(t, "/", b.address().Path)
+			b.openPage("/signin?back=" + back)
+			evaluateJS[bool](b, `document.querySelector("#token").focus() ?? true`)
+			b.pressKeys("genuine")
+			b.awaitPageChange(func() { b.pressKeys("\r") })
+			require.Equal(t, here.Host, b.currentURL().Host)
+			require.Equal(t, "/", b.currentURL().Path)
 			require.Zero(t, lured.Load())
 		})
 	}

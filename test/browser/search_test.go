@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// search types into the field above every page.
-func (b *tab) search(text string) {
+// searchFor types into the field above every page.
+func (b *tab) searchFor(text string) {
 	b.Helper()
 	b.click("#q")
-	ask[string](b, `document.querySelector("#q").value = ""`)
-	b.leaves(func() { b.press(text + "\r") })
-	require.Equal(b, "/search", b.address().Path)
-	require.Equal(b, text, ask[string](b, `document.querySelector("#q").value`))
+	evaluateJS[string](b, `document.querySelector("#q").value = ""`)
+	b.awaitPageChange(func() { b.pressKeys(text + "\r") })
+	require.Equal(b, "/search", b.currentURL().Path)
+	require.Equal(b, text, evaluateJS[string](b, `document.querySelector("#q").value`))
 }
 
 // TestSearch finds a VM, a node and a migration by their names or a part of them, and follows each; of nobody it says so.
@@ -36,7 +36,7 @@ func TestSearch(t *testing.T) {
 		t.Run(with, func(t *testing.T) {
 			t.Parallel()
 			b := newTab(t, site, l)
-			b.open("/?cluster=" + cluster)
+			b.openPage("/?cluster=" + cluster)
 			for _, c := range []struct{ asked, page string }{
 				{"vm-d", "/vms/demo/vm-d"},
 				{"m-d", "/vms/demo/vm-d"},
@@ -44,15 +44,15 @@ func TestSearch(t *testing.T) {
 				{m.Migration, "/vms/" + m.Namespace + "/" + m.VMI},
 				{m.UID, "/vms/" + m.Namespace + "/" + m.VMI},
 			} {
-				b.search(c.asked)
-				b.follow(`.hits a`)
-				require.Equal(t, c.page, b.address().Path, c.asked)
-				require.Equal(t, cluster, b.address().Query().Get("cluster"), c.asked)
+				b.searchFor(c.asked)
+				b.followLink(`.hits a`)
+				require.Equal(t, c.page, b.currentURL().Path, c.asked)
+				require.Equal(t, cluster, b.currentURL().Query().Get("cluster"), c.asked)
 			}
-			b.search("nobody-at-all")
-			require.Contains(t, b.text("main"), "Nothing is known by that name.")
-			b.search(`"><b>x`)
-			require.Equal(t, `Search: "><b>x`, b.text("h1"))
+			b.searchFor("nobody-at-all")
+			require.Contains(t, b.elementText("main"), "Nothing is known by that name.")
+			b.searchFor(`"><b>x`)
+			require.Equal(t, `Search: "><b>x`, b.elementText("h1"))
 		})
 	}
 }

@@ -63,7 +63,7 @@ func (l look) String() string {
 func newTab(t *testing.T, site string, l look) *tab {
 	t.Helper()
 	b := &tab{T: t, site: site}
-	ctx, cancel := chromedp.NewContext(window, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.heard))
+	ctx, cancel := chromedp.NewContext(window, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.handleEvent))
 	t.Cleanup(cancel)
 	b.ctx, cancel = context.WithTimeout(ctx, 5*time.Minute)
 	t.Cleanup(cancel)
@@ -71,16 +71,16 @@ func newTab(t *testing.T, site string, l look) *tab {
 	if l.dark {
 		scheme = "dark"
 	}
-	b.do(
-		command(log.Enable, cdp.Empty{}), command(network.Enable, network.EnableParams{}), command(audits.Enable, cdp.Empty{}),
-		command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+	b.runActions(
+		newCommandAction(log.Enable, cdp.Empty{}), newCommandAction(network.Enable, network.EnableParams{}), newCommandAction(audits.Enable, cdp.Empty{}),
+		newCommandAction(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
 			Width: l.width, Height: l.height, DeviceScaleFactor: 1, Mobile: l.phone,
 		}),
-		command(emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}),
-		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		newCommandAction(emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}),
+		newCommandAction(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 		}}),
-		command(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noScript}),
+		newCommandAction(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: l.noScript}),
 	)
 	t.Cleanup(func() {
 		b.mu.Lock()
@@ -92,44 +92,44 @@ func newTab(t *testing.T, site string, l look) *tab {
 	return b
 }
 
-// command makes an action of a command to the browser.
-func command[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
+// newCommandAction makes an action of a command to the browser.
+func newCommandAction[P, R any](c cdp.Command[P, R], params P) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		_, err := cdp.Call(ctx, t, c, params)
 		return err
 	})
 }
 
-// heard notes what a page must not do.
-func (b *tab) heard(event any) {
+// handleEvent notes what a page must not do.
+func (b *tab) handleEvent(event any) {
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
 		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
 			text, _ := json.Marshal(e.Args)
-			b.trouble("console: %s", text)
+			b.recordTrouble("console: %s", text)
 		}
 	case *runtime.EventExceptionThrown:
 		text, _ := json.Marshal(e.ExceptionDetails)
-		b.trouble("exception: %s", text)
+		b.recordTrouble("exception: %s", text)
 	case *log.EventEntryAdded:
 		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
-			b.trouble("log: %s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
+			b.recordTrouble("log: %s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL)
 		}
 	case *network.EventResponseReceived:
 		if e.Response.Status >= 400 {
-			b.trouble("network: %s: %d", e.Response.URL, e.Response.Status)
+			b.recordTrouble("network: %s: %d", e.Response.URL, e.Response.Status)
 		}
 	case *network.EventLoadingFailed:
 		if !e.Canceled { // somebody left the page
-			b.trouble("network: %s %s", e.Type, e.ErrorText)
+			b.recordTrouble("network: %s %s", e.Type, e.ErrorText)
 		}
 	case *audits.EventIssueAdded:
 		issue, _ := json.Marshal(e.Issue)
-		b.trouble("issue: %s", issue)
+		b.recordTrouble("issue: %s", issue)
 	}
 }
 
-func (b *tab) trouble(format string, args ...any) {
+func (b *tab) recordTrouble(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -141,46 +141,46 @@ func (b *tab) trouble(format string, args ...any) {
 	b.troubles = append(b.troubles, text)
 }
 
-// expect lets troubles that contain any of the parts be.
-func (b *tab) expect(parts ...string) {
+// expectTrouble lets troubles that contain any of the parts be.
+func (b *tab) expectTrouble(parts ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.expected = append(b.expected, parts...)
 }
 
-func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+func (b *tab) runActions(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	require.NoError(b, chromedp.Do(b.ctx, steps...))
 }
 
-// open goes to an address of the site as if it were typed.
-func (b *tab) open(address string) {
+// openPage goes to an address of the site as if it were typed.
+func (b *tab) openPage(address string) {
 	b.Helper()
-	b.do(chromedp.Navigate(b.site + address))
+	b.runActions(chromedp.Navigate(b.site + address))
 }
 
-// ask evaluates an expression on the page.
-func ask[T any](b *tab, format string, args ...any) T {
+// evaluateJS evaluates an expression on the page.
+func evaluateJS[T any](b *tab, format string, args ...any) T {
 	b.Helper()
 	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](fmt.Sprintf(format, args...)))
 	require.NoError(b, err)
 	return out
 }
 
-// text returns the text of an element.
-func (b *tab) text(selector string) string {
+// elementText returns the text of an element.
+func (b *tab) elementText(selector string) string {
 	b.Helper()
-	return ask[string](b, `document.querySelector(%q)?.textContent ?? ""`, selector)
+	return evaluateJS[string](b, `document.querySelector(%q)?.textContent ?? ""`, selector)
 }
 
-// has reports whether there is such an element.
-func (b *tab) has(selector string) bool {
+// hasElement reports whether there is such an element.
+func (b *tab) hasElement(selector string) bool {
 	b.Helper()
-	return ask[bool](b, `document.querySelector(%q) !== null`, selector)
+	return evaluateJS[bool](b, `document.querySelector(%q) !== null`, selector)
 }
 
-// until waits until an expression is true of the page, whichever it is by then.
-func (b *tab) until(format string, args ...any) {
+// awaitCondition waits until an expression is true of the page, whichever it is by then.
+func (b *tab) awaitCondition(format string, args ...any) {
 	b.Helper()
 	condition := fmt.Sprintf(format, args...)
 	require.Eventually(b, func() bool {
@@ -189,18 +189,18 @@ func (b *tab) until(format string, args ...any) {
 	}, patience, 20*time.Millisecond, "%s", condition)
 }
 
-// leaves does what leads to another page, and waits for that.
-func (b *tab) leaves(do func()) {
+// awaitPageChange does what leads to another page, and waits for that.
+func (b *tab) awaitPageChange(do func()) {
 	b.Helper()
-	ask[bool](b, `window.stillHere = true`)
+	evaluateJS[bool](b, `window.stillHere = true`)
 	do()
-	b.until(`!window.stillHere && document.readyState === "complete"`)
+	b.awaitCondition(`!window.stillHere && document.readyState === "complete"`)
 }
 
-// address returns where the tab is.
-func (b *tab) address() *url.URL {
+// currentURL returns where the tab is.
+func (b *tab) currentURL() *url.URL {
 	b.Helper()
-	u, err := url.Parse(ask[string](b, `location.href`))
+	u, err := url.Parse(evaluateJS[string](b, `location.href`))
 	require.NoError(b, err)
 	return u
 }
@@ -227,29 +227,29 @@ type point struct {
 // click presses the mouse on the first element of a selector that can be hit, and returns where it leads.
 func (b *tab) click(selector string) string {
 	b.Helper()
-	at := ask[*point](b, hittable+`(document.querySelectorAll(%q))`, selector)
-	require.NotNil(b, at, "%s: there is no %s that can be clicked", b.address(), selector)
-	b.do(chromedp.MouseClickXY(at.X, at.Y))
+	at := evaluateJS[*point](b, hittable+`(document.querySelectorAll(%q))`, selector)
+	require.NotNil(b, at, "%s: there is no %s that can be clicked", b.currentURL(), selector)
+	b.runActions(chromedp.MouseClickXY(at.X, at.Y))
 	return at.Href
 }
 
-// follow clicks on a link and waits for its page.
-func (b *tab) follow(selector string) {
+// followLink clicks on a link and waits for its page.
+func (b *tab) followLink(selector string) {
 	b.Helper()
-	b.leaves(func() { b.click(selector) })
+	b.awaitPageChange(func() { b.click(selector) })
 }
 
-// press presses keys.
-func (b *tab) press(keys string) {
+// pressKeys presses keys.
+func (b *tab) pressKeys(keys string) {
 	b.Helper()
-	b.do(chromedp.KeyEvent(keys))
+	b.runActions(chromedp.KeyEvent(keys))
 }
 
 // drag presses the mouse at one point, moves it to another and lets it go.
 func (b *tab) drag(from, to point) {
 	b.Helper()
 	pressed := func(p *input.DispatchMouseEventParams) { p.Button, p.ClickCount = input.MouseButtonLeft, 1 }
-	b.do(
+	b.runActions(
 		chromedp.MouseEvent(chromedp.MousePressed, from.X, from.Y, pressed),
 		chromedp.MouseEvent(chromedp.MouseMoved, (from.X+to.X)/2, to.Y, pressed),
 		chromedp.MouseEvent(chromedp.MouseMoved, to.X, to.Y, pressed),

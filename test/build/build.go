@@ -36,11 +36,11 @@ func (p Paths) Path(name string) (string, error) {
 func Build(ctx context.Context, progress io.Writer, programs ...Program) (Paths, error) {
 	paths := Paths{}
 	for i, p := range programs {
-		path, err := p.path()
+		path, err := p.cachePath()
 		if err != nil {
 			return nil, err
 		}
-		if err := p.build(ctx, progress, path, fmt.Sprintf("%d of %d", i+1, len(programs))); err != nil {
+		if err := p.buildIfMissing(ctx, progress, path, fmt.Sprintf("%d of %d", i+1, len(programs))); err != nil {
 			return nil, fmt.Errorf("build %s: %w", p.Name, err)
 		}
 		paths[p.Name] = path
@@ -54,8 +54,8 @@ func (p Program) Build() (string, error) {
 	return paths[p.Name], err
 }
 
-// build builds the program where it is not there.
-func (p Program) build(ctx context.Context, progress io.Writer, path, count string) error {
+// buildIfMissing builds the program where it is not there.
+func (p Program) buildIfMissing(ctx context.Context, progress io.Writer, path, count string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
@@ -92,7 +92,7 @@ func withFileLock(path string, do func() error) (err error) {
 // compile has the go command build the program.
 func (p Program) compile(ctx context.Context, progress io.Writer, out string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-tags", p.Tags, "-ldflags", "-s -w "+p.Flags, "-o", out, p.Source)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir(), progress, progress
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.moduleDir(), progress, progress
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
 	return cmd.Run()
 }

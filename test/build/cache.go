@@ -24,21 +24,21 @@ var toolchain = sync.OnceValues(func() (string, error) {
 	return string(out), nil
 })
 
-// path returns where the program lies once it is built: <cache>/evictrail-test/<module>/<key>/<name>.
-func (p Program) path() (string, error) {
+// cachePath returns where the program lies once it is built: <cache>/evictrail-test/<module>/<key>/<name>.
+func (p Program) cachePath() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("find the user's cache folder: %w", err)
 	}
-	key, err := p.key()
+	key, err := p.cacheKey()
 	if err != nil {
 		return "", err
 	}
 	return filepath.Join(cache, "evictrail-test", filepath.Base(p.Module), key, p.Name), nil
 }
 
-// key is a hash of what the program is made of. The module's go.sum stands for all its dependencies.
-func (p Program) key() (string, error) {
+// cacheKey is a hash of what the program is made of. The module's go.sum stands for all its dependencies.
+func (p Program) cacheKey() (string, error) {
 	tools, err := toolchain()
 	if err != nil {
 		return "", err
@@ -46,7 +46,7 @@ func (p Program) key() (string, error) {
 	h := sha256.New()
 	_, _ = fmt.Fprintln(h, tools, p.Source, p.Flags, p.Tags)
 	for _, name := range append([]string{"go.mod", "go.sum"}, p.Extra...) {
-		text, err := os.ReadFile(filepath.Join(p.dir(), name))
+		text, err := os.ReadFile(filepath.Join(p.moduleDir(), name))
 		if err != nil {
 			return "", fmt.Errorf("read module of %s: %w", p.Name, err)
 		}
@@ -56,13 +56,13 @@ func (p Program) key() (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-func (p Program) dir() string { return filepath.Join(Root(), filepath.FromSlash(p.Module)) }
+func (p Program) moduleDir() string { return filepath.Join(Root(), filepath.FromSlash(p.Module)) }
 
 // Missing returns the names of the programs that have to be built first. It builds nothing.
 func Missing(programs ...Program) (string, error) {
 	var missing []string
 	for _, p := range programs {
-		path, err := p.path()
+		path, err := p.cachePath()
 		if err != nil {
 			return "", err
 		}

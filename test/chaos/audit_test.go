@@ -35,7 +35,7 @@ func auditDay(r *rand.Rand, events int, day time.Time) []auditEvent {
 	for i := range out {
 		at := day.Add(time.Duration(int64(24*time.Hour) / int64(events) * int64(i)))
 		vm := fmt.Sprintf("db-%d", r.IntN(vms))
-		verb, object, code, message := "create", fmt.Sprintf(`"resource":"pods","namespace":%q,"name":%q,"subresource":"eviction"`, namespace, launcher(vm)), 429, underWay(vm)
+		verb, object, code, message := "create", fmt.Sprintf(`"resource":"pods","namespace":%q,"name":%q,"subresource":"eviction"`, namespace, launcherPodName(vm)), 429, underWay(vm)
 		switch r.IntN(10) {
 		case 7:
 			object, code, message = fmt.Sprintf(`"resource":"virtualmachineinstancemigrations","apiGroup":"kubevirt.io","namespace":%q,"name":"m-%d"`, namespace, i), 201, ""
@@ -54,7 +54,7 @@ func auditDay(r *rand.Rand, events int, day time.Time) []auditEvent {
 func auditPoll(r *rand.Rand, at time.Time) (id, line string) {
 	vm := fmt.Sprintf("db-%d", r.IntN(vmsOfFlood))
 	id = fmt.Sprintf("%08x-7cc6-47d4-ad93-%012x", r.Uint32(), r.Uint64N(1<<48))
-	return id, auditLine(id, at, "create", "alice", fmt.Sprintf(`"resource":"pods","namespace":%q,"name":%q,"subresource":"eviction"`, namespace, launcher(vm)), 429, underWay(vm))
+	return id, auditLine(id, at, "create", "alice", fmt.Sprintf(`"resource":"pods","namespace":%q,"name":%q,"subresource":"eviction"`, namespace, launcherPodName(vm)), 429, underWay(vm))
 }
 
 func underWay(vm string) string {
@@ -67,8 +67,8 @@ func auditLine(id string, at time.Time, verb, user, object string, code int, mes
 		id, verb, user, object, message, code, at.Format(time.RFC3339Nano), at.Add(30*time.Millisecond).Format(time.RFC3339Nano))
 }
 
-// disordered repeats a share of events, and puts them in the order in which they come when each is up to so late.
-func disordered(r *rand.Rand, events []auditEvent, share float64, late time.Duration) []auditEvent {
+// shuffleEvents repeats a share of events, and puts them in the order in which they come when each is up to so late.
+func shuffleEvents(r *rand.Rand, events []auditEvent, share float64, late time.Duration) []auditEvent {
 	type sent struct {
 		auditEvent
 		at time.Time
@@ -92,15 +92,15 @@ func disordered(r *rand.Rand, events []auditEvent, share float64, late time.Dura
 // Source: kube-apiserver --audit-webhook-batch-max-size.
 const auditBatch = 400
 
-// post sends events as an API server does, again while it is asked to come later. It returns how often that was.
-func (e *evictrail) post(ctx context.Context, events []auditEvent) (later int, err error) {
+// postAuditEvents sends events as an API server does, again while it is asked to come later. It returns how often that was.
+func (e *evictrail) postAuditEvents(ctx context.Context, events []auditEvent) (later int, err error) {
 	lines := make([]string, len(events))
 	for i, x := range events {
 		lines[i] = x.line
 	}
 	body := []byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[` + strings.Join(lines, ",") + `]}`)
 	for ; ; later++ {
-		code, after, text, err := e.send(ctx, body)
+		code, after, text, err := e.sendAuditBody(ctx, body)
 		switch {
 		case err != nil:
 			return later, err
@@ -117,8 +117,8 @@ func (e *evictrail) post(ctx context.Context, events []auditEvent) (later int, e
 	}
 }
 
-// send posts a body once.
-func (e *evictrail) send(ctx context.Context, body []byte) (code int, retryAfter, text string, err error) {
+// sendAuditBody posts a body once.
+func (e *evictrail) sendAuditBody(ctx context.Context, body []byte) (code int, retryAfter, text string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+e.address+"/audit", bytes.NewReader(body))
 	if err != nil {
 		return 0, "", "", err
@@ -136,13 +136,13 @@ func (e *evictrail) send(ctx context.Context, body []byte) (code int, retryAfter
 // of the same day's log, in order.
 func TestT9AuditDisorder(t *testing.T) {
 	t.Parallel()
-	r := chance(t)
-	events := count(20_000, 1_000_000)
+	r := newSeededRand(t)
+	events := chooseCount(20_000, 1_000_000)
 	day := auditDay(r, events, time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -2))
 	tr := newTrace(r, max(10, events/100), 1)
 
 	inOrder := storetest.NewURL(t)
-	record(t, startCluster(t, tr), inOrder, nil)
+	recordCluster(t, startCluster(t, tr), inOrder, nil)
 	log := filepath.Join(t.TempDir(), "audit.log")
 	file, err := os.Create(log)
 	require.NoError(t, err)
@@ -160,23 +160,23 @@ func TestT9AuditDisorder(t *testing.T) {
 	sent, later := 0, 0
 	began = time.Now()
 	var memory int64
-	record(t, startCluster(t, tr), mixed, func(e *evictrail) {
-		e.await()
-		for _, again := range [][]auditEvent{disordered(r, day, 0.3, time.Minute), day} {
+	recordCluster(t, startCluster(t, tr), mixed, func(e *evictrail) {
+		e.awaitReady()
+		for _, again := range [][]auditEvent{shuffleEvents(r, day, 0.3, time.Minute), day} {
 			for batch := range slices.Chunk(again, auditBatch) {
-				n, err := e.post(t.Context(), batch)
+				n, err := e.postAuditEvents(t.Context(), batch)
 				require.NoError(t, err)
 				sent, later = sent+len(batch), later+n
 			}
 		}
-		memory = e.memory()
+		memory = e.peakMemory()
 	})
 	t.Logf("T9: %d events of a day imported in %s; %d sent in disorder and again in %s, %d times asked to come later, %d MiB at most",
 		events, took.Round(time.Second), sent, time.Since(began).Round(time.Second), later, memory>>20)
 	require.Greater(t, sent, 2*events+events/5)
 	require.Less(t, memory, int64(limit))
 	views := append([]string{"events"}, derivedViews...)
-	want := history(t, inOrder, views...)
+	want := loadHistory(t, inOrder, views...)
 	require.Greater(t, len(want["events"]), events/2)
-	requireSame(t, want, history(t, mixed, views...))
+	requireSame(t, want, loadHistory(t, mixed, views...))
 }

@@ -15,7 +15,7 @@ import (
 // stored once, in the order of its source, nothing takes less than no time, and the gauge that the alert looks at says how far the clocks are apart.
 func TestT7ClockSkew(t *testing.T) {
 	t.Parallel()
-	r := chance(t)
+	r := newSeededRand(t)
 	for _, skew := range []struct{ ahead, back time.Duration }{
 		{5 * time.Second, 0}, {-5 * time.Second, 0}, {10 * time.Minute, 0}, {-10 * time.Minute, 0}, {0, 10 * time.Minute}, {time.Second, time.Second},
 	} {
@@ -24,17 +24,17 @@ func TestT7ClockSkew(t *testing.T) {
 			name += fmt.Sprintf(", then set back by %s", skew.back)
 		}
 		database := storetest.NewURL(t)
-		transitions := count(150, 5000)
+		transitions := chooseCount(150, 5000)
 		by := &clock{at: time.Now().Add(skew.ahead), apart: 30 * time.Millisecond, back: skew.back, marks: true}
 		c := startClusterAhead(t, newTraceBy(by, r, nodes, transitions/15, transitions), skew.ahead)
 		told := 0.0
-		record(t, c, database, func(e *evictrail) {
-			e.await()
-			for !c.done() {
-				c.tell(10)
+		recordCluster(t, c, database, func(e *evictrail) {
+			e.awaitReady()
+			for !c.isComplete() {
+				c.releaseTransitions(10)
 				awaitStored(t, database, c.told)
 			}
-			told = e.metric("evictrail_clock_skew_seconds", `peer="apiserver"`)
+			told = e.sumMetric("evictrail_clock_skew_seconds", `peer="apiserver"`)
 		})
 		requireTruth(t, database, c.truth)
 		requireInOrder(t, database, c.truth)
@@ -52,7 +52,7 @@ func requireInOrder(t *testing.T, database string, truth []transition) {
 	for _, x := range truth {
 		want[x.UID] += x.Phase + " "
 	}
-	for _, x := range rows[transition](t, database, phasesQuery+" ORDER BY length(object_version), object_version, at, event_id") {
+	for _, x := range loadRows[transition](t, database, phasesQuery+" ORDER BY length(object_version), object_version, at, event_id") {
 		got[x.UID] += x.Phase + " "
 	}
 	require.Equal(t, want, got)
@@ -68,7 +68,7 @@ var spans = []struct{ view, from, until string }{
 func requireNoTimeBackwards(t *testing.T, database string) int {
 	t.Helper()
 	queries := []string{}
-	for _, c := range rows[struct{ View, Column string }](t, database, `
+	for _, c := range loadRows[struct{ View, Column string }](t, database, `
 SELECT table_name AS view, column_name AS column FROM information_schema.columns WHERE table_schema = 'evictrail_v1' AND data_type = 'interval'`) {
 		queries = append(queries, fmt.Sprintf("SELECT '%[1]s.%[2]s' AS what, %[2]s AS took FROM evictrail_v1.%[1]s WHERE %[2]s IS NOT NULL", c.View, c.Column))
 	}
@@ -76,10 +76,10 @@ SELECT table_name AS view, column_name AS column FROM information_schema.columns
 		queries = append(queries, fmt.Sprintf("SELECT '%[1]s: %[3]s', %[3]s - %[2]s FROM evictrail_v1.%[1]s WHERE %[3]s IS NOT NULL", s.view, s.from, s.until))
 	}
 	all := "(" + strings.Join(queries, ") UNION ALL (") + ")"
-	negative := rows[struct {
+	negative := loadRows[struct {
 		What, Took string
 		N          int
 	}](t, database, "SELECT what, min(took) AS took, count(*) AS n FROM ("+all+") x WHERE took < interval '0' GROUP BY what")
 	require.Empty(t, negative)
-	return number(t, database, "SELECT count(*) AS n FROM ("+all+") x")
+	return loadNumber(t, database, "SELECT count(*) AS n FROM ("+all+") x")
 }

@@ -54,7 +54,7 @@ func startClusterAhead(t *testing.T, tr *trace, ahead time.Duration) *cluster {
 		}
 		c.server.ServeHTTP(w, r)
 	})
-	c.leases.serve(mux)
+	c.leases.registerHandlers(mux)
 	server := httptest.NewServer(mux)
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -62,28 +62,28 @@ func startClusterAhead(t *testing.T, tr *trace, ahead time.Duration) *cluster {
 	})
 	require.NoError(t, os.WriteFile(c.kubeconfig, []byte(strings.Replace(kubeconfig, "SERVER", server.URL, 1)), 0o600))
 	for c.next < tr.first {
-		c.release()
+		c.releaseLine()
 	}
 	return c
 }
 
-func (c *cluster) release() {
+func (c *cluster) releaseLine() {
 	c.server.Release(c.next)
 	c.next++
 }
 
-// tell has so many more transitions happen, or what is left. It returns how many have happened.
-func (c *cluster) tell(n int) int {
+// releaseTransitions has so many more transitions happen, or what is left. It returns how many have happened.
+func (c *cluster) releaseTransitions(n int) int {
 	c.told = min(c.told+n, len(c.truth))
 	until := len(c.lines)
 	if c.told < len(c.truth) {
 		until = c.ends[c.told-1] + 1
 	}
 	for c.next < until {
-		c.release()
+		c.releaseLine()
 	}
 	return c.told
 }
 
-// done reports whether all has happened.
-func (c *cluster) done() bool { return c.told == len(c.truth) }
+// isComplete reports whether all has happened.
+func (c *cluster) isComplete() bool { return c.told == len(c.truth) }

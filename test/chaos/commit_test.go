@@ -14,48 +14,48 @@ import (
 // what an undisturbed evictrail stores: what became of a commit is found out by the identity of the facts.
 func TestT19FailingCommits(t *testing.T) {
 	t.Parallel()
-	r := chance(t)
-	lost := count(30, 300)
+	r := newSeededRand(t)
+	lost := chooseCount(30, 300)
 	transitions, vms := 60*lost, 4*lost
 	undisturbed, disturbed := storetest.NewURL(t), storetest.NewURL(t)
 	tr := newTrace(r, vms, transitions)
-	record(t, startCluster(t, tr), undisturbed, nil)
+	recordCluster(t, startCluster(t, tr), undisturbed, nil)
 
 	p := startProxy(t, disturbed)
 	ways := []string{replyLost, replyLost, replyLost, replyLost, replyLost, requestLost, serialization, deadlock, standby, shutdown}
 	failing := newFailingCommits(r, 0.6, 2*lost, ways...)
 	c := startCluster(t, tr)
 	began := time.Now()
-	record(t, c, p.url(), func(e *evictrail) {
-		e.await()
-		p.inject(failing.pass)
-		for !c.done() { // each bit when the one before was asked to be committed, so that there are many transactions
-			was := failing.asked()
-			c.tell(10)
-			await(t, 3*time.Minute, "facts are to be committed", func() bool { return failing.asked() > was })
+	recordCluster(t, c, p.databaseURL(), func(e *evictrail) {
+		e.awaitReady()
+		p.injectFault(failing.filterMessage)
+		for !c.isComplete() { // each bit when the one before was asked to be committed, so that there are many transactions
+			was := failing.countCommits()
+			c.releaseTransitions(10)
+			awaitCondition(t, 3*time.Minute, "facts are to be committed", func() bool { return failing.countCommits() > was })
 		}
-		await(t, 3*time.Minute, "transactions that are done again are counted", func() bool {
-			return int(e.metric("evictrail_store_errors_total", `op="retry",sqlstate_class="40"`)) >= failing.errorsSent(serialization, deadlock)
+		awaitCondition(t, 3*time.Minute, "transactions that are done again are counted", func() bool {
+			return int(e.sumMetric("evictrail_store_errors_total", `op="retry",sqlstate_class="40"`)) >= failing.errorsSent(serialization, deadlock)
 		})
 	})
-	t.Logf("T19: %d transitions, %d commits of facts asked for, of which failed: %v; %s", len(c.truth), failing.asked(), failing.failed, time.Since(began).Round(time.Second))
+	t.Logf("T19: %d transitions, %d commits of facts asked for, of which failed: %v; %s", len(c.truth), failing.countCommits(), failing.failed, time.Since(began).Round(time.Second))
 	require.GreaterOrEqual(t, failing.failed[replyLost], lost*2/3)
 	requireTruth(t, disturbed, c.truth)
 	views := append([]string{"events"}, derivedViews...)
-	requireSame(t, history(t, undisturbed, views...), history(t, disturbed, views...))
+	requireSame(t, loadHistory(t, undisturbed, views...), loadHistory(t, disturbed, views...))
 }
 
-// record has evictrail record a cluster into a database until everything is stored and it was asked to end. Meanwhile something happens.
-func record(t *testing.T, c *cluster, database string, meanwhile func(*evictrail)) {
+// recordCluster has evictrail record a cluster into a database until everything is stored and it was asked to end. Meanwhile something happens.
+func recordCluster(t *testing.T, c *cluster, database string, meanwhile func(*evictrail)) {
 	t.Helper()
 	e := newEvictrail(t, c, database, "evictrail-0")
 	e.start()
 	if meanwhile != nil {
 		meanwhile(e)
 	} else {
-		e.await()
+		e.awaitReady()
 	}
-	c.tell(len(c.truth))
+	c.releaseTransitions(len(c.truth))
 	awaitDerived(t, database, c)
 	require.NoError(t, e.Stop())
 }

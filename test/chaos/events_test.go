@@ -26,7 +26,7 @@ func (k *kubeEvents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	query := r.URL.Query()
 	if query.Get("watch") != "true" {
-		k.list(w, query.Get("limit"), query.Get("continue"))
+		k.writeList(w, query.Get("limit"), query.Get("continue"))
 		return
 	}
 	if query.Get("sendInitialEvents") == "true" {
@@ -39,7 +39,7 @@ func (k *kubeEvents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-func (k *kubeEvents) list(w io.Writer, limit, page string) {
+func (k *kubeEvents) writeList(w io.Writer, limit, page string) {
 	from, _ := strconv.Atoi(page)
 	until, next := k.count, ""
 	if n, _ := strconv.Atoi(limit); n > 0 && from+n < k.count {
@@ -56,7 +56,7 @@ func (k *kubeEvents) list(w io.Writer, limit, page string) {
 func kubeEvent(i int, kind, name, uid, message string) string {
 	return fmt.Sprintf(`{"metadata":{"name":"e-%d","namespace":%q,"uid":"event-%d","resourceVersion":"%d","creationTimestamp":%q},`+
 		`"involvedObject":{"kind":%q,"namespace":%q,"name":%q,"uid":%q},"reason":"FailedMigration","message":%q,"type":"Warning","count":1,"lastTimestamp":%q}`,
-		i, namespace, i, listVersion+i, stamp(time.Now()), kind, namespace, name, uid, message, stamp(time.Now()))
+		i, namespace, i, listVersion+i, formatTimestamp(time.Now()), kind, namespace, name, uid, message, formatTimestamp(time.Now()))
 }
 
 // TestEventsOfAMegabyte has Kubernetes Events of 1 MB each, about a VMIM that never was and about a VMI, in lists that stream and in pages, as anybody can
@@ -75,7 +75,7 @@ func TestEventsOfAMegabyte(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			database := storetest.NewURL(t)
-			c := startCluster(t, newTrace(chance(t), 10, 60))
+			c := startCluster(t, newTrace(newSeededRand(t), 10, 60))
 			c.events = &kubeEvents{tt.count, func(i int) string { return kubeEvent(i, tt.kind, tt.object, tt.uid, message) }}
 			e := newEvictrail(t, c, database, "evictrail-0")
 			e.args = append([]string{fmt.Sprintf("KUBE_FEATURE_WatchListClient=%v", tt.streams), e.program}, e.args...)
@@ -83,16 +83,16 @@ func TestEventsOfAMegabyte(t *testing.T) {
 			e.limitMemory()
 			for _, transitions := range []int{30, len(c.truth)} { // and after a restart
 				e.start()
-				e.await()
-				c.tell(transitions)
+				e.awaitReady()
+				c.releaseTransitions(transitions)
 				awaitStored(t, database, c.told)
-				e.await()
+				e.awaitReady()
 				e.requireBelowMemoryLimit()
-				t.Logf("%s: %d MiB at most", tt.name, e.memory()>>20)
+				t.Logf("%s: %d MiB at most", tt.name, e.peakMemory()>>20)
 				require.NoError(t, e.Stop())
 			}
 			requireTruth(t, database, c.truth)
-			stored := rows[struct{ Count, Longest int }](t, database,
+			stored := loadRows[struct{ Count, Longest int }](t, database,
 				"SELECT count(*) AS count, coalesce(max(length(detail->>'message')), 0) AS longest FROM evictrail_v1.events WHERE kind = 'kubernetes_event'")[0]
 			require.LessOrEqual(t, stored.Longest, 1<<10)
 			if tt.kind == "VirtualMachineInstance" {

@@ -36,21 +36,21 @@ const (
 // observer, with the database there, away, and there again: memory and goroutines stay as they are, everything is stored once, soon while the database
 // is there, and who sends is answered at once either way.
 func TestEverydayLoad(t *testing.T) { //nolint:paralleltest // timed decides
-	timed(t)
-	r := chance(t)
-	vms, lasts := count(1000, 10_000), time.Duration(count(8, 120))*time.Second // of each part
+	runParallelUnlessLong(t)
+	r := newSeededRand(t)
+	vms, lasts := chooseCount(1000, 10_000), time.Duration(chooseCount(8, 120))*time.Second // of each part
 	database := storetest.NewURL(t)
 	p := startProxy(t, database)
 	const apart = 5 * time.Millisecond
 	total := everydayRate * 3 * int(lasts.Seconds())
 	c := startCluster(t, newTraceBy(&clock{at: time.Now().Add(-4 * time.Hour), apart: apart}, r, vms/20, vms, total))
 	reviews := ports.Free(t)
-	e := newEvictrail(t, c, p.url(), "evictrail-0", "--eviction-observer", "--admission-listen", reviews)
+	e := newEvictrail(t, c, p.databaseURL(), "evictrail-0", "--eviction-observer", "--admission-listen", reviews)
 	e.start()
-	e.await()
-	c.tell(1)
+	e.awaitReady()
+	c.releaseTransitions(1)
 	awaitDerived(t, database, c)
-	calm := e.load()
+	calm := e.readLoad()
 
 	file, err := os.CreateTemp(t.TempDir(), "fsync")
 	require.NoError(t, err)
@@ -61,41 +61,41 @@ func TestEverydayLoad(t *testing.T) { //nolint:paralleltest // timed decides
 	most := calm.goroutines
 	var slow []string
 	part := func(name string, isThere bool) {
-		s.during(name)
+		s.setPart(name)
 		before := e.commitLag()
-		c.tellAtRate(t, everydayRate, lasts, func() { most = max(most, e.load().goroutines) })
+		c.tellAtRate(t, everydayRate, lasts, func() { most = max(most, e.readLoad().goroutines) })
 		if isThere {
 			awaitStored(t, database, c.told)
 			now := e.commitLag().minus(before)
 			there = there.plus(now)
 			t.Logf("everyday load, %-15s %s", name+":", now)
 		}
-		audit, review, disk := s.quantile("audit "+name, 0.99), s.quantile("review "+name, 0.99), s.quantile("fsync "+name, 0.99)
+		audit, review, disk := s.answerQuantile("audit "+name, 0.99), s.answerQuantile("review "+name, 0.99), s.answerQuantile("fsync "+name, 0.99)
 		t.Logf("everyday load, %-15s audit events answered within %s (p99 of %d), reviews within %s (p99 of %d), an fsync within %s (p99 of %d); %d MiB at most", name+":",
-			audit, s.count("audit "+name), review, s.count("review "+name), disk, s.count("fsync "+name), e.memory()>>20)
+			audit, s.countAnswers("audit "+name), review, s.countAnswers("review "+name), disk, s.countAnswers("fsync "+name), e.peakMemory()>>20)
 		if audit > max(answered, syncs*disk) || review > answered {
 			slow = append(slow, name)
 		}
 	}
 	part("database there", true)
-	p.leave()
+	p.goOffline()
 	part("database away", false)
-	p.heal()
+	p.clearFaults()
 	back := time.Now()
-	await(t, drained, "what waited is stored", func() bool { return e.lag() < 5 })
+	awaitCondition(t, drained, "what waited is stored", func() bool { return e.storeLagSeconds() < 5 })
 	drain := time.Since(back)
 	part("there again", true)
 	stop()
-	c.tell(len(c.truth))
+	c.releaseTransitions(len(c.truth))
 	awaitStored(t, database, len(c.truth))
-	last, again := e.load(), e.metric("evictrail_store_errors_total", `op="retry"`)
+	last, again := e.readLoad(), e.sumMetric("evictrail_store_errors_total", `op="retry"`)
 	t.Logf("everyday load: %d VMs on %d nodes, %d transitions, %d a second, %d audit events and %d reviews; drained within %s; %s; %.0f transactions done again; %d MiB at most; %.0f goroutines before, %.0f at most, %.0f after",
-		vms, c.nodes, len(c.truth), everydayRate, len(s.sent), s.reviews, drain.Round(100*time.Millisecond), there, again, e.memory()>>20, calm.goroutines, most, last.goroutines)
+		vms, c.nodes, len(c.truth), everydayRate, len(s.sent), s.reviews, drain.Round(100*time.Millisecond), there, again, e.peakMemory()>>20, calm.goroutines, most, last.goroutines)
 	require.NoError(t, e.Stop())
 	requireTruth(t, database, c.truth)
 	requireOnce(t, database, s.sent)
 	requireDerivedAnew(t, database)
-	require.Less(t, e.memory(), int64(mostMemory))
+	require.Less(t, e.peakMemory(), int64(mostMemory))
 	require.LessOrEqual(t, last.goroutines, calm.goroutines+10)
 	if !*long { // others keep the machine busy meanwhile: what was measured is in the log
 		return
@@ -115,7 +115,7 @@ func (c *cluster) tellAtRate(t *testing.T, rate int, lasts time.Duration, look f
 	for now := range tick.C {
 		due := int(min(now.Sub(began), lasts).Seconds() * float64(rate))
 		if due > c.told-told {
-			c.tell(due - (c.told - told))
+			c.releaseTransitions(due - (c.told - told))
 		}
 		if now.Sub(looked) > time.Second {
 			looked = now
@@ -132,7 +132,7 @@ type lag struct{ quarter, second, five, all float64 }
 
 func (e *evictrail) commitLag() lag {
 	e.t.Helper()
-	n := e.metrics("evictrail_commit_lag_seconds_bucket", `le="0.25"`, `le="1"`, `le="5"`, `le="+Inf"`)
+	n := e.sumMetricByLabels("evictrail_commit_lag_seconds_bucket", `le="0.25"`, `le="1"`, `le="5"`, `le="+Inf"`)
 	return lag{n[0], n[1], n[2], n[3]}
 }
 
@@ -181,78 +181,78 @@ func (s *senders) start(ctx context.Context, r *rand.Rand) (stop func()) {
 			}
 		})
 	}
-	every(time.Second/4, func(*rand.Rand) { s.sync() })
-	every(time.Second, func(r *rand.Rand) { s.audit(context.WithoutCancel(ctx), r) })
-	every(time.Second/everydayReview, func(r *rand.Rand) { s.review(context.WithoutCancel(ctx), r) })
+	every(time.Second/4, func(*rand.Rand) { s.measureFsync() })
+	every(time.Second, func(r *rand.Rand) { s.sendAuditEvents(context.WithoutCancel(ctx), r) })
+	every(time.Second/everydayReview, func(r *rand.Rand) { s.sendReview(context.WithoutCancel(ctx), r) })
 	return func() {
 		cancel()
 		running.Wait()
 	}
 }
 
-// during says which part of the test it is.
-func (s *senders) during(part string) {
+// setPart says which part of the test it is.
+func (s *senders) setPart(part string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.now = part
 }
 
-// took notes how long an answer took.
-func (s *senders) took(what string, since time.Time) {
+// recordDuration notes how long an answer took.
+func (s *senders) recordDuration(what string, since time.Time) {
 	s.answers[what+" "+s.now] = append(s.answers[what+" "+s.now], time.Since(since))
 }
 
-// sync asks the disk itself how long it takes, on which the spool is: the one limit that answers have, as they are given when what they are about is on disk.
-func (s *senders) sync() {
+// measureFsync asks the disk itself how long it takes, on which the spool is: the one limit that answers have, as they are given when what they are about is on disk.
+func (s *senders) measureFsync() {
 	began := time.Now()
 	_, err := s.file.WriteAt(make([]byte, 16<<10), 0)
 	err = errors.Join(err, s.file.Sync())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.took("fsync", began)
+	s.recordDuration("fsync", began)
 	if err != nil {
 		s.e.t.Errorf("the disk: %v", err)
 	}
 }
 
-// audit sends the audit events of a second.
-func (s *senders) audit(ctx context.Context, r *rand.Rand) {
+// sendAuditEvents sends the audit events of a second.
+func (s *senders) sendAuditEvents(ctx context.Context, r *rand.Rand) {
 	var ids, lines []string
 	for range everydayAudit {
 		id, line := auditPoll(r, time.Now().UTC().Add(-time.Duration(r.Int64N(int64(time.Second)))))
 		ids, lines = append(ids, id), append(lines, line)
 	}
 	began := time.Now()
-	code, _, text, err := s.e.send(ctx, []byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[`+strings.Join(lines, ",")+`]}`))
+	code, _, text, err := s.e.sendAuditBody(ctx, []byte(`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[`+strings.Join(lines, ",")+`]}`))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.took("audit", began)
+	s.recordDuration("audit", began)
 	if err != nil || code != http.StatusOK {
 		s.e.t.Errorf("audit events answered with %d %s: %v", code, text, err)
 	}
 	s.sent = append(s.sent, ids...)
 }
 
-// review asks the eviction observer about one.
-func (s *senders) review(ctx context.Context, r *rand.Rand) {
+// sendReview asks the eviction observer about one.
+func (s *senders) sendReview(ctx context.Context, r *rand.Rand) {
 	uid := fmt.Sprintf("%08x-1b2c-47d4-ad93-%012x", r.Uint32(), r.Uint64N(1<<48))
-	pod := launcher(fmt.Sprintf("db-%d", r.IntN(vmsOfFlood)))
+	pod := launcherPodName(fmt.Sprintf("db-%d", r.IntN(vmsOfFlood)))
 	body := fmt.Sprintf(`{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":%q,"resource":{"group":"","version":"v1","resource":"pods"},`+
 		`"subResource":"eviction","name":%q,"namespace":%q,"operation":"CREATE","userInfo":{"username":"alice"},"object":{"metadata":{"name":%q,"namespace":%q}}}}`,
 		uid, pod, namespace, pod, namespace)
 	began := time.Now()
-	text, err := s.ask(ctx, []byte(body))
+	text, err := s.postReview(ctx, []byte(body))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.took("review", began)
+	s.recordDuration("review", began)
 	s.reviews++
 	if err != nil || !strings.Contains(text, `"allowed":true`) {
 		s.e.t.Errorf("review answered with %s: %v", text, err)
 	}
 }
 
-// ask sends a review to the eviction observer.
-func (s *senders) ask(ctx context.Context, review []byte) (string, error) {
+// postReview sends a review to the eviction observer.
+func (s *senders) postReview(ctx context.Context, review []byte) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.observer+"/admission", bytes.NewReader(review))
 	if err != nil {
 		return "", err
@@ -266,8 +266,8 @@ func (s *senders) ask(ctx context.Context, review []byte) (string, error) {
 	return string(text), err
 }
 
-// quantile returns within which time a share of what was sent was answered.
-func (s *senders) quantile(what string, q float64) time.Duration {
+// answerQuantile returns within which time a share of what was sent was answered.
+func (s *senders) answerQuantile(what string, q float64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Sorted(slices.Values(s.answers[what]))
@@ -275,7 +275,7 @@ func (s *senders) quantile(what string, q float64) time.Duration {
 	return all[min(int(q*float64(len(all))), len(all)-1)].Round(100 * time.Microsecond)
 }
 
-func (s *senders) count(what string) int {
+func (s *senders) countAnswers(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.answers[what])
@@ -285,7 +285,7 @@ func (s *senders) count(what string) int {
 func requireOnce(t *testing.T, database string, ids []string) {
 	t.Helper()
 	got := map[string]int{}
-	for _, row := range rows[struct {
+	for _, row := range loadRows[struct {
 		ID string `json:"object_uid"`
 	}](t, database, "SELECT object_uid FROM evictrail_v1.events WHERE kind = 'eviction_requested' AND object_uid LIKE 'audit:%'") {
 		got[row.ID]++

@@ -56,10 +56,10 @@ func (e *evictrail) start() {
 	go e.watchMemory(fmt.Sprintf("/proc/%d/status", e.PID()), e.Ended())
 }
 
-// await waits until it says that it is ready.
-func (e *evictrail) await() {
+// awaitReady waits until it says that it is ready.
+func (e *evictrail) awaitReady() {
 	e.t.Helper()
-	await(e.t, 3*time.Minute, "evictrail gets ready", func() bool {
+	awaitCondition(e.t, 3*time.Minute, "evictrail gets ready", func() bool {
 		code, _ := e.get(e.t.Context(), "/readyz")
 		return code == http.StatusOK
 	})
@@ -85,17 +85,17 @@ func (e *evictrail) get(ctx context.Context, path string) (code int, body string
 	return answer.StatusCode, string(text)
 }
 
-// metric returns the sum of the samples of a metric whose labels contain a text; it waits until evictrail answers.
-func (e *evictrail) metric(name, labels string) float64 {
+// sumMetric returns the sum of the samples of a metric whose labels contain a text; it waits until evictrail answers.
+func (e *evictrail) sumMetric(name, labels string) float64 {
 	e.t.Helper()
-	return e.metrics(name, labels)[0]
+	return e.sumMetricByLabels(name, labels)[0]
 }
 
-// metrics returns for each of some texts the sum of the samples of a metric whose labels contain it, all of the same moment.
-func (e *evictrail) metrics(name string, labels ...string) []float64 {
+// sumMetricByLabels returns for each of some texts the sum of the samples of a metric whose labels contain it, all of the same moment.
+func (e *evictrail) sumMetricByLabels(name string, labels ...string) []float64 {
 	e.t.Helper()
 	sums := make([]float64, len(labels))
-	await(e.t, 3*time.Minute, "evictrail tells its metrics", func() bool {
+	awaitCondition(e.t, 3*time.Minute, "evictrail tells its metrics", func() bool {
 		code, text := e.get(e.t.Context(), "/metrics")
 		if code != http.StatusOK {
 			return false
@@ -120,8 +120,8 @@ func (e *evictrail) metrics(name string, labels ...string) []float64 {
 	return sums
 }
 
-// memory returns the most memory of its own that it was seen to hold, in bytes.
-func (e *evictrail) memory() int64 { return e.held.Load() }
+// peakMemory returns the most memory of its own that it was seen to hold, in bytes.
+func (e *evictrail) peakMemory() int64 { return e.held.Load() }
 
 // watchMemory looks at its memory as long as it runs.
 func (e *evictrail) watchMemory(status string, ended <-chan struct{}) {

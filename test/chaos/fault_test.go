@@ -42,8 +42,8 @@ func newFailingCommits(chance *rand.Rand, share float64, most int, ways ...strin
 	}
 }
 
-// asked returns how many commits of facts were asked for.
-func (f *failingCommits) asked() int {
+// countCommits returns how many commits of facts were asked for.
+func (f *failingCommits) countCommits() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.busy
@@ -59,18 +59,18 @@ func (f *failingCommits) errorsSent(ways ...string) (n int) {
 	return n
 }
 
-func (f *failingCommits) pass(m *message) bool {
+func (f *failingCommits) filterMessage(m *message) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case m.runs(begins):
+	case m.isRequestFor(begins):
 		f.storing[m.link] = false
-	case m.runs(storesFacts):
+	case m.isRequestFor(storesFacts):
 		f.storing[m.link] = true
-	case m.runs("commit") && f.storing[m.link]:
-		return f.request(m)
-	case m.answers("commit"):
-		return f.answer(m)
+	case m.isRequestFor("commit") && f.storing[m.link]:
+		return f.handleRequest(m)
+	case m.isCompletionOf("commit"):
+		return f.handleReply(m)
 	}
 	return true
 }
@@ -81,8 +81,8 @@ const (
 	storesFacts = "INSERT INTO evictrail.events"
 )
 
-// request decides how a commit fails, with the lock held.
-func (f *failingCommits) request(m *message) bool {
+// handleRequest decides how a commit fails, with the lock held.
+func (f *failingCommits) handleRequest(m *message) bool {
 	f.busy++
 	total := 0
 	for _, n := range f.failed {
@@ -104,8 +104,8 @@ func (f *failingCommits) request(m *message) bool {
 	return true
 }
 
-// answer has a commit fail as was decided, with the lock held.
-func (f *failingCommits) answer(m *message) bool {
+// handleReply has a commit fail as was decided, with the lock held.
+func (f *failingCommits) handleReply(m *message) bool {
 	way := f.chosen[m.link]
 	delete(f.chosen, m.link)
 	switch way {
@@ -132,7 +132,7 @@ func errorOf(severity, code, text string) []byte {
 // slowCommits has each commit take its time: its reply waits, as a transaction that waits for its COMMIT is one that does nothing, and ends for that.
 func slowCommits(wait time.Duration) fault {
 	return func(m *message) bool {
-		if m.answers("commit") {
+		if m.isCompletionOf("commit") {
 			time.Sleep(wait)
 		}
 		return true

@@ -20,7 +20,7 @@ const vmsOfFlood = 1000
 // TestT10AuditFlood sends audit events as fast as it goes, in bodies of 10 MiB and in small ones, while migrations go on: what is too much is refused
 // with the time to come again, what is answered with 200 is stored, memory is bounded, and migrations are recorded as if nothing were.
 func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
-	timed(t)
+	runParallelUnlessLong(t)
 	const (
 		senders  = 4 // of each sort
 		full     = 10 << 20
@@ -29,15 +29,15 @@ func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
 		burst    = 112                   // small bodies at once: more than are let in, and with the senders fewer than the connections of one host
 		unharmed = 30 * time.Second      // longest time from a transition to its row
 	)
-	r := chance(t)
-	lasts := time.Duration(count(20, 300)) * time.Second
+	r := newSeededRand(t)
+	lasts := time.Duration(chooseCount(20, 300)) * time.Second
 	database := storetest.NewURL(t)
 	c := startCluster(t, newTrace(r, vmsOfFlood, int(lasts/between)))
 	e := newEvictrail(t, c, database, "evictrail-0")
 	e.start()
-	e.await()
+	e.awaitReady()
 
-	code, _, _, err := e.send(t.Context(), []byte(strings.Repeat(" ", full+1)))
+	code, _, _, err := e.sendAuditBody(t.Context(), []byte(strings.Repeat(" ", full+1)))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusRequestEntityTooLarge, code)
 
@@ -47,7 +47,7 @@ func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
 	end := time.Now().Add(lasts)
 	send := func(r *rand.Rand, size int) {
 		body, ids := auditBody(r, size)
-		code, after, text, err := e.send(t.Context(), body)
+		code, after, text, err := e.sendAuditBody(t.Context(), body)
 		mu.Lock()
 		defer mu.Unlock()
 		answers[code]++
@@ -79,23 +79,23 @@ func TestT10AuditFlood(t *testing.T) { //nolint:paralleltest // timed decides
 	began := time.Now()
 	lag := 0.0
 	for time.Now().Before(end) {
-		c.tell(1)
-		lag = max(lag, e.lag())
+		c.releaseTransitions(1)
+		lag = max(lag, e.storeLagSeconds())
 		time.Sleep(between)
 	}
 	took := time.Since(began)
 	flood.Wait()
-	c.tell(len(c.truth))
+	c.releaseTransitions(len(c.truth))
 	awaitStored(t, database, len(c.truth))
 	t.Logf("T10: %d audit events sent in %s (%.0f a second), answers: %v; %d were stored; lag up to %.1f s, %d MiB at most",
-		events, took.Round(time.Second), float64(events)/took.Seconds(), answers, len(stored), lag, e.memory()>>20)
+		events, took.Round(time.Second), float64(events)/took.Seconds(), answers, len(stored), lag, e.peakMemory()>>20)
 	require.Positive(t, answers[http.StatusTooManyRequests]+answers[http.StatusServiceUnavailable], "not all is let in")
 	require.Positive(t, answers[http.StatusOK])
 	require.Less(t, lag, unharmed.Seconds())
-	require.Less(t, e.memory(), int64(limit))
+	require.Less(t, e.peakMemory(), int64(limit))
 	requireTruth(t, database, c.truth)
 	got := map[string]bool{}
-	for _, row := range rows[struct {
+	for _, row := range loadRows[struct {
 		ID string `json:"object_uid"`
 	}](t, database, "SELECT DISTINCT object_uid FROM evictrail_v1.events WHERE kind = 'eviction_requested'") {
 		got[row.ID] = true

@@ -22,28 +22,28 @@ type point struct {
 	nth  int // at most, of the times that one run comes there, it dies
 }
 
-func before(name, statement string, nth int) point {
-	return point{"before " + name, func(m *message) bool { return m.runs(statement) }, nth}
+func newPointBefore(name, statement string, nth int) point {
+	return point{"before " + name, func(m *message) bool { return m.isRequestFor(statement) }, nth}
 }
 
-func after(name, statement string, nth int) point {
-	return point{"after " + name, func(m *message) bool { return m.answers(statement) }, nth}
+func newPointAfter(name, statement string, nth int) point {
+	return point{"after " + name, func(m *message) bool { return m.isCompletionOf(statement) }, nth}
 }
 
 var points = []point{
-	before("it learns when it was last alive", "FROM evictrail.clusters", 1),
-	before("a term begins", "INSERT INTO evictrail.leaders", 1),
-	after("a term has begun", "INSERT INTO evictrail.leaders", 1),
-	before("it resumes", "FROM evictrail.aspects", 1),
-	before("a transaction", begins, 3),
-	before("subjects are held", "INSERT INTO evictrail.subjects", 3),
-	before("facts are stored", storesFacts, 3),
-	after("facts are stored", storesFacts, 3),
-	before("aspects are kept", "INSERT INTO evictrail.aspects", 3),
-	before("rows are derived", "evictrail.timeline", 3),
-	before("it commits", "commit", 3),
-	after("it has committed", "commit", 3),
-	before("it notes how far it is", "INSERT INTO evictrail.clusters", 3),
+	newPointBefore("it learns when it was last alive", "FROM evictrail.clusters", 1),
+	newPointBefore("a term begins", "INSERT INTO evictrail.leaders", 1),
+	newPointAfter("a term has begun", "INSERT INTO evictrail.leaders", 1),
+	newPointBefore("it resumes", "FROM evictrail.aspects", 1),
+	newPointBefore("a transaction", begins, 3),
+	newPointBefore("subjects are held", "INSERT INTO evictrail.subjects", 3),
+	newPointBefore("facts are stored", storesFacts, 3),
+	newPointAfter("facts are stored", storesFacts, 3),
+	newPointBefore("aspects are kept", "INSERT INTO evictrail.aspects", 3),
+	newPointBefore("rows are derived", "evictrail.timeline", 3),
+	newPointBefore("it commits", "commit", 3),
+	newPointAfter("it has committed", "commit", 3),
+	newPointBefore("it notes how far it is", "INSERT INTO evictrail.clusters", 3),
 }
 
 // TestT2Kills kills evictrail with SIGKILL, half of the times at a place on the way of a fact, half at a random moment, while migrations go on.
@@ -55,12 +55,12 @@ func TestT2Kills(t *testing.T) {
 		soon  = 800 * time.Millisecond
 		kept  = 10 // transitions for each kill that is to come: on a slow machine a start takes those of many
 	)
-	r := chance(t)
-	kills := count(3*len(points), 500)
+	r := newSeededRand(t)
+	kills := chooseCount(3*len(points), 500)
 	database := storetest.NewURL(t)
 	p := startProxy(t, database)
 	c := startCluster(t, newTrace(r, max(60, kills), 40*kills))
-	e := newEvictrail(t, c, p.url(), "evictrail-0")
+	e := newEvictrail(t, c, p.databaseURL(), "evictrail-0")
 	done := map[string]int{}
 	began := time.Now()
 	for n := range kills {
@@ -71,7 +71,7 @@ func TestT2Kills(t *testing.T) {
 			nth := 1 + r.IntN(at.nth)
 			where, end = at.name, nil
 			var once sync.Mutex
-			p.inject(func(m *message) bool {
+			p.injectFault(func(m *message) bool {
 				once.Lock()
 				defer once.Unlock()
 				if nth == 0 || !at.at(m) {
@@ -92,7 +92,7 @@ func TestT2Kills(t *testing.T) {
 			select {
 			case <-tick.C:
 				if len(c.truth)-c.told > kept*(kills-n) {
-					c.tell(1)
+					c.releaseTransitions(1)
 				}
 				require.True(t, e.Running() || n%2 == 1, "it ended by itself")
 				require.Less(t, time.Since(started), 2*time.Minute, "it is to be killed %s, and that does not come", where)
@@ -105,29 +105,29 @@ func TestT2Kills(t *testing.T) {
 		tick.Stop()
 		e.Kill()
 		close(gone)
-		p.heal()
-		p.cut()
+		p.clearFaults()
+		p.cutLinks()
 		done[where]++
 	}
 	e.start()
-	e.await()
+	e.awaitReady()
 	told := c.told
-	for !c.done() { // a few at a time: no list says again what this process loses
-		c.tell(1 + r.IntN(5))
+	for !c.isComplete() { // a few at a time: no list says again what this process loses
+		c.releaseTransitions(1 + r.IntN(5))
 		time.Sleep(5 * time.Millisecond)
 	}
 	awaitStored(t, database, len(c.truth))
 	require.NoError(t, e.Stop())
-	late := number(t, database, "SELECT count(*) AS n FROM evictrail_v1.events WHERE kind = 'migration_phase' AND seen_late")
+	late := loadNumber(t, database, "SELECT count(*) AS n FROM evictrail_v1.events WHERE kind = 'migration_phase' AND seen_late")
 	t.Logf("T2: %d kills in %s, %d of %d transitions meanwhile, %d of them told by a list after a kill; %s",
-		kills, time.Since(began).Round(time.Second), told, len(c.truth), late, tally(done))
+		kills, time.Since(began).Round(time.Second), told, len(c.truth), late, formatCounts(done))
 	require.Positive(t, late, "no kill had anything to lose")
 	requireTruth(t, database, c.truth)
 	requireDerivedAnew(t, database)
 }
 
-// tally writes how often each thing was, the most often first.
-func tally(of map[string]int) string {
+// formatCounts writes how often each thing was, the most often first.
+func formatCounts(of map[string]int) string {
 	type line struct {
 		name string
 		n    int

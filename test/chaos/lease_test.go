@@ -23,22 +23,22 @@ type leases struct {
 
 func newLeases() *leases { return &leases{byPath: map[string]*coordination.Lease{}} }
 
-func (l *leases) serve(mux *http.ServeMux) {
+func (l *leases) registerHandlers(mux *http.ServeMux) {
 	const all = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-	mux.HandleFunc("POST "+all, l.put)
-	mux.HandleFunc("PUT "+all+"/{name}", l.put)
+	mux.HandleFunc("POST "+all, l.putLease)
+	mux.HandleFunc("PUT "+all+"/{name}", l.putLease)
 	mux.HandleFunc("GET "+all+"/{name}", func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if lease := l.byPath[r.PathValue("namespace")+"/"+r.PathValue("name")]; lease != nil {
-			answer(w, http.StatusOK, lease)
+			writeJSON(w, http.StatusOK, lease)
 			return
 		}
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+		writeStatusError(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 	})
 }
 
-func (l *leases) put(w http.ResponseWriter, r *http.Request) {
+func (l *leases) putLease(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -46,7 +46,7 @@ func (l *leases) put(w http.ResponseWriter, r *http.Request) {
 	decoded, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
 	lease, is := decoded.(*coordination.Lease)
 	if err != nil || !is {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		writeStatusError(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 		return
 	}
 	l.mu.Lock()
@@ -54,10 +54,10 @@ func (l *leases) put(w http.ResponseWriter, r *http.Request) {
 	path := r.PathValue("namespace") + "/" + lease.Name
 	switch had := l.byPath[path]; {
 	case had != nil && r.Method == http.MethodPost:
-		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists)
+		writeStatusError(w, http.StatusConflict, metav1.StatusReasonAlreadyExists)
 		return
 	case had != nil && had.ResourceVersion != lease.ResourceVersion:
-		refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
+		writeStatusError(w, http.StatusConflict, metav1.StatusReasonConflict)
 		return
 	}
 	l.version++
@@ -67,11 +67,11 @@ func (l *leases) put(w http.ResponseWriter, r *http.Request) {
 	if holder := lease.Spec.HolderIdentity; holder != nil && *holder != "" && !slices.Contains(l.holders, *holder) {
 		l.holders = append(l.holders, *holder)
 	}
-	answer(w, http.StatusOK, lease)
+	writeJSON(w, http.StatusOK, lease)
 }
 
-// steal gives each lease to another of those who held it once, whoever holds it now. That one finds out when it looks, and so does the one before.
-func (l *leases) steal() {
+// stealLeases gives each lease to another of those who held it once, whoever holds it now. That one finds out when it looks, and so does the one before.
+func (l *leases) stealLeases() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := metav1.NowMicro()
@@ -85,15 +85,15 @@ func (l *leases) steal() {
 	}
 }
 
-// answer answers with JSON, which every client takes.
-func answer(w http.ResponseWriter, code int, body any) {
+// writeJSON answers with JSON, which every client takes.
+func writeJSON(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
-	answer(w, code, metav1.Status{
+func writeStatusError(w http.ResponseWriter, code int, reason metav1.StatusReason) {
+	writeJSON(w, code, metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(code),
 	})
 }

@@ -25,40 +25,40 @@ func TestT14HugeLists(t *testing.T) {
 	for _, streams := range []bool{true, false} {
 		t.Run(fmt.Sprintf("streams=%v", streams), func(t *testing.T) {
 			t.Parallel()
-			vms := count(6000, 100_000)
+			vms := chooseCount(6000, 100_000)
 			database := storetest.NewURL(t)
 			p := startProxy(t, database)
-			c := startCluster(t, newTraceBy(&clock{at: time.Now().Add(-4 * time.Hour), apart: time.Second}, chance(t), vms/200, vms, 10))
-			e := newEvictrail(t, c, p.url(), "evictrail-0")
+			c := startCluster(t, newTraceBy(&clock{at: time.Now().Add(-4 * time.Hour), apart: time.Second}, newSeededRand(t), vms/200, vms, 10))
+			e := newEvictrail(t, c, p.databaseURL(), "evictrail-0")
 			e.args = append([]string{fmt.Sprintf("KUBE_FEATURE_WatchListClient=%v", streams), fmt.Sprintf("GOMEMLIMIT=%d", hugeMemory/10*9), e.program}, e.args...)
 			e.program = "env"
 			ready := func(name string) {
 				e.held.Store(0)
 				e.start()
 				began := time.Now()
-				await(t, listed, "evictrail gets ready", func() bool {
+				awaitCondition(t, listed, "evictrail gets ready", func() bool {
 					code, _ := e.get(t.Context(), "/readyz")
 					return code == http.StatusOK
 				})
 				took := time.Since(began)
-				heap := e.metric("go_memstats_next_gc_bytes", "") // twice what was alive, whatever the collector left for later
-				t.Logf("T14: streams %-5v %-32s ready after %s, %d MB at most, the heap may grow to %.0f MB", streams, name+":", took.Round(time.Second), e.memory()/1e6, heap/1e6)
-				require.Less(t, e.memory(), int64(hugeMemory))
-				require.Less(t, heap, float64(count(shortHeap, hugeMemory)))
+				heap := e.sumMetric("go_memstats_next_gc_bytes", "") // twice what was alive, whatever the collector left for later
+				t.Logf("T14: streams %-5v %-32s ready after %s, %d MB at most, the heap may grow to %.0f MB", streams, name+":", took.Round(time.Second), e.peakMemory()/1e6, heap/1e6)
+				require.Less(t, e.peakMemory(), int64(hugeMemory))
+				require.Less(t, heap, float64(chooseCount(shortHeap, hugeMemory)))
 			}
 			ready("the first time")
-			p.leave()
-			c.tell(len(c.truth))
+			p.goOffline()
+			c.releaseTransitions(len(c.truth))
 			require.NoError(t, e.Stop())
 			ready("the database away")
-			p.heal()
-			await(t, time.Hour, "what waited is stored", func() bool { return e.lag() < 5 })
+			p.clearFaults()
+			awaitCondition(t, time.Hour, "what waited is stored", func() bool { return e.storeLagSeconds() < 5 })
 			awaitDerived(t, database, c)
 			require.NoError(t, e.Stop())
 			ready("the database there")
 			require.NoError(t, e.Stop())
 			requireTruth(t, database, c.truth)
-			require.Equal(t, vms, number(t, database, "SELECT count(DISTINCT vmi_uid) AS n FROM evictrail_v1.events WHERE kind = 'vmi_placed'"))
+			require.Equal(t, vms, loadNumber(t, database, "SELECT count(DISTINCT vmi_uid) AS n FROM evictrail_v1.events WHERE kind = 'vmi_placed'"))
 		})
 	}
 }

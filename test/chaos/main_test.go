@@ -30,24 +30,24 @@ func TestMain(m *testing.M) {
 	storetest.Main(m)
 }
 
-// timed runs a test that holds evictrail to times by itself in its long form, which is the one that looks at them closely.
-func timed(t *testing.T) {
+// runParallelUnlessLong runs a test that holds evictrail to times by itself in its long form, which is the one that looks at them closely.
+func runParallelUnlessLong(t *testing.T) {
 	t.Helper()
 	if !*long {
 		t.Parallel()
 	}
 }
 
-// count returns how often something is done: in the short form, or in the long one.
-func count(short, all int) int {
+// chooseCount returns how often something is done: in the short form, or in the long one.
+func chooseCount(short, all int) int {
 	if *long {
 		return all
 	}
 	return short
 }
 
-// chance returns what a test draws from, and logs the seed.
-func chance(t *testing.T) *rand.Rand {
+// newSeededRand returns what a test draws from, and logs the seed.
+func newSeededRand(t *testing.T) *rand.Rand {
 	t.Helper()
 	s := *seed
 	if s == 0 {
@@ -57,8 +57,8 @@ func chance(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(s, 0))
 }
 
-// await waits until something is so. It asks ten times as seldom as asking takes, within bounds: what it waits for needs the machine, too.
-func await(t *testing.T, within time.Duration, what string, is func() bool) {
+// awaitCondition waits until something is so. It asks ten times as seldom as asking takes, within bounds: what it waits for needs the machine, too.
+func awaitCondition(t *testing.T, within time.Duration, what string, is func() bool) {
 	t.Helper()
 	const least, most = 5 * time.Millisecond, time.Second
 	for deadline := time.Now().Add(within); ; {

@@ -38,6 +38,6 @@ func (e *evictrail) limitMemory() {
 // requireBelowMemoryLimit requires that evictrail runs, and never held more memory of its own than the chart's limit.
 func (e *evictrail) requireBelowMemoryLimit() {
 	e.t.Helper()
-	require.True(e.t, e.Running(), "evictrail was ended, at %d MiB: out of memory?", e.memory()>>20)
-	require.Less(e.t, e.memory(), int64(limit), "bytes of memory")
+	require.True(e.t, e.Running(), "evictrail was ended, at %d MiB: out of memory?", e.peakMemory()>>20)
+	require.Less(e.t, e.peakMemory(), int64(limit), "bytes of memory")
 }

@@ -18,48 +18,48 @@ const (
 // TestT1DatabaseAway has the database go, and as much happen meanwhile as in an hour with 50 transitions a second, and then 2,000 a second for a
 // minute; evictrail is killed meanwhile, and starts without the database. When that is back everything is stored, once.
 func TestT1DatabaseAway(t *testing.T) { //nolint:paralleltest // timed decides
-	timed(t)
-	hour, burst := count(3000, 180_000), count(2000, 120_000)
-	calm := count(300, 2000)
+	runParallelUnlessLong(t)
+	hour, burst := chooseCount(3000, 180_000), chooseCount(2000, 120_000)
+	calm := chooseCount(300, 2000)
 	database := storetest.NewURL(t)
 	p := startProxy(t, database)
-	c := startCluster(t, newTrace(chance(t), count(200, 5000), calm+hour+burst))
-	e := newEvictrail(t, c, p.url(), "evictrail-0")
+	c := startCluster(t, newTrace(newSeededRand(t), chooseCount(200, 5000), calm+hour+burst))
+	e := newEvictrail(t, c, p.databaseURL(), "evictrail-0")
 	e.start()
-	e.await()
-	c.tell(calm)
+	e.awaitReady()
+	c.releaseTransitions(calm)
 	awaitStored(t, database, calm)
 
-	p.leave()
+	p.goOffline()
 	began := time.Now()
-	a := count(10, 100) // transitions at once: also the short form has a hundred batches in each process
+	a := chooseCount(10, 100) // transitions at once: also the short form has a hundred batches in each process
 	for c.told < calm+hour+burst {
 		pace := 200 * time.Microsecond // an hour in some minutes
 		if c.told > calm+hour {
 			pace = 500 * time.Microsecond
 		}
-		c.tell(a)
+		c.releaseTransitions(a)
 		time.Sleep(time.Duration(a) * pace)
 		if c.told-a < calm+hour && c.told >= calm+hour {
 			e.Kill()
 			e.start()
-			e.await()
+			e.awaitReady()
 		}
 	}
-	await(t, 3*time.Minute, "it says that the database is away", func() bool { return e.metric("evictrail_store_up", "") == 0 })
-	waiting := e.metric("evictrail_spool_bytes", "")
+	awaitCondition(t, 3*time.Minute, "it says that the database is away", func() bool { return e.sumMetric("evictrail_store_up", "") == 0 })
+	waiting := e.sumMetric("evictrail_spool_bytes", "")
 	away := time.Since(began)
-	p.heal()
+	p.clearFaults()
 	back := time.Now()
-	c.tell(len(c.truth))
+	c.releaseTransitions(len(c.truth))
 	awaitStored(t, database, len(c.truth))
 	drain := time.Since(back)
 	t.Logf("T1: %d transitions while the database was away for %s, and a kill: %.0f KiB of facts waited; drained within %s, %d MiB at most",
-		hour+burst, away.Round(time.Second), waiting/1024, drain.Round(time.Second), e.memory()>>20)
+		hour+burst, away.Round(time.Second), waiting/1024, drain.Round(time.Second), e.peakMemory()>>20)
 	require.Positive(t, waiting)
 	require.NoError(t, e.Stop())
 	requireTruth(t, database, c.truth)
 	requireDerivedAnew(t, database)
-	require.Less(t, e.memory(), int64(mostMemory))
+	require.Less(t, e.peakMemory(), int64(mostMemory))
 	require.Less(t, drain, drained) // last: a busy machine alone makes this one fail
 }

@@ -80,20 +80,20 @@ func startProxy(t *testing.T, database string) *proxy {
 			if err != nil {
 				return
 			}
-			serving.Go(func() { p.serve(client) })
+			serving.Go(func() { p.serveConn(client) })
 		}
 	})
 	t.Cleanup(func() {
 		_ = p.listener.Close()
-		p.heal()
-		p.cut()
+		p.clearFaults()
+		p.cutLinks()
 		serving.Wait()
 	})
 	return p
 }
 
-// url returns the way to the database through the proxy.
-func (p *proxy) url() string {
+// databaseURL returns the way to the database through the proxy.
+func (p *proxy) databaseURL() string {
 	user := url.User(p.config.User)
 	if p.config.Password != "" {
 		user = url.UserPassword(p.config.User, p.config.Password)
@@ -102,17 +102,17 @@ func (p *proxy) url() string {
 	return u.String()
 }
 
-// inject has a fault asked about all that comes.
-func (p *proxy) inject(f fault) { p.fault.Store(&f) }
+// injectFault has a fault asked about all that comes.
+func (p *proxy) injectFault(f fault) { p.fault.Store(&f) }
 
-// heal has everything passed on, and everybody let in.
-func (p *proxy) heal() {
+// clearFaults has everything passed on, and everybody let in.
+func (p *proxy) clearFaults() {
 	p.fault.Store(nil)
 	p.away.Store(false)
 }
 
-// cut ends all connections.
-func (p *proxy) cut() {
+// cutLinks ends all connections.
+func (p *proxy) cutLinks() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for l := range p.links {
@@ -120,20 +120,20 @@ func (p *proxy) cut() {
 	}
 }
 
-// leave is a server that goes: connections end, and nobody is let in until heal.
-func (p *proxy) leave() {
+// goOffline is a server that goes: connections end, and nobody is let in until heal.
+func (p *proxy) goOffline() {
 	p.away.Store(true)
-	p.cut()
+	p.cutLinks()
 }
 
-// open counts the connections.
-func (p *proxy) open() int {
+// countLinks counts the connections.
+func (p *proxy) countLinks() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.links)
 }
 
-func (p *proxy) serve(client net.Conn) {
+func (p *proxy) serveConn(client net.Conn) {
 	defer func() { _ = client.Close() }()
 	if p.away.Load() {
 		return
@@ -156,8 +156,8 @@ func (p *proxy) serve(client net.Conn) {
 		l.cut()
 	}
 	var both sync.WaitGroup
-	both.Go(func() { defer l.cut(); p.pass(l, client, server, false) })
-	both.Go(func() { defer l.cut(); p.pass(l, server, client, true) })
+	both.Go(func() { defer l.cut(); p.forwardMessages(l, client, server, false) })
+	both.Go(func() { defer l.cut(); p.forwardMessages(l, server, client, true) })
 	both.Wait()
 }
 
@@ -171,8 +171,8 @@ func (l *link) cut() {
 	}
 }
 
-// pass passes on what one side says, until either ends. What a client says first has no kind.
-func (p *proxy) pass(l *link, from, to net.Conn, reply bool) {
+// forwardMessages passes on what one side says, until either ends. What a client says first has no kind.
+func (p *proxy) forwardMessages(l *link, from, to net.Conn, reply bool) {
 	in := bufio.NewReaderSize(from, 64<<10)
 	if !reply {
 		first, err := readMessage(in, 0)
@@ -189,7 +189,7 @@ func (p *proxy) pass(l *link, from, to net.Conn, reply bool) {
 			return
 		}
 		m := &message{link: l, reply: reply, kind: raw[0], raw: raw}
-		l.note(m)
+		l.trackStatement(m)
 		if f := p.fault.Load(); f != nil && !(*f)(m) {
 			continue
 		}
@@ -214,21 +214,21 @@ func readMessage(in io.Reader, kind int) ([]byte, error) {
 	return raw, err
 }
 
-// note finds out which statement a message is about.
-func (l *link) note(m *message) {
+// trackStatement finds out which statement a message is about.
+func (l *link) trackStatement(m *message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case !m.reply && m.kind == kindParse: // the name of a statement and the statement
-		l.prepared[m.text(0)] = m.text(1)
+		l.prepared[m.stringAt(0)] = m.stringAt(1)
 	case !m.reply && m.kind == kindBind: // the name of a portal and that of a statement
-		m.statement = l.prepared[m.text(1)]
+		m.statement = l.prepared[m.stringAt(1)]
 		l.running = append(l.running, m.statement)
 	case !m.reply && m.kind == kindQuery:
-		m.statement = m.text(0)
+		m.statement = m.stringAt(0)
 		l.running = append(l.running, m.statement)
 	case m.reply && (m.kind == kindComplete || m.kind == kindEmpty):
-		m.tag = m.text(0)
+		m.tag = m.stringAt(0)
 		if len(l.running) > 0 {
 			m.statement, l.running = l.running[0], l.running[1:]
 		}
@@ -237,8 +237,8 @@ func (l *link) note(m *message) {
 	}
 }
 
-// text returns one of the texts that a message begins with, after its kind and its length.
-func (m *message) text(n int) string {
+// stringAt returns one of the texts that a message begins with, after its kind and its length.
+func (m *message) stringAt(n int) string {
 	texts := strings.SplitN(string(m.raw[5:]), "\x00", n+2)
 	if n >= len(texts) {
 		return ""
@@ -246,13 +246,13 @@ func (m *message) text(n int) string {
 	return texts[n]
 }
 
-// runs reports whether the message asks for a statement that contains a text.
-func (m *message) runs(text string) bool {
+// isRequestFor reports whether the message asks for a statement that contains a text.
+func (m *message) isRequestFor(text string) bool {
 	return !m.reply && (m.kind == kindBind || m.kind == kindQuery) && strings.Contains(m.statement, text)
 }
 
-// answers reports whether the message says that a statement is done that contains a text.
-func (m *message) answers(text string) bool {
+// isCompletionOf reports whether the message says that a statement is done that contains a text.
+func (m *message) isCompletionOf(text string) bool {
 	return m.reply && m.kind == kindComplete && strings.Contains(m.statement, text)
 }
 

@@ -85,8 +85,8 @@ func (r *reader) get(ctx context.Context, path string) int {
 	return answer.StatusCode
 }
 
-// stall asks on a connection of its own and reads nothing, again whenever it is cut off, until ctx ends. It returns how many answers began.
-func (r *reader) stall(ctx context.Context, path string) (began int) {
+// stallReads asks on a connection of its own and reads nothing, again whenever it is cut off, until ctx ends. It returns how many answers began.
+func (r *reader) stallReads(ctx context.Context, path string) (began int) {
 	for ctx.Err() == nil {
 		conn, err := r.dial(ctx, "tcp", r.e.address)
 		if err != nil {
@@ -128,7 +128,7 @@ func TestReadersThatAskTooMuch(t *testing.T) {
 			}
 		}
 	}
-	stall := func(ctx context.Context, r *reader) { r.stall(ctx, large) }
+	stall := func(ctx context.Context, r *reader) { r.stallReads(ctx, large) }
 	for _, tt := range []struct {
 		name         string
 		many, places int // readers, and addresses of theirs
@@ -143,13 +143,13 @@ func TestReadersThatAskTooMuch(t *testing.T) {
 			t.Parallel()
 			database := storetest.NewURL(t)
 			storeLargeRows(t, database)
-			c := startCluster(t, newTrace(chance(t), 10, 400))
+			c := startCluster(t, newTrace(newSeededRand(t), 10, 400))
 			e := newEvictrail(t, c, database, "evictrail-0")
 			e.limitMemory()
 			e.start()
-			e.await()
+			e.awaitReady()
 			other, prometheus := newReader(t, e, 2), newReader(t, e, 3)
-			await(t, 3*time.Minute, "an answer that is large", func() bool { return other.get(t.Context(), large) == http.StatusOK }) // the machine does much else
+			awaitCondition(t, 3*time.Minute, "an answer that is large", func() bool { return other.get(t.Context(), large) == http.StatusOK }) // the machine does much else
 			require.Equal(t, http.StatusBadRequest, other.get(t.Context(), tooLarge))
 			ctx, stop := context.WithCancel(t.Context())
 			var readers sync.WaitGroup
@@ -158,8 +158,8 @@ func TestReadersThatAskTooMuch(t *testing.T) {
 				readers.Go(func() { tt.read(ctx, r) })
 			}
 			began, answers, slowest := time.Now(), map[string]int{}, time.Duration(0)
-			for time.Since(began) < time.Duration(count(25, 120))*time.Second {
-				c.tell(5)
+			for time.Since(began) < time.Duration(chooseCount(25, 120))*time.Second {
+				c.releaseTransitions(5)
 				for name, get := range map[string]func() int{
 					"lists":   func() int { return other.get(t.Context(), "/api/v1/migrations?cluster=c1&limit=10") },
 					"page":    func() int { return other.get(t.Context(), "/") },
@@ -170,15 +170,15 @@ func TestReadersThatAskTooMuch(t *testing.T) {
 					answers[fmt.Sprint(name, " ", get())]++
 					slowest = max(slowest, time.Since(asked))
 				}
-				require.True(t, e.Running(), "at %d MiB", e.memory()>>20)
+				require.True(t, e.Running(), "at %d MiB", e.peakMemory()>>20)
 			}
 			stop()
 			readers.Wait()
-			c.tell(len(c.truth))
+			c.releaseTransitions(len(c.truth))
 			awaitStored(t, database, c.told)
 			e.requireBelowMemoryLimit()
-			t.Logf("%s: %d MiB at most, others' slowest answer %s, %v, %d stalled and %d refused", tt.name, e.memory()>>20, slowest.Round(time.Millisecond), answers,
-				int(e.metric("evictrail_http_shed_total", `"slow"`)), int(e.metric("evictrail_http_shed_total", "")))
+			t.Logf("%s: %d MiB at most, others' slowest answer %s, %v, %d stalled and %d refused", tt.name, e.peakMemory()>>20, slowest.Round(time.Millisecond), answers,
+				int(e.sumMetric("evictrail_http_shed_total", `"slow"`)), int(e.sumMetric("evictrail_http_shed_total", "")))
 			for answer, n := range answers { // what asks the database may wait too long for its turn on a machine that does all this at once
 				name, _, _ := strings.Cut(answer, " ")
 				busy := answer == "lists 503" || answer == "page 503"

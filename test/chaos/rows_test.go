@@ -14,8 +14,8 @@ import (
 	"github.com/evictrail/evictrail/store"
 )
 
-// rows reads the rows of a query.
-func rows[T any](t *testing.T, database, query string) []T {
+// loadRows reads the rows of a query.
+func loadRows[T any](t *testing.T, database, query string) []T {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)
 	require.NoError(t, err)
@@ -31,10 +31,10 @@ func rows[T any](t *testing.T, database, query string) []T {
 	return out
 }
 
-// number reads the one number that a query gives as n.
-func number(t *testing.T, database, query string) int {
+// loadNumber reads the one number that a query gives as n.
+func loadNumber(t *testing.T, database, query string) int {
 	t.Helper()
-	return rows[struct{ N int }](t, database, query)[0].N
+	return loadRows[struct{ N int }](t, database, query)[0].N
 }
 
 const phasesQuery = "SELECT migration_uid, value AS phase, at FROM evictrail_v1.events WHERE kind = 'migration_phase' AND value <> ''"
@@ -44,8 +44,8 @@ func awaitStored(t *testing.T, database string, want int) {
 	t.Helper()
 	const patience = 2 * time.Minute
 	for got := -1; got < want; {
-		await(t, patience, fmt.Sprintf("more than %d transitions are stored, of %d", got, want), func() bool {
-			n := number(t, database, "SELECT count(*) AS n FROM evictrail_v1.events WHERE kind = 'migration_phase' AND value <> ''")
+		awaitCondition(t, patience, fmt.Sprintf("more than %d transitions are stored, of %d", got, want), func() bool {
+			n := loadNumber(t, database, "SELECT count(*) AS n FROM evictrail_v1.events WHERE kind = 'migration_phase' AND value <> ''")
 			more := n > got
 			got = max(n, got)
 			return more
@@ -59,18 +59,18 @@ func awaitDerived(t *testing.T, database string, c *cluster) {
 	awaitStored(t, database, c.told)
 	placed, _ := slices.BinarySearch(c.moved, c.next)
 	placed += len(c.vms)
-	await(t, 3*time.Minute, "every stay is stored, and all is derived", func() bool {
-		return number(t, database, "SELECT count(*) AS n FROM evictrail_v1.events WHERE kind = 'vmi_placed'") >= placed &&
-			number(t, database, "SELECT count(*) AS n FROM evictrail.subjects WHERE dirty_since IS NOT NULL") == 0
+	awaitCondition(t, 3*time.Minute, "every stay is stored, and all is derived", func() bool {
+		return loadNumber(t, database, "SELECT count(*) AS n FROM evictrail_v1.events WHERE kind = 'vmi_placed'") >= placed &&
+			loadNumber(t, database, "SELECT count(*) AS n FROM evictrail.subjects WHERE dirty_since IS NOT NULL") == 0
 	})
 }
 
 // requireTruth wants each of the transitions stored, once, and no others.
 func requireTruth(t *testing.T, database string, truth []transition) {
 	t.Helper()
-	key := func(x transition) string { return x.UID + " " + x.Phase + " " + stamp(x.At) }
+	key := func(x transition) string { return x.UID + " " + x.Phase + " " + formatTimestamp(x.At) }
 	got := map[string]int{}
-	for _, x := range rows[transition](t, database, phasesQuery) {
+	for _, x := range loadRows[transition](t, database, phasesQuery) {
 		got[key(x)]++
 	}
 	lost := []string{}
@@ -99,8 +99,8 @@ WHERE coalesce(v->>'kind', '') NOT IN ('gap_opened', 'gap_closed')
   AND coalesce(v->>'closed_by', '') <> 'refuted'
 ORDER BY 1`
 
-// history reads views, but for when something was seen or stored, and for gaps.
-func history(t *testing.T, database string, views ...string) map[string][]string {
+// loadHistory reads views, but for when something was seen or stored, and for gaps.
+func loadHistory(t *testing.T, database string, views ...string) map[string][]string {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), database)
 	require.NoError(t, err)
@@ -118,14 +118,14 @@ func history(t *testing.T, database string, views ...string) map[string][]string
 // requireDerivedAnew derives everything again of the facts and wants the same rows. Nobody else may derive meanwhile.
 func requireDerivedAnew(t *testing.T, database string) {
 	t.Helper()
-	before := history(t, database, derivedViews...)
+	before := loadHistory(t, database, derivedViews...)
 	require.NotEmpty(t, before["migrations"])
 	s, err := store.Open(t.Context(), database, "")
 	require.NoError(t, err)
 	defer s.Close()
 	_, err = s.Rederive(t.Context(), "c1")
 	require.NoError(t, err)
-	requireSame(t, before, history(t, database, derivedViews...))
+	requireSame(t, before, loadHistory(t, database, derivedViews...))
 }
 
 // requireSame compares what was read of two databases: where they differ it shows a few rows, not all.
@@ -133,14 +133,14 @@ func requireSame(t *testing.T, want, got map[string][]string) {
 	t.Helper()
 	const shown = 3
 	for view := range want {
-		missing, more := difference(want[view], got[view]), difference(got[view], want[view])
+		missing, more := diffRows(want[view], got[view]), diffRows(got[view], want[view])
 		require.Zero(t, len(missing)+len(more), "%s: %d rows are missing, such as %q; %d should not be, such as %q",
 			view, len(missing), missing[:min(shown, len(missing))], len(more), more[:min(shown, len(more))])
 	}
 }
 
-// difference returns the rows of a that b lacks.
-func difference(a, b []string) []string {
+// diffRows returns the rows of a that b lacks.
+func diffRows(a, b []string) []string {
 	has := map[string]int{}
 	for _, row := range b {
 		has[row]++

@@ -16,10 +16,10 @@ import (
 // batches grow, the lag shows in the metrics, what was seen is stored in the end, and nothing stays behind.
 func TestT13SlowStore(t *testing.T) {
 	t.Parallel()
-	r := chance(t)
+	r := newSeededRand(t)
 	const between = 50 * time.Millisecond // two transitions, while commits are slow
-	each := count(300, 3000)              // transitions while the database stands still
-	commits := count(4, 60)
+	each := chooseCount(300, 3000)        // transitions while the database stands still
+	commits := chooseCount(4, 60)
 	parts := []struct {
 		name  string
 		wait  time.Duration
@@ -36,21 +36,21 @@ func TestT13SlowStore(t *testing.T) {
 	database := storetest.NewURL(t)
 	p := startProxy(t, database)
 	c := startCluster(t, newTrace(r, each/10, all))
-	e := newEvictrail(t, c, p.url(), "evictrail-0")
+	e := newEvictrail(t, c, p.databaseURL(), "evictrail-0")
 	e.start()
-	e.await()
+	e.awaitReady()
 	var calm load
 	for _, part := range parts {
-		p.inject(slowCommits(part.wait))
-		before, lag := e.load(), 0.0
+		p.injectFault(slowCommits(part.wait))
+		before, lag := e.readLoad(), 0.0
 		for range part.lasts / between {
-			c.tell(1)
-			lag = max(lag, e.lag())
+			c.releaseTransitions(1)
+			lag = max(lag, e.storeLagSeconds())
 			time.Sleep(between)
 		}
-		p.heal()
+		p.clearFaults()
 		awaitStored(t, database, c.told)
-		now := e.load()
+		now := e.readLoad()
 		done := now.since(before)
 		t.Logf("T13: %-28s %4.0f facts a batch, lag up to %.1f s, %.0f goroutines, %.0f files", part.name, done.batch, lag, now.goroutines, now.files)
 		if part.wait == 0 {
@@ -62,9 +62,9 @@ func TestT13SlowStore(t *testing.T) {
 	}
 	standsStill := func(name string, fail func() (heal func())) {
 		heal := fail()
-		c.tell(each)
-		longest := count(2, 60)
-		await(t, time.Hour, "the lag shows", func() bool { return e.lag() > float64(longest) })
+		c.releaseTransitions(each)
+		longest := chooseCount(2, 60)
+		awaitCondition(t, time.Hour, "the lag shows", func() bool { return e.storeLagSeconds() > float64(longest) })
 		began := time.Now()
 		heal()
 		awaitStored(t, database, c.told)
@@ -79,8 +79,8 @@ func TestT13SlowStore(t *testing.T) {
 	})
 	standsStill("a connection has no answer", func() func() {
 		var silent atomic.Pointer[link]
-		p.inject(func(m *message) bool {
-			if m.runs(storesFacts) {
+		p.injectFault(func(m *message) bool {
+			if m.isRequestFor(storesFacts) {
 				silent.CompareAndSwap(nil, m.link)
 			}
 			if m.link == silent.Load() {
@@ -90,16 +90,16 @@ func TestT13SlowStore(t *testing.T) {
 		})
 		return func() {} // that connection never has one again
 	})
-	p.heal()
-	c.tell(len(c.truth))
+	p.clearFaults()
+	c.releaseTransitions(len(c.truth))
 	awaitStored(t, database, len(c.truth))
 	requireTruth(t, database, c.truth)
-	await(t, 3*time.Minute, "nothing stays behind", func() bool {
-		last := e.load()
+	awaitCondition(t, 3*time.Minute, "nothing stays behind", func() bool {
+		last := e.readLoad()
 		return last.goroutines <= calm.goroutines+10 && last.files <= calm.files+10
 	})
-	last := e.load()
-	t.Logf("T13: %-28s %.0f goroutines, %.0f files, %d connections, %d MiB at most", "in the end", last.goroutines, last.files, p.open(), e.memory()>>20)
+	last := e.readLoad()
+	t.Logf("T13: %-28s %.0f goroutines, %.0f files, %d connections, %d MiB at most", "in the end", last.goroutines, last.files, p.countLinks(), e.peakMemory()>>20)
 	require.NoError(t, e.Stop())
 	requireDerivedAnew(t, database)
 }
@@ -114,19 +114,19 @@ func (l load) since(before load) load {
 	return l
 }
 
-func (e *evictrail) load() load {
+func (e *evictrail) readLoad() load {
 	e.t.Helper()
 	l := load{
-		stored: e.metric("evictrail_facts_total", `stage="committed"`), batches: e.metric("evictrail_store_write_duration_seconds_count", `op="append"`),
-		goroutines: e.metric("go_goroutines", ""), files: e.metric("process_open_fds", ""),
+		stored: e.sumMetric("evictrail_facts_total", `stage="committed"`), batches: e.sumMetric("evictrail_store_write_duration_seconds_count", `op="append"`),
+		goroutines: e.sumMetric("go_goroutines", ""), files: e.sumMetric("process_open_fds", ""),
 	}
 	return l.since(load{})
 }
 
-// lag is for how long the oldest fact has waited to be stored, in seconds.
-func (e *evictrail) lag() float64 {
+// storeLagSeconds is for how long the oldest fact has waited to be stored, in seconds.
+func (e *evictrail) storeLagSeconds() float64 {
 	e.t.Helper()
-	oldest := e.metric("evictrail_spool_oldest_event_timestamp_seconds", "")
+	oldest := e.sumMetric("evictrail_spool_oldest_event_timestamp_seconds", "")
 	if oldest == 0 {
 		return 0
 	}

@@ -91,7 +91,7 @@ func newTraceBy(c *clock, chance *rand.Rand, nodes, vms, transitions int) *trace
 	for i := range vms {
 		tr.vms = append(tr.vms, &vm{name: fmt.Sprintf("db-%d", i), since: tr.at, node: i % nodes})
 	}
-	tr.lists()
+	tr.addInitialLists()
 	tr.first = len(tr.lines)
 	for back := c.back; len(tr.truth) < transitions || len(tr.under) > 0; {
 		tr.at = tr.at.Add(time.Millisecond + time.Duration(tr.chance.Int64N(int64(2*c.apart))))
@@ -101,27 +101,27 @@ func newTraceBy(c *clock, chance *rand.Rand, nodes, vms, transitions int) *trace
 		i := tr.chance.IntN(atOnce)
 		switch {
 		case i < len(tr.under):
-			tr.step(i)
+			tr.advanceMigration(i)
 		case len(tr.truth) < transitions:
-			tr.migrate()
+			tr.startMigration()
 		}
 	}
 	return tr
 }
 
-// lists is what the cluster has at first.
-func (tr *trace) lists() {
-	tr.list("kubevirts", map[string]any{
-		"metadata": tr.metadata("kubevirt", "kubevirt", "kubevirt", nil), "status": map[string]any{"phase": "Deployed", "observedKubeVirtVersion": "v1.8.4"},
+// addInitialLists is what the cluster has at first.
+func (tr *trace) addInitialLists() {
+	tr.addListedObject("kubevirts", map[string]any{
+		"metadata": tr.newMetadata("kubevirt", "kubevirt", "kubevirt", nil), "status": map[string]any{"phase": "Deployed", "observedKubeVirtVersion": "v1.8.4"},
 	})
 	for i := range tr.nodes {
-		tr.list("nodes", map[string]any{"metadata": tr.metadata("", nodeName(i), nodeName(i), nil)})
+		tr.addListedObject("nodes", map[string]any{"metadata": tr.newMetadata("", nodeName(i), nodeName(i), nil)})
 	}
 	for _, v := range tr.vms {
-		tr.list("virtualmachineinstances", tr.vmi(v))
+		tr.addListedObject("virtualmachineinstances", tr.newVMIObject(v))
 	}
 	for _, v := range tr.vms {
-		tr.list("pods", tr.pod(v))
+		tr.addListedObject("pods", tr.newPodObject(v))
 	}
 	tr.lines = append(tr.lines, recording.Line{At: tr.at, Resource: "virtualmachineinstancemigrations", Kind: recording.KindSyncEmpty, ListResourceVersion: strconv.Itoa(listVersion)})
 	tr.version = listVersion
@@ -130,13 +130,13 @@ func (tr *trace) lists() {
 // listVersion is that of the lists: beyond the versions of what is in them, and not beyond any that comes later.
 const listVersion = 1_000_000
 
-func (tr *trace) list(resource string, object map[string]any) {
-	tr.line(resource, recording.KindSync, object)
+func (tr *trace) addListedObject(resource string, object map[string]any) {
+	tr.addLine(resource, recording.KindSync, object)
 	tr.lines[len(tr.lines)-1].ListResourceVersion = strconv.Itoa(listVersion)
 }
 
-// line adds what an API server tells of an object.
-func (tr *trace) line(resource string, kind recording.Kind, object map[string]any) {
+// addLine adds what an API server tells of an object.
+func (tr *trace) addLine(resource string, kind recording.Kind, object map[string]any) {
 	raw, err := json.Marshal(object)
 	if err != nil {
 		panic(err) // texts, numbers and times only
@@ -147,9 +147,9 @@ func (tr *trace) line(resource string, kind recording.Kind, object map[string]an
 	})
 }
 
-func (tr *trace) metadata(namespace, name, uid string, more map[string]any) map[string]any {
+func (tr *trace) newMetadata(namespace, name, uid string, more map[string]any) map[string]any {
 	tr.version++
-	m := map[string]any{"name": name, "uid": uid, "resourceVersion": strconv.Itoa(tr.version), "creationTimestamp": stamp(tr.at)}
+	m := map[string]any{"name": name, "uid": uid, "resourceVersion": strconv.Itoa(tr.version), "creationTimestamp": formatTimestamp(tr.at)}
 	if namespace != "" {
 		m["namespace"] = namespace
 	}
@@ -161,28 +161,28 @@ func (tr *trace) metadata(namespace, name, uid string, more map[string]any) map[
 
 func nodeName(i int) string { return fmt.Sprintf("worker-%d", i+1) }
 
-func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+func formatTimestamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-func (tr *trace) vmi(v *vm) map[string]any {
+func (tr *trace) newVMIObject(v *vm) map[string]any {
 	status := map[string]any{
 		"phase": "Running", "nodeName": nodeName(v.node), "conditions": []any{map[string]any{"type": "LiveMigratable", "status": "True"}},
-		"phaseTransitionTimestamps": []any{map[string]any{"phase": "Running", "phaseTransitionTimestamp": stamp(v.since)}},
+		"phaseTransitionTimestamps": []any{map[string]any{"phase": "Running", "phaseTransitionTimestamp": formatTimestamp(v.since)}},
 	}
 	if v.leaves != "" {
 		status["evacuationNodeName"] = v.leaves
 	}
 	if v.last != nil {
-		status["migrationState"] = v.last.state()
+		status["migrationState"] = v.last.stateObject()
 	}
 	return map[string]any{
-		"metadata": tr.metadata(namespace, v.name, "uid-"+v.name, nil), "spec": map[string]any{"evictionStrategy": "LiveMigrate"}, "status": status,
+		"metadata": tr.newMetadata(namespace, v.name, "uid-"+v.name, nil), "spec": map[string]any{"evictionStrategy": "LiveMigrate"}, "status": status,
 	}
 }
 
-func (tr *trace) pod(v *vm) map[string]any {
-	name := launcher(v.name)
+func (tr *trace) newPodObject(v *vm) map[string]any {
+	name := launcherPodName(v.name)
 	return map[string]any{
-		"metadata": tr.metadata(namespace, name, "pod-"+v.name, map[string]any{
+		"metadata": tr.newMetadata(namespace, name, "pod-"+v.name, map[string]any{
 			"labels":          map[string]any{"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": "uid-" + v.name},
 			"annotations":     map[string]any{"kubevirt.io/domain": v.name},
 			"ownerReferences": []any{map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": v.name, "uid": "uid-" + v.name, "controller": true}},
@@ -191,11 +191,11 @@ func (tr *trace) pod(v *vm) map[string]any {
 	}
 }
 
-// launcher names the virt-launcher pod of a VM.
-func launcher(vm string) string { return "virt-launcher-" + vm + "-x7k2p" }
+// launcherPodName names the virt-launcher pod of a VM.
+func launcherPodName(vm string) string { return "virt-launcher-" + vm + "-x7k2p" }
 
-// migrate begins a migration of the VM whose turn it is.
-func (tr *trace) migrate() {
+// startMigration begins a migration of the VM whose turn it is.
+func (tr *trace) startMigration() {
 	v := tr.vms[0]
 	tr.vms = append(tr.vms[1:], v)
 	if v.busy {
@@ -210,19 +210,19 @@ func (tr *trace) migrate() {
 	}
 	if tr.marks && m.leaves != v.leaves && v.leaves == "" {
 		v.leaves = m.leaves
-		tr.line("virtualmachineinstances", recording.KindModified, tr.vmi(v))
+		tr.addLine("virtualmachineinstances", recording.KindModified, tr.newVMIObject(v))
 	}
 	if tr.chance.IntN(3) == 0 {
 		m.all = failing
 	}
 	tr.under = append(tr.under, m)
-	tr.enter(m, recording.KindAdded)
+	tr.enterNextPhase(m, recording.KindAdded)
 }
 
-// step takes a migration to its next phase.
-func (tr *trace) step(i int) {
+// advanceMigration takes a migration to its next phase.
+func (tr *trace) advanceMigration(i int) {
 	m := tr.under[i]
-	tr.enter(m, recording.KindModified)
+	tr.enterNextPhase(m, recording.KindModified)
 	if len(m.phases) < len(m.all) {
 		return
 	}
@@ -232,51 +232,51 @@ func (tr *trace) step(i int) {
 	if last := m.phases[len(m.phases)-1]; last.Phase == "Succeeded" {
 		v.node, v.leaves = m.target, ""
 	}
-	tr.line("virtualmachineinstances", recording.KindModified, tr.vmi(v))
+	tr.addLine("virtualmachineinstances", recording.KindModified, tr.newVMIObject(v))
 	if v.node == m.target {
 		tr.moved = append(tr.moved, len(tr.lines)-1)
 	}
 	if v.over = append(v.over, m); len(v.over) > keeps {
-		tr.line("virtualmachineinstancemigrations", recording.KindDeleted, tr.vmim(v.over[0]))
+		tr.addLine("virtualmachineinstancemigrations", recording.KindDeleted, tr.newMigrationObject(v.over[0]))
 		v.over = v.over[1:]
 	}
 }
 
-// enter has a migration enter its next phase, and tells so.
-func (tr *trace) enter(m *migration, kind recording.Kind) {
+// enterNextPhase has a migration enter its next phase, and tells so.
+func (tr *trace) enterNextPhase(m *migration, kind recording.Kind) {
 	m.phases = append(m.phases, transition{UID: "uid-" + m.name, Phase: m.all[len(m.phases)], At: tr.at.Truncate(time.Second)})
-	tr.line("virtualmachineinstancemigrations", kind, tr.vmim(m))
+	tr.addLine("virtualmachineinstancemigrations", kind, tr.newMigrationObject(m))
 	tr.truth = append(tr.truth, m.phases[len(m.phases)-1])
 	tr.ends = append(tr.ends, len(tr.lines)-1)
 }
 
-func (tr *trace) vmim(m *migration) map[string]any {
+func (tr *trace) newMigrationObject(m *migration) map[string]any {
 	times := make([]any, len(m.phases))
 	for i, p := range m.phases {
-		times[i] = map[string]any{"phase": p.Phase, "phaseTransitionTimestamp": stamp(p.At)}
+		times[i] = map[string]any{"phase": p.Phase, "phaseTransitionTimestamp": formatTimestamp(p.At)}
 	}
 	status := map[string]any{"phase": m.phases[len(m.phases)-1].Phase, "phaseTransitionTimestamps": times}
 	if len(m.phases) >= len(failing) {
-		status["migrationState"] = m.state()
+		status["migrationState"] = m.stateObject()
 	}
 	more := map[string]any{"labels": map[string]any{"kubevirt.io/vmi-name": m.vm.name}}
 	if m.leaves != "" {
 		more["annotations"] = map[string]any{"kubevirt.io/evacuationMigration": m.leaves}
 	}
-	meta := tr.metadata(namespace, m.name, "uid-"+m.name, more)
-	meta["creationTimestamp"] = stamp(m.created)
+	meta := tr.newMetadata(namespace, m.name, "uid-"+m.name, more)
+	meta["creationTimestamp"] = formatTimestamp(m.created)
 	return map[string]any{"metadata": meta, "spec": map[string]any{"vmiName": m.vm.name}, "status": status}
 }
 
-// state is the migrationState of a migration and, once it is over, of its VMI.
-func (m *migration) state() map[string]any {
-	s := map[string]any{"migrationUid": "uid-" + m.name, "targetNode": nodeName(m.target), "startTimestamp": stamp(m.phases[3].At), "mode": "PreCopy"}
+// stateObject is the migrationState of a migration and, once it is over, of its VMI.
+func (m *migration) stateObject() map[string]any {
+	s := map[string]any{"migrationUid": "uid-" + m.name, "targetNode": nodeName(m.target), "startTimestamp": formatTimestamp(m.phases[3].At), "mode": "PreCopy"}
 	last := m.phases[len(m.phases)-1]
 	switch last.Phase {
 	case "Succeeded":
-		s["completed"], s["endTimestamp"] = true, stamp(last.At)
+		s["completed"], s["endTimestamp"] = true, formatTimestamp(last.At)
 	case "Failed":
-		s["failed"], s["completed"], s["endTimestamp"], s["failureReason"] = true, true, stamp(last.At), "Live migration stuck for 15 seconds and has been aborted"
+		s["failed"], s["completed"], s["endTimestamp"], s["failureReason"] = true, true, formatTimestamp(last.At), "Live migration stuck for 15 seconds and has been aborted"
 	}
 	return s
 }

@@ -37,11 +37,11 @@ func buildPrevious(t *testing.T) (program string) {
 // the lease goes from one to the other: the history is that which this version records alone.
 func TestT17Versions(t *testing.T) {
 	t.Parallel()
-	r := chance(t)
-	changes, part := count(2, 10), count(75, 1000)
+	r := newSeededRand(t)
+	changes, part := chooseCount(2, 10), chooseCount(75, 1000)
 	alone, both := storetest.NewURL(t), storetest.NewURL(t)
 	tr := newTrace(r, part/5, part*(2*changes+changes))
-	record(t, startCluster(t, tr), alone, nil)
+	recordCluster(t, startCluster(t, tr), alone, nil)
 
 	old := buildPrevious(t)
 	c := startCluster(t, tr)
@@ -51,8 +51,8 @@ func TestT17Versions(t *testing.T) {
 	for range changes {
 		for _, e := range []*evictrail{before, now} {
 			e.start()
-			e.await()
-			c.tell(part)
+			e.awaitReady()
+			c.releaseTransitions(part)
 			awaitDerived(t, both, c)
 			require.NoError(t, e.Stop())
 		}
@@ -62,28 +62,28 @@ func TestT17Versions(t *testing.T) {
 	began = time.Now()
 	before.start()
 	now.start()
-	before.await()
-	now.await()
+	before.awaitReady()
+	now.awaitReady()
 	turns := map[*evictrail]int{}
 	for range changes {
-		was := leading(t, []*evictrail{before, now})
+		was := awaitLeader(t, []*evictrail{before, now})
 		turns[was]++
-		c.tell(part / 2)
+		c.releaseTransitions(part / 2)
 		other := map[*evictrail]*evictrail{before: now, now: before}[was]
 		require.NoError(t, was.Stop())
-		c.tell(part / 2)
-		require.Same(t, other, leading(t, []*evictrail{other}))
+		c.releaseTransitions(part / 2)
+		require.Same(t, other, awaitLeader(t, []*evictrail{other}))
 		awaitDerived(t, both, c)
 		was.start()
-		was.await()
+		was.awaitReady()
 	}
-	c.tell(len(c.truth))
+	c.releaseTransitions(len(c.truth))
 	awaitDerived(t, both, c)
 	require.NoError(t, before.Stop())
 	require.NoError(t, now.Stop())
 	t.Logf("T16: both recorded for %s, the one before derived %d times first, this one %d times", time.Since(began).Round(time.Second), turns[before], turns[now])
 	requireTruth(t, both, c.truth)
 	views := append([]string{"events"}, derivedViews...)
-	requireSame(t, history(t, alone, views...), history(t, both, views...))
+	requireSame(t, loadHistory(t, alone, views...), loadHistory(t, both, views...))
 	requireDerivedAnew(t, both)
 }

@@ -65,8 +65,8 @@ func TestTokensOfOthersAreRefused(t *testing.T) {
 			map[string]int{"ours": yes, "both": yes, "others": no, "plain": no, "another name": no},
 			map[string]int{"ours": yes, "both": yes, "others": no, "plain": no, "another name": no}},
 	} {
-		p := s.start(storetest.NewURL(t), append([]string{"--auth=kubernetes", "--cluster=c1"}, c.args...)...)
-		s.await()
+		p := s.startEvictrail(storetest.NewURL(t), append([]string{"--auth=kubernetes", "--cluster=c1"}, c.args...)...)
+		s.awaitReady()
 		for name, token := range tokens {
 			require.Equal(t, c.lists[name], get(s.client, "https://"+s.address+"/api/v1/names?kind=namespace", token), "%s, %s: list", c.name, name)
 			require.Equal(t, c.scrape[name], get(s.client, "https://"+s.address+"/metrics", token), "%s, %s: scrape", c.name, name)

@@ -36,8 +36,8 @@ func (c *clock) leaveOut(happened []time.Time, idle time.Duration) {
 	}
 }
 
-// slip has the rest of the recording, from a time on, come later by whole seconds: a busy machine plays more slowly.
-func (c *clock) slip(at time.Time, late time.Duration) {
+// delayRest has the rest of the recording, from a time on, come later by whole seconds: a busy machine plays more slowly.
+func (c *clock) delayRest(at time.Time, late time.Duration) {
 	late = late.Truncate(time.Second)
 	i, found := slices.BinarySearchFunc(c.shifts, at, func(s shift, t time.Time) int { return s.from.Compare(t) })
 	if !found {
@@ -48,8 +48,8 @@ func (c *clock) slip(at time.Time, late time.Duration) {
 	}
 }
 
-// now returns the present time for one of the recording. Those that are left out are all the end of what was before them.
-func (c *clock) now(recorded time.Time) time.Time {
+// toPresent returns the present time for one of the recording. Those that are left out are all the end of what was before them.
+func (c *clock) toPresent(recorded time.Time) time.Time {
 	i, found := slices.BinarySearchFunc(c.shifts, recorded, func(s shift, t time.Time) int { return s.from.Compare(t) })
 	if !found {
 		i = max(i-1, 0)
@@ -66,8 +66,8 @@ func (c *clock) now(recorded time.Time) time.Time {
 // stamp is a whole JSON string that is a time.
 var stamp = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`)
 
-// move moves the times in a JSON text, each in the precision it has.
-func (c *clock) move(raw []byte) []byte {
+// shiftTimes moves the times in a JSON text, each in the precision it has.
+func (c *clock) shiftTimes(raw []byte) []byte {
 	return stamp.ReplaceAllFunc(raw, func(text []byte) []byte {
 		t, err := time.Parse(time.RFC3339Nano, string(text[1:len(text)-1]))
 		if err != nil {
@@ -77,7 +77,7 @@ func (c *clock) move(raw []byte) []byte {
 		if digits := len(text) - len(layout) - 2; digits > 0 {
 			layout = "2006-01-02T15:04:05." + "000000000"[:digits-1] + "Z"
 		}
-		return []byte(`"` + c.now(t).UTC().Format(layout) + `"`)
+		return []byte(`"` + c.toPresent(t).UTC().Format(layout) + `"`)
 	})
 }
 
@@ -87,11 +87,11 @@ func TestClockSlips(t *testing.T) {
 	at := func(seconds float64) time.Time { return begin.Add(time.Duration(seconds * float64(time.Second))) }
 	c := newClock(begin, begin)
 	c.leaveOut([]time.Time{begin, at(3), at(103)}, 10*time.Second)
-	began := c.now(begin)
-	c.slip(at(2), 1500*time.Millisecond)
-	c.slip(at(103), 2*time.Second)
+	began := c.toPresent(begin)
+	c.delayRest(at(2), 1500*time.Millisecond)
+	c.delayRest(at(103), 2*time.Second)
 	for recorded, want := range map[float64]float64{0: 0, 1.5: 1.5, 2: 3, 3: 4, 102.5: 13.5, 103: 16, 110: 23} {
-		require.Equal(t, began.Add(time.Duration(want*float64(time.Second))), c.now(at(recorded)), "%v s", recorded)
+		require.Equal(t, began.Add(time.Duration(want*float64(time.Second))), c.toPresent(at(recorded)), "%v s", recorded)
 	}
 }
 
@@ -103,9 +103,9 @@ func TestClock(t *testing.T) {
 	c := newClock(begin, now)
 	c.leaveOut([]time.Time{begin, at(3), at(103.5), at(104)}, 10*time.Second)
 	for recorded, want := range map[float64]float64{-60: -60, 0: 0, 3: 3, 8: 8, 50: 8, 98: 8, 98.5: 8.5, 103.5: 13.5, 104: 14, 1000: 910} {
-		require.Equal(t, c.now(begin).Add(time.Duration(want*float64(time.Second))), c.now(at(recorded)), "%v s", recorded)
+		require.Equal(t, c.toPresent(begin).Add(time.Duration(want*float64(time.Second))), c.toPresent(at(recorded)), "%v s", recorded)
 	}
-	require.WithinRange(t, c.now(begin), now, now.Add(time.Second))
+	require.WithinRange(t, c.toPresent(begin), now, now.Add(time.Second))
 	require.JSONEq(t, `{"a":"2027-03-01T12:00:04Z","b":"2027-03-01T12:00:04.25Z","c":"on 2026-11-21T00:30:03Z"}`,
-		string(c.move([]byte(`{"a":"2026-11-21T00:30:03Z","b":"2026-11-21T00:30:03.25Z","c":"on 2026-11-21T00:30:03Z"}`))))
+		string(c.shiftTimes([]byte(`{"a":"2026-11-21T00:30:03Z","b":"2026-11-21T00:30:03.25Z","c":"on 2026-11-21T00:30:03Z"}`))))
 }

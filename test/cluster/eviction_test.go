@@ -43,11 +43,11 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: Group, name: vm-admins}
 `
 
-// evict evicts the pod of a VM, and returns the answer: nil where the pod was deleted.
-func (s *site) evict(as *rest.Config, vm string, words map[string]string, dryRun ...string) error {
+// evictVM evicts the pod of a VM, and returns the answer: nil where the pod was deleted.
+func (s *site) evictVM(as *rest.Config, vm string, words map[string]string, dryRun ...string) error {
 	s.t.Helper()
 	return kubetest.ClientOf(s.t, as).PolicyV1().Evictions(shop).Evict(s.t.Context(), &policyv1.Eviction{
-		ObjectMeta: metav1.ObjectMeta{Name: launcher(vm), Namespace: shop, Annotations: words}, DeleteOptions: &metav1.DeleteOptions{DryRun: dryRun},
+		ObjectMeta: metav1.ObjectMeta{Name: launcherPodName(vm), Namespace: shop, Annotations: words}, DeleteOptions: &metav1.DeleteOptions{DryRun: dryRun},
 	})
 }
 
@@ -71,8 +71,8 @@ const toldQuery = "SELECT * FROM evictrail_v1.eviction_requests WHERE vmi <> 'pr
 func (s *site) awaitObserver(url string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
-		_ = s.evict(s.Admin(), "probe", nil, metav1.DryRunAll)
-		return len(rows[told](s.t, url, "SELECT * FROM evictrail_v1.eviction_requests WHERE vmi = 'probe' AND source LIKE '%admission%'")) > 0
+		_ = s.evictVM(s.Admin(), "probe", nil, metav1.DryRunAll)
+		return len(loadRows[told](s.t, url, "SELECT * FROM evictrail_v1.eviction_requests WHERE vmi = 'probe' AND source LIKE '%admission%'")) > 0
 	}, time.Minute, 500*time.Millisecond, "the observer is asked")
 }
 
@@ -111,24 +111,24 @@ func TestEvictionsByThreeUsers(t *testing.T) {
 			}
 			s.makeVM("db-3", "None", "worker-2")
 			s.Apply(evictors)
-			s.Apply(s.manifest(deploy.Observer))
+			s.Apply(s.renderManifest(deploy.Observer))
 			url := storetest.NewURL(t)
-			s.start(url)
-			s.await()
+			s.startEvictrail(url)
+			s.awaitReady()
 			s.awaitObserver(url)
 
 			descheduler, scaler, alice := s.ServiceAccount("kube-system", "descheduler"), s.ServiceAccount("kube-system", "cluster-autoscaler"), s.User("alice", "vm-admins")
 			descheduler.UserAgent, scaler.UserAgent, alice.UserAgent = "descheduler/v0.36.0", autoscaler, kubectl
-			requireRefused(t, s.evict(descheduler, "db-1", words), `Eviction triggered evacuation of VMI "shop/db-1"`)
-			requireRefused(t, s.evict(alice, "db-2", nil), `Eviction triggered evacuation of VMI "shop/db-2"`)
-			requireRefused(t, s.evict(alice, "db-1", nil), `Evacuation in progress: Eviction triggered evacuation of VMI "shop/db-1"`)
-			require.NoError(t, s.evict(scaler, "db-3", nil))
+			requireRefused(t, s.evictVM(descheduler, "db-1", words), `Eviction triggered evacuation of VMI "shop/db-1"`)
+			requireRefused(t, s.evictVM(alice, "db-2", nil), `Eviction triggered evacuation of VMI "shop/db-2"`)
+			requireRefused(t, s.evictVM(alice, "db-1", nil), `Evacuation in progress: Eviction triggered evacuation of VMI "shop/db-1"`)
+			require.NoError(t, s.evictVM(scaler, "db-3", nil))
 
-			settle(t, url)
-			got := rows[told](t, url, toldQuery)
+			awaitNoNewEvents(t, url)
+			got := loadRows[told](t, url, toldQuery)
 			require.Equal(t, c.want, got)
 			var evacuations []told
-			for _, e := range rows[told](t, url, "SELECT vmi, node, requester_class, confidence FROM evictrail_v1.evacuations ORDER BY marked_at") {
+			for _, e := range loadRows[told](t, url, "SELECT vmi, node, requester_class, confidence FROM evictrail_v1.evacuations ORDER BY marked_at") {
 				evacuations = append(evacuations, told{VMI: e.VMI, Node: e.Node, Class: e.Class})
 			}
 			require.Equal(t, []told{{VMI: "db-1", Node: "worker-1", Class: "descheduler"}, {VMI: "db-2", Node: "worker-1", Class: c.want[1].Class}}, evacuations)
@@ -155,23 +155,23 @@ func TestEvictionsWithoutEvictrail(t *testing.T) {
 	for _, vm := range []string{"away-2", "hangs-2", "back-2"} {
 		s.makeVM(vm, "None", "worker-1")
 	}
-	s.Apply(s.manifest(deploy.Observer))
+	s.Apply(s.renderManifest(deploy.Observer))
 	url := storetest.NewURL(t)
-	p := s.start(url)
-	s.await()
+	p := s.startEvictrail(url)
+	s.awaitReady()
 	s.awaitObserver(url)
 
 	// answered evicts a VM that virt-api marks and one that it lets go, and tells which took longest.
 	answered := func(when string) time.Duration {
 		began := time.Now()
-		requireRefused(t, s.evict(s.Admin(), when+"-1", nil), "Eviction triggered evacuation")
+		requireRefused(t, s.evictVM(s.Admin(), when+"-1", nil), "Eviction triggered evacuation")
 		marked := time.Since(began)
 		began = time.Now()
-		require.NoError(t, s.evict(s.Admin(), when+"-2", nil))
+		require.NoError(t, s.evictVM(s.Admin(), when+"-2", nil))
 		return max(marked, time.Since(began))
 	}
 	for range 3 { // connections are made, and the machine is warm
-		_ = s.evict(s.Admin(), "probe", nil, metav1.DryRunAll)
+		_ = s.evictVM(s.Admin(), "probe", nil, metav1.DryRunAll)
 	}
 	there := answered("back")
 	require.NoError(t, p.Pause())
@@ -187,14 +187,14 @@ func TestEvictionsWithoutEvictrail(t *testing.T) {
 	require.Contains(t, log, `"failed-open.validating.webhook.admission.k8s.io/round_0_index_`)
 	require.Contains(t, log, `"eviction-observer.evictrail.io"`)
 
-	s.start(url)
-	s.await()
-	settle(t, url)
+	s.startEvictrail(url)
+	s.awaitReady()
+	awaitNoNewEvents(t, url)
 	require.Eventually(t, func() bool {
-		all := rows[told](t, url, toldQuery)
+		all := loadRows[told](t, url, toldQuery)
 		return len(all) == 6 && !slices.ContainsFunc(all, func(r told) bool { return r.Requester == "" || r.Answer == "unknown" }) // a mark tells of a request, too, and what the observer saw is in the spool
 	}, 2*time.Minute, time.Second, "the API server sends again what evictrail missed")
-	for _, r := range rows[told](t, url, toldQuery) {
+	for _, r := range loadRows[told](t, url, toldQuery) {
 		require.Equal(t, "kubernetes-admin", r.Requester, r.VMI)
 		want := "allowed"
 		if strings.HasSuffix(r.VMI, "-1") {

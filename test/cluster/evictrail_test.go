@@ -53,8 +53,8 @@ var rights = sync.OnceValues(func() (string, error) {
 	return string(out), err
 })
 
-// shipped returns the rights that evictrail ships with.
-func shipped(t *testing.T) string {
+// renderShippedRights returns the rights that evictrail ships with.
+func renderShippedRights(t *testing.T) string {
 	t.Helper()
 	manifest, err := rights()
 	require.NoError(t, err, "render the chart")
@@ -111,7 +111,7 @@ func newSite(t *testing.T, o siteOptions) *site {
 	require.NoError(t, os.WriteFile(s.secret, []byte(pathSecret+"\n"), 0o600))
 	s.client = clientTrusting(t, s.ca)
 
-	policy, webhook := s.manifest(deploy.AuditPolicy), s.manifest(deploy.AuditWebhook)
+	policy, webhook := s.renderManifest(deploy.AuditPolicy), s.renderManifest(deploy.AuditWebhook)
 	policy = strings.Replace(policy, "rules:\n", "rules:\n"+o.rules, 1)
 	const tokenFile = "/etc/kubernetes/evictrail/token"
 	require.Contains(t, webhook, tokenFile)
@@ -121,24 +121,24 @@ func newSite(t *testing.T, o siteOptions) *site {
 		options.AuditWebhook, options.Flags = webhook, slices.Concat(o.flags, []string{auditSoon})
 	}
 	s.Cluster = kubetest.Start(t, options)
-	s.furnish(cmp.Or(o.version, "v1.8.4"))
+	s.prepareCluster(cmp.Or(o.version, "v1.8.4"))
 	s.kubeconfig = s.Kubeconfig(s.ServiceAccount(namespace, account), namespace)
 	return s
 }
 
-// furnish makes what evictrail needs in an empty cluster: its namespaces, its ServiceAccount with its rights, and virt-api of a version of KubeVirt.
-func (s *site) furnish(kubeVirt string) {
+// prepareCluster makes what evictrail needs in an empty cluster: its namespaces, its ServiceAccount with its rights, and virt-api of a version of KubeVirt.
+func (s *site) prepareCluster(kubeVirt string) {
 	s.t.Helper()
 	for _, name := range []string{namespace, policyNamespace, "kubevirt"} {
 		s.Namespace(name, nil)
 	}
 	s.Apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: " + account + ", namespace: " + namespace + "}}")
-	s.Apply(shipped(s.t))
+	s.Apply(renderShippedRights(s.t))
 	startVirtAPI(s.t, s.Cluster, kubeVirt)
 }
 
-// manifest generates one of evictrail's manifests for the site's address.
-func (s *site) manifest(name string) string {
+// renderManifest generates one of evictrail's manifests for the site's address.
+func (s *site) renderManifest(name string) string {
 	s.t.Helper()
 	o := deploy.DefaultOptions()
 	o.URL, o.ObserverURL, o.Secret, o.CA = "https://"+s.address, "https://"+s.reviews, pathSecret, s.ca.PEM
@@ -157,8 +157,8 @@ func clientTrusting(t *testing.T, ca *kubetest.Authority) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 10 * time.Second}
 }
 
-// start starts evictrail on a database, at the site's address.
-func (s *site) start(url string, args ...string) *kubetest.Process {
+// startEvictrail starts evictrail on a database, at the site's address.
+func (s *site) startEvictrail(url string, args ...string) *kubetest.Process {
 	s.t.Helper()
 	program, err := build.Evictrail()
 	require.NoError(s.t, err)
@@ -170,8 +170,8 @@ func (s *site) start(url string, args ...string) *kubetest.Process {
 	}, args...)...)
 }
 
-// unready asks evictrail what is not ready: empty where nothing is.
-func (s *site) unready(ctx context.Context) string {
+// unreadyReason asks evictrail what is not ready: empty where nothing is.
+func (s *site) unreadyReason(ctx context.Context) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+s.address+"/readyz", http.NoBody)
 	if err != nil {
 		return err.Error()
@@ -190,14 +190,14 @@ func (s *site) unready(ctx context.Context) string {
 	return text.String()
 }
 
-// await waits until evictrail is ready.
-func (s *site) await() {
+// awaitReady waits until evictrail is ready.
+func (s *site) awaitReady() {
 	s.t.Helper()
-	eventually(s.t, 100*time.Millisecond, func() string { return s.unready(s.t.Context()) }, "evictrail gets ready")
+	awaitNoProblem(s.t, 100*time.Millisecond, func() string { return s.unreadyReason(s.t.Context()) }, "evictrail gets ready")
 }
 
-// eventually waits for a minute until nothing is wrong, and fails with what was wrong last.
-func eventually(t *testing.T, tick time.Duration, wrong func() string, what string) {
+// awaitNoProblem waits for a minute until nothing is wrong, and fails with what was wrong last.
+func awaitNoProblem(t *testing.T, tick time.Duration, wrong func() string, what string) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for problem := wrong(); problem != ""; problem = wrong() {
@@ -206,8 +206,8 @@ func eventually(t *testing.T, tick time.Duration, wrong func() string, what stri
 	}
 }
 
-// rows reads the rows of a query.
-func rows[T any](t *testing.T, url, query string) []T {
+// loadRows reads the rows of a query.
+func loadRows[T any](t *testing.T, url, query string) []T {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)

@@ -28,15 +28,15 @@ func newGate(t *testing.T, config *rest.Config) (*gate, *rest.Config) {
 	server, err := url.Parse(config.Host)
 	require.NoError(t, err)
 	g := &gate{t: t, at: ports.Free(t), to: server.Host, open: map[net.Conn]struct{}{}}
-	g.unlock()
-	t.Cleanup(g.lock)
+	g.allowTraffic()
+	t.Cleanup(g.blockTraffic)
 	through := rest.CopyConfig(config)
 	through.Host = "https://" + g.at
 	return g, through
 }
 
-// unlock opens the gate.
-func (g *gate) unlock() {
+// allowTraffic opens the gate.
+func (g *gate) allowTraffic() {
 	l, err := net.Listen("tcp", g.at)
 	require.NoError(g.t, err)
 	g.mu.Lock()
@@ -45,15 +45,15 @@ func (g *gate) unlock() {
 	go g.serve(l)
 }
 
-// lock shuts the gate: connections are refused, those that are open break.
-func (g *gate) lock() {
+// blockTraffic shuts the gate: connections are refused, those that are open break.
+func (g *gate) blockTraffic() {
 	g.mu.Lock()
 	if g.listener != nil {
 		_ = g.listener.Close()
 	}
 	g.listener = nil
 	g.mu.Unlock()
-	g.cut()
+	g.cutConns()
 }
 
 func (g *gate) serve(l net.Listener) {
@@ -67,7 +67,7 @@ func (g *gate) serve(l net.Listener) {
 			_ = in.Close()
 			continue
 		}
-		g.pass(in, out)
+		g.trackConns(in, out)
 		for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 			go func() {
 				_, _ = io.Copy(way[0], way[1])
@@ -78,7 +78,7 @@ func (g *gate) serve(l net.Listener) {
 	}
 }
 
-func (g *gate) pass(both ...net.Conn) {
+func (g *gate) trackConns(both ...net.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range both {
@@ -86,8 +86,8 @@ func (g *gate) pass(both ...net.Conn) {
 	}
 }
 
-// cut breaks every connection, such as those of watches. New ones are let through unless the gate is shut.
-func (g *gate) cut() {
+// cutConns breaks every connection, such as those of watches. New ones are let through unless the gate is shut.
+func (g *gate) cutConns() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for c := range g.open {

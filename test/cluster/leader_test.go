@@ -57,9 +57,9 @@ func (r *replica) crash() (again func()) {
 	return r.start
 }
 
-// leave asks the replica to end. On a busy machine the database may not take in time what it still had to store: then it says so, and the
+// requestStop asks the replica to end. On a busy machine the database may not take in time what it still had to store: then it says so, and the
 // other has stored that as well.
-func (r *replica) leave() (again func()) {
+func (r *replica) requestStop() (again func()) {
 	left := make(chan error, 1)
 	go func() { left <- r.process.Stop() }()
 	return func() {
@@ -77,8 +77,8 @@ func (r *replica) hang() (again func()) {
 	return func() { require.NoError(r.s.t, r.process.Resume()) }
 }
 
-// leads asks the replica whether it derives. One that does not answer does not.
-func (r *replica) leads() bool {
+// isLeader asks the replica whether it derives. One that does not answer does not.
+func (r *replica) isLeader() bool {
 	answer, err := r.s.client.Get("https://" + r.address + "/metrics")
 	if err != nil {
 		return false
@@ -101,29 +101,29 @@ func TestTwoReplicas(t *testing.T) {
 	for _, r := range both {
 		r.start()
 	}
-	s.await()
+	s.awaitReady()
 	c := s.startCrowd(6, 100*time.Millisecond)
 
 	var crashes, ends, hangs []time.Duration
 	for n := range *kills {
 		crashes = append(crashes, handOver(t, both, (*replica).crash))
 		if n%10 == 0 {
-			ends = append(ends, handOver(t, both, (*replica).leave))
+			ends = append(ends, handOver(t, both, (*replica).requestStop))
 			hangs = append(hangs, handOver(t, both, (*replica).hang))
-			t.Logf("the other replica derived after %s", distribution("a crash", crashes))
+			t.Logf("the other replica derived after %s", formatDistribution("a crash", crashes))
 		}
 	}
-	truth := c.end()
-	t.Logf("the other replica derived after %s", distribution("a crash", crashes))
-	t.Logf("the other replica derived after %s", distribution("an end in order", ends))
-	t.Logf("the other replica derived after %s", distribution("a hang", hangs))
+	truth := c.stopMovers()
+	t.Logf("the other replica derived after %s", formatDistribution("a crash", crashes))
+	t.Logf("the other replica derived after %s", formatDistribution("an end in order", ends))
+	t.Logf("the other replica derived after %s", formatDistribution("a hang", hangs))
 	if *kills >= 10 { // the long form has the machine to itself; beside other tests the times are in the log
 		require.Less(t, slices.Max(crashes), afterCrash)
 		require.Less(t, slices.Max(ends), afterEnd)
 		require.Less(t, slices.Max(hangs), afterCrash)
 	}
 
-	settle(t, url)
+	awaitNoNewEvents(t, url)
 	require.Zero(t, requireRecorded(t, url, truth), "what one replica did not see the other did")
 	done := map[string]string{}
 	for _, x := range truth {
@@ -142,7 +142,7 @@ func handOver(t *testing.T, both []*replica, do func(leader *replica) (again fun
 	var leader, other *replica
 	require.Eventually(t, func() bool {
 		for i, r := range both {
-			if r.leads() {
+			if r.isLeader() {
 				leader, other = r, both[1-i]
 			}
 		}
@@ -151,15 +151,15 @@ func handOver(t *testing.T, both []*replica, do func(leader *replica) (again fun
 	time.Sleep(rand.N(2 * time.Second)) // somewhere between two renewals
 	began := time.Now()
 	again := do(leader)
-	require.Eventually(t, other.leads, 3*time.Minute, 20*time.Millisecond, "the other replica derives")
+	require.Eventually(t, other.isLeader, 3*time.Minute, 20*time.Millisecond, "the other replica derives")
 	took := time.Since(began)
 	again()
-	require.Eventually(t, func() bool { return leader.process.Running() && !leader.leads() && leader.ready() }, 3*time.Minute, 50*time.Millisecond, "it follows")
+	require.Eventually(t, func() bool { return leader.process.Running() && !leader.isLeader() && leader.isReady() }, 3*time.Minute, 50*time.Millisecond, "it follows")
 	return took
 }
 
-// ready asks the replica whether it sees everything.
-func (r *replica) ready() bool {
+// isReady asks the replica whether it sees everything.
+func (r *replica) isReady() bool {
 	answer, err := r.s.client.Get("https://" + r.address + "/readyz")
 	if err != nil {
 		return false
@@ -168,8 +168,8 @@ func (r *replica) ready() bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// distribution returns how times are spread.
-func distribution(after string, times []time.Duration) string {
+// formatDistribution returns how times are spread.
+func formatDistribution(after string, times []time.Duration) string {
 	times = slices.Sorted(slices.Values(times))
 	at := func(share float64) time.Duration {
 		return times[int(share*float64(len(times)-1))].Round(10 * time.Millisecond)
@@ -181,9 +181,9 @@ func distribution(after string, times []time.Duration) string {
 func awaitDerived(t *testing.T, url string, last map[string]string) {
 	t.Helper()
 	outcomes := map[string]string{"Succeeded": "succeeded", "Failed": "failed"}
-	eventually(t, 500*time.Millisecond, func() string {
+	awaitNoProblem(t, 500*time.Millisecond, func() string {
 		derived := map[string]string{}
-		for _, r := range rows[struct {
+		for _, r := range loadRows[struct {
 			UID     string  `json:"migration_uid"`
 			Outcome *string `json:"outcome"`
 		}](t, url, "SELECT migration_uid, outcome FROM evictrail_v1.migrations") {
@@ -210,7 +210,7 @@ func requireDerivedAnew(t *testing.T, url string) {
 	all := func() map[string][]string {
 		out := map[string][]string{}
 		for _, view := range views {
-			for _, r := range rows[map[string]any](t, url, "SELECT (to_jsonb(v) - 'changed_at') AS row FROM evictrail_v1."+view+" v") {
+			for _, r := range loadRows[map[string]any](t, url, "SELECT (to_jsonb(v) - 'changed_at') AS row FROM evictrail_v1."+view+" v") {
 				out[view] = append(out[view], fmt.Sprint(r["row"]))
 			}
 			slices.Sort(out[view])

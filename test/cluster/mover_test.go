@@ -78,18 +78,18 @@ func (m *mover) run(ctx context.Context, t *testing.T) {
 			phases = failed
 		}
 		vm := m.vms[n/movesOnEnd%len(m.vms)]
-		m.move(context.WithoutCancel(ctx), t, vm, fmt.Sprintf("%s-%d", vm, n), phases)
+		m.runMigration(context.WithoutCancel(ctx), t, vm, fmt.Sprintf("%s-%d", vm, n), phases)
 	}
 }
 
-// move makes one migration and has it go through phases.
-func (m *mover) move(ctx context.Context, t *testing.T, vm, name string, phases []string) {
+// runMigration makes one migration and has it go through phases.
+func (m *mover) runMigration(ctx context.Context, t *testing.T, vm, name string, phases []string) {
 	t.Helper()
 	objects, err := kubetest.Objects(fmt.Sprintf(migrationManifest, name, vm))
 	require.NoError(t, err)
 	all := m.client.Resource(migrations).Namespace(shop)
 	uid := ""
-	m.insist(ctx, t, func() error {
+	m.retryWrite(ctx, t, func() error {
 		_, err := all.Create(ctx, objects[0], metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
@@ -107,7 +107,7 @@ func (m *mover) move(ctx context.Context, t *testing.T, vm, name string, phases 
 		times = append(times, map[string]any{"phase": phase, "phaseTransitionTimestamp": at.Format(time.RFC3339)})
 		patch, err := json.Marshal(map[string]any{"status": map[string]any{"phase": phase, "phaseTransitionTimestamps": times}})
 		require.NoError(t, err)
-		m.insist(ctx, t, func() error {
+		m.retryWrite(ctx, t, func() error {
 			_, err := all.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
 			return err
 		})
@@ -116,7 +116,7 @@ func (m *mover) move(ctx context.Context, t *testing.T, vm, name string, phases 
 		m.mu.Unlock()
 	}
 	if m.kept = append(m.kept, name); len(m.kept) > keeps {
-		m.insist(ctx, t, func() error {
+		m.retryWrite(ctx, t, func() error {
 			if err := all.Delete(ctx, m.kept[0], metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
 				return err
 			}
@@ -126,8 +126,8 @@ func (m *mover) move(ctx context.Context, t *testing.T, vm, name string, phases 
 	}
 }
 
-// insist tries until the API server takes it.
-func (m *mover) insist(ctx context.Context, t *testing.T, write func() error) {
+// retryWrite tries until the API server takes it.
+func (m *mover) retryWrite(ctx context.Context, t *testing.T, write func() error) {
 	t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
 	for {
@@ -165,12 +165,12 @@ func (s *site) startCrowd(movers int, pause time.Duration) *crowd {
 		c.movers = append(c.movers, m)
 		c.work.Go(func() { m.run(ctx, s.t) })
 	}
-	s.t.Cleanup(func() { c.end() })
+	s.t.Cleanup(func() { c.stopMovers() })
 	return c
 }
 
-// end waits until every mover has finished its migration, and returns all transitions.
-func (c *crowd) end() []transition {
+// stopMovers waits until every mover has finished its migration, and returns all transitions.
+func (c *crowd) stopMovers() []transition {
 	c.stop()
 	c.work.Wait()
 	var out []transition
@@ -180,8 +180,8 @@ func (c *crowd) end() []transition {
 	return out
 }
 
-// count returns how many transitions there were so far.
-func (c *crowd) count() int {
+// countTransitions returns how many transitions there were so far.
+func (c *crowd) countTransitions() int {
 	n := 0
 	for _, m := range c.movers {
 		m.mu.Lock()

@@ -34,8 +34,8 @@ func TestOutages(t *testing.T) {
 	url := storetest.NewURL(t)
 	g, through := newGate(t, s.ServiceAccount(namespace, account))
 	s.kubeconfig = s.Kubeconfig(through, namespace)
-	p := s.start(url)
-	s.await()
+	p := s.startEvictrail(url)
+	s.awaitReady()
 	c := s.startCrowd(4, 100*time.Millisecond)
 	pause := func(least, most time.Duration) { time.Sleep(least + rand.N(most-least)) }
 
@@ -43,49 +43,49 @@ func TestOutages(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"the watches are cut", g.cut},
+		{"the watches are cut", g.cutConns},
 		{"the way is blocked, longer than KubeVirt keeps migrations", func() {
-			g.lock()
+			g.blockTraffic()
 			pause(6*time.Second, 8*time.Second)
-			g.unlock()
+			g.allowTraffic()
 		}},
 		{"the API server is killed", func() {
-			g.lock()
+			g.blockTraffic()
 			s.KillServer()
 			pause(0, time.Second)
 			s.StartServer()
-			g.unlock()
+			g.allowTraffic()
 		}},
 		{"the API server is killed and etcd forgets its history", func() {
-			g.lock()
+			g.blockTraffic()
 			pause(time.Second, 3*time.Second)
 			s.KillServer()
 			s.Compact()
 			s.StartServer()
 			pause(time.Second, 2*time.Second)
-			g.unlock()
+			g.allowTraffic()
 		}},
 		{"evictrail is killed", func() {
 			p.Kill()
 			pause(time.Second, 3*time.Second)
-			p = s.start(url)
+			p = s.startEvictrail(url)
 		}},
 	}
 	for range *outages {
 		for _, k := range kinds {
 			pause(time.Second, 3*time.Second)
-			before := c.count()
+			before := c.countTransitions()
 			k.do()
-			s.await()
-			t.Logf("%s: %d transitions until all was well again", k.name, c.count()-before)
+			s.awaitReady()
+			t.Logf("%s: %d transitions until all was well again", k.name, c.countTransitions()-before)
 		}
 	}
 	pause(time.Second, 2*time.Second)
-	truth := c.end()
-	settle(t, url)
+	truth := c.stopMovers()
+	awaitNoNewEvents(t, url)
 	requireRecorded(t, url, truth)
 	causes := map[string]int{}
-	for _, r := range rows[gapRow](t, url, gapsQuery) {
+	for _, r := range loadRows[gapRow](t, url, gapsQuery) {
 		causes[r.Cause]++
 	}
 	require.NotZero(t, causes["expired"], "the API server forgot where a watch was: %v", causes)
@@ -101,18 +101,18 @@ func requireRecorded(t *testing.T, url string, truth []transition) (missing int)
 		return fmt.Sprintf("%s %s %s", x.UID, x.Phase, x.At.UTC().Format(time.RFC3339))
 	}
 	got := map[string]int{}
-	for _, r := range rows[transition](t, url, "SELECT migration_uid, phase, at FROM evictrail_v1.migration_phases WHERE phase <> ''") {
+	for _, r := range loadRows[transition](t, url, "SELECT migration_uid, phase, at FROM evictrail_v1.migration_phases WHERE phase <> ''") {
 		got[key(r)]++
 	}
-	facts := rows[transition](t, url, "SELECT migration_uid, value AS phase, at FROM evictrail_v1.events WHERE kind = 'migration_phase'")
-	gaps := rows[gapRow](t, url, gapsQuery)
+	facts := loadRows[transition](t, url, "SELECT migration_uid, value AS phase, at FROM evictrail_v1.events WHERE kind = 'migration_phase'")
+	gaps := loadRows[gapRow](t, url, gapsQuery)
 	for _, x := range truth {
 		n := got[key(x)]
 		delete(got, key(x))
 		require.LessOrEqual(t, n, 1, "%s of %s is doubled", x.Phase, x.UID)
 		if n == 0 {
 			missing++
-			require.True(t, covered(gaps, x.At), "%s of %s at %s is neither recorded nor in a gap of %v", x.Phase, x.UID, x.At, gaps)
+			require.True(t, isCovered(gaps, x.At), "%s of %s at %s is neither recorded nor in a gap of %v", x.Phase, x.UID, x.At, gaps)
 		}
 	}
 	require.Empty(t, got, "transitions that never were")
@@ -120,9 +120,9 @@ func requireRecorded(t *testing.T, url string, truth []transition) (missing int)
 	return missing
 }
 
-// covered reports whether a gap in what was seen of migrations, or of everything, covers a time. Times of transitions are cut to
+// isCovered reports whether a gap in what was seen of migrations, or of everything, covers a time. Times of transitions are cut to
 // seconds.
-func covered(gaps []gapRow, at time.Time) bool {
+func isCovered(gaps []gapRow, at time.Time) bool {
 	for _, g := range gaps {
 		whose := g.Source == migrations.Resource || g.Source == namespace
 		if whose && !at.Before(g.OpenedAt.Add(-time.Second)) && (g.ClosedAt == nil || !at.After(*g.ClosedAt)) {

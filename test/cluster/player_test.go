@@ -105,7 +105,7 @@ func newPlayer(t *testing.T, s *site, rec *recording.Recording) *player {
 		t: t, site: s, rec: rec, clock: newClock(rec.Start(), time.Now()), uids: map[string]string{}, known: map[string]recorded{}, gone: map[string]bool{},
 		users: map[string]dynamic.Interface{}, authors: map[int]auditUser{},
 	}
-	for _, name := range p.namespaces() {
+	for _, name := range p.listNamespaces() {
 		s.Namespace(name, nil)
 	}
 	if len(rec.Policy) > 0 {
@@ -116,14 +116,14 @@ func newPlayer(t *testing.T, s *site, rec *recording.Recording) *player {
 	for range 2 { // some name the UIDs of others that come later
 		for i, l := range rec.Lines {
 			if _, written := resourceOf[l.Resource]; written && l.Kind == recording.KindSync {
-				require.NoError(t, p.write(i), "line %d: %s %s %s", l.Number, l.Kind, l.Resource, l.Key)
+				require.NoError(t, p.writeLine(i), "line %d: %s %s %s", l.Number, l.Kind, l.Resource, l.Key)
 			}
 		}
 	}
 	return p
 }
 
-func (p *player) namespaces() []string {
+func (p *player) listNamespaces() []string {
 	var out []string
 	for _, l := range p.rec.Lines {
 		name, _, _ := strings.Cut(l.Key, "/")
@@ -156,22 +156,22 @@ subjects:
 `)
 }
 
-// config is that of a user of the recording, with the right to do everything.
-func (p *player) config(u auditUser) *rest.Config {
+// userConfig is that of a user of the recording, with the right to do everything.
+func (p *player) userConfig(u auditUser) *rest.Config {
 	groups := slices.DeleteFunc(slices.Clone(u.Groups), func(g string) bool { return g == "system:authenticated" }) // everybody is
 	return p.site.User(u.Name, append(groups, "users-of-the-recording")...)
 }
 
-func (p *player) as(u auditUser) dynamic.Interface {
+func (p *player) clientFor(u auditUser) dynamic.Interface {
 	if p.users[u.Name] == nil {
-		client, err := dynamic.NewForConfig(p.config(u))
+		client, err := dynamic.NewForConfig(p.userConfig(u))
 		require.NoError(p.t, err)
 		p.users[u.Name] = client
 	}
 	return p.users[u.Name]
 }
 
-func (p *player) audit() []auditEvent {
+func (p *player) decodeAuditEvents() []auditEvent {
 	p.t.Helper()
 	out := make([]auditEvent, len(p.rec.Audit))
 	for i, l := range p.rec.Audit {
@@ -185,12 +185,12 @@ func (p *player) audit() []auditEvent {
 func (p *player) findAuthors() {
 	p.t.Helper()
 	var made []int // lines, in the order of resourceVersions
-	for _, i := range p.order() {
+	for _, i := range p.sortChanges() {
 		if l := p.rec.Lines[i]; l.Resource == migrations.Resource && l.Kind == recording.KindAdded {
 			made = append(made, i)
 		}
 	}
-	for _, e := range p.audit() {
+	for _, e := range p.decodeAuditEvents() {
 		if e.Status.Code >= http.StatusBadRequest || e.Object.Subresource != "" {
 			continue
 		}
@@ -199,7 +199,7 @@ func (p *player) findAuthors() {
 			require.NotEmpty(p.t, made, "a migration for each audit event")
 			p.authors[made[0]], made = e.User, made[1:]
 		case "delete " + migrations.Resource, "patch " + nodes.Resource:
-			i := p.changed(e)
+			i := p.findChange(e)
 			require.GreaterOrEqual(p.t, i, 0, "the line that records the %s of %s by %s", e.Verb, e.Object.Name, e.User.Name)
 			p.authors[i] = e.User
 		}
@@ -207,15 +207,15 @@ func (p *player) findAuthors() {
 	require.Empty(p.t, made, "an audit event for each migration")
 }
 
-// changed finds the first line after a request in which its object is being deleted, or has another spec.
-func (p *player) changed(e auditEvent) int {
+// findChange finds the first line after a request in which its object is being deleted, or has another spec.
+func (p *player) findChange(e auditEvent) int {
 	p.t.Helper()
 	before := ""
 	for i, l := range p.rec.Lines {
 		if l.Resource != e.Object.Resource || l.Key != e.Object.Namespace+"/"+e.Object.Name || l.Kind == recording.KindBookmark {
 			continue
 		}
-		_, now := p.read(l.Object)
+		_, now := p.decodeObject(l.Object)
 		switch {
 		case l.At.Before(e.ReceivedAt):
 			before = now.Spec
@@ -226,9 +226,9 @@ func (p *player) changed(e auditEvent) int {
 	return -1
 }
 
-// order returns the lines that record changes by resourceVersion: the order in which they happened, whatever watch told of them
+// sortChanges returns the lines that record changes by resourceVersion: the order in which they happened, whatever watch told of them
 // first.
-func (p *player) order() []int {
+func (p *player) sortChanges() []int {
 	var out []int
 	for i, l := range p.rec.Lines {
 		_, written := resourceOf[l.Resource]
@@ -236,11 +236,11 @@ func (p *player) order() []int {
 			out = append(out, i)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(p.version(a), p.version(b)) })
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(p.parseVersion(a), p.parseVersion(b)) })
 	return out
 }
 
-func (p *player) version(i int) int64 {
+func (p *player) parseVersion(i int) int64 {
 	v, err := strconv.ParseInt(p.rec.Lines[i].ResourceVersion, 10, 64)
 	require.NoError(p.t, err)
 	return v
@@ -251,7 +251,7 @@ func (p *player) play() {
 	p.t.Helper()
 	p.clock.shifts = append(p.clock.shifts, newClock(p.rec.Start(), time.Now()).shifts...)
 	p.clock.shifts[0].from = time.Time{} // what was before was written with this one
-	acts := p.acts()
+	acts := p.listActs()
 	if *idle > 0 {
 		var happened []time.Time
 		for _, a := range acts {
@@ -261,22 +261,22 @@ func (p *player) play() {
 	}
 	for _, a := range acts {
 		select {
-		case <-time.After(time.Until(p.clock.now(a.at))):
+		case <-time.After(time.Until(p.clock.toPresent(a.at))):
 		case <-p.t.Context().Done():
 			p.t.Fatal(p.t.Context().Err())
 		}
-		if late := time.Since(p.clock.now(a.at)); late >= time.Second {
-			p.clock.slip(a.at, late)
+		if late := time.Since(p.clock.toPresent(a.at)); late >= time.Second {
+			p.clock.delayRest(a.at, late)
 		}
 		require.NoError(p.t, a.do())
 	}
 }
 
-// acts are what was written and asked, in its order. A change happened at the latest when it, or one after it, was seen.
-func (p *player) acts() []act {
+// listActs are what was written and asked, in its order. A change happened at the latest when it, or one after it, was seen.
+func (p *player) listActs() []act {
 	p.t.Helper()
 	var out []act
-	order := p.order()
+	order := p.sortChanges()
 	latest := p.rec.End()
 	for _, i := range slices.Backward(order) {
 		l := p.rec.Lines[i]
@@ -284,24 +284,24 @@ func (p *player) acts() []act {
 			latest = l.At
 		}
 		out = append(out, act{latest, func() error {
-			if err := p.write(i); err != nil {
+			if err := p.writeLine(i); err != nil {
 				return fmt.Errorf("line %d: %s %s %s: %w", l.Number, l.Kind, l.Resource, l.Key, err)
 			}
 			return nil
 		}})
 	}
 	slices.Reverse(out)
-	for _, e := range p.audit() {
+	for _, e := range p.decodeAuditEvents() {
 		if e.Object.Subresource != "" {
-			out = append(out, act{e.ReceivedAt, func() error { return p.ask(e) }})
+			out = append(out, act{e.ReceivedAt, func() error { return p.replayRequest(e) }})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b act) int { return a.at.Compare(b.at) })
 	return out
 }
 
-// read reads an object as it was recorded, and what is compared of it.
-func (p *player) read(raw []byte) (*unstructured.Unstructured, recorded) {
+// decodeObject reads an object as it was recorded, and what is compared of it.
+func (p *player) decodeObject(raw []byte) (*unstructured.Unstructured, recorded) {
 	p.t.Helper()
 	o := &unstructured.Unstructured{}
 	require.NoError(p.t, json.Unmarshal(raw, &o.Object))
@@ -318,34 +318,34 @@ func (p *player) read(raw []byte) (*unstructured.Unstructured, recorded) {
 	}
 }
 
-// present returns an object as it is to be written: with the API server's UIDs and times of now.
-func (p *player) present(raw []byte) *unstructured.Unstructured {
+// presentObject returns an object as it is to be written: with the API server's UIDs and times of now.
+func (p *player) presentObject(raw []byte) *unstructured.Unstructured {
 	p.t.Helper()
-	raw = p.clock.move(raw)
+	raw = p.clock.shiftTimes(raw)
 	for theirs, ours := range p.uids {
 		raw = bytes.ReplaceAll(raw, []byte(theirs), []byte(ours))
 	}
-	o, _ := p.read(raw)
+	o, _ := p.decodeObject(raw)
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 	return o
 }
 
-// write writes what one line records.
-func (p *player) write(i int) error {
+// writeLine writes what one line records.
+func (p *player) writeLine(i int) error {
 	l := p.rec.Lines[i]
-	_, now := p.read(l.Object)
+	_, now := p.decodeObject(l.Object)
 	key := l.Resource + " " + l.Key
 	before, exists := p.known[key]
 	ctx, cancel := context.WithTimeout(p.t.Context(), 30*time.Second)
 	defer cancel()
-	author, client := p.author(i)
-	w := writer{ctx, client.Resource(resourceOf[l.Resource]), p.as(controllerManager).Resource(resourceOf[l.Resource]), p.present(l.Object), author}
+	author, client := p.findAuthor(i)
+	w := writer{ctx, client.Resource(resourceOf[l.Resource]), p.clientFor(controllerManager).Resource(resourceOf[l.Resource]), p.presentObject(l.Object), author}
 	switch {
 	case l.Kind == recording.KindDeleted:
 		delete(p.known, key)
-		return w.remove(before.Deleting)
+		return w.ensureGone(before.Deleting)
 	case !exists:
 		uid, err := w.create()
 		p.uids[now.UID] = uid
@@ -355,18 +355,18 @@ func (p *player) write(i int) error {
 	p.known[key] = now
 	switch {
 	case now.Deleting && !before.Deleting:
-		return w.delete(o64(l.Object))
+		return w.delete(decodeGracePeriod(l.Object))
 	case now.Node != before.Node:
-		return w.bind(now.Node)
+		return w.bindPod(now.Node)
 	}
-	err := w.update(now.Meta != before.Meta || now.Spec != before.Spec, now.State != before.State, l.Kind == recording.KindSync)
+	err := w.updateChanged(now.Meta != before.Meta || now.Spec != before.Spec, now.State != before.State, l.Kind == recording.KindSync)
 	if p.gone[key] && apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-func (p *player) author(i int) (auditUser, dynamic.Interface) {
+func (p *player) findAuthor(i int) (auditUser, dynamic.Interface) {
 	author, told := p.authors[i]
 	if !told {
 		author = controllerManager
@@ -374,11 +374,11 @@ func (p *player) author(i int) (auditUser, dynamic.Interface) {
 			author = virtController
 		}
 	}
-	return author, p.as(author)
+	return author, p.clientFor(author)
 }
 
-// o64 reads for how long a recorded object may still take to end.
-func o64(raw []byte) *int64 {
+// decodeGracePeriod reads for how long a recorded object may still take to end.
+func decodeGracePeriod(raw []byte) *int64 {
 	var o struct {
 		Metadata struct {
 			Grace *int64 `json:"deletionGracePeriodSeconds"`
@@ -390,9 +390,9 @@ func o64(raw []byte) *int64 {
 	return o.Metadata.Grace
 }
 
-// ask makes a request of the audit log, as its user did. The answer is not compared here: refusals are answers as well.
-func (p *player) ask(e auditEvent) error {
-	config := p.config(e.User)
+// replayRequest makes a request of the audit log, as its user did. The answer is not compared here: refusals are answers as well.
+func (p *player) replayRequest(e auditEvent) error {
+	config := p.userConfig(e.User)
 	config.UserAgent = e.Agent
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -439,7 +439,7 @@ type writer struct {
 	author auditUser
 }
 
-func (w writer) in(all dynamic.NamespaceableResourceInterface) dynamic.ResourceInterface {
+func (w writer) inNamespace(all dynamic.NamespaceableResourceInterface) dynamic.ResourceInterface {
 	if w.o.GetNamespace() == "" {
 		return all
 	}
@@ -448,27 +448,27 @@ func (w writer) in(all dynamic.NamespaceableResourceInterface) dynamic.ResourceI
 
 // create creates the object, and returns its UID. A status is written after it where the kind has it apart.
 func (w writer) create() (string, error) {
-	made, err := w.in(w.all).Create(w.ctx, w.o, metav1.CreateOptions{})
+	made, err := w.inNamespace(w.all).Create(w.ctx, w.o, metav1.CreateOptions{})
 	if err != nil {
 		return "", err
 	}
 	if status, _, _ := unstructured.NestedMap(w.o.Object, "status"); len(status) > 0 {
-		err = w.update(w.o.GetKind() == "Node", true, false) // admission taints new nodes
+		err = w.updateChanged(w.o.GetKind() == "Node", true, false) // admission taints new nodes
 	}
 	return string(made.GetUID()), err
 }
 
 // delete asks for the deletion, which those who hold the object may delay.
 func (w writer) delete(grace *int64) error {
-	err := w.in(w.all).Delete(w.ctx, w.o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: grace})
+	err := w.inNamespace(w.all).Delete(w.ctx, w.o.GetName(), metav1.DeleteOptions{GracePeriodSeconds: grace})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// remove sees that the object is gone: it is deleted unless it is already, and nobody holds it any longer.
-func (w writer) remove(deleting bool) error {
+// ensureGone sees that the object is gone: it is deleted unless it is already, and nobody holds it any longer.
+func (w writer) ensureGone(deleting bool) error {
 	if w.o.GetKind() == "Pod" {
 		w.all = w.others // what a kubelet does when a pod has ended
 		return w.delete(new(int64))
@@ -478,61 +478,61 @@ func (w writer) remove(deleting bool) error {
 			return err
 		}
 	}
-	_, err := w.in(w.others).Patch(w.ctx, w.o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	_, err := w.inNamespace(w.others).Patch(w.ctx, w.o.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
 }
 
-// bind puts a pod on a node, as a scheduler does.
-func (w writer) bind(node string) error {
-	_, err := w.in(w.all).Create(w.ctx, &unstructured.Unstructured{Object: map[string]any{
+// bindPod puts a pod on a node, as a scheduler does.
+func (w writer) bindPod(node string) error {
+	_, err := w.inNamespace(w.all).Create(w.ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Binding", "metadata": map[string]any{"name": w.o.GetName(), "namespace": w.o.GetNamespace()},
 		"target": map[string]any{"apiVersion": "v1", "kind": "Node", "name": node},
 	}}, metav1.CreateOptions{}, "binding")
 	return err
 }
 
-// apart reports whether the status of a kind is written apart from the rest.
-func (w writer) apart() bool {
+// hasStatusSubresource reports whether the status of a kind is written apart from the rest.
+func (w writer) hasStatusSubresource() bool {
 	return w.o.GetKind() != "VirtualMachineInstance" && w.o.GetKind() != "Event"
 }
 
-// update writes what changed: the object, its status, or both.
-func (w writer) update(object, status, all bool) error {
-	if w.o.GetKind() == "Event" || !w.apart() || all {
+// updateChanged writes what changed: the object, its status, or both.
+func (w writer) updateChanged(object, status, all bool) error {
+	if w.o.GetKind() == "Event" || !w.hasStatusSubresource() || all {
 		object = true
 	}
 	if object {
-		if err := w.put(); err != nil {
+		if err := w.updateWithRetry(); err != nil {
 			return err
 		}
 	}
-	if w.apart() && (status || all) {
-		return w.put("status")
+	if w.hasStatusSubresource() && (status || all) {
+		return w.updateWithRetry("status")
 	}
 	return nil
 }
 
-func (w writer) put(subresource ...string) error {
+func (w writer) updateWithRetry(subresource ...string) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		got, err := w.in(w.all).Get(w.ctx, w.o.GetName(), metav1.GetOptions{})
+		got, err := w.inNamespace(w.all).Get(w.ctx, w.o.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		if len(subresource) > 0 {
 			got.Object["status"] = w.o.Object["status"]
 		} else {
-			w.fill(got)
+			w.copyRecordedFields(got)
 		}
-		_, err = w.in(w.all).Update(w.ctx, got, metav1.UpdateOptions{}, subresource...)
+		_, err = w.inNamespace(w.all).Update(w.ctx, got, metav1.UpdateOptions{}, subresource...)
 		return err
 	})
 }
 
-// fill has everything that may change be as recorded.
-func (w writer) fill(got *unstructured.Unstructured) {
+// copyRecordedFields has everything that may change be as recorded.
+func (w writer) copyRecordedFields(got *unstructured.Unstructured) {
 	got.SetLabels(w.o.GetLabels())
 	got.SetAnnotations(w.o.GetAnnotations())
 	got.SetFinalizers(w.o.GetFinalizers())

@@ -54,8 +54,8 @@ func TestRecord(t *testing.T) {
 	url := storetest.NewURL(t)
 	out, err := exec.CommandContext(t.Context(), program, "play", dir, "--database-url", url).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Empty(t, rows[any](t, url, "SELECT * FROM evictrail_v1.gaps"))
-	compare(t, url, name, p.clock)
+	require.Empty(t, loadRows[any](t, url, "SELECT * FROM evictrail_v1.gaps"))
+	compareRecording(t, url, name, p.clock)
 }
 
 // TestDoctor has evictrail look at a cluster under the rights that it ships with, and without each of them.
@@ -74,11 +74,11 @@ func TestDoctor(t *testing.T) {
 	text, err := look()
 	require.NoError(t, err, text)
 	require.Regexp(t, `(?m)^warn +kubevirt +version "" is of no known form`, text)
-	all := granted(t, shipped(t))
+	all := parseRights(t, renderShippedRights(t))
 	require.Regexp(t, fmt.Sprintf(`(?m)^ok +rights +%d granted`, len(all)), text)
 	require.Regexp(t, `(?m)^ok +descheduler policy +read`, text)
 	for _, r := range all {
-		s.Apply(without(t, shipped(t), r))
+		s.Apply(removeRight(t, renderShippedRights(t), r))
 		require.Eventually(t, func() bool {
 			text, err = look()
 			return err != nil

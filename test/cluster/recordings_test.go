@@ -23,7 +23,7 @@ var chosen = flag.String("cluster.recordings", "a-descheduler-eviction-success,b
 // what evictrail recorded with what really happened.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
-	for _, name := range recordings(t) {
+	for _, name := range listRecordings(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rec, err := recording.Open(evictrail.Recordings(), name, nil)
@@ -31,17 +31,17 @@ func TestRecordings(t *testing.T) {
 			s := newSite(t, siteOptions{version: versionOf(t, rec)})
 			p := newPlayer(t, s, rec)
 			url := storetest.NewURL(t)
-			s.start(url, "--descheduler-configmap", policyNamespace+"/"+policyName)
-			s.await()
+			s.startEvictrail(url, "--descheduler-configmap", policyNamespace+"/"+policyName)
+			s.awaitReady()
 			p.play()
-			settle(t, url)
-			require.Empty(t, rows[any](t, url, "SELECT * FROM evictrail_v1.gaps"))
-			compare(t, url, name, p.clock)
+			awaitNoNewEvents(t, url)
+			require.Empty(t, loadRows[any](t, url, "SELECT * FROM evictrail_v1.gaps"))
+			compareRecording(t, url, name, p.clock)
 		})
 	}
 }
 
-func recordings(t *testing.T) []string {
+func listRecordings(t *testing.T) []string {
 	t.Helper()
 	if *chosen != "all" {
 		return strings.Split(*chosen, ",")
@@ -67,12 +67,12 @@ func versionOf(t *testing.T, rec *recording.Recording) string {
 	return version
 }
 
-// settle waits until nothing new was stored for some seconds.
-func settle(t *testing.T, url string) {
+// awaitNoNewEvents waits until nothing new was stored for some seconds.
+func awaitNoNewEvents(t *testing.T, url string) {
 	t.Helper()
 	before, since := -1, time.Now()
 	require.Eventually(t, func() bool {
-		count := rows[struct{ Count int }](t, url, "SELECT count(*) FROM evictrail_v1.events")[0].Count
+		count := loadRows[struct{ Count int }](t, url, "SELECT count(*) FROM evictrail_v1.events")[0].Count
 		if count != before {
 			before, since = count, time.Now()
 		}

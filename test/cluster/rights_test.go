@@ -43,14 +43,14 @@ func (r right) String() string {
 	return text
 }
 
-// covers reports whether the right allows a call.
-func (r right) covers(call right) bool {
+// allowsCall reports whether the right allows a call.
+func (r right) allowsCall(call right) bool {
 	return r.verb == call.verb && r.group == call.group && r.resource == call.resource &&
 		(r.namespace == "" || r.namespace == call.namespace) && (r.name == "" || r.name == call.name)
 }
 
-// granted returns the rights of a manifest one by one.
-func granted(t *testing.T, manifest string) []right {
+// parseRights returns the rights of a manifest one by one.
+func parseRights(t *testing.T, manifest string) []right {
 	t.Helper()
 	objects, err := kubetest.Objects(manifest)
 	require.NoError(t, err)
@@ -91,8 +91,8 @@ func rightsOf(t *testing.T, o *unstructured.Unstructured) []right {
 	return out
 }
 
-// without returns the manifest without one right: its rule is split where it grants others as well.
-func without(t *testing.T, manifest string, gone right) string {
+// removeRight returns the manifest without one right: its rule is split where it grants others as well.
+func removeRight(t *testing.T, manifest string, gone right) string {
 	t.Helper()
 	objects, err := kubetest.Objects(manifest)
 	require.NoError(t, err)
@@ -119,8 +119,8 @@ func without(t *testing.T, manifest string, gone right) string {
 	return out.String()
 }
 
-// calls are those that evictrail made, by what was answered.
-func (s *site) calls() map[right]int {
+// countCalls are those that evictrail made, by what was answered.
+func (s *site) countCalls() map[right]int {
 	s.t.Helper()
 	out := map[right]int{}
 	for line := range bytes.Lines(s.AuditLog()) {
@@ -148,8 +148,8 @@ var everything = []string{"--descheduler-configmap", policyNamespace + "/" + pol
 // renewal is the call that a leader makes again and again.
 var renewal = right{"update", "coordination.k8s.io", "leases", namespace, "evictrail"}
 
-// asked reports whether a right is for asking who somebody is and what that one may do.
-func asked(r right) bool { return strings.HasSuffix(r.resource, "reviews") }
+// isReview reports whether a right is for asking who somebody is and what that one may do.
+func isReview(r right) bool { return strings.HasSuffix(r.resource, "reviews") }
 
 const readers = `
 apiVersion: v1
@@ -168,8 +168,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reader}
 subjects: [{kind: ServiceAccount, namespace: kube-system, name: reader}]
 `
 
-// read asks evictrail's API with a token of the cluster, and returns the answer.
-func (s *site) read(token string) (status int, text string) {
+// getEvacuations asks evictrail's API with a token of the cluster, and returns the answer.
+func (s *site) getEvacuations(token string) (status int, text string) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "https://"+s.address+"/api/v1/evacuations", http.NoBody)
 	require.NoError(s.t, err)
@@ -203,37 +203,37 @@ func TestRights(t *testing.T) {
 	url := storetest.NewURL(t)
 	s.Apply(readers)
 	token := s.Token("kube-system", "reader", "evictrail")
-	p := s.start(url, everything...)
-	s.await()
-	status, text := s.read(token)
+	p := s.startEvictrail(url, everything...)
+	s.awaitReady()
+	status, text := s.getEvacuations(token)
 	require.Equal(t, http.StatusOK, status, text)
-	require.Eventually(t, func() bool { return s.calls()[renewal] != 0 }, 3*time.Minute, 500*time.Millisecond, "the lease is renewed")
+	require.Eventually(t, func() bool { return s.countCalls()[renewal] != 0 }, 3*time.Minute, 500*time.Millisecond, "the lease is renewed")
 	require.NoError(t, p.Stop())
 
-	all := granted(t, shipped(t))
-	calls := s.calls()
+	all := parseRights(t, renderShippedRights(t))
+	calls := s.countCalls()
 	for call, code := range calls {
 		require.NotEqual(t, http.StatusForbidden, code, "%s", call)
-		require.True(t, slices.ContainsFunc(all, func(r right) bool { return r.covers(call) }), "no right covers %s", call)
+		require.True(t, slices.ContainsFunc(all, func(r right) bool { return r.allowsCall(call) }), "no right covers %s", call)
 	}
 	for _, r := range all {
-		require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(calls)), r.covers), "nothing needs the right %s", r)
+		require.True(t, slices.ContainsFunc(slices.Collect(maps.Keys(calls)), r.allowsCall), "nothing needs the right %s", r)
 	}
 	t.Logf("%d rights, each used", len(all))
 
 	for _, r := range all {
-		s.Apply(without(t, shipped(t), r))
+		s.Apply(removeRight(t, renderShippedRights(t), r))
 		s.forgetLease()
-		p := s.start(url, everything...)
+		p := s.startEvictrail(url, everything...)
 		var problem string
 		require.Eventually(t, func() bool {
-			status, text := s.read(token)
-			require.True(t, !asked(r) || status != http.StatusOK, "without the right to %s who reads is let in", r)
-			problem = strings.ReplaceAll(s.unready(t.Context())+p.Output()+text, `\"`, `"`)
+			status, text := s.getEvacuations(token)
+			require.True(t, !isReview(r) || status != http.StatusOK, "without the right to %s who reads is let in", r)
+			problem = strings.ReplaceAll(s.unreadyReason(t.Context())+p.Output()+text, `\"`, `"`)
 			return strings.Contains(problem, "forbidden") && strings.Contains(problem, `"`+r.resource+`"`)
 		}, time.Minute, 200*time.Millisecond, "without the right to %s nothing is said", r)
-		if r.resource != renewal.resource && !asked(r) { // without the lease it records, and does not derive
-			require.NotEmpty(t, s.unready(t.Context()), "without the right to %s it is ready", r)
+		if r.resource != renewal.resource && !isReview(r) { // without the lease it records, and does not derive
+			require.NotEmpty(t, s.unreadyReason(t.Context()), "without the right to %s it is ready", r)
 		}
 		p.Kill()
 	}

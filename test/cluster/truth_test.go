@@ -100,14 +100,14 @@ type cooldownTruth struct {
 // than it was.
 const near = 4 * time.Second
 
-// compare compares what was recorded of a recording with the truth: names, classes, order, outcomes, chains, loops, and times by
+// compareRecording compares what was recorded of a recording with the truth: names, classes, order, outcomes, chains, loops, and times by
 // the clock.
-func compare(t *testing.T, url, name string, c *clock) {
+func compareRecording(t *testing.T, url, name string, c *clock) {
 	t.Helper()
 	raw, err := fs.ReadFile(evictrail.Recordings(), name+"/expected.json")
 	require.NoError(t, err)
 	var want truth
-	require.NoError(t, json.Unmarshal(c.move(raw), &want))
+	require.NoError(t, json.Unmarshal(c.shiftTimes(raw), &want))
 	compareRequests(t, url, want.Requests)
 	compareEvacuations(t, url, want.Evacuations)
 	compareMigrations(t, url, want.Migrations)
@@ -135,8 +135,8 @@ func inOrder[T any](all []T, about func(T) string, at func(T) time.Time) map[str
 	return out
 }
 
-// each calls a function with what is wanted and what there is about the same, in order, after checking that there is as much.
-func each[T any](t *testing.T, want, got []T, about func(T) string, at func(T) time.Time, do func(want, got T)) {
+// forEachPair calls a function with what is wanted and what there is about the same, in order, after checking that there is as much.
+func forEachPair[T any](t *testing.T, want, got []T, about func(T) string, at func(T) time.Time, do func(want, got T)) {
 	t.Helper()
 	wanted, had := inOrder(want, about, at), inOrder(got, about, at)
 	require.Equal(t, slices.Sorted(maps.Keys(wanted)), slices.Sorted(maps.Keys(had)))
@@ -150,8 +150,8 @@ func each[T any](t *testing.T, want, got []T, about func(T) string, at func(T) t
 
 func compareRequests(t *testing.T, url string, want []requestTruth) {
 	t.Helper()
-	got := rows[requestTruth](t, url, "SELECT * FROM evictrail_v1.eviction_requests WHERE confidence = 'observed'")
-	each(t, want, got, func(r requestTruth) string { return r.Pod }, func(r requestTruth) time.Time { return r.RequestedAt }, func(w, g requestTruth) {
+	got := loadRows[requestTruth](t, url, "SELECT * FROM evictrail_v1.eviction_requests WHERE confidence = 'observed'")
+	forEachPair(t, want, got, func(r requestTruth) string { return r.Pod }, func(r requestTruth) time.Time { return r.RequestedAt }, func(w, g requestTruth) {
 		requireNear(t, &w.RequestedAt, &g.RequestedAt, "request for %s", w.VMI)
 		g.StatedReason, g.RequestedAt = strings.TrimSpace(g.StatedReason), w.RequestedAt
 		require.Equal(t, w, g)
@@ -160,8 +160,8 @@ func compareRequests(t *testing.T, url string, want []requestTruth) {
 
 func compareEvacuations(t *testing.T, url string, want []evacuationTruth) {
 	t.Helper()
-	got := rows[evacuationTruth](t, url, "SELECT * FROM evictrail_v1.evacuations")
-	each(t, want, got, func(e evacuationTruth) string { return e.Namespace + "/" + e.VMI }, func(e evacuationTruth) time.Time { return e.MarkedAt }, func(w, g evacuationTruth) {
+	got := loadRows[evacuationTruth](t, url, "SELECT * FROM evictrail_v1.evacuations")
+	forEachPair(t, want, got, func(e evacuationTruth) string { return e.Namespace + "/" + e.VMI }, func(e evacuationTruth) time.Time { return e.MarkedAt }, func(w, g evacuationTruth) {
 		requireNear(t, &w.MarkedAt, &g.MarkedAt, "mark of %s", w.VMI)
 		requireNear(t, w.EndedAt, g.EndedAt, "end of the evacuation of %s", w.VMI)
 		g.Outcome, g.MarkedAt, g.EndedAt = cmp.Or(g.Outcome, "open"), w.MarkedAt, w.EndedAt
@@ -171,10 +171,10 @@ func compareEvacuations(t *testing.T, url string, want []evacuationTruth) {
 
 func compareMigrations(t *testing.T, url string, want []migrationTruth) {
 	t.Helper()
-	got := rows[migrationTruth](t, url, `
+	got := loadRows[migrationTruth](t, url, `
 SELECT m.*, (SELECT json_agg(json_build_array(p.phase, p.at) ORDER BY p.at) FROM evictrail_v1.migration_phases p WHERE p.migration_uid = m.migration_uid AND p.phase <> '') AS phases
 FROM evictrail_v1.migrations m`)
-	each(t, want, got, func(m migrationTruth) string { return m.Namespace + "/" + m.Migration }, func(migrationTruth) time.Time { return time.Time{} }, func(w, g migrationTruth) {
+	forEachPair(t, want, got, func(m migrationTruth) string { return m.Namespace + "/" + m.Migration }, func(migrationTruth) time.Time { return time.Time{} }, func(w, g migrationTruth) {
 		requireNear(t, w.FinishedAt, g.FinishedAt, "end of %s", w.Migration)
 		comparePhases(t, w, g)
 		for _, text := range []*string{w.FailureText, g.FailureText} {
@@ -209,7 +209,7 @@ func comparePhases(t *testing.T, w, g migrationTruth) {
 
 func compareLoops(t *testing.T, url string, want []loopTruth) {
 	t.Helper()
-	got := rows[loopTruth](t, url, "SELECT * FROM evictrail_v1.loops WHERE closed_by IS DISTINCT FROM 'refuted'")
+	got := loadRows[loopTruth](t, url, "SELECT * FROM evictrail_v1.loops WHERE closed_by IS DISTINCT FROM 'refuted'")
 	if *idle > 0 { // such a loop is one that lasts
 		want = slices.DeleteFunc(want, func(l loopTruth) bool { return l.Kind == "endless_retry" })
 	}
@@ -219,7 +219,7 @@ func compareLoops(t *testing.T, url string, want []loopTruth) {
 		}
 		return at
 	}
-	each(t, want, got, func(l loopTruth) string { return l.Kind + " of " + l.Namespace + "/" + l.VMI }, at, func(w, g loopTruth) {
+	forEachPair(t, want, got, func(l loopTruth) string { return l.Kind + " of " + l.Namespace + "/" + l.VMI }, at, func(w, g loopTruth) {
 		what := w.Kind + " of " + w.VMI
 		if w.OpenedAt != nil {
 			requireNear(t, w.OpenedAt, g.OpenedAt, "opening of the %s", what)
@@ -245,7 +245,7 @@ WHERE reason = '`
 
 func compareBackoffs(t *testing.T, url string, want []backoffTruth) {
 	t.Helper()
-	got := rows[backoffTruth](t, url, holdsQuery+"migration_failed'")
+	got := loadRows[backoffTruth](t, url, holdsQuery+"migration_failed'")
 	for _, w := range want {
 		i := slices.IndexFunc(got, func(g backoffTruth) bool {
 			return g.VMI == w.VMI && g.Seconds == w.Seconds && g.FailedAt.Sub(w.FailedAt).Abs() <= near
@@ -262,8 +262,8 @@ func compareBackoffs(t *testing.T, url string, want []backoffTruth) {
 // it was where nothing is left out.
 func compareCooldowns(t *testing.T, url string, want []cooldownTruth) {
 	t.Helper()
-	got := rows[cooldownTruth](t, url, holdsQuery+"migration_completed'")
-	each(t, want, got, func(c cooldownTruth) string { return c.VMI }, func(c cooldownTruth) time.Time { return c.DecidedAt }, func(w, g cooldownTruth) {
+	got := loadRows[cooldownTruth](t, url, holdsQuery+"migration_completed'")
+	forEachPair(t, want, got, func(c cooldownTruth) string { return c.VMI }, func(c cooldownTruth) time.Time { return c.DecidedAt }, func(w, g cooldownTruth) {
 		requireNear(t, &w.DecidedAt, &g.DecidedAt, "cooldown of %s", w.VMI)
 		if *idle == 0 {
 			require.InDelta(t, w.Seconds, g.Seconds, 2, "cooldown of %s", w.VMI)

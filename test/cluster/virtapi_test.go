@@ -90,10 +90,10 @@ func startVirtAPI(t *testing.T, c *kubetest.Cluster, release string) {
 	require.NoError(t, err)
 	v := &virtAPI{t: t, client: c.Dynamic(), source: source.AtLeast(sourceSince)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /evict", v.review)
-	mux.HandleFunc("GET /apis/subresources.kubevirt.io/v1", v.discover)
+	mux.HandleFunc("POST /evict", v.reviewEviction)
+	mux.HandleFunc("GET /apis/subresources.kubevirt.io/v1", v.serveDiscovery)
 	const of = "PUT /apis/subresources.kubevirt.io/v1/namespaces/{namespace}/"
-	mux.HandleFunc(of+"virtualmachineinstances/{name}/evacuate/cancel", v.cancel)
+	mux.HandleFunc(of+"virtualmachineinstances/{name}/evacuate/cancel", v.cancelEvacuation)
 	mux.HandleFunc(of+"virtualmachines/{name}/migrate", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
 	server := httptest.NewUnstartedServer(mux)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
@@ -103,15 +103,15 @@ func startVirtAPI(t *testing.T, c *kubetest.Cluster, release string) {
 	c.Apply(fmt.Sprintf(virtAPIManifest, server.URL+"/evict", base64PEM(c.CA.PEM), port))
 }
 
-// review answers the admission review of an eviction.
-func (v *virtAPI) review(w http.ResponseWriter, r *http.Request) {
+// reviewEviction answers the admission review of an eviction.
+func (v *virtAPI) reviewEviction(w http.ResponseWriter, r *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-	if refusal := v.admit(r, review.Request); refusal != "" {
+	if refusal := v.admitEviction(r, review.Request); refusal != "" {
 		answer.Allowed, answer.Result = false, &metav1.Status{Message: refusal, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests}
 	}
 	review.Request, review.Response = nil, answer
@@ -119,8 +119,8 @@ func (v *virtAPI) review(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// admit says why an eviction is refused; empty where it is not. It marks the VMI where it should move instead.
-func (v *virtAPI) admit(r *http.Request, request *admissionv1.AdmissionRequest) string {
+// admitEviction says why an eviction is refused; empty where it is not. It marks the VMI where it should move instead.
+func (v *virtAPI) admitEviction(r *http.Request, request *admissionv1.AdmissionRequest) string {
 	pod, err := v.client.Resource(pods).Namespace(request.Namespace).Get(r.Context(), request.Name, metav1.GetOptions{})
 	phase, _, _ := unstructured.NestedString(objectOf(pod), "status", "phase")
 	domain := ""
@@ -141,9 +141,9 @@ func (v *virtAPI) admit(r *http.Request, request *admissionv1.AdmissionRequest) 
 	switch {
 	case strategy == "" || strategy == "None":
 		return ""
-	case strategy == "LiveMigrate" && !migratable(vmi):
+	case strategy == "LiveMigrate" && !isMigratable(vmi):
 		return fmt.Sprintf("VMI %s is configured with an eviction strategy but is not live-migratable", domain)
-	case strategy == "LiveMigrateIfPossible" && !migratable(vmi):
+	case strategy == "LiveMigrateIfPossible" && !isMigratable(vmi):
 		return ""
 	case mark != "":
 		return fmt.Sprintf("Evacuation in progress: Eviction triggered evacuation of VMI \"%s/%s\"", request.Namespace, domain)
@@ -155,13 +155,13 @@ func (v *virtAPI) admit(r *http.Request, request *admissionv1.AdmissionRequest) 
 		return fmt.Sprintf("failed to parse the eviction object: %v", err)
 	}
 	dry := request.DryRun != nil && *request.DryRun || eviction.DeleteOptions != nil && len(eviction.DeleteOptions.DryRun) > 0
-	if err := v.mark(r, vmi, on, &eviction, dry); err != nil {
+	if err := v.markVMI(r, vmi, on, &eviction, dry); err != nil {
 		return fmt.Sprintf("kubevirt failed marking the vmi for eviction: %v", err)
 	}
 	return fmt.Sprintf("Eviction triggered evacuation of VMI \"%s/%s\"", request.Namespace, domain)
 }
 
-func (v *virtAPI) mark(r *http.Request, vmi *unstructured.Unstructured, node string, eviction *policyv1.Eviction, dry bool) error {
+func (v *virtAPI) markVMI(r *http.Request, vmi *unstructured.Unstructured, node string, eviction *policyv1.Eviction, dry bool) error {
 	patch := []map[string]any{{"op": "add", "path": "/status/evacuationNodeName", "value": node}}
 	if v.source && eviction.Annotations["requested-by"] == "sigs.k8s.io/descheduler" {
 		patch = append(patch, map[string]any{"op": "add", "path": "/metadata/annotations/kubevirt.io~1eviction-source", "value": "descheduler"})
@@ -177,7 +177,7 @@ func (v *virtAPI) mark(r *http.Request, vmi *unstructured.Unstructured, node str
 	return err
 }
 
-func migratable(vmi *unstructured.Unstructured) bool {
+func isMigratable(vmi *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(vmi.Object, "status", "conditions")
 	for _, c := range conditions {
 		if c, ok := c.(map[string]any); ok && c["type"] == "LiveMigratable" {
@@ -194,14 +194,14 @@ func objectOf(o *unstructured.Unstructured) map[string]any {
 	return o.Object
 }
 
-// discover tells the API server that there is such a group.
-func (v *virtAPI) discover(w http.ResponseWriter, _ *http.Request) {
+// serveDiscovery tells the API server that there is such a group.
+func (v *virtAPI) serveDiscovery(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"subresources.kubevirt.io/v1","resources":[]}`)
 }
 
-// cancel takes the mark from a VMI: PUT .../evacuate/cancel.
-func (v *virtAPI) cancel(w http.ResponseWriter, r *http.Request) {
+// cancelEvacuation takes the mark from a VMI: PUT .../evacuate/cancel.
+func (v *virtAPI) cancelEvacuation(w http.ResponseWriter, r *http.Request) {
 	var options struct {
 		Node string `json:"evacuationNodeName"`
 	}

@@ -45,11 +45,11 @@ spec:
   containers: [{name: compute, image: virt-launcher}]
 `
 
-// launcher names the virt-launcher pod of a VM.
-func launcher(vm string) string { return "virt-launcher-" + vm + "-x7k2p" }
+// launcherPodName names the virt-launcher pod of a VM.
+func launcherPodName(vm string) string { return "virt-launcher-" + vm + "-x7k2p" }
 
-// patch changes an object of the namespace shop by a merge patch.
-func (s *site) patch(kind schema.GroupVersionResource, name, patch string, subresource ...string) {
+// patchObject changes an object of the namespace shop by a merge patch.
+func (s *site) patchObject(kind schema.GroupVersionResource, name, patch string, subresource ...string) {
 	s.t.Helper()
 	_, err := s.Dynamic().Resource(kind).Namespace(shop).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, subresource...)
 	require.NoError(s.t, err, "%s %s", kind.Resource, name)
@@ -69,7 +69,7 @@ func (s *site) makeVM(name, strategy, node string) types.UID {
 	s.Apply(fmt.Sprintf(vmManifest, name, strategy, node, time.Now().UTC().Format(time.RFC3339)))
 	vmi, err := s.Dynamic().Resource(vmis).Namespace(shop).Get(s.t.Context(), name, metav1.GetOptions{})
 	require.NoError(s.t, err)
-	s.Apply(fmt.Sprintf(launcherManifest, launcher(name), name, vmi.GetUID(), node))
-	s.patch(pods, launcher(name), `{"status":{"phase":"Running"}}`, "status")
+	s.Apply(fmt.Sprintf(launcherManifest, launcherPodName(name), name, vmi.GetUID(), node))
+	s.patchObject(pods, launcherPodName(name), `{"status":{"phase":"Running"}}`, "status")
 	return vmi.GetUID()
 }

@@ -29,8 +29,8 @@ var (
 	foreignLabels = []string{"alertname", "alertstate", "severity", "instance", "le", "name"}
 )
 
-// exported returns the names of the metrics that there are, and their labels.
-func exported() (names, labels []string) {
+// listExportedMetrics returns the names of the metrics that there are, and their labels.
+func listExportedMetrics() (names, labels []string) {
 	names = []string{metrics.DeschedulerBlocksTotal, metrics.DeschedulerCooldownSeconds, metrics.DeschedulerPodsEvictedTotal}
 	for _, m := range metrics.Catalogue() {
 		names, labels = append(names, m.Name), append(labels, m.Labels...)
@@ -43,7 +43,7 @@ func TestExpressionsParseAndNameWhatExists(t *testing.T) {
 	t.Parallel()
 	queries, err := dashboards.Queries()
 	require.NoError(t, err)
-	names, known := exported()
+	names, known := listExportedMetrics()
 	seen := map[string]bool{}
 	for _, q := range queries {
 		if q.Language != dashboards.PromQL {

@@ -33,7 +33,7 @@ func valueSets(t *testing.T) []string {
 func TestLint(t *testing.T) {
 	t.Parallel()
 	for _, values := range valueSets(t) {
-		out, err := run(t, helm, "lint", "--strict", chart, "--values", values)
+		out, err := runProgram(t, buildHelm, "lint", "--strict", chart, "--values", values)
 		require.NoError(t, err, out)
 	}
 }
@@ -46,7 +46,7 @@ func TestGoldens(t *testing.T) {
 	for _, values := range valueSets(t) {
 		t.Run(values, func(t *testing.T) {
 			t.Parallel()
-			got := madeSecret.ReplaceAllString(template(t, chart, values), "${1}MADE-AT-INSTALL")
+			got := madeSecret.ReplaceAllString(renderChart(t, chart, values), "${1}MADE-AT-INSTALL")
 			golden := strings.TrimSuffix(values, ".yaml") + ".golden.yaml"
 			if *update {
 				require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
@@ -61,15 +61,15 @@ func TestGoldens(t *testing.T) {
 // TestGeneratedCertificate: the certificate that the chart makes is for the Service, and the observer's CA is its CA.
 func TestGeneratedCertificate(t *testing.T) {
 	t.Parallel()
-	text := template(t, chart, "testdata/small.yaml", "--set=tls.source=generated,tls.names={evictrail.example},observer.enabled=true,networkPolicy.apiServerCIDRs={0.0.0.0/0}")
-	secret := find[corev1.Secret](t, text, "Secret", "evictrail-tls")
+	text := renderChart(t, chart, "testdata/small.yaml", "--set=tls.source=generated,tls.names={evictrail.example},observer.enabled=true,networkPolicy.apiServerCIDRs={0.0.0.0/0}")
+	secret := findObject[corev1.Secret](t, text, "Secret", "evictrail-tls")
 	require.Equal(t, corev1.SecretTypeTLS, secret.Type)
 	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
 	require.NoError(t, err)
 	require.NotContains(t, string(secret.Data["ca.crt"]), "PRIVATE KEY")
 	require.Len(t, secret.Data, 3, "the CA's key is kept nowhere")
 
-	observer := find[admissionv1.ValidatingWebhookConfiguration](t, text, "ValidatingWebhookConfiguration", "evictrail-eviction-observer")
+	observer := findObject[admissionv1.ValidatingWebhookConfiguration](t, text, "ValidatingWebhookConfiguration", "evictrail-eviction-observer")
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(observer.Webhooks[0].ClientConfig.CABundle))
 	for _, name := range []string{"evictrail.evictrail.svc", "evictrail.example", "localhost", "127.0.0.1"} {
@@ -85,7 +85,7 @@ func TestObserverKnowsTheCA(t *testing.T) {
 	t.Parallel()
 	const on = "--set=observer.enabled=true,networkPolicy.apiServerCIDRs={0.0.0.0/0},tls.source="
 	observer := func(args ...string) admissionv1.ValidatingWebhookConfiguration {
-		return find[admissionv1.ValidatingWebhookConfiguration](t, template(t, chart, append([]string{"testdata/small.yaml"}, args...)...),
+		return findObject[admissionv1.ValidatingWebhookConfiguration](t, renderChart(t, chart, append([]string{"testdata/small.yaml"}, args...)...),
 			"ValidatingWebhookConfiguration", "evictrail-eviction-observer")
 	}
 	require.Equal(t, "evictrail/evictrail", observer(on + "certManager").Annotations["cert-manager.io/inject-ca-from"])
@@ -97,10 +97,10 @@ func TestObserverKnowsTheCA(t *testing.T) {
 // TestObserverCannotHoldUpEvictions whatever else is set.
 func TestObserverCannotHoldUpEvictions(t *testing.T) {
 	t.Parallel()
-	for _, o := range objects(t, template(t, chart, "testdata/full.yaml")) {
+	for _, o := range parseObjects(t, renderChart(t, chart, "testdata/full.yaml")) {
 		require.NotEqual(t, "MutatingWebhookConfiguration", o.GetKind())
 	}
-	observer := find[admissionv1.ValidatingWebhookConfiguration](t, template(t, chart, "testdata/full.yaml"), "ValidatingWebhookConfiguration", "evictrail-eviction-observer")
+	observer := findObject[admissionv1.ValidatingWebhookConfiguration](t, renderChart(t, chart, "testdata/full.yaml"), "ValidatingWebhookConfiguration", "evictrail-eviction-observer")
 	require.Len(t, observer.Webhooks, 1)
 	require.Equal(t, admissionv1.Ignore, *observer.Webhooks[0].FailurePolicy)
 	require.EqualValues(t, 1, *observer.Webhooks[0].TimeoutSeconds)
@@ -110,16 +110,16 @@ func TestObserverCannotHoldUpEvictions(t *testing.T) {
 // TestNothingReachesThePodsButWhatIsNamed reads the policies as a network plugin does: what selects a pod adds up.
 func TestNothingReachesThePodsButWhatIsNamed(t *testing.T) {
 	t.Parallel()
-	text := template(t, chart, "testdata/small.yaml", "--set-json=networkPolicy.prometheus=[]")
+	text := renderChart(t, chart, "testdata/small.yaml", "--set-json=networkPolicy.prometheus=[]")
 	for _, name := range []string{"evictrail", "evictrail-recorder"} {
-		policy := find[networkingv1.NetworkPolicy](t, text, "NetworkPolicy", name)
+		policy := findObject[networkingv1.NetworkPolicy](t, text, "NetworkPolicy", name)
 		require.ElementsMatch(t, []networkingv1.PolicyType{"Ingress", "Egress"}, policy.Spec.PolicyTypes)
 		require.Empty(t, policy.Spec.Ingress)
 		for _, rule := range policy.Spec.Egress {
 			require.NotEmpty(t, rule.Ports, "no rule is for every port")
 		}
 	}
-	full := find[networkingv1.NetworkPolicy](t, template(t, chart, "testdata/full.yaml"), "NetworkPolicy", "evictrail-recorder")
+	full := findObject[networkingv1.NetworkPolicy](t, renderChart(t, chart, "testdata/full.yaml"), "NetworkPolicy", "evictrail-recorder")
 	require.Len(t, full.Spec.Ingress, 3, "Prometheus, users, API servers")
 	for i, ports := range [][]string{{"https"}, {"https"}, {"https", "admission"}} {
 		rule := full.Spec.Ingress[i]
@@ -137,32 +137,32 @@ func TestNothingReachesThePodsButWhatIsNamed(t *testing.T) {
 func TestObserverIsKnownByItsPath(t *testing.T) {
 	t.Parallel()
 	on := []string{"testdata/small.yaml", "--set=observer.enabled=true,networkPolicy.apiServerCIDRs={0.0.0.0/0},tls.source=generated"}
-	text := template(t, chart, on...)
-	made := string(find[corev1.Secret](t, text, "Secret", "evictrail-admission").Data["secret"])
+	text := renderChart(t, chart, on...)
+	made := string(findObject[corev1.Secret](t, text, "Secret", "evictrail-admission").Data["secret"])
 	require.Regexp(t, "^[A-Za-z0-9]{48}$", made)
-	service := find[admissionv1.ValidatingWebhookConfiguration](t, text, "ValidatingWebhookConfiguration", "evictrail-eviction-observer").Webhooks[0].ClientConfig.Service
+	service := findObject[admissionv1.ValidatingWebhookConfiguration](t, text, "ValidatingWebhookConfiguration", "evictrail-eviction-observer").Webhooks[0].ClientConfig.Service
 	require.Equal(t, "/admission/"+made, *service.Path)
-	ports := find[corev1.Service](t, text, "Service", "evictrail").Spec.Ports
+	ports := findObject[corev1.Service](t, text, "Service", "evictrail").Spec.Ports
 	require.Equal(t, "admission", ports[1].Name)
 	require.Equal(t, ports[1].Port, *service.Port)
-	args := pods(t, text)["StatefulSet"].Spec.Containers[0].Args
+	args := parsePodTemplates(t, text)["StatefulSet"].Spec.Containers[0].Args
 	require.Contains(t, args, "--admission-listen=:9443")
 	require.Contains(t, args, "--admission-secret-file=/etc/evictrail/admission/secret")
-	again := template(t, chart, on...)
-	require.NotEqual(t, made, string(find[corev1.Secret](t, again, "Secret", "evictrail-admission").Data["secret"]), "each installation has its own")
+	again := renderChart(t, chart, on...)
+	require.NotEqual(t, made, string(findObject[corev1.Secret](t, again, "Secret", "evictrail-admission").Data["secret"]), "each installation has its own")
 
-	byCertificate := template(t, chart, append(on, "--set=observer.clientCASecret.name=api-server-ca")...)
+	byCertificate := renderChart(t, chart, append(on, "--set=observer.clientCASecret.name=api-server-ca")...)
 	require.NotContains(t, byCertificate, "evictrail-admission")
-	service = find[admissionv1.ValidatingWebhookConfiguration](t, byCertificate, "ValidatingWebhookConfiguration", "evictrail-eviction-observer").Webhooks[0].ClientConfig.Service
+	service = findObject[admissionv1.ValidatingWebhookConfiguration](t, byCertificate, "ValidatingWebhookConfiguration", "evictrail-eviction-observer").Webhooks[0].ClientConfig.Service
 	require.Equal(t, "/admission", *service.Path)
-	require.Contains(t, pods(t, byCertificate)["StatefulSet"].Spec.Containers[0].Args, "--admission-client-ca-file=/etc/evictrail/admission/ca.crt")
+	require.Contains(t, parsePodTemplates(t, byCertificate)["StatefulSet"].Spec.Containers[0].Args, "--admission-client-ca-file=/etc/evictrail/admission/ca.crt")
 }
 
 // TestNotes are printed by helm install, which asks a cluster; a dry run on the client prints them as well.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	notes := func(args ...string) string {
-		out, err := run(t, helm, append([]string{"install", "evictrail", chart, "--namespace", namespace, "--dry-run=client", "--values"}, args...)...)
+		out, err := runProgram(t, buildHelm, append([]string{"install", "evictrail", chart, "--namespace", namespace, "--dry-run=client", "--values"}, args...)...)
 		require.NoError(t, err, out)
 		_, notes, found := strings.Cut(out, "NOTES:\n")
 		require.True(t, found, out)

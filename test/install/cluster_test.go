@@ -24,38 +24,38 @@ func newInstallation(t *testing.T) installation {
 	t.Helper()
 	c := kubetest.Start(t, kubetest.Options{})
 	i := installation{c, c.Kubeconfig(c.Admin(), namespace)}
-	i.kubectl(t, "apply", "-f", "testdata/crds/kinds.yaml")
-	i.kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
-	i.space(t)
+	i.runKubectl(t, "apply", "-f", "testdata/crds/kinds.yaml")
+	i.runKubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=1m")
+	i.createNamespace(t)
 	for _, more := range []string{"monitoring", "openshift-kube-descheduler-operator"} {
 		c.Namespace(more, nil)
 	}
 	return i
 }
 
-// space makes the namespace of evictrail.
-func (i installation) space(t *testing.T) {
+// createNamespace makes the namespace of evictrail.
+func (i installation) createNamespace(t *testing.T) {
 	t.Helper()
 	i.Namespace(namespace, map[string]string{"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest"})
 }
 
-func (i installation) kubectl(t *testing.T, args ...string) string {
+func (i installation) runKubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := run(t, kubectl, append(args, "--kubeconfig", i.kubeconfig)...)
+	out, err := runProgram(t, buildKubectl, append(args, "--kubeconfig", i.kubeconfig)...)
 	require.NoError(t, err, out)
 	return out
 }
 
-// helm runs helm without its hooks: there is nobody in the cluster who would run a Job.
-func (i installation) helm(t *testing.T, args ...string) string {
+// runHelm runs helm without its hooks: there is nobody in the cluster who would run a Job.
+func (i installation) runHelm(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := run(t, helm, append(args, "--kubeconfig", i.kubeconfig, "--namespace", namespace)...)
+	out, err := runProgram(t, buildHelm, append(args, "--kubeconfig", i.kubeconfig, "--namespace", namespace)...)
 	require.NoError(t, err, out)
 	return out
 }
 
-// create asks for a pod of that template, as the controllers of Kubernetes do, and takes it away again.
-func (i installation) create(ctx context.Context, template corev1.PodTemplateSpec) error {
+// tryCreatePod asks for a pod of that template, as the controllers of Kubernetes do, and takes it away again.
+func (i installation) tryCreatePod(ctx context.Context, template corev1.PodTemplateSpec) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "try", Labels: template.Labels, Annotations: template.Annotations}, Spec: template.Spec}
 	pods := i.Client().CoreV1().Pods(namespace)
 	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
@@ -70,20 +70,20 @@ func TestAnAPIServerTakesTheChart(t *testing.T) {
 	t.Parallel()
 	i := newInstallation(t)
 	for _, values := range valueSets(t) {
-		text := template(t, chart, values, "--set=prometheusRule.enabled=true,dashboards.enabled=true")
+		text := renderChart(t, chart, values, "--set=prometheusRule.enabled=true,dashboards.enabled=true")
 		file := filepath.Join(t.TempDir(), "evictrail.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		i.kubectl(t, "apply", "--server-side", "--validate=strict", "-f", file)
-		for kind, template := range pods(t, text) {
+		i.runKubectl(t, "apply", "--server-side", "--validate=strict", "-f", file)
+		for kind, template := range parsePodTemplates(t, text) {
 			template.Spec.Volumes = withoutClaims(template)
-			require.NoError(t, i.create(t.Context(), template), "%s of %s", kind, values)
+			require.NoError(t, i.tryCreatePod(t.Context(), template), "%s of %s", kind, values)
 		}
-		i.kubectl(t, "delete", "-f", file, "--wait=false")
+		i.runKubectl(t, "delete", "-f", file, "--wait=false")
 	}
 
-	loose := pods(t, template(t, chart, "testdata/small.yaml"))["Pod"]
+	loose := parsePodTemplates(t, renderChart(t, chart, "testdata/small.yaml"))["Pod"]
 	loose.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = new(true)
-	require.True(t, apierrors.IsForbidden(i.create(t.Context(), loose)), "the namespace does enforce it")
+	require.True(t, apierrors.IsForbidden(i.tryCreatePod(t.Context(), loose)), "the namespace does enforce it")
 }
 
 // withoutClaims returns the volumes of a pod, with one for each mount that a StatefulSet would fill with a claim.
@@ -110,13 +110,13 @@ func TestAnAPIServerTakesTheOverlays(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 4)
 	for _, dir := range append(all, base) {
-		i.kubectl(t, "apply", "--server-side", "--validate=strict", "-k", dir)
-		text, err := run(t, kubectl, "kustomize", dir)
+		i.runKubectl(t, "apply", "--server-side", "--validate=strict", "-k", dir)
+		text, err := runProgram(t, buildKubectl, "kustomize", dir)
 		require.NoError(t, err)
-		template := pods(t, text)["StatefulSet"]
+		template := parsePodTemplates(t, text)["StatefulSet"]
 		template.Spec.Volumes = withoutClaims(template)
-		require.NoError(t, i.create(t.Context(), template), dir)
-		i.kubectl(t, "delete", "-k", dir, "--wait=false")
+		require.NoError(t, i.tryCreatePod(t.Context(), template), dir)
+		i.runKubectl(t, "delete", "-k", dir, "--wait=false")
 	}
 }
 
@@ -138,25 +138,25 @@ func TestUpgrade(t *testing.T) {
 		return string(set.UID)
 	}
 	values := []string{"--no-hooks", "--set=database.url=postgres://evictrail@db.example/evictrail,observer.enabled=true,networkPolicy.apiServerCIDRs={10.0.0.0/28}"}
-	i.helm(t, append([]string{"install", "evictrail", first}, values...)...)
+	i.runHelm(t, append([]string{"install", "evictrail", first}, values...)...)
 	made, uid := certificate(), set()
 	require.NotEmpty(t, made)
 
-	out := i.helm(t, append([]string{"upgrade", "evictrail", chart, "--set=replicas=3,serviceMonitor.enabled=true,resources.limits.memory=1Gi"}, values...)...)
+	out := i.runHelm(t, append([]string{"upgrade", "evictrail", chart, "--set=replicas=3,serviceMonitor.enabled=true,resources.limits.memory=1Gi"}, values...)...)
 	require.Contains(t, out, "REVISION: 2")
 	require.Equal(t, made, certificate(), "kept")
 	require.Equal(t, uid, set(), "changed in place")
 
-	out, err := run(t, helm, append([]string{"upgrade", "evictrail", chart, "--kubeconfig", i.kubeconfig, "--namespace", namespace, "--set=spool.size=6Gi"}, values...)...)
+	out, err := runProgram(t, buildHelm, append([]string{"upgrade", "evictrail", chart, "--kubeconfig", i.kubeconfig, "--namespace", namespace, "--set=spool.size=6Gi"}, values...)...)
 	require.Error(t, err)
 	require.Regexp(t, `spec.volumeClaimTemplates: .*immutable`, out, "what must not change an API server refuses to change")
 
-	i.helm(t, "rollback", "evictrail", "1", "--no-hooks")
+	i.runHelm(t, "rollback", "evictrail", "1", "--no-hooks")
 	require.Equal(t, made, certificate(), "kept")
 	require.Equal(t, uid, set(), "changed in place")
 
-	i.helm(t, "uninstall", "evictrail", "--no-hooks", "--cascade=background")
+	i.runHelm(t, "uninstall", "evictrail", "--no-hooks", "--cascade=background")
 	for _, kind := range []string{"clusterroles", "clusterrolebindings", "validatingwebhookconfigurations", "validatingadmissionpolicies"} {
-		require.Empty(t, i.kubectl(t, "get", kind, "--selector=app.kubernetes.io/part-of=evictrail", "--output=name"), "nothing is left in the cluster")
+		require.Empty(t, i.runKubectl(t, "get", kind, "--selector=app.kubernetes.io/part-of=evictrail", "--output=name"), "nothing is left in the cluster")
 	}
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/evictrail/evictrail/deploy"
 )
 
-func read(t *testing.T, path string) string {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))
 	require.NoError(t, err)
 	return string(text)
 }
 
-// object reads the one document of a text.
-func object(t *testing.T, text string) map[string]any {
+// parseObject reads the one document of a text.
+func parseObject(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var out map[string]any
 	require.NoError(t, yaml.Unmarshal([]byte(text), &out))
@@ -34,23 +34,23 @@ func object(t *testing.T, text string) map[string]any {
 // TestPrometheusRule: the rules are those that are generated, for the namespace that evictrail is in.
 func TestPrometheusRule(t *testing.T) {
 	t.Parallel()
-	rule := byKey(t, template(t, chart, "testdata/small.yaml", "--set=prometheusRule.enabled=true"))["PrometheusRule/evictrail/evictrail"]
+	rule := byKey(t, renderChart(t, chart, "testdata/small.yaml", "--set=prometheusRule.enabled=true"))["PrometheusRule/evictrail/evictrail"]
 	require.NotNil(t, rule)
-	require.Equal(t, object(t, read(t, "deploy/alerts/prometheusrule.yaml"))["spec"], rule.Object["spec"])
+	require.Equal(t, parseObject(t, readFile(t, "deploy/alerts/prometheusrule.yaml"))["spec"], rule.Object["spec"])
 
 	o := alerts.DefaultOptions()
 	o.Namespace, o.DashboardURL = "observability", "https://grafana.example"
 	want, err := alerts.PrometheusRule(alerts.Groups(o), "evictrail", o.Namespace, nil)
 	require.NoError(t, err)
-	rule = byKey(t, template(t, chart, "testdata/small.yaml", "--namespace=observability",
+	rule = byKey(t, renderChart(t, chart, "testdata/small.yaml", "--namespace=observability",
 		"--set=prometheusRule.enabled=true,prometheusRule.dashboardURL=https://grafana.example/"))["PrometheusRule/observability/evictrail"]
-	require.Equal(t, object(t, want)["spec"], rule.Object["spec"])
+	require.Equal(t, parseObject(t, want)["spec"], rule.Object["spec"])
 }
 
 // TestRulesKnowTheJob: Prometheus calls the scrape what the rules call it, however the release is called.
 func TestRulesKnowTheJob(t *testing.T) {
 	t.Parallel()
-	all := byKey(t, template(t, chart, "testdata/small.yaml", "--set=serviceMonitor.enabled=true,fullnameOverride=recorder,nameOverride=recorder"))
+	all := byKey(t, renderChart(t, chart, "testdata/small.yaml", "--set=serviceMonitor.enabled=true,fullnameOverride=recorder,nameOverride=recorder"))
 	monitor := all["ServiceMonitor/evictrail/recorder"]
 	label := monitor.Object["spec"].(map[string]any)["jobLabel"].(string)
 	service := all["Service/evictrail/recorder-pods"]
@@ -65,16 +65,16 @@ func TestRulesKnowTheJob(t *testing.T) {
 // TestDashboards: each is there as it is generated, for the sidecar of Grafana's chart.
 func TestDashboards(t *testing.T) {
 	t.Parallel()
-	text := template(t, chart, "testdata/small.yaml", "--set=dashboards.enabled=true,dashboards.namespace=monitoring")
+	text := renderChart(t, chart, "testdata/small.yaml", "--set=dashboards.enabled=true,dashboards.namespace=monitoring")
 	files, err := filepath.Glob(filepath.Join(root, "deploy/dashboards/*.json"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, path := range files {
 		name := filepath.Base(path)
-		c := find[corev1.ConfigMap](t, text, "ConfigMap", strings.TrimSuffix(name, ".json"))
+		c := findObject[corev1.ConfigMap](t, text, "ConfigMap", strings.TrimSuffix(name, ".json"))
 		require.Equal(t, "monitoring", c.Namespace)
 		require.Equal(t, "1", c.Labels["grafana_dashboard"])
-		require.JSONEq(t, read(t, "deploy/dashboards/"+name), c.Data[name])
+		require.JSONEq(t, readFile(t, "deploy/dashboards/"+name), c.Data[name])
 		require.True(t, json.Valid([]byte(c.Data[name])))
 	}
 }
@@ -82,7 +82,7 @@ func TestDashboards(t *testing.T) {
 // TestManifests: what the chart makes of the manifests is what "evictrail generate manifests" does.
 func TestManifests(t *testing.T) {
 	t.Parallel()
-	text := template(t, chart, "testdata/full.yaml")
+	text := renderChart(t, chart, "testdata/full.yaml")
 	o := deploy.DefaultOptions()
 	o.Secret = "put-here-the-secret-admission-path" // which nobody is asked for here
 	generate := func(name string) string {
@@ -92,7 +92,7 @@ func TestManifests(t *testing.T) {
 	}
 	var observer admissionv1.ValidatingWebhookConfiguration
 	require.NoError(t, yaml.UnmarshalStrict([]byte(generate(deploy.Observer)), &observer))
-	require.Equal(t, observer.Webhooks, find[admissionv1.ValidatingWebhookConfiguration](t, text, "ValidatingWebhookConfiguration", observer.Name).Webhooks)
+	require.Equal(t, observer.Webhooks, findObject[admissionv1.ValidatingWebhookConfiguration](t, text, "ValidatingWebhookConfiguration", observer.Name).Webhooks)
 
 	reason := byKey(t, generate(deploy.EvictionReason))
 	for name, object := range byKey(t, text) {
@@ -103,7 +103,7 @@ func TestManifests(t *testing.T) {
 	}
 	require.Empty(t, reason)
 
-	audit := find[corev1.ConfigMap](t, text, "ConfigMap", "evictrail-audit").Data
+	audit := findObject[corev1.ConfigMap](t, text, "ConfigMap", "evictrail-audit").Data
 	for _, name := range []string{deploy.AuditPolicy, deploy.AuditWebhook} {
 		require.Equal(t, strings.TrimSpace(generate(name)), strings.TrimSpace(audit[name+".yaml"]))
 	}

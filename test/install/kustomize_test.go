@@ -17,22 +17,22 @@ const (
 
 const renderedBy = "# Rendered from deploy/chart by `make kustomize`; DO NOT EDIT.\n"
 
-// rendered renders the chart for kubectl: without the hooks of helm.
-func rendered(t *testing.T, values ...string) string {
+// renderForKubectl renders the chart for kubectl: without the hooks of helm.
+func renderForKubectl(t *testing.T, values ...string) string {
 	t.Helper()
-	return template(t, chart, append(values, "--no-hooks")...)
+	return renderChart(t, chart, append(values, "--no-hooks")...)
 }
 
-// kustomized is what `kubectl apply -k` would apply.
-func kustomized(t *testing.T, dir string) map[string]*unstructured.Unstructured {
+// renderKustomization is what `kubectl apply -k` would apply.
+func renderKustomization(t *testing.T, dir string) map[string]*unstructured.Unstructured {
 	t.Helper()
-	out, err := run(t, kubectl, "kustomize", dir)
+	out, err := runProgram(t, buildKubectl, "kustomize", dir)
 	require.NoError(t, err, out)
 	return byKey(t, out)
 }
 
-// written holds a rendered file, or writes it.
-func written(t *testing.T, path, text string) {
+// checkRenderedFile holds a rendered file, or writes it.
+func checkRenderedFile(t *testing.T, path, text string) {
 	t.Helper()
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -42,13 +42,13 @@ func written(t *testing.T, path, text string) {
 	require.Equal(t, text, string(got), "run make kustomize")
 }
 
-// without leaves out the documents of a rendering that another has, too.
-func without(t *testing.T, text string, others map[string]*unstructured.Unstructured) string {
+// removeDocuments leaves out the documents of a rendering that another has, too.
+func removeDocuments(t *testing.T, text string, others map[string]*unstructured.Unstructured) string {
 	t.Helper()
 	var out strings.Builder
 	for document := range strings.SplitSeq(text, "---\n# Source: ") {
-		objects := objects(t, "# "+document)
-		if len(objects) == 1 && others[key(objects[0])] == nil {
+		objects := parseObjects(t, "# "+document)
+		if len(objects) == 1 && others[formatKey(objects[0])] == nil {
 			out.WriteString("---\n# Source: " + strings.TrimRight(document, "\n") + "\n")
 		}
 	}
@@ -60,9 +60,9 @@ func without(t *testing.T, text string, others map[string]*unstructured.Unstruct
 func TestKustomize(t *testing.T) {
 	t.Parallel()
 	small := filepath.Join(base, "values.yaml")
-	plain := rendered(t, small)
-	written(t, filepath.Join(base, "evictrail.yaml"), renderedBy+without(t, plain, nil))
-	require.Equal(t, byKey(t, plain), kustomized(t, base))
+	plain := renderForKubectl(t, small)
+	checkRenderedFile(t, filepath.Join(base, "evictrail.yaml"), renderedBy+removeDocuments(t, plain, nil))
+	require.Equal(t, byKey(t, plain), renderKustomization(t, base))
 
 	all, err := os.ReadDir(overlays)
 	require.NoError(t, err)
@@ -71,11 +71,11 @@ func TestKustomize(t *testing.T) {
 		dir := filepath.Join(overlays, overlay.Name())
 		t.Run(overlay.Name(), func(t *testing.T) {
 			t.Parallel()
-			text := rendered(t, small, filepath.Join(dir, "values.yaml"))
-			if more := without(t, text, byKey(t, plain)); more != "" {
-				written(t, filepath.Join(dir, "evictrail.yaml"), renderedBy+more)
+			text := renderForKubectl(t, small, filepath.Join(dir, "values.yaml"))
+			if more := removeDocuments(t, text, byKey(t, plain)); more != "" {
+				checkRenderedFile(t, filepath.Join(dir, "evictrail.yaml"), renderedBy+more)
 			}
-			require.Equal(t, byKey(t, text), kustomized(t, dir))
+			require.Equal(t, byKey(t, text), renderKustomization(t, dir))
 		})
 	}
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/evictrail/evictrail/test/build"
 )
 
-// pods are those that a rendering makes, by the kind of what makes them.
-func pods(t *testing.T, text string) map[string]corev1.PodTemplateSpec {
+// parsePodTemplates are those that a rendering makes, by the kind of what makes them.
+func parsePodTemplates(t *testing.T, text string) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	out := map[string]corev1.PodTemplateSpec{}
 	into := func(o *unstructured.Unstructured, typed any) {
 		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, typed, true))
 	}
-	for _, o := range objects(t, text) {
+	for _, o := range parseObjects(t, text) {
 		switch o.GetKind() {
 		case "StatefulSet":
 			var set appsv1.StatefulSet
@@ -54,7 +54,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	require.NoError(t, err)
 	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
 	for _, values := range valueSets(t) {
-		all := pods(t, template(t, chart, values))
+		all := parsePodTemplates(t, renderChart(t, chart, values))
 		require.Len(t, all, 3)
 		for kind, pod := range all {
 			for _, result := range evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec) {
@@ -81,14 +81,14 @@ func TestPodsAreRestricted(t *testing.T) {
 func TestEveryFlagIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, values := range append(valueSets(t), "--set=database.url=postgres://evictrail@db.example/evictrail,database.sslmode=require") {
-		for kind, pod := range pods(t, template(t, chart, values)) {
+		for kind, pod := range parsePodTemplates(t, renderChart(t, chart, values)) {
 			args := pod.Spec.Containers[0].Args
 			flags := slices.IndexFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
 			command := args
 			if flags >= 0 {
 				command = args[:flags]
 			}
-			help, err := run(t, build.Evictrail, append(slices.Clone(command), "--help")...)
+			help, err := runProgram(t, build.Evictrail, append(slices.Clone(command), "--help")...)
 			require.NoError(t, err, help)
 			for _, arg := range args[len(command):] {
 				name, _, _ := strings.Cut(arg, "=")
@@ -107,8 +107,8 @@ func TestEveryFlagIsKnown(t *testing.T) {
 func TestNothingSecretIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, values := range valueSets(t) {
-		text := template(t, chart, values)
-		for kind, pod := range pods(t, text) {
+		text := renderChart(t, chart, values)
+		for kind, pod := range parsePodTemplates(t, text) {
 			for _, container := range pod.Spec.Containers {
 				require.Empty(t, container.EnvFrom)
 				for _, variable := range container.Env {
@@ -117,7 +117,7 @@ func TestNothingSecretIsSaid(t *testing.T) {
 				}
 			}
 		}
-		for _, o := range objects(t, text) {
+		for _, o := range parseObjects(t, text) {
 			if o.GetName() == "evictrail-admission" {
 				continue // the path by which the observer knows API servers, made where no secret of yours is named
 			}
@@ -130,7 +130,7 @@ func TestNothingSecretIsSaid(t *testing.T) {
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string]string{"512Mi": "483183820", "1G": "900000000", "1.5Gi": "1449551462", "700000000": "630000000"} {
-		pod := pods(t, template(t, chart, "testdata/small.yaml", "--set-string=resources.limits.memory="+limit))["StatefulSet"]
+		pod := parsePodTemplates(t, renderChart(t, chart, "testdata/small.yaml", "--set-string=resources.limits.memory="+limit))["StatefulSet"]
 		env := pod.Spec.Containers[0].Env
 		i := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == "GOMEMLIMIT" })
 		require.Equal(t, want, env[i].Value, limit)

@@ -13,11 +13,11 @@ import (
 	"github.com/evictrail/evictrail/collector"
 )
 
-// rights writes each right of a rendering's roles on a line of its own: where, what, and the verbs.
-func rights(t *testing.T, text string) []string {
+// listRights writes each right of a rendering's roles on a line of its own: where, what, and the verbs.
+func listRights(t *testing.T, text string) []string {
 	t.Helper()
 	var lines []string
-	for _, o := range objects(t, text) {
+	for _, o := range parseObjects(t, text) {
 		if o.GetKind() != "ClusterRole" && o.GetKind() != "Role" {
 			continue
 		}
@@ -77,7 +77,7 @@ func TestRights(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			want := slices.Sorted(slices.Values(tt.want))
-			require.Equal(t, want, rights(t, template(t, chart, tt.args...)))
+			require.Equal(t, want, listRights(t, renderChart(t, chart, tt.args...)))
 		})
 	}
 }
@@ -86,7 +86,7 @@ func TestRights(t *testing.T) {
 // nothing is meant by an asterisk.
 func TestNoRightIsForSomethingElse(t *testing.T) {
 	t.Parallel()
-	for _, right := range rights(t, template(t, chart, "testdata/full.yaml")) {
+	for _, right := range listRights(t, renderChart(t, chart, "testdata/full.yaml")) {
 		require.NotContains(t, right, "*")
 		require.NotContains(t, right, "secrets")
 		if what, everywhere := strings.CutPrefix(right, "cluster: "); everywhere && strings.HasSuffix(right, "list,watch") {
@@ -100,9 +100,9 @@ func TestNoRightIsForSomethingElse(t *testing.T) {
 // TestRightsAreThoseOfItsAccount: every role is bound, to the ServiceAccount with which the pods run.
 func TestRightsAreThoseOfItsAccount(t *testing.T) {
 	t.Parallel()
-	text := template(t, chart, "testdata/full.yaml", "--set-json=serviceMonitor.readers=[]")
+	text := renderChart(t, chart, "testdata/full.yaml", "--set-json=serviceMonitor.readers=[]")
 	roles, bound := 0, 0
-	for _, o := range objects(t, text) {
+	for _, o := range parseObjects(t, text) {
 		switch o.GetKind() {
 		case "ClusterRole", "Role":
 			roles++
@@ -117,5 +117,5 @@ func TestRightsAreThoseOfItsAccount(t *testing.T) {
 	}
 	require.Equal(t, 3, roles)
 	require.Equal(t, roles, bound)
-	require.Equal(t, "evictrail", pods(t, text)["StatefulSet"].Spec.ServiceAccountName)
+	require.Equal(t, "evictrail", parsePodTemplates(t, text)["StatefulSet"].Spec.ServiceAccountName)
 }

@@ -37,8 +37,8 @@ type machine struct {
 	listen  string
 }
 
-// command returns the environment and the command line of a pod's container.
-func (m machine) command(t *testing.T, pod corev1.PodTemplateSpec) []string {
+// buildCommand returns the environment and the command line of a pod's container.
+func (m machine) buildCommand(t *testing.T, pod corev1.PodTemplateSpec) []string {
 	t.Helper()
 	program, err := build.Evictrail()
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func (m machine) command(t *testing.T, pod corev1.PodTemplateSpec) []string {
 	for _, mount := range container.VolumeMounts {
 		i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
 		if i >= 0 {
-			m.mount(t, pod.Spec.Volumes[i], filepath.Join(m.dir, mount.MountPath))
+			m.writeVolume(t, pod.Spec.Volumes[i], filepath.Join(m.dir, mount.MountPath))
 		}
 	}
 	here := strings.NewReplacer("/etc/evictrail/", m.dir+"/etc/evictrail/", "=/var/lib/evictrail", "="+m.dir+"/var/lib/evictrail").Replace
@@ -66,8 +66,8 @@ func (m machine) command(t *testing.T, pod corev1.PodTemplateSpec) []string {
 	return command
 }
 
-// mount writes the files of a volume.
-func (m machine) mount(t *testing.T, volume corev1.Volume, dir string) {
+// writeVolume writes the files of a volume.
+func (m machine) writeVolume(t *testing.T, volume corev1.Volume, dir string) {
 	t.Helper()
 	sources := []corev1.VolumeProjection{}
 	switch {
@@ -87,10 +87,10 @@ func (m machine) mount(t *testing.T, volume corev1.Volume, dir string) {
 	}
 }
 
-// run runs the container of a pod to its end.
-func (m machine) run(t *testing.T, pod corev1.PodTemplateSpec) (string, error) {
+// runPod runs the container of a pod to its end.
+func (m machine) runPod(t *testing.T, pod corev1.PodTemplateSpec) (string, error) {
 	t.Helper()
-	command := m.command(t, pod)
+	command := m.buildCommand(t, pod)
 	out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
 	return string(out), err
 }
@@ -139,14 +139,14 @@ func newDatabase(t *testing.T) database {
 			if err != nil {
 				return
 			}
-			go terminate(t.Context(), conn, config, network, address)
+			go terminateTLS(t.Context(), conn, config, network, address)
 		}
 	}()
 	return d
 }
 
-// terminate speaks Postgres' way into TLS: eight bytes ask for it, one allows it.
-func terminate(ctx context.Context, conn net.Conn, config *tls.Config, network, address string) {
+// terminateTLS speaks Postgres' way into TLS: eight bytes ask for it, one allows it.
+func terminateTLS(ctx context.Context, conn net.Conn, config *tls.Config, network, address string) {
 	defer func() { _ = conn.Close() }()
 	if _, err := io.ReadFull(conn, make([]byte, 8)); err != nil {
 		return
@@ -186,19 +186,19 @@ func TestTheSchemaIsMadeFirst(t *testing.T) {
 		"client": {"tls.crt": d.client.Cert, "tls.key": d.client.Key},
 	}}
 	const secrets = ",database.passwordSecret.name=pw,database.clientCertificateSecret=client,database.caSecret.name="
-	text := template(t, chart, "--set=database.url="+d.url+secrets+"ca")
+	text := renderChart(t, chart, "--set=database.url="+d.url+secrets+"ca")
 
-	out, err := m.run(t, pods(t, text)["Pod"])
+	out, err := m.runPod(t, parsePodTemplates(t, text)["Pod"])
 	require.Error(t, err)
 	require.Contains(t, out, "run `evictrail schema up`")
-	out, err = m.run(t, pods(t, text)["Job"])
+	out, err = m.runPod(t, parsePodTemplates(t, text)["Job"])
 	require.NoError(t, err, out)
 	require.Contains(t, out, "applied schema ")
-	out, err = m.run(t, pods(t, text)["Pod"])
+	out, err = m.runPod(t, parsePodTemplates(t, text)["Pod"])
 	require.NoError(t, err, out)
 
 	m.dir = t.TempDir()
-	out, err = m.run(t, pods(t, template(t, chart, "--set=database.url="+d.url+secrets+"other-ca"))["Job"])
+	out, err = m.runPod(t, parsePodTemplates(t, renderChart(t, chart, "--set=database.url="+d.url+secrets+"other-ca"))["Job"])
 	require.Error(t, err)
 	require.Contains(t, out, "certificate signed by unknown authority")
 }
@@ -209,11 +209,11 @@ func TestARecorderRuns(t *testing.T) {
 	t.Parallel()
 	d := newDatabase(t)
 	i := newInstallation(t)
-	text := template(t, chart, "--set=database.url="+d.url+",database.caSecret.name=ca,database.clientCertificateSecret=client,audit.enabled=true,audit.tokenSecret.name=tokens,"+
+	text := renderChart(t, chart, "--set=database.url="+d.url+",database.caSecret.name=ca,database.clientCertificateSecret=client,audit.enabled=true,audit.tokenSecret.name=tokens,"+
 		"networkPolicy.apiServerCIDRs={0.0.0.0/0},descheduler.configMap.namespace=openshift-kube-descheduler-operator,descheduler.configMap.name=descheduler,auth=kubernetes")
 	file := filepath.Join(t.TempDir(), "evictrail.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	i.kubectl(t, "apply", "--server-side", "-f", file)
+	i.runKubectl(t, "apply", "--server-side", "-f", file)
 	certificate, err := i.Client().CoreV1().Secrets(namespace).Get(t.Context(), "evictrail-tls", metav1.GetOptions{})
 	require.NoError(t, err)
 
@@ -221,7 +221,7 @@ func TestARecorderRuns(t *testing.T) {
 		"ca": {"ca.crt": d.authority.PEM}, "client": {"tls.crt": d.client.Cert, "tls.key": d.client.Key},
 		"tokens": {"tokens": []byte("sesame\n")}, "evictrail-tls": certificate.Data,
 	}}
-	command := m.command(t, pods(t, text)["StatefulSet"])
+	command := m.buildCommand(t, parsePodTemplates(t, text)["StatefulSet"])
 	command = slices.Insert(command, 1, "KUBECONFIG="+i.Kubeconfig(i.ServiceAccount(namespace, "evictrail"), namespace))
 	p := kubetest.StartProcess(t, filepath.Join(m.dir, "log"), command[0], command[1:]...)
 

@@ -27,11 +27,11 @@ const (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden.yaml and what is rendered in deploy/kustomize")
 
-func helm() (string, error)    { return build.Helm().Build() }
-func kubectl() (string, error) { return build.Kubectl().Build() }
+func buildHelm() (string, error)    { return build.Helm().Build() }
+func buildKubectl() (string, error) { return build.Kubectl().Build() }
 
-// run runs a program and returns what it says, errors last. It knows no cluster but that which its arguments name.
-func run(t *testing.T, program func() (string, error), args ...string) (string, error) {
+// runProgram runs a program and returns what it says, errors last. It knows no cluster but that which its arguments name.
+func runProgram(t *testing.T, program func() (string, error), args ...string) (string, error) {
 	t.Helper()
 	path, err := program()
 	require.NoError(t, err)
@@ -46,8 +46,8 @@ func run(t *testing.T, program func() (string, error), args ...string) (string, 
 	return stdout.String(), nil
 }
 
-// template renders a chart in the namespace evictrail. Arguments that are no flags are files of values.
-func template(t *testing.T, chart string, args ...string) string {
+// renderChart renders a chart in the namespace evictrail. Arguments that are no flags are files of values.
+func renderChart(t *testing.T, chart string, args ...string) string {
 	t.Helper()
 	all := []string{"template", "evictrail", chart, "--namespace", namespace}
 	for _, arg := range args {
@@ -56,13 +56,13 @@ func template(t *testing.T, chart string, args ...string) string {
 		}
 		all = append(all, arg)
 	}
-	out, err := run(t, helm, all...)
+	out, err := runProgram(t, buildHelm, all...)
 	require.NoError(t, err, out)
 	return out
 }
 
-// objects reads the documents of a text, in its order.
-func objects(t *testing.T, text string) []*unstructured.Unstructured {
+// parseObjects reads the documents of a text, in its order.
+func parseObjects(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
 	for d := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
@@ -78,8 +78,8 @@ func objects(t *testing.T, text string) []*unstructured.Unstructured {
 	}
 }
 
-// key tells one object of a rendering from another.
-func key(o *unstructured.Unstructured) string {
+// formatKey tells one object of a rendering from another.
+func formatKey(o *unstructured.Unstructured) string {
 	return strings.TrimSuffix(o.GetKind()+"/"+o.GetNamespace()+"/"+o.GetName(), "/")
 }
 
@@ -87,17 +87,17 @@ func key(o *unstructured.Unstructured) string {
 func byKey(t *testing.T, text string) map[string]*unstructured.Unstructured {
 	t.Helper()
 	out := map[string]*unstructured.Unstructured{}
-	for _, o := range objects(t, text) {
-		require.NotContains(t, out, key(o), "rendered twice")
-		out[key(o)] = o
+	for _, o := range parseObjects(t, text) {
+		require.NotContains(t, out, formatKey(o), "rendered twice")
+		out[formatKey(o)] = o
 	}
 	return out
 }
 
-// find finds the object of that kind and name in a rendering, and reads it into a typed one.
-func find[T any](t *testing.T, text, kind, name string) T {
+// findObject finds the object of that kind and name in a rendering, and reads it into a typed one.
+func findObject[T any](t *testing.T, text, kind, name string) T {
 	t.Helper()
-	all := objects(t, text)
+	all := parseObjects(t, text)
 	i := slices.IndexFunc(all, func(o *unstructured.Unstructured) bool { return o.GetKind() == kind && o.GetName() == name })
 	require.GreaterOrEqual(t, i, 0, "no %s %s", kind, name)
 	var out T

@@ -39,7 +39,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			args := append([]string{"template", "evictrail", chart, "--values", "testdata/small.yaml"}, tt.set...)
-			out, err := run(t, helm, args...)
+			out, err := runProgram(t, buildHelm, args...)
 			require.Error(t, err)
 			require.Contains(t, out, tt.want)
 		})

@@ -22,11 +22,11 @@ import (
 
 // Advice implements scenario.Stage. The command runs in a shell, as it is printed.
 func (s *stage) Advice(ctx context.Context, user string, advice scenario.Advice) error {
-	command, err := s.command(ctx, advice)
+	command, err := s.findCommand(ctx, advice)
 	if err != nil {
 		return err
 	}
-	if out, err := s.run(ctx, user, "sh", "-c", command); err != nil {
+	if out, err := s.runAs(ctx, user, "sh", "-c", command); err != nil {
 		return fmt.Errorf("%s: %w: %s", command, err, out)
 	}
 	return nil
@@ -35,10 +35,10 @@ func (s *stage) Advice(ctx context.Context, user string, advice scenario.Advice)
 // answered bounds how long evictrail may take to advise what is expected of it: it follows the cluster within seconds.
 const answered = 30 * time.Second
 
-// command returns the command that is advised.
-func (s *stage) command(ctx context.Context, advice scenario.Advice) (string, error) {
+// findCommand returns the command that is advised.
+func (s *stage) findCommand(ctx context.Context, advice scenario.Advice) (string, error) {
 	for deadline := time.Now().Add(answered); ; {
-		commands, err := s.commands(ctx, advice)
+		commands, err := s.listCommands(ctx, advice)
 		if err != nil {
 			return "", err
 		}
@@ -47,7 +47,7 @@ func (s *stage) command(ctx context.Context, advice scenario.Advice) (string, er
 		case len(matching) == 1 && advice.Runbook == "":
 			return matching[0], nil
 		case len(matching) == 1:
-			return s.fill(ctx, matching[0], advice.VM)
+			return s.fillPlaceholders(ctx, matching[0], advice.VM)
 		case time.Now().After(deadline):
 			return "", fmt.Errorf("commands of %s that contain %q: expected one of %q", cmp.Or(advice.Runbook, advice.Question, "why-not"), advice.Contains, commands)
 		}
@@ -59,8 +59,8 @@ func (s *stage) command(ctx context.Context, advice scenario.Advice) (string, er
 	}
 }
 
-// fill writes the names of a VM into the command of a runbook.
-func (s *stage) fill(ctx context.Context, command, vm string) (string, error) {
+// fillPlaceholders writes the names of a VM into the command of a runbook.
+func (s *stage) fillPlaceholders(ctx context.Context, command, vm string) (string, error) {
 	node, err := s.nodeToLeave(ctx, vm)
 	return strings.NewReplacer("NAMESPACE", namespace, "VM", vm, "NODE", node).Replace(command), err
 }
@@ -76,7 +76,7 @@ func (s *stage) Look(ctx context.Context, vm string) error {
 	ran, leftOut := 0, 0
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".md")
-		commands, err := s.commands(ctx, scenario.Advice{Runbook: name})
+		commands, err := s.listCommands(ctx, scenario.Advice{Runbook: name})
 		if err != nil {
 			return err
 		}
@@ -88,12 +88,12 @@ func (s *stage) Look(ctx context.Context, vm string) error {
 				leftOut++
 				continue
 			}
-			filled, err := s.fill(ctx, command, vm)
+			filled, err := s.fillPlaceholders(ctx, command, vm)
 			if err != nil {
 				return err
 			}
 			ran++
-			if out, err := s.run(ctx, "", "sh", "-c", filled); err != nil {
+			if out, err := s.runAs(ctx, "", "sh", "-c", filled); err != nil {
 				failed = append(failed, fmt.Errorf("%s: %s: %w: %.300s", name, filled, err, out))
 			}
 		}
@@ -105,10 +105,10 @@ func (s *stage) Look(ctx context.Context, vm string) error {
 // onlyReads matches commands that change nothing, and need no pod of evictrail.
 var onlyReads = regexp.MustCompile(`^kubectl (get|describe|auth can-i) `)
 
-// commands returns the commands of an answer, which are indented, or those of a runbook, which stand in the text, too.
-func (s *stage) commands(ctx context.Context, advice scenario.Advice) ([]string, error) {
+// listCommands returns the commands of an answer, which are indented, or those of a runbook, which stand in the text, too.
+func (s *stage) listCommands(ctx context.Context, advice scenario.Advice) ([]string, error) {
 	if advice.Runbook == "" {
-		answer, err := s.ask(ctx, cmp.Or(advice.Question, "why-not"), advice.VM)
+		answer, err := s.askRecorder(ctx, cmp.Or(advice.Question, "why-not"), advice.VM)
 		return indentedLines(answer, "  "), err
 	}
 	text, err := readRunbook(advice.Runbook)

@@ -41,7 +41,7 @@ type options struct {
 func main() {
 	klog.SetLogger(logr.Discard()) // client-go says there that a watch ended, as each does at the end
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	err := runLab(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		_, _ = fmt.Fprintf(os.Stderr, "lab: %v\n", err)
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+func runLab(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
 	flags.StringVar(&o.kubeVirt, "kubevirt", "v1.8.4", "`version` of KubeVirt")
@@ -163,7 +163,7 @@ func testScenarios(ctx context.Context, o options, out io.Writer) error {
 	shared := &sharedWriter{to: out}
 	for _, s := range scenarios {
 		group.Go(func() error {
-			if ctx.Err() == nil && !reportScenario(ctx, o, s, shared.prefixed(s.Name)) {
+			if ctx.Err() == nil && !reportScenario(ctx, o, s, shared.newPrefixedWriter(s.Name)) {
 				mu.Lock()
 				failed = append(failed, s.Name)
 				mu.Unlock()
@@ -246,7 +246,7 @@ func playScenario(ctx context.Context, o options, s scenario.Scenario, out io.Wr
 	if err := scenario.Run(ctx, s, on, out); err != nil {
 		return had, err
 	}
-	v, err := verify(ctx, s, on)
+	v, err := verifyScenario(ctx, s, on)
 	if err != nil {
 		return had, err
 	}

@@ -12,8 +12,8 @@ type sharedWriter struct {
 	to io.Writer
 }
 
-// prefixed returns a writer whose lines begin with a name.
-func (w *sharedWriter) prefixed(name string) io.Writer {
+// newPrefixedWriter returns a writer whose lines begin with a name.
+func (w *sharedWriter) newPrefixedWriter(name string) io.Writer {
 	return &prefixedWriter{shared: w, prefix: name + ": "}
 }
 

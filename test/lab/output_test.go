@@ -13,7 +13,7 @@ func TestPrefixedLines(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	shared := &sharedWriter{to: &out}
-	a, b := shared.prefixed("a"), shared.prefixed("b")
+	a, b := shared.newPrefixedWriter("a"), shared.newPrefixedWriter("b")
 	for _, write := range []struct {
 		to   interface{ Write([]byte) (int, error) }
 		text string

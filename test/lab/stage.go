@@ -46,8 +46,8 @@ type stage struct {
 // Namespace implements scenario.Stage.
 func (s *stage) Namespace() string { return namespace }
 
-// user returns who asks: the administrator, a user with a role in the namespace, or one with all rights and a name of their own.
-func (s *stage) user(name string) *rest.Config {
+// userConfig returns who asks: the administrator, a user with a role in the namespace, or one with all rights and a name of their own.
+func (s *stage) userConfig(name string) *rest.Config {
 	switch {
 	case name == "":
 		return s.Admin()
@@ -57,9 +57,9 @@ func (s *stage) user(name string) *rest.Config {
 	return s.User(name, "system:masters")
 }
 
-// run runs a command whose kubectl and virtctl are a user's.
-func (s *stage) run(ctx context.Context, user, program string, args ...string) (string, error) {
-	kubeconfig, err := s.Kubeconfig(s.user(user), namespace)
+// runAs runs a command whose kubectl and virtctl are a user's.
+func (s *stage) runAs(ctx context.Context, user, program string, args ...string) (string, error) {
+	kubeconfig, err := s.Kubeconfig(s.userConfig(user), namespace)
 	if err != nil {
 		return "", err
 	}
@@ -71,7 +71,7 @@ func (s *stage) run(ctx context.Context, user, program string, args ...string) (
 
 // Kubectl implements scenario.Stage.
 func (s *stage) Kubectl(ctx context.Context, user string, args ...string) (string, error) {
-	return s.run(ctx, user, filepath.Join(s.programs, "kubectl"), args...)
+	return s.runAs(ctx, user, filepath.Join(s.programs, "kubectl"), args...)
 }
 
 // Evict implements scenario.Stage.
@@ -80,7 +80,7 @@ func (s *stage) Evict(ctx context.Context, user, vm string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := s.Cluster.Evict(ctx, s.user(user), namespace, pod, nil)
+	answer, err := s.Cluster.Evict(ctx, s.userConfig(user), namespace, pod, nil)
 	if err != nil || answer.Code < 300 || strings.Contains(answer.Message, "triggered evacuation of VMI") {
 		return err
 	}
@@ -150,8 +150,8 @@ func (s *stage) History() (truth.History, error) {
 	return h, err
 }
 
-// furnish makes what a scenario begins with: VMs that run where they should.
-func (s *stage) furnish(ctx context.Context, of scenario.Scenario) error {
+// createVMs makes what a scenario begins with: VMs that run where they should.
+func (s *stage) createVMs(ctx context.Context, of scenario.Scenario) error {
 	for _, vm := range of.VMs {
 		if vm.Later {
 			continue
@@ -224,7 +224,7 @@ func (s *stage) start(ctx context.Context, kubeVirt string, of scenario.Scenario
 	if err := s.bindRoles(ctx); err != nil {
 		return err
 	}
-	if err := s.furnish(ctx, of); err != nil || of.Descheduler == nil {
+	if err := s.createVMs(ctx, of); err != nil || of.Descheduler == nil {
 		return err
 	}
 	return s.Start(ctx, "descheduler")

@@ -23,8 +23,8 @@ type verdict struct {
 	recorded    truth.History // by evictrail
 }
 
-// verify compares what evictrail recorded with the components and with what the scenario expects.
-func verify(ctx context.Context, s scenario.Scenario, on *stage) (v verdict, err error) {
+// verifyScenario compares what evictrail recorded with the components and with what the scenario expects.
+func verifyScenario(ctx context.Context, s scenario.Scenario, on *stage) (v verdict, err error) {
 	err = awaitAgreement(ctx, func() (differences []string, err error) {
 		v, err = verifyNow(ctx, s, on)
 		return v.differences, err
@@ -142,7 +142,7 @@ func verifyAnswers(ctx context.Context, want scenario.Expect, on *stage) (differ
 		must     bool
 	}{{"why", want.Why, true}, {"why", want.Not, false}, {"why-not", want.WhyNot, true}} {
 		for name, all := range check.texts {
-			answer, err := on.ask(ctx, check.question, name)
+			answer, err := on.askRecorder(ctx, check.question, name)
 			if err != nil {
 				return nil, err
 			}
@@ -157,8 +157,8 @@ func verifyAnswers(ctx context.Context, want scenario.Expect, on *stage) (differ
 	return differences, nil
 }
 
-// ask returns evictrail's answer to a question about a VM or a node.
-func (s *stage) ask(ctx context.Context, question, name string) (string, error) {
+// askRecorder returns evictrail's answer to a question about a VM or a node.
+func (s *stage) askRecorder(ctx context.Context, question, name string) (string, error) {
 	about := []string{question, namespace + "/" + name}
 	if slices.Contains(s.nodes, name) {
 		about = []string{question, "node", name}

@@ -14,9 +14,9 @@ import (
 	"github.com/evictrail/evictrail/dashboards/dashboardstest"
 )
 
-// panels returns the queries of SQL of the dashboards, each as Grafana sends it when somebody looks at a day, and at 90; of one namespace, and of all where
+// buildPanelQuestions returns the queries of SQL of the dashboards, each as Grafana sends it when somebody looks at a day, and at 90; of one namespace, and of all where
 // several can be chosen, as nobody has chosen at first.
-func panels(tb testing.TB, url string, of sample) []question {
+func buildPanelQuestions(tb testing.TB, url string, of sample) []question {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), url)
 	require.NoError(tb, err)
@@ -37,13 +37,13 @@ func panels(tb testing.TB, url string, of sample) []question {
 		for name, span := range map[string]time.Duration{"of a day": 24 * time.Hour, "of 90 days": 90 * 24 * time.Hour} {
 			ask := func(namespaces func(own string) []string) func(context.Context) error {
 				return func(ctx context.Context) error {
-					namespace, vmi := one(of, of.vms).VM()
+					namespace, vmi := pickOne(of, of.vms).VM()
 					vars := dashboardstest.Values{
 						"cluster": {large}, "namespace": namespaces(namespace), "vmi": {vmi}, "node": nodes, "incident": of.loops[:min(len(of.loops), 1)],
 						"cause": {"descheduler", "drain", "user", "KubeVirt update", "other eviction", "controller", "unknown"},
 					}
 					if q.Dashboard == dashboards.UIDLoop {
-						vars["node"] = []string{one(of, of.nodes).Name}
+						vars["node"] = []string{pickOne(of, of.nodes).Name}
 					}
 					text, err := dashboardstest.SQL(q.Text, of.seen.Add(-span), of.seen, span/100, vars)
 					if err != nil {

@@ -30,26 +30,26 @@ const urlEnv = "EVICTRAIL_LOAD_DATABASE_URL"
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// open returns the filled database, and its URL.
-func open(tb testing.TB) (s *store.Store, url string) {
+// openDatabase returns the filled database, and its URL.
+func openDatabase(tb testing.TB) (s *store.Store, url string) {
 	tb.Helper()
 	url = os.Getenv(urlEnv)
 	switch {
 	case url != "":
 	case *dir != "":
-		url = kept(tb)
+		url = startPersistentPostgres(tb)
 	default:
 		url = storetest.NewURL(tb)
 	}
 	s, err := store.Open(tb.Context(), url, "")
 	require.NoError(tb, err)
 	tb.Cleanup(s.Close)
-	fill(tb, s, url)
+	fillDatabase(tb, s, url)
 	return s, url
 }
 
-// kept starts the Postgres that keeps its data, with the plans of slow statements in its log.
-func kept(tb testing.TB) string {
+// startPersistentPostgres starts the Postgres that keeps its data, with the plans of slow statements in its log.
+func startPersistentPostgres(tb testing.TB) string {
 	tb.Helper()
 	server, err := embedded.Start(tb.Context(), embedded.Options{Dir: *dir, Settings: map[string]string{
 		"shared_buffers": "2GB", "max_wal_size": "4GB", "synchronous_commit": "off", "session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": slow.String(),

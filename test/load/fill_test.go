@@ -19,17 +19,17 @@ const (
 	small = "small"
 )
 
-// fill makes the database what so many days of the large cluster and some hours of the small one leave: the facts by the bulk way,
+// fillDatabase makes the database what so many days of the large cluster and some hours of the small one leave: the facts by the bulk way,
 // then everything that is derived of them. Without days the large cluster is one like the small. What is there already stays.
-func fill(tb testing.TB, s *store.Store, url string) {
+func fillDatabase(tb testing.TB, s *store.Store, url string) {
 	tb.Helper()
 	_, err := s.Up(tb.Context())
 	require.NoError(tb, err)
 	seen, err := s.LastAlive(tb.Context(), large)
 	require.NoError(tb, err)
 	if !seen.IsZero() { // it may have been interrupted while it was derived
-		if finish(tb, s, large) > 0 {
-			vacuum(tb, url)
+		if deriveRest(tb, s, large) > 0 {
+			vacuumDatabase(tb, url)
 		}
 		return
 	}
@@ -45,18 +45,18 @@ func fill(tb testing.TB, s *store.Store, url string) {
 		},
 	} {
 		i := importer{tb: tb, store: s, cluster: cluster, tracker: tracker.New(cluster)}
-		play(i.see)
+		play(i.importObservations)
 		require.NoError(tb, s.Alive(tb.Context(), cluster, i.last))
 		_, err := s.Rederive(tb.Context(), cluster)
 		require.NoError(tb, err)
-		finish(tb, s, cluster)
+		deriveRest(tb, s, cluster)
 	}
-	vacuum(tb, url)
+	vacuumDatabase(tb, url)
 	tb.Logf("filled in %s", time.Since(began).Round(time.Second))
 }
 
-// vacuum does at once what autovacuum does within minutes: until then Postgres plans without knowing what it holds.
-func vacuum(tb testing.TB, url string) {
+// vacuumDatabase does at once what autovacuum does within minutes: until then Postgres plans without knowing what it holds.
+func vacuumDatabase(tb testing.TB, url string) {
 	tb.Helper()
 	conn, err := pgx.Connect(tb.Context(), url)
 	require.NoError(tb, err)
@@ -78,8 +78,8 @@ type importer struct {
 // atOnce is how many facts go into one transaction.
 const atOnce = 5000
 
-// see stores what observations tell.
-func (i *importer) see(all []tracker.Observation) {
+// importObservations stores what observations tell.
+func (i *importer) importObservations(all []tracker.Observation) {
 	i.tb.Helper()
 	var facts []trail.Fact
 	began, before := time.Now(), i.count
@@ -99,8 +99,8 @@ func (i *importer) see(all []tracker.Observation) {
 	i.tb.Logf("%s: %d facts until %s, lately %.0f a second", i.cluster, i.count, i.last.Format(time.DateOnly), float64(i.count-before)/took.Seconds())
 }
 
-// finish derives what is still to be derived of a cluster, and what time has changed. It tells how many subjects were.
-func finish(tb testing.TB, s *store.Store, cluster string) int {
+// deriveRest derives what is still to be derived of a cluster, and what time has changed. It tells how many subjects were.
+func deriveRest(tb testing.TB, s *store.Store, cluster string) int {
 	tb.Helper()
 	n, err := s.DeriveStale(tb.Context(), cluster, nil)
 	require.NoError(tb, err)

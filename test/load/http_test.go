@@ -22,8 +22,8 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// handler is what `evictrail run` serves of a database.
-func handler(tb testing.TB, s *store.Store) http.Handler {
+// newHandler is what `evictrail run` serves of a database.
+func newHandler(tb testing.TB, s *store.Store) http.Handler {
 	tb.Helper()
 	return api.Server{Readers: api.ForAll(s), Failed: func(err error) { tb.Error(err) }, Site: &web.Site{
 		Readers: web.ForAll(s), Failed: func(path string, err error) { tb.Errorf("%s: %v", path, err) },
@@ -34,25 +34,25 @@ func handler(tb testing.TB, s *store.Store) http.Handler {
 // the same again, which the database has read by then. It prints how long the answers took and how the slowest statements were planned. No
 // answer may be an error.
 func TestHTTP(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
-	s, _ := open(t)
-	server := httptest.NewServer(handler(t, s))
+	s, _ := openDatabase(t)
+	server := httptest.NewServer(newHandler(t, s))
 	defer server.Close()
-	of, before := take(t, s), logSize(t)
+	of, before := loadSample(t, s), logSize(t)
 	w := tabwriter.NewWriter(t.Output(), 0, 0, 2, ' ', tabwriter.AlignRight)
 	defer func() { _ = w.Flush() }()
 	_, _ = io.WriteString(w, "route\trequests\tp50\tp95\tmost\tagain p50\tp95\tmost\terrors\t\n")
 	asked, failed := regexp.MustCompile(*only), []string(nil)
 	var allFirst, allAgain vegeta.Metrics
 	row := func(name string, first, again vegeta.Metrics) {
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", name, first.Requests, ms(first.Latencies.P50), ms(first.Latencies.P95), ms(first.Latencies.Max),
-			ms(again.Latencies.P50), ms(again.Latencies.P95), ms(again.Latencies.Max), int(first.Requests+again.Requests)-first.StatusCodes["200"]-again.StatusCodes["200"])
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", name, first.Requests, formatMilliseconds(first.Latencies.P50), formatMilliseconds(first.Latencies.P95), formatMilliseconds(first.Latencies.Max),
+			formatMilliseconds(again.Latencies.P50), formatMilliseconds(again.Latencies.P95), formatMilliseconds(again.Latencies.Max), int(first.Requests+again.Requests)-first.StatusCodes["200"]-again.StatusCodes["200"])
 	}
-	for _, r := range slices.DeleteFunc(routes(of), func(r target) bool { return !asked.MatchString(r.template) }) {
+	for _, r := range slices.DeleteFunc(buildTargets(of), func(r target) bool { return !asked.MatchString(r.template) }) {
 		var targets []vegeta.Target
 		for range 500 {
-			targets = append(targets, vegeta.Target{Method: http.MethodGet, URL: server.URL + r.about(), Header: http.Header{"Accept": {r.accept}}})
+			targets = append(targets, vegeta.Target{Method: http.MethodGet, URL: server.URL + r.fillTemplate(), Header: http.Header{"Accept": {r.accept}}})
 		}
-		first, again := attack(r.template, targets, &allFirst), attack(r.template, targets, &allAgain)
+		first, again := runAttack(r.template, targets, &allFirst), runAttack(r.template, targets, &allAgain)
 		row(r.template, first, again)
 		for _, err := range slices.Concat(first.Errors, again.Errors) {
 			failed = append(failed, r.template+": "+err)
@@ -66,8 +66,8 @@ func TestHTTP(t *testing.T) { //nolint:paralleltest // what runs beside it would
 	require.Empty(t, failed)
 }
 
-// attack asks targets at the rate for as long as is asked for, the first of them first. It adds the answers to those of all routes.
-func attack(name string, targets []vegeta.Target, all *vegeta.Metrics) vegeta.Metrics {
+// runAttack asks targets at the rate for as long as is asked for, the first of them first. It adds the answers to those of all routes.
+func runAttack(name string, targets []vegeta.Target, all *vegeta.Metrics) vegeta.Metrics {
 	var m vegeta.Metrics
 	for m.Requests == 0 { // a busy machine may let all of a short time pass
 		for result := range vegeta.NewAttacker().Attack(vegeta.NewStaticTargeter(targets...), vegeta.Rate{Freq: *rate, Per: time.Second}, *lasts, name) {
@@ -86,19 +86,19 @@ type target struct {
 	of       sample
 }
 
-// about fills in the template.
-func (r target) about() string {
-	vm := one(r.of, r.of.vms)
+// fillTemplate fills in the template.
+func (r target) fillTemplate() string {
+	vm := pickOne(r.of, r.of.vms)
 	namespace, name := vm.VM()
-	m, loop := one(r.of, r.of.migrations), ""
+	m, loop := pickOne(r.of, r.of.migrations), ""
 	if len(r.of.loops) > 0 {
-		loop = one(r.of, r.of.loops)
+		loop = pickOne(r.of, r.of.loops)
 	}
 	fill := []string{
-		"{cluster}", large, "{namespace}", one(r.of, r.of.namespaces), "{vm}", vm.Name, "{vm namespace}", namespace, "{vm name}", name,
-		"{vm then}", one(r.of, r.of.vms[:min(len(r.of.vms), drawnVMs)]).Name, "{node}", one(r.of, r.of.nodes).Name, "{migration}", m.Name, "{uid}", m.UID, "{loop}", loop,
-		"{a day before}", stamp(r.of.seen.Add(-24 * time.Hour)), "{a week before}", stamp(r.of.seen.Add(-7 * 24 * time.Hour)), "{an hour before}", stamp(r.of.seen.Add(-time.Hour)),
-		"{lately}", stamp(time.Now().Add(-time.Minute)),
+		"{cluster}", large, "{namespace}", pickOne(r.of, r.of.namespaces), "{vm}", vm.Name, "{vm namespace}", namespace, "{vm name}", name,
+		"{vm then}", pickOne(r.of, r.of.vms[:min(len(r.of.vms), drawnVMs)]).Name, "{node}", pickOne(r.of, r.of.nodes).Name, "{migration}", m.Name, "{uid}", m.UID, "{loop}", loop,
+		"{a day before}", escapeTime(r.of.seen.Add(-24 * time.Hour)), "{a week before}", escapeTime(r.of.seen.Add(-7 * 24 * time.Hour)), "{an hour before}", escapeTime(r.of.seen.Add(-time.Hour)),
+		"{lately}", escapeTime(time.Now().Add(-time.Minute)),
 	}
 	for i, of := range []string{"{second page}", "{tenth page}"} {
 		if keys := r.of.pages[strings.TrimPrefix(strings.Split(r.template, "?")[0], "/api/v1/")]; len(keys) > 8*i {
@@ -109,10 +109,10 @@ func (r target) about() string {
 	return strings.NewReplacer(fill...).Replace(r.template)
 }
 
-func stamp(t time.Time) string { return url.QueryEscape(t.Format(time.RFC3339)) }
+func escapeTime(t time.Time) string { return url.QueryEscape(t.Format(time.RFC3339)) }
 
-// routes returns the routes, each with what is typically asked of it.
-func routes(of sample) []target {
+// buildTargets returns the routes, each with what is typically asked of it.
+func buildTargets(of sample) []target {
 	const asJSON, asCSV, asPage = "application/json", "text/csv", "text/html"
 	var all []target
 	for _, v := range trail.Views() {

@@ -26,7 +26,7 @@ var (
 func logSize(tb testing.TB) map[string]int64 {
 	tb.Helper()
 	sizes := map[string]int64{}
-	for _, name := range logs(tb) {
+	for _, name := range findLogs(tb) {
 		info, err := os.Stat(name)
 		require.NoError(tb, err)
 		sizes[name] = info.Size()
@@ -34,7 +34,7 @@ func logSize(tb testing.TB) map[string]int64 {
 	return sizes
 }
 
-func logs(tb testing.TB) []string {
+func findLogs(tb testing.TB) []string {
 	tb.Helper()
 	if *dir == "" || os.Getenv(urlEnv) != "" {
 		return nil
@@ -52,7 +52,7 @@ func writePlans(tb testing.TB, to io.Writer, before map[string]int64) {
 		text string
 	}
 	slowest := map[string]plan{}
-	for _, name := range logs(tb) {
+	for _, name := range findLogs(tb) {
 		text, err := os.ReadFile(name)
 		require.NoError(tb, err)
 		for _, m := range entryOf.FindAllStringSubmatch(string(text[min(before[name], int64(len(text))):]), -1) {

@@ -25,11 +25,11 @@ type question struct {
 // TestQuestions asks the store each kind of question that the API, the pages, the command line and the dashboards ask, again and again, one after the
 // other, and prints how long that takes. Where others use the machine, the fastest of several times that the same is asked tells more.
 func TestQuestions(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
-	s, url := open(t)
-	of, before := take(t, s), logSize(t)
+	s, url := openDatabase(t)
+	of, before := loadSample(t, s), logSize(t)
 	asked := regexp.MustCompile(*only)
 	var table []timing
-	for _, q := range append(questions(s, of), panels(t, url, of)...) {
+	for _, q := range append(buildQuestions(s, of), buildPanelQuestions(t, url, of)...) {
 		if !asked.MatchString(q.name) {
 			continue
 		}
@@ -48,42 +48,42 @@ func TestQuestions(t *testing.T) { //nolint:paralleltest // what runs beside it 
 		}
 		table = append(table, took)
 	}
-	write(t.Output(), "question", table)
+	writeTable(t.Output(), "question", table)
 	writePlans(t, t.Output(), before)
 }
 
-// questions returns the kinds.
-func questions(s *store.Store, of sample) []question {
+// buildQuestions returns the kinds.
+func buildQuestions(s *store.Store, of sample) []question {
 	all := []question{
 		{"why VM", func(ctx context.Context) error {
-			_, err := s.Why(ctx, trail.Question{Cluster: large, Of: one(of, of.vms)})
+			_, err := s.Why(ctx, trail.Question{Cluster: large, Of: pickOne(of, of.vms)})
 			return err
 		}},
 		{"why not VM", func(ctx context.Context) error {
-			_, err := s.WhyNot(ctx, trail.Question{Cluster: large, Of: one(of, of.vms)})
+			_, err := s.WhyNot(ctx, trail.Question{Cluster: large, Of: pickOne(of, of.vms)})
 			return err
 		}},
 		{"why not node", func(ctx context.Context) error {
-			_, err := s.WhyNot(ctx, trail.Question{Cluster: large, Of: one(of, of.nodes)})
+			_, err := s.WhyNot(ctx, trail.Question{Cluster: large, Of: pickOne(of, of.nodes)})
 			return err
 		}},
 		{"why VM, a day ago", func(ctx context.Context) error {
-			_, err := s.Why(ctx, trail.Question{Cluster: large, Of: one(of, of.vms[:min(len(of.vms), drawnVMs)]), At: of.seen.Add(-24 * time.Hour)})
-			return missing(err)
+			_, err := s.Why(ctx, trail.Question{Cluster: large, Of: pickOne(of, of.vms[:min(len(of.vms), drawnVMs)]), At: of.seen.Add(-24 * time.Hour)})
+			return ignoreNotFound(err)
 		}},
 		{"why not node, an hour ago", func(ctx context.Context) error {
-			_, err := s.WhyNot(ctx, trail.Question{Cluster: large, Of: one(of, of.nodes), At: of.seen.Add(-time.Hour)})
-			return missing(err)
+			_, err := s.WhyNot(ctx, trail.Question{Cluster: large, Of: pickOne(of, of.nodes), At: of.seen.Add(-time.Hour)})
+			return ignoreNotFound(err)
 		}},
 		{"state", func(ctx context.Context) error { _, err := s.State(ctx, large, of.seen); return err }},
 	}
 	for name, text := range map[string]func() string{
-		"a VM":                       func() string { _, name := one(of, of.vms).VM(); return name },
-		"a VM with its namespace":    func() string { return one(of, of.vms).Name },
+		"a VM":                       func() string { _, name := pickOne(of, of.vms).VM(); return name },
+		"a VM with its namespace":    func() string { return pickOne(of, of.vms).Name },
 		"within names":               func() string { return fmt.Sprintf("%d", of.dice.IntN(100)) },
-		"a node":                     func() string { return one(of, of.nodes).Name },
-		"a migration":                func() string { return one(of, of.migrations).Name },
-		"a UID":                      func() string { return one(of, of.migrations).UID },
+		"a node":                     func() string { return pickOne(of, of.nodes).Name },
+		"a migration":                func() string { return pickOne(of, of.migrations).Name },
+		"a UID":                      func() string { return pickOne(of, of.migrations).UID },
 		"how all migrations begin":   func() string { return "kubevirt-evacuation-" },
 		"what begins no name":        func() string { return fmt.Sprintf("nothing-%d", of.dice.IntN(1000)) },
 		"what nearly all names have": func() string { return "vm" },
@@ -92,7 +92,7 @@ func questions(s *store.Store, of sample) []question {
 	}
 	slices.SortStableFunc(all[6:], func(a, b question) int { return slices.Compare([]byte(a.name), []byte(b.name)) })
 	for _, v := range trail.Views() {
-		for _, l := range lists(v, of) {
+		for _, l := range buildLists(v, of) {
 			all = append(all, question{v.Noun + " " + l.name, func(ctx context.Context) error {
 				q := l.query()
 				q.Limit = 200
@@ -104,8 +104,8 @@ func questions(s *store.Store, of sample) []question {
 	return all
 }
 
-// missing takes it that something was not known yet in the past.
-func missing(err error) error {
+// ignoreNotFound takes it that something was not known yet in the past.
+func ignoreNotFound(err error) error {
 	if err != nil && !errors.Is(err, trail.ErrNotFound) {
 		return err
 	}
@@ -118,8 +118,8 @@ type list struct {
 	query func() trail.Query
 }
 
-// lists returns those that fit a view.
-func lists(v trail.View, of sample) []list {
+// buildLists returns those that fit a view.
+func buildLists(v trail.View, of sample) []list {
 	all := []list{
 		{"newest", func() trail.Query { return trail.Query{} }},
 		{"newest of a cluster", func() trail.Query { return trail.Query{Cluster: large} }},
@@ -139,20 +139,20 @@ func lists(v trail.View, of sample) []list {
 		for cluster, name := range map[string]string{"": "", large: " and cluster"} {
 			all = append(all,
 				list{"by VM" + name, func() trail.Query {
-					namespace, vmi := one(of, of.vms).VM()
+					namespace, vmi := pickOne(of, of.vms).VM()
 					return trail.Query{Cluster: cluster, Namespace: namespace, VMI: vmi}
 				}},
-				list{"by namespace" + name, func() trail.Query { return trail.Query{Cluster: cluster, Namespace: one(of, of.namespaces)} }},
-				list{"by name alone" + name, func() trail.Query { _, vmi := one(of, of.vms).VM(); return trail.Query{Cluster: cluster, VMI: vmi} }},
+				list{"by namespace" + name, func() trail.Query { return trail.Query{Cluster: cluster, Namespace: pickOne(of, of.namespaces)} }},
+				list{"by name alone" + name, func() trail.Query { _, vmi := pickOne(of, of.vms).VM(); return trail.Query{Cluster: cluster, VMI: vmi} }},
 			)
 		}
 	}
 	if v.HasNode() {
 		for cluster, name := range map[string]string{"": "", large: " and cluster"} {
 			all = append(all,
-				list{"by node" + name, func() trail.Query { return trail.Query{Cluster: cluster, Node: one(of, of.nodes).Name} }},
+				list{"by node" + name, func() trail.Query { return trail.Query{Cluster: cluster, Node: pickOne(of, of.nodes).Name} }},
 				list{"by node, of a day" + name, func() trail.Query {
-					return trail.Query{Cluster: cluster, Node: one(of, of.nodes).Name, Since: of.seen.Add(-24 * time.Hour)}
+					return trail.Query{Cluster: cluster, Node: pickOne(of, of.nodes).Name, Since: of.seen.Add(-24 * time.Hour)}
 				}},
 			)
 		}
@@ -178,13 +178,15 @@ func (t timing) quantile(q float64) time.Duration {
 	return t.all[min(int(q*float64(len(t.all))), len(t.all)-1)]
 }
 
-func write(to io.Writer, what string, table []timing) {
+func writeTable(to io.Writer, what string, table []timing) {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	_, _ = fmt.Fprintf(w, "%s\ttimes\tp50\tp95\tp99\tmost\t\n", what)
 	for _, t := range table {
-		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t\n", t.name, len(t.all), ms(t.quantile(0.5)), ms(t.quantile(0.95)), ms(t.quantile(0.99)), ms(t.quantile(1)))
+		_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t\n", t.name, len(t.all), formatMilliseconds(t.quantile(0.5)), formatMilliseconds(t.quantile(0.95)), formatMilliseconds(t.quantile(0.99)), formatMilliseconds(t.quantile(1)))
 	}
 	_ = w.Flush()
 }
 
-func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
+func formatMilliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+}

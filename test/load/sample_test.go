@@ -36,7 +36,7 @@ const (
 	lateVMs  = 200
 )
 
-func take(tb testing.TB, s *store.Store) sample {
+func loadSample(tb testing.TB, s *store.Store) sample {
 	tb.Helper()
 	out := sample{pages: map[string][]trail.Key{}, chance: rand.NewPCG(1, 2)}
 	out.dice = rand.New(out.chance)
@@ -106,5 +106,5 @@ func rowsOf[R any](tb testing.TB, s *store.Store, v trail.View, q trail.Query) [
 	return out
 }
 
-// one returns one of some things.
-func one[T any](s sample, of []T) T { return of[s.dice.IntN(len(of))] }
+// pickOne returns one of some things.
+func pickOne[T any](s sample, of []T) T { return of[s.dice.IntN(len(of))] }

@@ -31,7 +31,7 @@ type placedVM struct{ Namespace, VMI, UID, Node string }
 
 func newStoring(t *testing.T) *storing {
 	t.Helper()
-	s, url := open(t)
+	s, url := openDatabase(t)
 	seen, err := s.LastAlive(t.Context(), large)
 	require.NoError(t, err)
 	conn, err := pgx.Connect(t.Context(), url)
@@ -49,8 +49,8 @@ func newStoring(t *testing.T) *storing {
 	return &storing{store: sink, vms: vms, seen: seen, tracker: tracker.New(large)}
 }
 
-// change returns the facts of the next change: one VM after the other is marked, or is marked no more. The first time that a VM is seen there are more.
-func (s *storing) change(vm placedVM, mark string) []trail.Fact {
+// observeChange returns the facts of the next change: one VM after the other is marked, or is marked no more. The first time that a VM is seen there are more.
+func (s *storing) observeChange(vm placedVM, mark string) []trail.Fact {
 	s.seen, s.changes = s.seen.Add(time.Millisecond), s.changes+1
 	return s.tracker.Observe(tracker.VMIObservation{
 		Meta: tracker.Meta{UID: vm.UID, Namespace: vm.Namespace, Name: vm.VMI, ResourceVersion: strconv.FormatInt(s.seen.UnixMicro(), 10), CreatedAt: s.seen},
@@ -65,7 +65,7 @@ func TestHeldAtOnce(t *testing.T) { //nolint:paralleltest // what runs beside it
 	var facts []trail.Fact
 	for _, vm := range s.vms {
 		for _, mark := range []string{vm.Node, ""} {
-			facts = append(facts, s.change(vm, mark)...)
+			facts = append(facts, s.observeChange(vm, mark)...)
 		}
 	}
 	most, stop := inUse()
@@ -91,7 +91,7 @@ func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it wo
 		dueAt := func(i int) time.Time { return began.Add(time.Duration(i) * time.Second / time.Duration(rate)) }
 		var recordedSoFar atomic.Int64
 		derived := make(chan []time.Duration)
-		go func() { derived <- s.derive(t, n, dueAt, &recordedSoFar) }()
+		go func() { derived <- s.deriveChanges(t, n, dueAt, &recordedSoFar) }()
 		var recorded []time.Duration
 		for len(recorded) < n {
 			var facts []trail.Fact
@@ -104,7 +104,7 @@ func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it wo
 				} else {
 					marks[vm] = ""
 				}
-				facts = append(facts, s.change(vm, marks[vm])...)
+				facts = append(facts, s.observeChange(vm, marks[vm])...)
 			}
 			if len(facts) == 0 {
 				time.Sleep(10 * time.Millisecond)
@@ -126,8 +126,8 @@ func TestLatency(t *testing.T) { //nolint:paralleltest // what runs beside it wo
 	}
 }
 
-// derive derives what is recorded until that is all of n changes, and returns how long after each was due all its rows were there.
-func (s *storing) derive(t *testing.T, n int, dueAt func(int) time.Time, recorded *atomic.Int64) []time.Duration {
+// deriveChanges derives what is recorded until that is all of n changes, and returns how long after each was due all its rows were there.
+func (s *storing) deriveChanges(t *testing.T, n int, dueAt func(int) time.Time, recorded *atomic.Int64) []time.Duration {
 	t.Helper()
 	took := make([]time.Duration, 0, n)
 	for len(took) < n {

@@ -14,7 +14,7 @@ import (
 // TestWhatIf replays everything that is recorded of the large cluster, under one policy, three and twelve, and tells how long each took and how
 // much memory was in use at most beside what was before.
 func TestWhatIf(t *testing.T) { //nolint:paralleltest // what runs beside it would be measured, too
-	s, _ := open(t)
+	s, _ := openDatabase(t)
 	seen, err := s.LastAlive(t.Context(), large)
 	require.NoError(t, err)
 	three := whatif.Question{}

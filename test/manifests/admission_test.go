@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// cluster is the API that an admission plugin asks: a namespace and what was applied, with the selectors that the API
+// newFakeCluster is the API that an admission plugin asks: a namespace and what was applied, with the selectors that the API
 // server fills in.
 //
 // Source: kubernetes pkg/apis/admissionregistration/v1/defaults.go.
-func cluster(t *testing.T, applied []runtime.Object) (*fake.Clientset, informers.SharedInformerFactory) {
+func newFakeCluster(t *testing.T, applied []runtime.Object) (*fake.Clientset, informers.SharedInformerFactory) {
 	t.Helper()
 	for _, object := range applied {
 		switch o := object.(type) {
@@ -37,8 +37,8 @@ func cluster(t *testing.T, applied []runtime.Object) (*fake.Clientset, informers
 	return client, informers.NewSharedInformerFactory(client, 0)
 }
 
-// eviction is a request for one, as admission sees it.
-func eviction(pod string, annotations map[string]string, dryRun bool) admission.Attributes {
+// newEviction is a request for one, as admission sees it.
+func newEviction(pod string, annotations map[string]string, dryRun bool) admission.Attributes {
 	body := &policyv1.Eviction{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"},
 		ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: "shop", Annotations: annotations},
@@ -54,9 +54,9 @@ func podCreation(name string) admission.Attributes {
 		corev1.SchemeGroupVersion.WithResource("pods"), "", admission.Create, &metav1.CreateOptions{}, false, alice)
 }
 
-// admit returns a request to a plugin and returns the annotations of its audit event, which has no body. It fails where
+// admitRequest returns a request to a plugin and returns the annotations of its audit event, which has no body. It fails where
 // the request is refused.
-func admit(t *testing.T, plugin admission.Interface, a admission.Attributes) map[string]string {
+func admitRequest(t *testing.T, plugin admission.Interface, a admission.Attributes) map[string]string {
 	t.Helper()
 	ctx := auditing.WithAuditContext(context.WithoutCancel(t.Context()))
 	event := auditing.AuditContextFrom(ctx)

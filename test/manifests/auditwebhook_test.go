@@ -34,17 +34,17 @@ func auditEndpoint(access api.Access) (http.Handler, <-chan collector.AuditRepor
 	return api.Server{Audit: &api.Audit{Take: take, Access: access}}.Handler(), taken
 }
 
-// kubeconfig writes the manifest into a directory to which its placeholders then point, with a few changes to its text.
-func kubeconfig(t *testing.T, o deploy.Options, dir string, oldnew ...string) string {
+// writeKubeconfig writes the manifest into a directory to which its placeholders then point, with a few changes to its text.
+func writeKubeconfig(t *testing.T, o deploy.Options, dir string, oldnew ...string) string {
 	t.Helper()
-	text := strings.NewReplacer(append(oldnew, "/etc/kubernetes/evictrail", dir)...).Replace(manifest(t, deploy.AuditWebhook, o))
+	text := strings.NewReplacer(append(oldnew, "/etc/kubernetes/evictrail", dir)...).Replace(renderManifest(t, deploy.AuditWebhook, o))
 	path := filepath.Join(dir, "audit-webhook.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
-// send sends one event as a kube-apiserver with that kubeconfig does, trying once.
-func send(t *testing.T, kubeconfig string) bool {
+// sendEvent sends one event as a kube-apiserver with that kubeconfig does, trying once.
+func sendEvent(t *testing.T, kubeconfig string) bool {
 	t.Helper()
 	backend, err := webhook.NewBackend(kubeconfig, auditv1.SchemeGroupVersion, wait.Backoff{Steps: 1}, nil)
 	require.NoError(t, err)
@@ -82,20 +82,20 @@ func TestAuditWebhook(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			handler, taken := auditEndpoint(tt.access)
-			server := ca.serve(t, "evictrail.evictrail.svc", handler)
+			server := ca.serveHTTPS(t, "evictrail.evictrail.svc", handler)
 			dir := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "token"), []byte(tt.token), 0o600))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "ca.crt"), ca.pem, 0o600))
 			if tt.client != "" {
-				ca.files(t, dir, tt.client)
+				ca.writeCertificate(t, dir, tt.client)
 				require.NoError(t, os.Rename(filepath.Join(dir, tt.client+".crt"), filepath.Join(dir, "client.crt")))
 				require.NoError(t, os.Rename(filepath.Join(dir, tt.client+".key"), filepath.Join(dir, "client.key")))
 			}
 			// As its comment tells: the address in place of the host.
-			config := kubeconfig(t, deploy.DefaultOptions(), dir, append(tt.changes, "https://evictrail.evictrail.svc:443", server.URL)...)
-			require.Equal(t, tt.arrives, send(t, config))
+			config := writeKubeconfig(t, deploy.DefaultOptions(), dir, append(tt.changes, "https://evictrail.evictrail.svc:443", server.URL)...)
+			require.Equal(t, tt.arrives, sendEvent(t, config))
 			if tt.arrives {
-				require.Equal(t, collector.AuditReport{Lines: 1, Taken: 1}, receive(t, taken))
+				require.Equal(t, collector.AuditReport{Lines: 1, Taken: 1}, receiveValue(t, taken))
 			} else {
 				require.Empty(t, taken)
 			}
@@ -107,25 +107,25 @@ func TestAuditWebhookToURL(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	handler, taken := auditEndpoint(api.Access{Tokens: func() ([]string, error) { return []string{"right"}, nil }})
-	server := ca.serve(t, "127.0.0.1", handler)
+	server := ca.serveHTTPS(t, "127.0.0.1", handler)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "token"), []byte("right"), 0o600))
 	o := deploy.DefaultOptions()
 	o.URL, o.CA = server.URL+"/", ca.pem
-	require.True(t, send(t, kubeconfig(t, o, dir)))
-	require.Equal(t, 1, receive(t, taken).Taken)
+	require.True(t, sendEvent(t, writeKubeconfig(t, o, dir)))
+	require.Equal(t, 1, receiveValue(t, taken).Taken)
 
 	o.CA = newAuthority(t).pem
-	require.False(t, send(t, kubeconfig(t, o, dir)), "only to an evictrail whose certificate that CA signed")
+	require.False(t, sendEvent(t, writeKubeconfig(t, o, dir)), "only to an evictrail whose certificate that CA signed")
 }
 
 // TestAuditWebhookWithoutItsFiles tells what docs/audit.md warns of: the API server does not start.
 func TestAuditWebhookWithoutItsFiles(t *testing.T) {
 	t.Parallel()
 	dir, o := t.TempDir(), deploy.DefaultOptions()
-	_, err := webhook.NewBackend(kubeconfig(t, o, dir), auditv1.SchemeGroupVersion, wait.Backoff{Steps: 1}, nil)
+	_, err := webhook.NewBackend(writeKubeconfig(t, o, dir), auditv1.SchemeGroupVersion, wait.Backoff{Steps: 1}, nil)
 	require.ErrorContains(t, err, filepath.Join(dir, "ca.crt"))
 	o.CA = newAuthority(t).pem
-	_, err = webhook.NewBackend(kubeconfig(t, o, dir), auditv1.SchemeGroupVersion, wait.Backoff{Steps: 1}, nil)
+	_, err = webhook.NewBackend(writeKubeconfig(t, o, dir), auditv1.SchemeGroupVersion, wait.Backoff{Steps: 1}, nil)
 	require.ErrorContains(t, err, filepath.Join(dir, "token"))
 }

@@ -27,16 +27,16 @@ import (
 	"github.com/evictrail/evictrail/deploy"
 )
 
-// manifest generates a manifest.
-func manifest(t *testing.T, name string, o deploy.Options) string {
+// renderManifest generates a manifest.
+func renderManifest(t *testing.T, name string, o deploy.Options) string {
 	t.Helper()
 	text, err := deploy.YAML(name, o)
 	require.NoError(t, err)
 	return text
 }
 
-// decode reads the documents of a manifest as an API server does, and refuses fields that it does not know.
-func decode(t *testing.T, text string) []runtime.Object {
+// decodeManifest reads the documents of a manifest as an API server does, and refuses fields that it does not know.
+func decodeManifest(t *testing.T, text string) []runtime.Object {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, admissionv1.AddToScheme(scheme))
@@ -60,13 +60,13 @@ type authority struct {
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{}
-	a.cert, a.key = a.certify(t, "test CA")
+	a.cert, a.key = a.issueCertificate(t, "test CA")
 	a.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 	return a
 }
 
-// certify makes a certificate of the authority, for a DNS name or an IP address; the first one is its own.
-func (a *authority) certify(t *testing.T, name string) (*x509.Certificate, *ecdsa.PrivateKey) {
+// issueCertificate makes a certificate of the authority, for a DNS name or an IP address; the first one is its own.
+func (a *authority) issueCertificate(t *testing.T, name string) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -92,10 +92,10 @@ func (a *authority) certify(t *testing.T, name string) (*x509.Certificate, *ecds
 	return cert, key
 }
 
-// files writes a certificate and its key as NAME.crt and NAME.key.
-func (a *authority) files(t *testing.T, dir, name string) {
+// writeCertificate writes a certificate and its key as NAME.crt and NAME.key.
+func (a *authority) writeCertificate(t *testing.T, dir, name string) {
 	t.Helper()
-	cert, key := a.certify(t, name)
+	cert, key := a.issueCertificate(t, name)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	for ending, block := range map[string]*pem.Block{
@@ -106,11 +106,11 @@ func (a *authority) files(t *testing.T, dir, name string) {
 	}
 }
 
-// serve serves HTTPS on a free port of 127.0.0.1 with a certificate for this name alone. It asks for client certificates
+// serveHTTPS serves HTTPS on a free port of 127.0.0.1 with a certificate for this name alone. It asks for client certificates
 // of the same authority, without insisting.
-func (a *authority) serve(t *testing.T, name string, handler http.Handler) *httptest.Server {
+func (a *authority) serveHTTPS(t *testing.T, name string, handler http.Handler) *httptest.Server {
 	t.Helper()
-	cert, key := a.certify(t, name)
+	cert, key := a.issueCertificate(t, name)
 	clients := x509.NewCertPool()
 	clients.AddCert(a.cert)
 	s := httptest.NewUnstartedServer(handler)
@@ -124,8 +124,8 @@ func (a *authority) serve(t *testing.T, name string, handler http.Handler) *http
 	return s
 }
 
-// receive waits for what an endpoint hands on, which may be a little after its answer.
-func receive[T any](t *testing.T, from <-chan T) T {
+// receiveValue waits for what an endpoint hands on, which may be a little after its answer.
+func receiveValue[T any](t *testing.T, from <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-from:

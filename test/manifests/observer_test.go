@@ -32,12 +32,12 @@ func (s service) ResolveEndpoint(namespace, name string, port int32) (*url.URL, 
 	return url.Parse(s.url)
 }
 
-// observed makes the API server's admission plugin with the observer's configuration, where the Service is at that URL.
-func observed(t *testing.T, o deploy.Options, at string) admission.Interface {
+// newObserverPlugin makes the API server's admission plugin with the observer's configuration, where the Service is at that URL.
+func newObserverPlugin(t *testing.T, o deploy.Options, at string) admission.Interface {
 	t.Helper()
 	plugin, err := validating.NewValidatingAdmissionWebhook(nil)
 	require.NoError(t, err)
-	client, factory := cluster(t, decode(t, manifest(t, deploy.Observer, o)))
+	client, factory := newFakeCluster(t, decodeManifest(t, renderManifest(t, deploy.Observer, o)))
 	plugin.SetServiceResolver(service{t, at})
 	plugin.SetExternalKubeClientSet(client)
 	plugin.SetExternalKubeInformerFactory(factory)
@@ -76,7 +76,7 @@ var words = map[string]string{"requested-by": "sigs.k8s.io/descheduler", "reason
 
 func TestObserverPromises(t *testing.T) {
 	t.Parallel()
-	objects := decode(t, manifest(t, deploy.Observer, deploy.DefaultOptions()))
+	objects := decodeManifest(t, renderManifest(t, deploy.Observer, deploy.DefaultOptions()))
 	require.Len(t, objects, 1)
 	config := objects[0].(*admissionv1.ValidatingWebhookConfiguration)
 	require.Equal(t, "evictrail-eviction-observer", config.Name)
@@ -97,13 +97,13 @@ func TestObserverSeesEvictions(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	handler, seen := admissionEndpoint()
-	server := ca.serve(t, "evictrail.evictrail.svc", handler)
+	server := ca.serveHTTPS(t, "evictrail.evictrail.svc", handler)
 	o := deploy.DefaultOptions()
 	o.CA, o.Secret = ca.pem, pathSecret
-	plugin := observed(t, o, server.URL)
+	plugin := newObserverPlugin(t, o, server.URL)
 
-	annotations := admit(t, plugin, eviction(launcher, words, false))
-	saw := receive(t, seen)
+	annotations := admitRequest(t, plugin, newEviction(launcher, words, false))
+	saw := receiveValue(t, seen)
 	require.Equal(t, tracker.RequestObservation{
 		Source: trail.SourceAdmission, ID: saw.ID, Action: trail.ActionEvict, Namespace: "shop", Name: launcher,
 		Detail: trail.RequestDetail{User: "alice", RequestedBy: words["requested-by"], StatedReason: words["reason"]},
@@ -113,8 +113,8 @@ func TestObserverSeesEvictions(t *testing.T) {
 		prefix + "evictrail-review": saw.ID, prefix + "requested-by": words["requested-by"], prefix + "reason": words["reason"],
 	}, annotations, "what joins the audit event to the review")
 
-	admit(t, plugin, eviction(launcher, nil, true))
-	require.True(t, receive(t, seen).Detail.DryRun)
+	admitRequest(t, plugin, newEviction(launcher, nil, true))
+	require.True(t, receiveValue(t, seen).Detail.DryRun)
 }
 
 func TestObserverByURL(t *testing.T) {
@@ -122,26 +122,26 @@ func TestObserverByURL(t *testing.T) {
 	ca := newAuthority(t)
 	handler, seen := admissionEndpoint()
 	o := deploy.DefaultOptions()
-	o.ObserverURL, o.CA, o.Secret = ca.serve(t, "127.0.0.1", handler).URL, ca.pem, pathSecret
-	admit(t, observed(t, o, ""), eviction(launcher, nil, false))
-	require.Equal(t, launcher, receive(t, seen).Name)
+	o.ObserverURL, o.CA, o.Secret = ca.serveHTTPS(t, "127.0.0.1", handler).URL, ca.pem, pathSecret
+	admitRequest(t, newObserverPlugin(t, o, ""), newEviction(launcher, nil, false))
+	require.Equal(t, launcher, receiveValue(t, seen).Name)
 }
 
 func TestObserverIsAskedAboutNothingElse(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
-	server := ca.serve(t, "evictrail.evictrail.svc", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	server := ca.serveHTTPS(t, "evictrail.evictrail.svc", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the observer was asked")
 	}))
 	o := deploy.DefaultOptions()
 	o.CA, o.Secret = ca.pem, pathSecret
-	plugin := observed(t, o, server.URL)
+	plugin := newObserverPlugin(t, o, server.URL)
 	for name, request := range map[string]admission.Attributes{
-		"eviction of another pod":     eviction("web-1", words, false),
-		"eviction of a hotplug pod":   eviction("hp-volume-x7k2p", words, false),
+		"eviction of another pod":     newEviction("web-1", words, false),
+		"eviction of a hotplug pod":   newEviction("hp-volume-x7k2p", words, false),
 		"creation of a virt-launcher": podCreation(launcher),
 	} {
-		require.Empty(t, admit(t, plugin, request), name)
+		require.Empty(t, admitRequest(t, plugin, request), name)
 	}
 }
 
@@ -173,18 +173,18 @@ func TestObserverIsNeverInTheWay(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			server := ca.serve(t, "evictrail.evictrail.svc", tt.handler)
+			server := ca.serveHTTPS(t, "evictrail.evictrail.svc", tt.handler)
 			o := deploy.DefaultOptions()
 			o.CA, o.Secret = ca.pem, pathSecret
 			if tt.change != nil {
 				tt.change(&o)
 			}
-			plugin := observed(t, o, server.URL)
+			plugin := newObserverPlugin(t, o, server.URL)
 			if tt.away {
 				server.Close()
 			}
 			started := time.Now()
-			annotations := admit(t, plugin, eviction(launcher, words, false))
+			annotations := admitRequest(t, plugin, newEviction(launcher, words, false))
 			require.Less(t, time.Since(started), 5*time.Second, "a second, and what a slow machine adds")
 			require.Equal(t, map[string]string{failedOpen: "eviction-observer.evictrail.io"}, annotations, "the audit event tells that it was passed over")
 		})

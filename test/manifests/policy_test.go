@@ -27,16 +27,16 @@ import (
 	"github.com/evictrail/evictrail/deploy"
 )
 
-func policy(t *testing.T) auditing.PolicyRuleEvaluator {
+func newPolicyEvaluator(t *testing.T) auditing.PolicyRuleEvaluator {
 	t.Helper()
-	p, err := auditpolicy.LoadPolicyFromBytes([]byte(manifest(t, deploy.AuditPolicy, deploy.DefaultOptions())))
+	p, err := auditpolicy.LoadPolicyFromBytes([]byte(renderManifest(t, deploy.AuditPolicy, deploy.DefaultOptions())))
 	require.NoError(t, err)
 	return auditpolicy.NewPolicyRuleEvaluator(p)
 }
 
-// decide asks the policy about a request as the API server's filters see it: verb, resource and subresource are what it
+// evaluatePolicy asks the policy about a request as the API server's filters see it: verb, resource and subresource are what it
 // makes of method and path.
-func decide(t *testing.T, p auditing.PolicyRuleEvaluator, who user.Info, method, uri string) auditing.RequestAuditConfig {
+func evaluatePolicy(t *testing.T, p auditing.PolicyRuleEvaluator, who user.Info, method, uri string) auditing.RequestAuditConfig {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, uri, http.NoBody)
 	factory := request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
@@ -52,14 +52,14 @@ var (
 	kubelet = &user.DefaultInfo{Name: "system:node:worker-1", Groups: []string{"system:nodes", "system:authenticated"}}
 )
 
-// account is a service account.
-func account(namespace, name string) user.Info {
+// newServiceAccount is a service account.
+func newServiceAccount(namespace, name string) user.Info {
 	return &user.DefaultInfo{Name: "system:serviceaccount:" + namespace + ":" + name, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"}}
 }
 
 func TestAuditPolicy(t *testing.T) {
 	t.Parallel()
-	p := policy(t)
+	p := newPolicyEvaluator(t)
 	tests := []struct {
 		name  string
 		who   user.Info
@@ -67,7 +67,7 @@ func TestAuditPolicy(t *testing.T) {
 		level audit.Level
 	}{
 		{"an eviction", alice, "POST /api/v1/namespaces/shop/pods/virt-launcher-db-1-x7k2p/eviction", audit.LevelRequest},
-		{"an eviction by the descheduler", account("openshift-kube-descheduler-operator", "openshift-descheduler-operand"), "POST /api/v1/namespaces/shop/pods/virt-launcher-db-1-x7k2p/eviction", audit.LevelRequest},
+		{"an eviction by the descheduler", newServiceAccount("openshift-kube-descheduler-operator", "openshift-descheduler-operand"), "POST /api/v1/namespaces/shop/pods/virt-launcher-db-1-x7k2p/eviction", audit.LevelRequest},
 		{"an eviction as a dry run", alice, "POST /api/v1/namespaces/shop/pods/virt-launcher-db-1-x7k2p/eviction?dryRun=All", audit.LevelRequest},
 		{"an eviction by a kubelet", kubelet, "POST /api/v1/namespaces/shop/pods/virt-launcher-db-1-x7k2p/eviction", audit.LevelRequest},
 		{"a pod that is made", alice, "POST /api/v1/namespaces/shop/pods", audit.LevelNone},
@@ -80,10 +80,10 @@ func TestAuditPolicy(t *testing.T) {
 
 		{"a migration that is made", alice, "POST /apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstancemigrations", audit.LevelMetadata},
 		{"a migration that is deleted", alice, "DELETE /apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstancemigrations/db-1-m", audit.LevelMetadata},
-		{"a migration's status", account("kubevirt", "kubevirt-controller"), "PUT /apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstancemigrations/db-1-m/status", audit.LevelNone},
-		{"a migration's finalizer", account("kubevirt", "kubevirt-controller"), "PATCH /apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstancemigrations/db-1-m", audit.LevelNone},
-		{"migrations that are watched", account("kubevirt", "kubevirt-controller"), "GET /apis/kubevirt.io/v1/virtualmachineinstancemigrations?watch=true", audit.LevelNone},
-		{"a VMI that is patched", account("kubevirt", "kubevirt-controller"), "PATCH /apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstances/db-1", audit.LevelNone},
+		{"a migration's status", newServiceAccount("kubevirt", "kubevirt-controller"), "PUT /apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstancemigrations/db-1-m/status", audit.LevelNone},
+		{"a migration's finalizer", newServiceAccount("kubevirt", "kubevirt-controller"), "PATCH /apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstancemigrations/db-1-m", audit.LevelNone},
+		{"migrations that are watched", newServiceAccount("kubevirt", "kubevirt-controller"), "GET /apis/kubevirt.io/v1/virtualmachineinstancemigrations?watch=true", audit.LevelNone},
+		{"a VMI that is patched", newServiceAccount("kubevirt", "kubevirt-controller"), "PATCH /apis/kubevirt.io/v1/namespaces/shop/virtualmachineinstances/db-1", audit.LevelNone},
 		{"a VM that is made", alice, "POST /apis/kubevirt.io/v1/namespaces/shop/virtualmachines", audit.LevelNone},
 
 		{"virtctl migrate", alice, "PUT /apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachines/db-1/migrate", audit.LevelMetadata},
@@ -94,14 +94,14 @@ func TestAuditPolicy(t *testing.T) {
 		{"a VM's console", alice, "GET /apis/subresources.kubevirt.io/v1/namespaces/shop/virtualmachineinstances/db-1/console", audit.LevelNone},
 
 		{"kubectl cordon", alice, "PATCH /api/v1/nodes/worker-1", audit.LevelMetadata},
-		{"a node that is replaced", account("openshift-machine-config-operator", "machine-config-controller"), "PUT /api/v1/nodes/worker-1", audit.LevelMetadata},
+		{"a node that is replaced", newServiceAccount("openshift-machine-config-operator", "machine-config-controller"), "PUT /api/v1/nodes/worker-1", audit.LevelMetadata},
 		{"a node changed by its kubelet", kubelet, "PATCH /api/v1/nodes/worker-1", audit.LevelNone},
 		{"a node's status by its kubelet", kubelet, "PATCH /api/v1/nodes/worker-1/status", audit.LevelNone},
 		{"a node's status by somebody", alice, "PATCH /api/v1/nodes/worker-1/status", audit.LevelNone},
-		{"a node tainted as lost", account("kube-system", "node-controller"), "PATCH /api/v1/nodes/worker-1", audit.LevelNone},
+		{"a node tainted as lost", newServiceAccount("kube-system", "node-controller"), "PATCH /api/v1/nodes/worker-1", audit.LevelNone},
 		{"a node changed by the controller manager", &user.DefaultInfo{Name: "system:kube-controller-manager"}, "PUT /api/v1/nodes/worker-1", audit.LevelNone},
-		{"the heartbeat of virt-handler", account("kubevirt", "kubevirt-handler"), "PATCH /api/v1/nodes/worker-1", audit.LevelNone},
-		{"a node changed by a drain controller in kube-system", account("kube-system", "kured"), "PATCH /api/v1/nodes/worker-1", audit.LevelMetadata},
+		{"the heartbeat of virt-handler", newServiceAccount("kubevirt", "kubevirt-handler"), "PATCH /api/v1/nodes/worker-1", audit.LevelNone},
+		{"a node changed by a drain controller in kube-system", newServiceAccount("kube-system", "kured"), "PATCH /api/v1/nodes/worker-1", audit.LevelMetadata},
 		{"a node that is read", alice, "GET /api/v1/nodes/worker-1", audit.LevelNone},
 		{"a node that is deleted", alice, "DELETE /api/v1/nodes/worker-1", audit.LevelNone},
 
@@ -112,7 +112,7 @@ func TestAuditPolicy(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			method, uri, _ := strings.Cut(tt.does, " ")
-			got := decide(t, p, tt.who, method, uri)
+			got := evaluatePolicy(t, p, tt.who, method, uri)
 			require.Equal(t, tt.level, got.Level)
 			require.Contains(t, got.OmitStages, audit.StageRequestReceived, "one event for each request")
 			require.NotContains(t, got.OmitStages, audit.StageResponseComplete)
@@ -124,7 +124,7 @@ func TestAuditPolicy(t *testing.T) {
 // reads is written down by its policy, evictions with their bodies.
 func TestPolicyAndReaderAgree(t *testing.T) {
 	t.Parallel()
-	p := policy(t)
+	p := newPolicyEvaluator(t)
 	logs, err := fs.Glob(evictrail.Recordings(), "*/audit.jsonl.gz")
 	require.NoError(t, err)
 	require.NotEmpty(t, logs)
@@ -139,8 +139,8 @@ func TestPolicyAndReaderAgree(t *testing.T) {
 		for lines.Scan() {
 			var e auditv1.Event
 			require.NoError(t, json.Unmarshal(lines.Bytes(), &e))
-			level := decide(t, p, &user.DefaultInfo{Name: e.User.Username, Groups: e.User.Groups}, methodOf(t, e.Verb), e.RequestURI).Level
-			if reads(t, lines.Bytes()) {
+			level := evaluatePolicy(t, p, &user.DefaultInfo{Name: e.User.Username, Groups: e.User.Groups}, methodOf(t, e.Verb), e.RequestURI).Level
+			if isEventRead(t, lines.Bytes()) {
 				read[level]++
 				require.NotEqual(t, audit.LevelNone, level, "evictrail reads this, the policy leaves it out:\n%s", lines.Text())
 				require.Equal(t, e.ObjectRef.Subresource == "eviction", level == audit.LevelRequest, lines.Text())
@@ -161,8 +161,8 @@ func methodOf(t *testing.T, verb string) string {
 	return methods[verb]
 }
 
-// reads reports whether evictrail has a use for an audit event.
-func reads(t *testing.T, line []byte) bool {
+// isEventRead reports whether evictrail has a use for an audit event.
+func isEventRead(t *testing.T, line []byte) bool {
 	t.Helper()
 	later := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC) // than any recording
 	report, err := collector.AuditReader{Now: later, Take: func(collector.Request) error { return nil }}.Read(bytes.NewReader(line))

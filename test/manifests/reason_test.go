@@ -15,12 +15,12 @@ import (
 	"github.com/evictrail/evictrail/deploy"
 )
 
-// annotated makes the API server's admission plugin with the policy and its binding.
-func annotated(t *testing.T, o deploy.Options) admission.Interface {
+// newPolicyPlugin makes the API server's admission plugin with the policy and its binding.
+func newPolicyPlugin(t *testing.T, o deploy.Options) admission.Interface {
 	t.Helper()
 	plugin, err := validating.NewPlugin(nil)
 	require.NoError(t, err)
-	client, factory := cluster(t, decode(t, manifest(t, deploy.EvictionReason, o)))
+	client, factory := newFakeCluster(t, decodeManifest(t, renderManifest(t, deploy.EvictionReason, o)))
 	plugin.SetExternalKubeClientSet(client)
 	plugin.SetExternalKubeInformerFactory(factory)
 	plugin.SetRESTMapper(meta.NewDefaultRESTMapper(nil))
@@ -36,7 +36,7 @@ func annotated(t *testing.T, o deploy.Options) admission.Interface {
 
 func TestEvictionReasonCannotRefuse(t *testing.T) {
 	t.Parallel()
-	objects := decode(t, manifest(t, deploy.EvictionReason, deploy.DefaultOptions()))
+	objects := decodeManifest(t, renderManifest(t, deploy.EvictionReason, deploy.DefaultOptions()))
 	require.Len(t, objects, 2)
 	policy, binding := objects[0].(*admissionv1.ValidatingAdmissionPolicy), objects[1].(*admissionv1.ValidatingAdmissionPolicyBinding)
 	require.Equal(t, admissionv1.Ignore, *policy.Spec.FailurePolicy)
@@ -47,28 +47,28 @@ func TestEvictionReasonCannotRefuse(t *testing.T) {
 
 func TestEvictionReason(t *testing.T) {
 	t.Parallel()
-	plugin := annotated(t, deploy.DefaultOptions())
+	plugin := newPolicyPlugin(t, deploy.DefaultOptions())
 	tests := []struct {
 		name    string
 		request admission.Attributes
 		want    map[string]string
 	}{
 		{
-			"the descheduler explains itself", eviction(launcher, words, false),
+			"the descheduler explains itself", newEviction(launcher, words, false),
 			map[string]string{"evictrail-eviction-reason/requested-by": "sigs.k8s.io/descheduler", "evictrail-eviction-reason/reason": "triggered by Balance/LowNodeUtilization:"},
 		},
-		{"half of it", eviction(launcher, map[string]string{"reason": "disk"}, false), map[string]string{"evictrail-eviction-reason/reason": "disk"}},
-		{"nothing is said", eviction(launcher, nil, false), nil},
-		{"something else is said", eviction(launcher, map[string]string{"ticket": "7"}, false), nil},
-		{"nothing in a lot of space", eviction(launcher, map[string]string{"reason": "  "}, false), nil},
-		{"a dry run", eviction(launcher, map[string]string{"reason": "disk"}, true), map[string]string{"evictrail-eviction-reason/reason": "disk"}},
-		{"another pod", eviction("web-1", words, false), nil},
+		{"half of it", newEviction(launcher, map[string]string{"reason": "disk"}, false), map[string]string{"evictrail-eviction-reason/reason": "disk"}},
+		{"nothing is said", newEviction(launcher, nil, false), nil},
+		{"something else is said", newEviction(launcher, map[string]string{"ticket": "7"}, false), nil},
+		{"nothing in a lot of space", newEviction(launcher, map[string]string{"reason": "  "}, false), nil},
+		{"a dry run", newEviction(launcher, map[string]string{"reason": "disk"}, true), map[string]string{"evictrail-eviction-reason/reason": "disk"}},
+		{"another pod", newEviction("web-1", words, false), nil},
 		{"no eviction", podCreation(launcher), nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := admit(t, plugin, tt.request)
+			got := admitRequest(t, plugin, tt.request)
 			if tt.want == nil {
 				require.Empty(t, got)
 			} else {
@@ -82,6 +82,6 @@ func TestEvictionReasonUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	o := deploy.DefaultOptions()
 	o.PolicyName = "why.example.com"
-	got := admit(t, annotated(t, o), eviction(launcher, map[string]string{"reason": "disk"}, false))
+	got := admitRequest(t, newPolicyPlugin(t, o), newEviction(launcher, map[string]string{"reason": "disk"}, false))
 	require.Equal(t, map[string]string{"why.example.com/reason": "disk"}, got)
 }

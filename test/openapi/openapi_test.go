@@ -26,7 +26,7 @@ const documentPath = "/api/v1/openapi.yaml"
 // parameter, and for what it must refuse.
 func TestEachRouteAnswersAsDocumented(t *testing.T) {
 	t.Parallel()
-	s := serve(t, openStore(t, played(t)))
+	s := startService(t, openStore(t, playRecordings(t)))
 	for path, item := range s.model.Paths.PathItems.FromOldest() {
 		if item.Get == nil || path == documentPath {
 			continue
@@ -42,17 +42,17 @@ func TestEachRouteAnswersAsDocumented(t *testing.T) {
 				}
 			}
 			target := named.Replace(path)
-			require.Equal(t, http.StatusOK, s.ask(t, with(target, base)).status)
+			require.Equal(t, http.StatusOK, s.getValidated(t, addQuery(target, base)).status)
 			for _, p := range item.Get.Parameters {
 				if p.In == "query" && p.Example != nil {
-					one := clone(base)
+					one := cloneValues(base)
 					one.Set(p.Name, p.Example.Value)
-					got := s.ask(t, with(target, one))
+					got := s.getValidated(t, addQuery(target, one))
 					require.Contains(t, []int{http.StatusOK, http.StatusNotFound}, got.status, got.body)
 				}
 			}
 			if strings.HasPrefix(path, "/api/") && item.Get.Parameters != nil {
-				s.refuses(t, target, base, item.Get)
+				s.checkRefusals(t, target, base, item.Get)
 			}
 		})
 	}
@@ -65,9 +65,9 @@ func orFalse(b *bool) *bool {
 	return b
 }
 
-func with(target string, values url.Values) string { return target + "?" + values.Encode() }
+func addQuery(target string, values url.Values) string { return target + "?" + values.Encode() }
 
-func clone(values url.Values) url.Values {
+func cloneValues(values url.Values) url.Values {
 	out := url.Values{}
 	for name := range values {
 		out[name] = values[name]
@@ -75,27 +75,27 @@ func clone(values url.Values) url.Values {
 	return out
 }
 
-// refuses asks a route for what it must refuse, and again for what it has answered.
-func (s service) refuses(t *testing.T, target string, base url.Values, o *v3.Operation) {
+// checkRefusals asks a route for what it must refuse, and again for what it has answered.
+func (s service) checkRefusals(t *testing.T, target string, base url.Values, o *v3.Operation) {
 	t.Helper()
-	unknown := clone(base)
+	unknown := cloneValues(base)
 	unknown.Set("colour", "red")
-	require.Equal(t, http.StatusBadRequest, s.wrong(t, http.MethodGet, with(target, unknown)).status)
-	got := s.wrong(t, http.MethodDelete, with(target, base))
+	require.Equal(t, http.StatusBadRequest, s.sendInvalid(t, http.MethodGet, addQuery(target, unknown)).status)
+	got := s.sendInvalid(t, http.MethodDelete, addQuery(target, base))
 	require.Equal(t, http.StatusMethodNotAllowed, got.status)
 	require.Equal(t, "GET, HEAD", got.header.Get("Allow"))
 	if o.Responses.Codes.GetOrZero("406") != nil {
-		require.Equal(t, http.StatusNotAcceptable, s.ask(t, with(target, base), "Accept", "text/html").status)
+		require.Equal(t, http.StatusNotAcceptable, s.getValidated(t, addQuery(target, base), "Accept", "text/html").status)
 	}
 	if o.Responses.Codes.GetOrZero("304") == nil {
 		return
 	}
-	fixed := clone(base)
+	fixed := cloneValues(base)
 	if o.Tags[0] == "answers" {
 		fixed.Set("at", "2026-11-21T01:10:00Z")
 	}
-	first := s.ask(t, with(target, fixed))
-	again := s.ask(t, with(target, fixed), "If-None-Match", first.header.Get("ETag"))
+	first := s.getValidated(t, addQuery(target, fixed))
+	again := s.getValidated(t, addQuery(target, fixed), "If-None-Match", first.header.Get("ETag"))
 	if !strings.HasSuffix(target, "/now") && !strings.HasSuffix(target, "/recorders") { // what remains gets less, and how it stands is said as of now
 		require.Equal(t, first.body, cmp.Or(again.body, first.body))
 		require.Equal(t, http.StatusNotModified, again.status)
@@ -105,17 +105,17 @@ func (s service) refuses(t *testing.T, target string, base url.Values, o *v3.Ope
 
 func TestProblemsAreAsDocumented(t *testing.T) {
 	t.Parallel()
-	url := played(t)
-	s := serve(t, openStore(t, url))
-	require.Equal(t, http.StatusConflict, s.ask(t, "/api/v1/nodes/worker-1/why-not").status)
-	require.Equal(t, http.StatusNotFound, s.ask(t, "/api/v1/vms/demo/nobody/why").status)
-	require.Equal(t, http.StatusBadRequest, s.ask(t, "/api/v1/requests?since=2026-01-01&until=2026-11-22").status)
+	url := playRecordings(t)
+	s := startService(t, openStore(t, url))
+	require.Equal(t, http.StatusConflict, s.getValidated(t, "/api/v1/nodes/worker-1/why-not").status)
+	require.Equal(t, http.StatusNotFound, s.getValidated(t, "/api/v1/vms/demo/nobody/why").status)
+	require.Equal(t, http.StatusBadRequest, s.getValidated(t, "/api/v1/requests?since=2026-01-01&until=2026-11-22").status)
 
 	gone := openStore(t, storetest.NewURL(t))
-	away := serve(t, gone)
+	away := startService(t, gone)
 	gone.Close()
 	for _, target := range []string{"/api/v1/requests", "/api/v1/vms/demo/nbr-1/why", "/api/v1/names?kind=vm"} {
-		got := away.ask(t, target)
+		got := away.getValidated(t, target)
 		require.Equal(t, http.StatusServiceUnavailable, got.status)
 		require.Equal(t, "5", got.header.Get("Retry-After"))
 		require.NotContains(t, got.body, "pool")
@@ -128,28 +128,28 @@ var emptyLists = []string{"/api/v1/gaps", "/api/v1/drains/blockers", "/api/v1/ou
 // TestPagesHoldEachRowOnce goes through all rows of each list by pages, as JSON and as CSV, and compares with the list as one.
 func TestPagesHoldEachRowOnce(t *testing.T) {
 	t.Parallel()
-	s := serve(t, openStore(t, played(t)))
+	s := startService(t, openStore(t, playRecordings(t)))
 	for path, item := range s.model.Paths.PathItems.FromOldest() {
 		if item.Get == nil || item.Get.Tags[0] != "lists" || strings.HasSuffix(path, "/now") {
 			continue
 		}
 		t.Run(item.Get.OperationId, func(t *testing.T) {
 			var whole []json.RawMessage
-			require.NoError(t, json.Unmarshal([]byte(s.ask(t, path+"?limit=10000").body), &whole))
+			require.NoError(t, json.Unmarshal([]byte(s.getValidated(t, path+"?limit=10000").body), &whole))
 			require.Equal(t, slices.Contains(emptyLists, path), len(whole) == 0)
 			rows := []json.RawMessage{}
-			for _, body := range s.pages(t, path+"?limit=13") {
+			for _, body := range s.followPages(t, path+"?limit=13") {
 				var page []json.RawMessage
 				require.NoError(t, json.Unmarshal([]byte(body), &page))
 				rows = append(rows, page...)
 			}
 			require.Equal(t, whole, rows)
 
-			table, err := csv.NewReader(strings.NewReader(s.ask(t, path+"?limit=10000&format=csv").body)).ReadAll()
+			table, err := csv.NewReader(strings.NewReader(s.getValidated(t, path+"?limit=10000&format=csv").body)).ReadAll()
 			require.NoError(t, err)
 			require.Len(t, table, 1+len(whole))
 			records := table[:1]
-			for _, body := range s.pages(t, path+"?limit=13&format=csv") {
+			for _, body := range s.followPages(t, path+"?limit=13&format=csv") {
 				page, err := csv.NewReader(strings.NewReader(body)).ReadAll()
 				require.NoError(t, err)
 				require.Equal(t, table[0], page[0])
@@ -160,14 +160,14 @@ func TestPagesHoldEachRowOnce(t *testing.T) {
 	}
 }
 
-// pages follows the header Link from page to page, and returns their bodies.
-func (s service) pages(t *testing.T, target string) []string {
+// followPages follows the header Link from page to page, and returns their bodies.
+func (s service) followPages(t *testing.T, target string) []string {
 	t.Helper()
 	var bodies []string
 	here, err := url.Parse(target)
 	require.NoError(t, err)
 	for {
-		got := s.ask(t, here.String())
+		got := s.getValidated(t, here.String())
 		require.Equal(t, http.StatusOK, got.status, got.body)
 		bodies = append(bodies, got.body)
 		link := got.header.Get("Link")
@@ -184,7 +184,7 @@ func (s service) pages(t *testing.T, target string) []string {
 // TestWhatIfAnswersAsDocumented asks what would have been different, in every way, and what must be refused.
 func TestWhatIfAnswersAsDocumented(t *testing.T) {
 	t.Parallel()
-	s := serve(t, openStore(t, played(t)))
+	s := startService(t, openStore(t, playRecordings(t)))
 	for body, status := range map[string]int{
 		`{"cluster": "b-dual-retry-loop-v1.8"}`: http.StatusOK,
 		`{"cluster": "g-churn-cooldown", "policies": ["cooldown=off", "base=2m cap=10m window=1h"], "sweep": "base=30s..5m/30s", "sweep_with": "keep-mark"}`: http.StatusOK,
@@ -201,6 +201,6 @@ func TestWhatIfAnswersAsDocumented(t *testing.T) {
 		}
 		valid, problems := s.validator.ValidateHttpRequest(request())
 		require.True(t, valid, "%s: %v", body, problems)
-		require.Equal(t, status, s.received(t, request(), request()).status, body)
+		require.Equal(t, status, s.sendAndValidate(t, request(), request()).status, body)
 	}
 }

@@ -31,8 +31,8 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // recordings are those that give every view rows, and a name in several clusters.
 var recordings = []string{"b-dual-retry-loop-v1.8", "c-node-drain", "d-external-strategy", "e-user-migrations", "g-churn-cooldown", "k-blocked-slot"}
 
-// played returns the URL of a database with recordings, played by the built binary.
-func played(t *testing.T) string {
+// playRecordings returns the URL of a database with recordings, played by the built binary.
+func playRecordings(t *testing.T) string {
 	t.Helper()
 	url := storetest.NewURL(t)
 	binary, err := build.Evictrail()
@@ -51,8 +51,8 @@ type service struct {
 	validator validator.Validator
 }
 
-// serve serves a store and reads the document from the server.
-func serve(t *testing.T, s *store.Store) service {
+// startService serves a store and reads the document from the server.
+func startService(t *testing.T, s *store.Store) service {
 	t.Helper()
 	over := make(chan struct{})
 	close(over) // a stream that would not end could not be read
@@ -102,22 +102,22 @@ type received struct {
 	body   string
 }
 
-// ask sends a GET, validates what is sent and what comes, and returns the latter.
-func (s service) ask(t *testing.T, target string, header ...string) received {
+// getValidated sends a GET, validates what is sent and what comes, and returns the latter.
+func (s service) getValidated(t *testing.T, target string, header ...string) received {
 	t.Helper()
-	r := s.request(t, http.MethodGet, target, header...)
-	valid, problems := s.validator.ValidateHttpRequest(s.request(t, http.MethodGet, target, header...))
+	r := s.newRequest(t, http.MethodGet, target, header...)
+	valid, problems := s.validator.ValidateHttpRequest(s.newRequest(t, http.MethodGet, target, header...))
 	require.True(t, valid, "%s: %v", target, problems)
-	return s.received(t, r, r)
+	return s.sendAndValidate(t, r, r)
 }
 
-// wrong is ask for a request that the document does not allow: only the answer is validated.
-func (s service) wrong(t *testing.T, method, target string, header ...string) received {
+// sendInvalid is ask for a request that the document does not allow: only the answer is validated.
+func (s service) sendInvalid(t *testing.T, method, target string, header ...string) received {
 	t.Helper()
-	return s.received(t, s.request(t, method, target, header...), s.request(t, http.MethodGet, target, header...))
+	return s.sendAndValidate(t, s.newRequest(t, method, target, header...), s.newRequest(t, http.MethodGet, target, header...))
 }
 
-func (s service) request(t *testing.T, method, target string, header ...string) *http.Request {
+func (s service) newRequest(t *testing.T, method, target string, header ...string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url+target, http.NoBody)
 	require.NoError(t, err)
@@ -127,8 +127,8 @@ func (s service) request(t *testing.T, method, target string, header ...string) 
 	return r
 }
 
-// received sends a request and validates the answer as one to the request that is described.
-func (s service) received(t *testing.T, sent, described *http.Request) received {
+// sendAndValidate sends a request and validates the answer as one to the request that is described.
+func (s service) sendAndValidate(t *testing.T, sent, described *http.Request) received {
 	t.Helper()
 	answer, err := http.DefaultClient.Do(sent)
 	require.NoError(t, err)

@@ -41,12 +41,12 @@ func TestAlertsOnRecordings(t *testing.T) {
 	var mu sync.Mutex
 	table := map[string]map[string]string{}
 	t.Cleanup(func() {
-		t.Logf("recordings and alerts (how many evaluations each was firing, or pending):\n%s", print(table))
+		t.Logf("recordings and alerts (how many evaluations each was firing, or pending):\n%s", renderTable(table))
 	})
-	for _, name := range names(t) {
+	for _, name := range listRecordings(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fired, pending := evaluate(t, play(t, name))
+			fired, pending := evaluateAlerts(t, playRecording(t, name))
 			require.Equal(t, fires[name], slices.Sorted(maps.Keys(fired)))
 			mu.Lock()
 			defer mu.Unlock()
@@ -74,13 +74,13 @@ func TestAlertsWithoutAudit(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fired, _ := evaluate(t, play(t, name, "--no-audit"))
+			fired, _ := evaluateAlerts(t, playRecording(t, name, "--no-audit"))
 			require.Equal(t, want, slices.Sorted(maps.Keys(fired)))
 		})
 	}
 }
 
-func print(table map[string]map[string]string) string {
+func renderTable(table map[string]map[string]string) string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		_, _ = fmt.Fprintf(&out, "%s\n", name)
@@ -91,20 +91,20 @@ func print(table map[string]map[string]string) string {
 	return out.String()
 }
 
-// evaluate evaluates the generated rules over the metrics of an incident, and counts at how many evaluations each alert was
+// evaluateAlerts evaluates the generated rules over the metrics of an incident, and counts at how many evaluations each alert was
 // firing and pending: by its name, severity and what it is about. What the rules recorded goes to the metrics.
-func evaluate(t *testing.T, i incident) (fired, pending map[string]int) {
+func evaluateAlerts(t *testing.T, i incident) (fired, pending map[string]int) {
 	t.Helper()
 	scraped := openData(t, i.blocks)
 	defer func() { require.NoError(t, scraped.Close()) }()
 	r := loadRules(t, scraped)
 	fired, pending = map[string]int{}, map[string]int{}
 	for at := i.from; !at.After(i.to); at = at.Add(step) {
-		for _, a := range r.at(t, at) {
+		for _, a := range r.evaluateAt(t, at) {
 			if a.State == rules.StateFiring {
-				fired[about(a)]++
+				fired[describeAlert(a)]++
 			} else {
-				pending[about(a)]++
+				pending[describeAlert(a)]++
 			}
 		}
 	}

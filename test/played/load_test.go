@@ -51,14 +51,14 @@ func TestVerdictsFromPrometheus(t *testing.T) {
 			require.NoError(t, err)
 			text, data, bare := filepath.Join(t.TempDir(), "nodes.om"), t.TempDir(), filepath.Join(t.TempDir(), name)
 			writeNodes(t, rec, text)
-			run(t, "promtool", "tsdb", "create-blocks-from", "openmetrics", text, data)
+			runProgram(t, "promtool", "tsdb", "create-blocks-from", "openmetrics", text, data)
 			s := startPrometheus(t, data, "global: {}\n")
 			require.NoError(t, os.CopyFS(bare, os.DirFS(filepath.Join(root, "testdata/recordings", name))))
 			for _, scrapes := range []string{"scrapes.jsonl.gz", "metrics"} {
 				require.NoError(t, os.RemoveAll(filepath.Join(bare, scrapes)))
 			}
 			url := storetest.NewURL(t)
-			run(t, "evictrail", "play", bare, "--database-url", url, "--prometheus-url", s.url)
+			runProgram(t, "evictrail", "play", bare, "--database-url", url, "--prometheus-url", s.url)
 			conn, err := pgx.Connect(t.Context(), url)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = conn.Close(t.Context()) })
@@ -78,7 +78,7 @@ func TestVerdictsFromPrometheus(t *testing.T) {
 			require.Equal(t, []string{"prometheus"}, texts(`SELECT DISTINCT origin FROM evictrail_v1.node_context`))
 			require.NotEmpty(t, texts(`SELECT context_id FROM evictrail_v1.node_context WHERE value > threshold AND side = 'source' AND sampled_at <= at`))
 			before := texts(`SELECT count(*)::text FROM evictrail_v1.node_context`)
-			run(t, "evictrail", "play", bare, "--database-url", url, "--prometheus-url", s.url)
+			runProgram(t, "evictrail", "play", bare, "--database-url", url, "--prometheus-url", s.url)
 			require.Equal(t, before, texts(`SELECT count(*)::text FROM evictrail_v1.node_context`), "who looks again adds nothing")
 		})
 	}

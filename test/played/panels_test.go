@@ -67,13 +67,13 @@ func TestPanelsOnPrometheus(t *testing.T) { //nolint:tparallel // the group ends
 		for name, vars := range chosen {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				i := play(t, name, "--evacuation-objective=any=2m")
-				evaluate(t, i)
+				i := playRecording(t, name, "--evacuation-objective=any=2m")
+				evaluateAlerts(t, i)
 				s := startPrometheus(t, i.blocks, "global: {}\n")
 				for _, q := range all {
 					expr, err := dashboardstest.PromQL(q.Text, time.Minute, i.to.Sub(i.from), vars)
 					require.NoError(t, err, q.Name())
-					r, err := s.during(t, expr, i)
+					r, err := s.queryRange(t, expr, i)
 					require.NoError(t, err, "%s: %s", q.Name(), expr)
 					if len(r.Result) > 0 {
 						mu.Lock()

@@ -25,8 +25,8 @@ const root = "../.."
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// program returns the path of a program that the tests run: evictrail, prometheus or promtool.
-func program(t *testing.T, name string) string {
+// buildProgram returns the path of a program that the tests run: evictrail, prometheus or promtool.
+func buildProgram(t *testing.T, name string) string {
 	t.Helper()
 	of := map[string]func() (string, error){"evictrail": build.Evictrail, "prometheus": build.Prometheus().Build, "promtool": build.Promtool().Build}
 	path, err := of[name]()
@@ -34,10 +34,10 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// run runs a program and returns what it prints.
-func run(t *testing.T, name string, args ...string) string {
+// runProgram runs a program and returns what it prints.
+func runProgram(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), program(t, name), args...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), buildProgram(t, name), args...).CombinedOutput()
 	require.NoError(t, err, "%s %s\n%s", name, strings.Join(args, " "), out)
 	return string(out)
 }
@@ -50,8 +50,8 @@ type incident struct {
 	from, to time.Time
 }
 
-// names lists the recordings.
-func names(t *testing.T) []string {
+// listRecordings lists the recordings.
+func listRecordings(t *testing.T) []string {
 	t.Helper()
 	folders, err := fs.ReadDir(evictrail.Recordings(), ".")
 	require.NoError(t, err)
@@ -65,21 +65,21 @@ func names(t *testing.T) []string {
 	return out
 }
 
-// play plays a recording into a database and a Prometheus' data directory of its own.
-func play(t *testing.T, name string, args ...string) incident {
+// playRecording plays a recording into a database and a Prometheus' data directory of its own.
+func playRecording(t *testing.T, name string, args ...string) incident {
 	t.Helper()
 	rec, err := recording.Open(evictrail.Recordings(), name, nil)
 	require.NoError(t, err)
 	i := incident{name: name, url: storetest.NewURL(t), blocks: t.TempDir(), from: rec.Start().Truncate(time.Millisecond), to: rec.End()}
 	text := filepath.Join(t.TempDir(), "metrics.om")
-	run(t, "evictrail", append([]string{"play", filepath.Join(root, "testdata/recordings", name), "--database-url", i.url, "--metrics-out", text}, args...)...)
-	scraped(t, text, i)
-	run(t, "promtool", "tsdb", "create-blocks-from", "openmetrics", text, i.blocks)
+	runProgram(t, "evictrail", append([]string{"play", filepath.Join(root, "testdata/recordings", name), "--database-url", i.url, "--metrics-out", text}, args...)...)
+	addScrapeMetrics(t, text, i)
+	runProgram(t, "promtool", "tsdb", "create-blocks-from", "openmetrics", text, i.blocks)
 	return i
 }
 
-// scraped adds to an OpenMetrics file what a Prometheus writes itself when it scrapes.
-func scraped(t *testing.T, path string, i incident) {
+// addScrapeMetrics adds to an OpenMetrics file what a Prometheus writes itself when it scrapes.
+func addScrapeMetrics(t *testing.T, path string, i incident) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -93,12 +93,12 @@ func scraped(t *testing.T, path string, i incident) {
 	require.NoError(t, os.WriteFile(path, up.Bytes(), 0o600))
 }
 
-// background runs a program until the test ends, and then ends it.
-func background(t *testing.T, name string, args ...string) *lockedBuffer {
+// startProgram runs a program until the test ends, and then ends it.
+func startProgram(t *testing.T, name string, args ...string) *lockedBuffer {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	out := &lockedBuffer{}
-	cmd := exec.CommandContext(ctx, program(t, name), args...)
+	cmd := exec.CommandContext(ctx, buildProgram(t, name), args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second

@@ -61,8 +61,8 @@ func loadRules(t *testing.T, scraped storage.Storage) *ruling {
 	return &ruling{groups, recorded}
 }
 
-// at evaluates all rules at a time, and returns the alerts that are firing or pending then.
-func (r *ruling) at(t *testing.T, at time.Time) []*rules.Alert {
+// evaluateAt evaluates all rules at a time, and returns the alerts that are firing or pending then.
+func (r *ruling) evaluateAt(t *testing.T, at time.Time) []*rules.Alert {
 	t.Helper()
 	var active []*rules.Alert
 	for _, g := range r.groups {
@@ -77,8 +77,8 @@ func (r *ruling) at(t *testing.T, at time.Time) []*rules.Alert {
 	return active
 }
 
-// about names an alert, its severity and what it is about.
-func about(a *rules.Alert) string {
+// describeAlert names an alert, its severity and what it is about.
+func describeAlert(a *rules.Alert) string {
 	what := a.Labels.Get("node")
 	if vmi := a.Labels.Get("vmi"); vmi != "" {
 		what = a.Labels.Get("namespace") + "/" + vmi

@@ -40,7 +40,7 @@ contexts: [{name: c, context: {cluster: c}}]
 current-context: c
 `, cluster.URL), 0o600))
 	address := ports.Free(t)
-	background(t, "evictrail", "run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", address, "--database-url", storetest.NewURL(t), "--spool-dir", t.TempDir())
+	startProgram(t, "evictrail", "run", "--kubeconfig", kubeconfig, "--cluster", "c1", "--listen", address, "--database-url", storetest.NewURL(t), "--spool-dir", t.TempDir())
 	rules, err := filepath.Abs(root + "/deploy/alerts/rules.yaml")
 	require.NoError(t, err)
 	s := startPrometheus(t, t.TempDir(), fmt.Sprintf(`
@@ -58,7 +58,7 @@ scrape_configs:
 		t.Helper()
 		var r result
 		require.Eventually(t, func() bool {
-			r, err = s.now(t, expr)
+			r, err = s.queryNow(t, expr)
 			require.NoError(t, err, expr)
 			return len(r.Result) > 0
 		}, time.Minute, 200*time.Millisecond, expr)
@@ -79,7 +79,7 @@ scrape_configs:
 	eventually(metrics.HTTPRequestDurationSeconds + `_count{route="/metrics"} > 1`)
 	eventually(`evictrail_build_info`)
 	eventually(`process_start_time_seconds{job="evictrail"}`)
-	moved, err := s.now(t, `sum(`+metrics.MigrationsTotal+`)`)
+	moved, err := s.queryNow(t, `sum(`+metrics.MigrationsTotal+`)`)
 	require.NoError(t, err)
 	require.Equal(t, "0", moved.Result[0].Value[1], "what the first list tells is history")
 
@@ -91,7 +91,7 @@ scrape_configs:
 		}
 	}
 	require.Eventually(t, func() bool {
-		require.NoError(t, s.get(t, "rules", nil, &loaded))
+		require.NoError(t, s.callAPI(t, "rules", nil, &loaded))
 		for _, g := range loaded.Groups {
 			for _, r := range g.Rules {
 				if r.Health == "unknown" {

@@ -24,14 +24,14 @@ func startPrometheus(t *testing.T, data, config string) server {
 	file := filepath.Join(t.TempDir(), "prometheus.yml")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	address := ports.Free(t)
-	background(t, "prometheus", "--config.file="+file, "--storage.tsdb.path="+data, "--web.listen-address="+address, "--log.level=warn",
+	startProgram(t, "prometheus", "--config.file="+file, "--storage.tsdb.path="+data, "--web.listen-address="+address, "--log.level=warn",
 		"--storage.tsdb.retention.time=100y", "--query.max-samples=10000000")
 	s := server{"http://" + address}
-	require.Eventually(t, func() bool { return s.ready(t) }, 3*time.Minute, 50*time.Millisecond, "Prometheus gets ready")
+	require.Eventually(t, func() bool { return s.isReady(t) }, 3*time.Minute, 50*time.Millisecond, "Prometheus gets ready")
 	return s
 }
 
-func (s server) ready(t *testing.T) bool {
+func (s server) isReady(t *testing.T) bool {
 	t.Helper()
 	answer, err := http.Get(s.url + "/-/ready")
 	if err != nil {
@@ -41,8 +41,8 @@ func (s server) ready(t *testing.T) bool {
 	return answer.StatusCode == http.StatusOK
 }
 
-// get asks the API, and reads the data of its answer.
-func (s server) get(t *testing.T, path string, query url.Values, into any) error {
+// callAPI asks the API, and reads the data of its answer.
+func (s server) callAPI(t *testing.T, path string, query url.Values, into any) error {
 	t.Helper()
 	answer, err := http.Get(s.url + "/api/v1/" + path + "?" + query.Encode())
 	require.NoError(t, err)
@@ -69,19 +69,19 @@ type result struct {
 	}
 }
 
-// now evaluates an expression at the present time.
-func (s server) now(t *testing.T, expr string) (result, error) {
+// queryNow evaluates an expression at the present time.
+func (s server) queryNow(t *testing.T, expr string) (result, error) {
 	t.Helper()
 	var r result
-	err := s.get(t, "query", url.Values{"query": {expr}}, &r)
+	err := s.callAPI(t, "query", url.Values{"query": {expr}}, &r)
 	return r, err
 }
 
-// during evaluates an expression over the time of an incident.
-func (s server) during(t *testing.T, expr string, i incident) (result, error) {
+// queryRange evaluates an expression over the time of an incident.
+func (s server) queryRange(t *testing.T, expr string, i incident) (result, error) {
 	t.Helper()
 	var r result
-	err := s.get(t, "query_range", url.Values{
+	err := s.callAPI(t, "query_range", url.Values{
 		"query": {expr}, "start": {i.from.Format(time.RFC3339)}, "end": {i.to.Format(time.RFC3339)}, "step": {"15"},
 	}, &r)
 	return r, err

@@ -34,19 +34,19 @@ func TestAlertsOnSimulations(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			run := sim.New(seed)
-			fired, facts := simulate(t, run)
+			fired, facts := simulateHistory(t, run)
 			all := trail.DeriveAll(facts, trail.DefaultThresholds(), run.End)
 			for name, causes := range map[string][]cause{
 				"EvictrailDualRetryLoop warning":              loopsOf(run),
-				"EvictrailEvacuationStuck warning":            stuck(all, run.End),
-				"EvictrailExternalEvictionUnanswered warning": unanswered(all, run.End),
-				"EvictrailVMPingPong warning":                 bounces(all, trail.LoopPingPong, run.End),
-				"EvictrailVMChurnHigh info":                   bounces(all, trail.LoopChurn, run.End),
+				"EvictrailEvacuationStuck warning":            findStuckEvacuations(all, run.End),
+				"EvictrailExternalEvictionUnanswered warning": findUnanswered(all, run.End),
+				"EvictrailVMPingPong warning":                 findBounces(all, trail.LoopPingPong, run.End),
+				"EvictrailVMChurnHigh info":                   findBounces(all, trail.LoopChurn, run.End),
 			} {
 				want, may := map[string]bool{}, map[string]bool{}
 				for _, c := range causes {
-					want[c.of] = want[c.of] || c.lasts() >= waits[name]+noticed
-					may[c.of] = may[c.of] || c.lasts() >= waits[name]-noticed
+					want[c.of] = want[c.of] || c.duration() >= waits[name]+noticed
+					may[c.of] = may[c.of] || c.duration() >= waits[name]-noticed
 				}
 				for of, must := range want {
 					require.True(t, !must || fired[name+" "+of] > 0, "%s must fire for %s", name, of)
@@ -80,7 +80,7 @@ type cause struct {
 	from, to time.Time
 }
 
-func (c cause) lasts() time.Duration { return c.to.Sub(c.from) }
+func (c cause) duration() time.Duration { return c.to.Sub(c.from) }
 
 func orEnd(t, end time.Time) time.Time {
 	if t.IsZero() {
@@ -105,7 +105,7 @@ func loopsOf(run sim.Run) []cause {
 	return out
 }
 
-func stuck(all *trail.Cluster, end time.Time) []cause {
+func findStuckEvacuations(all *trail.Cluster, end time.Time) []cause {
 	var out []cause
 	for _, d := range all.Rows {
 		for _, e := range d.Evacuations {
@@ -129,7 +129,7 @@ func stuck(all *trail.Cluster, end time.Time) []cause {
 	return out
 }
 
-func unanswered(all *trail.Cluster, end time.Time) []cause {
+func findUnanswered(all *trail.Cluster, end time.Time) []cause {
 	var out []cause
 	for _, d := range all.Rows {
 		for _, e := range d.Evacuations {
@@ -141,7 +141,7 @@ func unanswered(all *trail.Cluster, end time.Time) []cause {
 	return out
 }
 
-func bounces(all *trail.Cluster, kind trail.LoopKind, end time.Time) []cause {
+func findBounces(all *trail.Cluster, kind trail.LoopKind, end time.Time) []cause {
 	var out []cause
 	for _, d := range all.Rows {
 		for _, l := range d.Loops {
@@ -153,9 +153,9 @@ func bounces(all *trail.Cluster, kind trail.LoopKind, end time.Time) []cause {
 	return out
 }
 
-// simulate stores a history as it goes, samples the metrics and evaluates the rules at each step. It returns how often each alert
+// simulateHistory stores a history as it goes, samples the metrics and evaluates the rules at each step. It returns how often each alert
 // was firing, and all facts.
-func simulate(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fact) {
+func simulateHistory(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fact) {
 	t.Helper()
 	s := storetest.New(t)
 	sink := s.For("c1", "sim")
@@ -183,10 +183,10 @@ func simulate(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fa
 		state, err := s.State(t.Context(), "c1", next)
 		require.NoError(t, err)
 		m.SetState(state)
-		shown = sample(t, scraped, reg, next, shown)
-		for _, a := range r.at(t, next) {
+		shown = appendSamples(t, scraped, reg, next, shown)
+		for _, a := range r.evaluateAt(t, next) {
 			if a.State == rules.StateFiring {
-				fired[about(a)]++
+				fired[describeAlert(a)]++
 			}
 		}
 		next = next.Add(step)
@@ -207,9 +207,9 @@ func simulate(t *testing.T, run sim.Run) (fired map[string]int, facts []trail.Fa
 	return fired, facts
 }
 
-// sample writes the present values of counters and gauges as a scrape would, that it went well, and of the series that were
+// appendSamples writes the present values of counters and gauges as a scrape would, that it went well, and of the series that were
 // shown before and are not now that they ended. Histograms are left out: no alert that is compared needs one.
-func sample(t *testing.T, into storage.Appendable, from prometheus.Gatherer, at time.Time, before map[uint64]labels.Labels) (shown map[uint64]labels.Labels) {
+func appendSamples(t *testing.T, into storage.Appendable, from prometheus.Gatherer, at time.Time, before map[uint64]labels.Labels) (shown map[uint64]labels.Labels) {
 	t.Helper()
 	families, err := from.Gather()
 	require.NoError(t, err)

@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// program returns the path of pgbouncer.
-func program(t *testing.T) string {
+// findPgBouncer returns the path of pgbouncer.
+func findPgBouncer(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("EVICTRAIL_PGBOUNCER")
 	if path == "" {
@@ -36,8 +36,8 @@ func program(t *testing.T) string {
 	return path
 }
 
-// pgbouncer starts one before the server of a database and returns the URL of that database behind it.
-func pgbouncer(t *testing.T, database, mode string, settings ...string) string {
+// startPgBouncer starts one before the server of a database and returns the URL of that database behind it.
+func startPgBouncer(t *testing.T, database, mode string, settings ...string) string {
 	t.Helper()
 	server, err := pgx.ParseConfig(database)
 	require.NoError(t, err)
@@ -65,8 +65,8 @@ default_pool_size = 8
 	require.NoError(t, os.Chmod(dir, 0o755))
 	file := filepath.Join(dir, "pgbouncer.ini")
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o644))
-	kubetest.StartProcess(t, filepath.Join(dir, "log"), program(t), append(account(t, server.Host), file)...)
-	await(t, func() bool {
+	kubetest.StartProcess(t, filepath.Join(dir, "log"), findPgBouncer(t), append(buildUserArgs(t, server.Host), file)...)
+	awaitCondition(t, func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			return false
@@ -77,8 +77,8 @@ default_pool_size = 8
 	return u.String()
 }
 
-// account returns the arguments that have pgbouncer run as the owner of the server's socket: as root it refuses to.
-func account(t *testing.T, host string) []string {
+// buildUserArgs returns the arguments that have pgbouncer run as the owner of the server's socket: as root it refuses to.
+func buildUserArgs(t *testing.T, host string) []string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		return nil
@@ -93,7 +93,7 @@ func account(t *testing.T, host string) []string {
 	return []string{"-u", owner.Username}
 }
 
-func await(t *testing.T, is func() bool) {
+func awaitCondition(t *testing.T, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "pgbouncer does not listen")

@@ -17,8 +17,8 @@ import (
 	"github.com/evictrail/evictrail/test/build"
 )
 
-// evictrail runs the built program and returns what it prints to either output.
-func evictrail(ctx context.Context, database string, args ...string) (string, error) {
+// runEvictrail runs the built program and returns what it prints to either output.
+func runEvictrail(ctx context.Context, database string, args ...string) (string, error) {
 	program, err := build.Evictrail()
 	if err != nil {
 		return "", err
@@ -33,13 +33,13 @@ func evictrail(ctx context.Context, database string, args ...string) (string, er
 // recordings are played side by side, each as a cluster of its name.
 var recordings = []string{"b-dual-retry-loop", "c-node-drain", "g-churn-cooldown"}
 
-// play records the recordings into a database, at the same time.
-func play(t *testing.T, database string) {
+// playRecordings records the recordings into a database, at the same time.
+func playRecordings(t *testing.T, database string) {
 	t.Helper()
 	g, ctx := errgroup.WithContext(t.Context())
 	for _, name := range recordings {
 		g.Go(func() error {
-			out, err := evictrail(ctx, database, "play", "../../testdata/recordings/"+name)
+			out, err := runEvictrail(ctx, database, "play", "../../testdata/recordings/"+name)
 			if err != nil {
 				t.Logf("play %s: %s", name, out)
 			}
@@ -70,18 +70,18 @@ var changedAt = regexp.MustCompile(`(?m)^ *"changed_at": .*$`)
 func TestTransactionPooling(t *testing.T) {
 	t.Parallel()
 	direct, behind := storetest.EmptyURL(t), storetest.EmptyURL(t)
-	pooled := pgbouncer(t, behind, "transaction", "server_round_robin = 1") + "&" + pg.PoolerMode
-	play(t, direct)
-	play(t, pooled)
+	pooled := startPgBouncer(t, behind, "transaction", "server_round_robin = 1") + "&" + pg.PoolerMode
+	playRecordings(t, direct)
+	playRecordings(t, pooled)
 	for _, question := range questions {
-		want, err := evictrail(t.Context(), direct, question...)
+		want, err := runEvictrail(t.Context(), direct, question...)
 		require.NoError(t, err, "%v: %s", question, want)
-		got, err := evictrail(t.Context(), pooled, question...)
+		got, err := runEvictrail(t.Context(), pooled, question...)
 		require.NoError(t, err, "%v: %s", question, got)
 		require.Equal(t, changedAt.ReplaceAllString(want, ""), changedAt.ReplaceAllString(got, ""), question)
 	}
 	require.Zero(t, sessionLocks(t, behind), "a lock that a session holds stays with the pooler's backend")
-	out, _ := evictrail(t.Context(), pooled, "doctor", "--kubeconfig", "/dev/null")
+	out, _ := runEvictrail(t.Context(), pooled, "doctor", "--kubeconfig", "/dev/null")
 	require.Contains(t, out, "one stands before the database, and our statements last")
 }
 
@@ -100,11 +100,11 @@ func sessionLocks(t *testing.T, database string) (n int) {
 // program and `doctor` say what to do.
 func TestTransactionPoolingIsRefused(t *testing.T) {
 	t.Parallel()
-	pooled := pgbouncer(t, storetest.NewURL(t), "transaction")
-	out, err := evictrail(t.Context(), pooled, "play", "../../testdata/recordings/"+recordings[0])
+	pooled := startPgBouncer(t, storetest.NewURL(t), "transaction")
+	out, err := runEvictrail(t.Context(), pooled, "play", "../../testdata/recordings/"+recordings[0])
 	require.Error(t, err)
 	require.Contains(t, out, "a connection pooler in transaction mode stands before the database: add default_query_exec_mode=cache_describe to the URL")
-	out, _ = evictrail(t.Context(), pooled, "doctor", "--kubeconfig", "/dev/null")
+	out, _ = runEvictrail(t.Context(), pooled, "doctor", "--kubeconfig", "/dev/null")
 	require.Contains(t, out, "in transaction mode, which loses the statements that evictrail prepares")
 	require.Contains(t, out, "add default_query_exec_mode=cache_describe to --database-url")
 }
@@ -112,17 +112,17 @@ func TestTransactionPoolingIsRefused(t *testing.T) {
 // TestSessionPooling needs nothing in the URL: a session keeps its backend.
 func TestSessionPooling(t *testing.T) {
 	t.Parallel()
-	pooled := pgbouncer(t, storetest.NewURL(t), "session")
-	out, err := evictrail(t.Context(), pooled, "play", "../../testdata/recordings/"+recordings[0])
+	pooled := startPgBouncer(t, storetest.NewURL(t), "session")
+	out, err := runEvictrail(t.Context(), pooled, "play", "../../testdata/recordings/"+recordings[0])
 	require.NoError(t, err, out)
-	out, _ = evictrail(t.Context(), pooled, "doctor", "--kubeconfig", "/dev/null")
+	out, _ = runEvictrail(t.Context(), pooled, "doctor", "--kubeconfig", "/dev/null")
 	require.Contains(t, out, "one stands before the database, and our statements last")
 }
 
 // TestStatementLostInUse explains errors of poolers that came after the start.
 func TestStatementLostInUse(t *testing.T) {
 	t.Parallel()
-	pooled := pgbouncer(t, storetest.NewURL(t), "transaction")
+	pooled := startPgBouncer(t, storetest.NewURL(t), "transaction")
 	s, err := store.Open(t.Context(), pooled, "")
 	require.NoError(t, err)
 	defer s.Close()

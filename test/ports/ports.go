@@ -27,7 +27,7 @@ func Free(tb TB) string {
 	tb.Helper()
 	for range last - first {
 		port := first + rand.IntN(last-first)
-		locked, err := lock(port)
+		locked, err := lockPort(port)
 		if err != nil {
 			tb.Fatalf("choose a port: %v", err)
 		}
@@ -50,9 +50,9 @@ var (
 	locks []*os.File
 )
 
-// lock reports whether a port was given to nobody yet, and gives it to this process: a server may listen on it minutes later, and a second lab chooses ports
+// lockPort reports whether a port was given to nobody yet, and gives it to this process: a server may listen on it minutes later, and a second lab chooses ports
 // at the same time.
-func lock(port int) (bool, error) {
+func lockPort(port int) (bool, error) {
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("evictrail-ports-%d", os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err

@@ -18,7 +18,7 @@ func TestLocks(t *testing.T) {
 	if text := os.Getenv(portOfOther); text != "" {
 		port, err := strconv.Atoi(text)
 		require.NoError(t, err)
-		locked, err := lock(port)
+		locked, err := lockPort(port)
 		require.NoError(t, err)
 		t.Logf("locked: %t", locked)
 		return
@@ -28,7 +28,7 @@ func TestLocks(t *testing.T) {
 	require.NoError(t, err)
 	port, err := strconv.Atoi(text)
 	require.NoError(t, err)
-	locked, err := lock(port)
+	locked, err := lockPort(port)
 	require.NoError(t, err)
 	require.False(t, locked, "by this process")
 

@@ -48,7 +48,7 @@ func TestExpressionsFitTheMetrics(t *testing.T) {
 			name := rule.Record + rule.Alert
 			expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
 			require.NoError(t, err, name)
-			left, err := known.labels(expr)
+			left, err := known.exprLabels(expr)
 			require.NoError(t, err, name)
 			require.Contains(t, left, "cluster", "%s: clusters must be told apart", name)
 			if rule.Record != "" {
@@ -84,36 +84,36 @@ func TestExpressionsThatDoNotFitAreFound(t *testing.T) {
 			t.Parallel()
 			expr, err := parser.NewParser(parser.Options{}).ParseExpr(tt.expr)
 			require.NoError(t, err)
-			_, err = knownShapes().labels(expr)
+			_, err = knownShapes().exprLabels(expr)
 			require.ErrorContains(t, err, tt.says)
 		})
 	}
 }
 
-// labels returns the labels that the series of an expression may have, or says what does not fit.
-func (s shapes) labels(expr parser.Expr) ([]string, error) {
+// exprLabels returns the labels that the series of an expression may have, or says what does not fit.
+func (s shapes) exprLabels(expr parser.Expr) ([]string, error) {
 	switch e := expr.(type) {
 	case *parser.NumberLiteral, *parser.StringLiteral:
 		return nil, nil
 	case *parser.ParenExpr:
-		return s.labels(e.Expr)
+		return s.exprLabels(e.Expr)
 	case *parser.UnaryExpr:
-		return s.labels(e.Expr)
+		return s.exprLabels(e.Expr)
 	case *parser.MatrixSelector:
-		return s.labels(e.VectorSelector)
+		return s.exprLabels(e.VectorSelector)
 	case *parser.VectorSelector:
-		return s.selected(e)
+		return s.selectorLabels(e)
 	case *parser.AggregateExpr:
-		return s.aggregated(e)
+		return s.aggregateLabels(e)
 	case *parser.BinaryExpr:
-		return s.joined(e)
+		return s.binaryLabels(e)
 	case *parser.Call:
-		return s.called(e)
+		return s.callLabels(e)
 	}
 	return nil, fmt.Errorf("%s: a kind of expression that this test does not know", expr)
 }
 
-func (s shapes) selected(e *parser.VectorSelector) ([]string, error) {
+func (s shapes) selectorLabels(e *parser.VectorSelector) ([]string, error) {
 	shape, known := s[e.Name]
 	if !known {
 		return nil, fmt.Errorf("%s is no metric", e.Name)
@@ -130,8 +130,8 @@ func (s shapes) selected(e *parser.VectorSelector) ([]string, error) {
 	return has, nil
 }
 
-func (s shapes) aggregated(e *parser.AggregateExpr) ([]string, error) {
-	has, err := s.labels(e.Expr)
+func (s shapes) aggregateLabels(e *parser.AggregateExpr) ([]string, error) {
+	has, err := s.exprLabels(e.Expr)
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +146,12 @@ func (s shapes) aggregated(e *parser.AggregateExpr) ([]string, error) {
 	return e.Grouping, nil
 }
 
-func (s shapes) joined(e *parser.BinaryExpr) ([]string, error) {
-	left, err := s.labels(e.LHS)
+func (s shapes) binaryLabels(e *parser.BinaryExpr) ([]string, error) {
+	left, err := s.exprLabels(e.LHS)
 	if err != nil {
 		return nil, err
 	}
-	right, err := s.labels(e.RHS)
+	right, err := s.exprLabels(e.RHS)
 	if err != nil {
 		return nil, err
 	}
@@ -179,10 +179,10 @@ func sameLabels(a, b []string) bool {
 	return slices.Equal(slices.Compact(slices.Sorted(slices.Values(a))), slices.Compact(slices.Sorted(slices.Values(b))))
 }
 
-func (s shapes) called(e *parser.Call) ([]string, error) {
+func (s shapes) callLabels(e *parser.Call) ([]string, error) {
 	var has []string
 	for _, arg := range e.Args {
-		of, err := s.labels(arg)
+		of, err := s.exprLabels(arg)
 		if err != nil {
 			return nil, err
 		}
@@ -241,7 +241,7 @@ func TestInhibitionsKeepBackWhatIsExplained(t *testing.T) {
 			source, target := labelsOf(tt.firing), labelsOf(tt.another)
 			got := slices.ContainsFunc(alerts.Inhibitions(), func(rule alerts.InhibitRule) bool {
 				same := !slices.ContainsFunc(rule.Equal, func(label string) bool { return source[label] != target[label] })
-				return same && matches(t, rule.SourceMatchers, source) && matches(t, rule.TargetMatchers, target)
+				return same && matchesLabels(t, rule.SourceMatchers, source) && matchesLabels(t, rule.TargetMatchers, target)
 			})
 			require.Equal(t, tt.keepsBack, got)
 		})
@@ -259,7 +259,7 @@ func labelsOf(text string) map[string]string {
 	return out
 }
 
-func matches(t *testing.T, matchers []string, of map[string]string) bool {
+func matchesLabels(t *testing.T, matchers []string, of map[string]string) bool {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseMetricSelector("{" + strings.Join(matchers, ", ") + "}")
 	require.NoError(t, err)

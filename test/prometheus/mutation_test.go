@@ -34,8 +34,8 @@ type mutant struct {
 // Of the rest of the rules a mutant has those that are recorded; its cases are those of its group that name it.
 func TestCasesNoticeEveryMutant(t *testing.T) {
 	t.Parallel()
-	promtool, all, ctx := newest(t), mutants(t), t.Context()
-	every, newer := cases(t)
+	promtool, all, ctx := buildPromtool(t), generateMutants(t), t.Context()
+	every, newer := listCaseFiles(t)
 	files := slices.Concat(every, newer)
 	var killed atomic.Int64
 	survivors := make([]string, len(all))
@@ -44,7 +44,7 @@ func TestCasesNoticeEveryMutant(t *testing.T) {
 	for i, m := range all {
 		dir := t.TempDir()
 		group.Go(func() error {
-			survived, err := m.survives(ctx, promtool, dir, files)
+			survived, err := m.survivesCases(ctx, promtool, dir, files)
 			if survived {
 				survivors[i] = m.name
 			} else {
@@ -59,8 +59,8 @@ func TestCasesNoticeEveryMutant(t *testing.T) {
 	require.Empty(t, survivors, "no case notices:\n%s", strings.Join(survivors, "\n"))
 }
 
-// mutants returns all there are, in the order of the rules.
-func mutants(t *testing.T) []mutant {
+// generateMutants returns all there are, in the order of the rules.
+func generateMutants(t *testing.T) []mutant {
 	t.Helper()
 	var all []mutant
 	for g, group := range alerts.Groups(alerts.DefaultOptions()) {
@@ -79,12 +79,12 @@ func mutants(t *testing.T) []mutant {
 			add("never", func(r *alerts.Rule) { r.Expr = "(" + r.Expr + ") and on () (vector(1) == 0)" })
 			if rule.For != "" {
 				add("for dropped", func(r *alerts.Rule) { r.For = "" })
-				add("for doubled", func(r *alerts.Rule) { r.For = doubled(t, r.For) })
+				add("for doubled", func(r *alerts.Rule) { r.For = doubleDuration(t, r.For) })
 			}
 			if rule.KeepFiringFor != "" {
 				add("keep_firing_for dropped", func(r *alerts.Rule) { r.KeepFiringFor = "" })
 			}
-			for _, expr := range mutated(t, rule.Expr) {
+			for _, expr := range mutateExpression(t, rule.Expr) {
 				add(expr.what, func(r *alerts.Rule) { r.Expr = expr.text })
 			}
 		}
@@ -92,8 +92,8 @@ func mutants(t *testing.T) []mutant {
 	return all
 }
 
-// doubled returns a duration of whole minutes or hours twice.
-func doubled(t *testing.T, duration string) string {
+// doubleDuration returns a duration of whole minutes or hours twice.
+func doubleDuration(t *testing.T, duration string) string {
 	t.Helper()
 	var n int
 	var unit string
@@ -105,9 +105,9 @@ func doubled(t *testing.T, duration string) string {
 // expression is one that was changed in one place.
 type expression struct{ what, text string }
 
-// mutated returns an expression with each of its numbers changed, upwards and downwards, and with each of its comparisons
+// mutateExpression returns an expression with each of its numbers changed, upwards and downwards, and with each of its comparisons
 // with a number made strict or not strict.
-func mutated(t *testing.T, text string) []expression {
+func mutateExpression(t *testing.T, text string) []expression {
 	t.Helper()
 	var out []expression
 	tree := func() parser.Expr {
@@ -115,18 +115,18 @@ func mutated(t *testing.T, text string) []expression {
 		require.NoError(t, err)
 		return expr
 	}
-	numbers, comparisons := places(tree())
+	numbers, comparisons := findMutationSites(tree())
 	for i, n := range numbers {
-		for _, value := range around(n.Val) {
+		for _, value := range varyNumber(n.Val) {
 			expr := tree()
-			again, _ := places(expr)
+			again, _ := findMutationSites(expr)
 			again[i].Val = value
 			out = append(out, expression{fmt.Sprintf("%v, number %d, is %v", n.Val, i+1, value), expr.String()})
 		}
 	}
 	for i, c := range comparisons {
 		expr := tree()
-		_, again := places(expr)
+		_, again := findMutationSites(expr)
 		again[i].Op = otherBound[c.Op]
 		out = append(out, expression{fmt.Sprintf("%s is %s", c, otherBound[c.Op]), expr.String()})
 	}
@@ -137,9 +137,9 @@ var otherBound = map[parser.ItemType]parser.ItemType{
 	parser.GTR: parser.GTE, parser.GTE: parser.GTR, parser.LSS: parser.LTE, parser.LTE: parser.LSS,
 }
 
-// places returns the numbers of an expression, and its comparisons with whole numbers, which a series can hit. Times, shares
+// findMutationSites returns the numbers of an expression, and its comparisons with whole numbers, which a series can hit. Times, shares
 // and rates hardly ever do.
-func places(expr parser.Expr) (numbers []*parser.NumberLiteral, comparisons []*parser.BinaryExpr) {
+func findMutationSites(expr parser.Expr) (numbers []*parser.NumberLiteral, comparisons []*parser.BinaryExpr) {
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.NumberLiteral:
@@ -157,16 +157,16 @@ func places(expr parser.Expr) (numbers []*parser.NumberLiteral, comparisons []*p
 	return numbers, comparisons
 }
 
-// around returns the next whole numbers of a small one, and half as much more or less of a large or broken one.
-func around(n float64) []float64 {
+// varyNumber returns the next whole numbers of a small one, and half as much more or less of a large or broken one.
+func varyNumber(n float64) []float64 {
 	if n == float64(int(n)) && n < 10 {
 		return []float64{n - 1, n + 1}
 	}
 	return []float64{n / 1.5, n * 1.5}
 }
 
-// survives runs the mutant's cases, out of the files, in an empty directory.
-func (m mutant) survives(ctx context.Context, promtool, dir string, files []string) (bool, error) {
+// survivesCases runs the mutant's cases, out of the files, in an empty directory.
+func (m mutant) survivesCases(ctx context.Context, promtool, dir string, files []string) (bool, error) {
 	text, err := alerts.RulesFile(m.rules)
 	if err != nil {
 		return false, err
@@ -174,7 +174,7 @@ func (m mutant) survives(ctx context.Context, promtool, dir string, files []stri
 	if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(text), 0o600); err != nil {
 		return false, err
 	}
-	own, err := m.cases(dir, files)
+	own, err := m.writeCases(dir, files)
 	if err != nil {
 		return false, err
 	}
@@ -189,8 +189,8 @@ func (m mutant) survives(ctx context.Context, promtool, dir string, files []stri
 	return false, nil
 }
 
-// cases writes the cases that name the mutant's rule into the directory, for the rules there, and returns the files.
-func (m mutant) cases(dir string, all []string) ([]string, error) {
+// writeCases writes the cases that name the mutant's rule into the directory, for the rules there, and returns the files.
+func (m mutant) writeCases(dir string, all []string) ([]string, error) {
 	var files []string
 	for _, file := range all {
 		name := filepath.Base(file)

@@ -20,8 +20,8 @@ const (
 	rules = root + "/deploy/alerts/rules.yaml"
 )
 
-// cases returns the files with cases for every promtool, and those that only the newest reads.
-func cases(t *testing.T) (every, newer []string) {
+// listCaseFiles returns the files with cases for every promtool, and those that only the newest reads.
+func listCaseFiles(t *testing.T) (every, newer []string) {
 	t.Helper()
 	every, err := filepath.Glob(root + "/alerts/testdata/*.yaml")
 	require.NoError(t, err)
@@ -32,15 +32,15 @@ func cases(t *testing.T) (every, newer []string) {
 	return every, newer
 }
 
-func newest(t *testing.T) string {
+func buildPromtool(t *testing.T) string {
 	t.Helper()
 	path, err := build.Promtool().Build()
 	require.NoError(t, err, "build promtool")
 	return path
 }
 
-// debians finds the promtool that distributions ship.
-func debians(t *testing.T) string {
+// findDebianPromtool finds the promtool that distributions ship.
+func findDebianPromtool(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("EVICTRAIL_PROMTOOL")
 	if path == "" {
@@ -54,14 +54,14 @@ func debians(t *testing.T) string {
 
 func TestPromtoolTakesTheRulesAndTheirCases(t *testing.T) {
 	t.Parallel()
-	every, newer := cases(t)
+	every, newer := listCaseFiles(t)
 	tests := []struct {
 		name  string
 		find  func(*testing.T) string
 		files []string
 	}{
-		{"newest", newest, slices.Concat(every, newer)},
-		{"debian", debians, every},
+		{"newest", buildPromtool, slices.Concat(every, newer)},
+		{"debian", findDebianPromtool, every},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -48,13 +48,13 @@ func TestTextsReadWell(t *testing.T) {
 		for _, rule := range group.Rules {
 			expr, err := parser.NewParser(parser.Options{}).ParseExpr(rule.Expr)
 			require.NoError(t, err)
-			left, err := known.labels(expr)
+			left, err := known.exprLabels(expr)
 			require.NoError(t, err)
 			if rule.Record != "" {
 				known[rule.Record] = metrics.Metric{Type: metrics.Gauge, Labels: left}
 				continue
 			}
-			texts := written(t, rule, left)
+			texts := renderAnnotations(t, rule, left)
 			require.Less(t, len(texts["summary"]), 90, texts["summary"])
 			dashboard, err := url.Parse(texts["dashboard_url"])
 			require.NoError(t, err)
@@ -76,8 +76,8 @@ func TestTextsReadWell(t *testing.T) {
 	require.Equal(t, string(want), out.String(), "run with -update and read the difference")
 }
 
-// written returns the annotations of an alert whose series has these labels.
-func written(t *testing.T, rule alerts.Rule, left []string) map[string]string {
+// renderAnnotations returns the annotations of an alert whose series has these labels.
+func renderAnnotations(t *testing.T, rule alerts.Rule, left []string) map[string]string {
 	t.Helper()
 	has := map[string]string{}
 	for _, label := range left {

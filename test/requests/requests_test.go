@@ -27,8 +27,8 @@ import (
 
 var now = time.Date(2026, 11, 21, 6, 0, 0, 0, time.UTC)
 
-// read returns what the reader takes of a body, with the report.
-func read(t *testing.T, body []byte) ([]tracker.RequestObservation, collector.AuditReport) {
+// readRequests returns what the reader takes of a body, with the report.
+func readRequests(t *testing.T, body []byte) ([]tracker.RequestObservation, collector.AuditReport) {
 	t.Helper()
 	var taken []tracker.RequestObservation
 	report, err := collector.AuditReader{Now: now, Take: func(r collector.Request) error {
@@ -66,9 +66,9 @@ func TestRecordedEventsAsKubernetesWritesThem(t *testing.T) {
 		body, err := runtime.Encode(codec, &list)
 		require.NoError(t, err)
 
-		sent, report := read(t, body)
+		sent, report := readRequests(t, body)
 		require.Zero(t, report.Refused, report.First)
-		logged, fromLog := read(t, packed)
+		logged, fromLog := readRequests(t, packed)
 		require.Equal(t, logged, sent, name)
 		require.Equal(t, fromLog.Skipped, report.Skipped)
 		require.Equal(t, len(list.Items), report.Events())

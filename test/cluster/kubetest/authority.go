@@ -35,7 +35,7 @@ func NewAuthority(name string) (*Authority, error) {
 		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	a := &Authority{key: key}
-	der, err := a.sign(template, template, &key.PublicKey)
+	der, err := a.signCertificate(template, template, &key.PublicKey)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func NewAuthority(name string) (*Authority, error) {
 
 // Server signs a certificate for a server on 127.0.0.1, and of these DNS names.
 func (a *Authority) Server(names ...string) (Certificate, error) {
-	return a.issue(&x509.Certificate{
+	return a.issueCertificate(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "server"}, DNSNames: append(names, "localhost"), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
@@ -54,18 +54,18 @@ func (a *Authority) Server(names ...string) (Certificate, error) {
 
 // Client signs a certificate for a client: for an API server its user and groups.
 func (a *Authority) Client(user string, groups ...string) (Certificate, error) {
-	return a.issue(&x509.Certificate{
+	return a.issueCertificate(&x509.Certificate{
 		Subject: pkix.Name{CommonName: user, Organization: groups}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 }
 
-func (a *Authority) issue(template *x509.Certificate) (Certificate, error) {
+func (a *Authority) issueCertificate(template *x509.Certificate) (Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Certificate{}, err
 	}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	der, err := a.sign(template, a.cert, &key.PublicKey)
+	der, err := a.signCertificate(template, a.cert, &key.PublicKey)
 	if err != nil {
 		return Certificate{}, err
 	}
@@ -73,7 +73,7 @@ func (a *Authority) issue(template *x509.Certificate) (Certificate, error) {
 	return Certificate{toPEM("CERTIFICATE", der), toPEM("EC PRIVATE KEY", private)}, err
 }
 
-func (a *Authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKey) ([]byte, error) {
+func (a *Authority) signCertificate(template, parent *x509.Certificate, key *ecdsa.PublicKey) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	if err != nil {
 		return nil, err

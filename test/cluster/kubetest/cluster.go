@@ -52,7 +52,7 @@ func Start(tb TB, o Options) *Cluster {
 	tb.Helper()
 	c := &Cluster{t: tb, dir: tb.TempDir(), etcd: "http://" + ports.Free(tb), peer: "http://" + ports.Free(tb), addr: ports.Free(tb)}
 	c.kinds = cmp.Or(o.Kinds, KubeVirtKinds())
-	if err := c.prepare(o); err != nil {
+	if err := c.prepareAPIServer(o); err != nil {
 		tb.Fatalf("prepare a control plane: %v", err)
 	}
 	c.startEtcd()
@@ -62,8 +62,8 @@ func Start(tb TB, o Options) *Cluster {
 	return c
 }
 
-// prepare writes the files of the API server and puts its flags together.
-func (c *Cluster) prepare(o Options) (err error) {
+// prepareAPIServer writes the files of the API server and puts its flags together.
+func (c *Cluster) prepareAPIServer(o Options) (err error) {
 	if c.CA, err = NewAuthority("kubetest-ca"); err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (c *Cluster) prepare(o Options) (err error) {
 	return err
 }
 
-// program builds a program where it is not built yet, and returns its path.
-func (c *Cluster) program(p build.Program) string {
+// buildProgram builds a program where it is not built yet, and returns its path.
+func (c *Cluster) buildProgram(p build.Program) string {
 	c.t.Helper()
 	path, err := p.Build()
 	if err != nil {
@@ -118,29 +118,29 @@ func (c *Cluster) program(p build.Program) string {
 
 func (c *Cluster) startEtcd() {
 	c.t.Helper()
-	c.store = StartProcess(c.t, filepath.Join(c.dir, "etcd.log"), c.program(build.Etcd()), "--name=e", "--data-dir="+c.dataDir(),
+	c.store = StartProcess(c.t, filepath.Join(c.dir, "etcd.log"), c.buildProgram(build.Etcd()), "--name=e", "--data-dir="+c.dataDir(),
 		"--listen-client-urls="+c.etcd, "--advertise-client-urls="+c.etcd, "--listen-peer-urls="+c.peer, "--initial-advertise-peer-urls="+c.peer,
 		"--initial-cluster=e="+c.peer, "--unsafe-no-fsync", "--log-level=warn")
-	c.await("etcd", c.store, func(ctx context.Context) error { return get(ctx, http.DefaultClient, c.etcd+"/health") })
+	c.retryUntilReady("etcd", c.store, func(ctx context.Context) error { return checkURL(ctx, http.DefaultClient, c.etcd+"/health") })
 }
 
 // StartServer starts the API server, after KillServer once more, at the same address, and waits until it is ready.
 func (c *Cluster) StartServer() {
 	c.t.Helper()
-	c.server = StartProcess(c.t, filepath.Join(c.dir, "kube-apiserver.log"), c.program(build.APIServer()), c.flags...)
+	c.server = StartProcess(c.t, filepath.Join(c.dir, "kube-apiserver.log"), c.buildProgram(build.APIServer()), c.flags...)
 	client, err := rest.HTTPClientFor(c.Admin())
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	c.await("kube-apiserver", c.server, func(ctx context.Context) error { return get(ctx, client, "https://"+c.addr+"/readyz") })
+	c.retryUntilReady("kube-apiserver", c.server, func(ctx context.Context) error { return checkURL(ctx, client, "https://"+c.addr+"/readyz") })
 }
 
 // KillServer ends the API server as a crash does: every watch breaks. What it had stored stays.
 func (c *Cluster) KillServer() { c.server.Kill() }
 
-// await tries until it succeeds or the program ends.
-func (c *Cluster) await(what string, p *Process, try func(context.Context) error) {
+// retryUntilReady tries until it succeeds or the program ends.
+func (c *Cluster) retryUntilReady(what string, p *Process, try func(context.Context) error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), ready)
 	defer cancel()
@@ -151,15 +151,15 @@ func (c *Cluster) await(what string, p *Process, try func(context.Context) error
 		}
 		select {
 		case <-p.Ended():
-			c.t.Fatalf("%s ended: %v\n%s", what, p.err, p.tail())
+			c.t.Fatalf("%s ended: %v\n%s", what, p.err, p.outputTail())
 		case <-ctx.Done():
-			c.t.Fatalf("%s is not ready: %v\n%s", what, err, p.tail())
+			c.t.Fatalf("%s is not ready: %v\n%s", what, err, p.outputTail())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }
 
-func get(ctx context.Context, client *http.Client, url string) error {
+func checkURL(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func (c *Cluster) Revision() int64 {
 			Revision string `json:"revision"`
 		} `json:"header"`
 	}
-	c.ask("range", map[string]any{"key": "AA=="}, &now)
+	c.callEtcd("range", map[string]any{"key": "AA=="}, &now)
 	revision, err := strconv.ParseInt(now.Header.Revision, 10, 64)
 	if err != nil {
 		c.t.Fatalf("read the revision of etcd: %v", err)
@@ -195,11 +195,11 @@ func (c *Cluster) Revision() int64 {
 // Compact makes etcd forget the history up to now: no watch can resume from before.
 func (c *Cluster) Compact() {
 	c.t.Helper()
-	c.ask("compaction", map[string]any{"revision": c.Revision(), "physical": true}, &struct{}{})
+	c.callEtcd("compaction", map[string]any{"revision": c.Revision(), "physical": true}, &struct{}{})
 }
 
-// ask asks etcd, by JSON.
-func (c *Cluster) ask(what string, body, into any) {
+// callEtcd asks etcd, by JSON.
+func (c *Cluster) callEtcd(what string, body, into any) {
 	c.t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {

@@ -142,7 +142,7 @@ func (c *Cluster) awaitKinds() {
 		{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstancemigrations"},
 		{Group: "migrations.kubevirt.io", Version: "v1alpha1", Resource: "migrationpolicies"},
 	} {
-		c.await(r.Resource, c.server, func(ctx context.Context) error {
+		c.retryUntilReady(r.Resource, c.server, func(ctx context.Context) error {
 			list, err := client.Resource(r).List(ctx, metav1.ListOptions{Limit: 1})
 			if err == nil && list.GetResourceVersion() == "" {
 				return apierrors.NewInternalError(errors.New("list without a version"))

@@ -43,7 +43,7 @@ func StartCommand(tb TB, log string, cmd *exec.Cmd) *Process {
 	tb.Cleanup(func() {
 		p.Kill()
 		if tb.Failed() {
-			tb.Logf("the end of what %s printed:\n%s", cmd.Path, p.tail())
+			tb.Logf("the end of what %s printed:\n%s", cmd.Path, p.outputTail())
 		}
 	})
 	return p
@@ -98,7 +98,7 @@ func (p *Process) Output() string {
 	return string(text)
 }
 
-func (p *Process) tail() string {
+func (p *Process) outputTail() string {
 	const most = 4 << 10
 	text := p.Output()
 	return text[max(0, len(text)-most):]

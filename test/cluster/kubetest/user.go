@@ -25,7 +25,7 @@ func (c *Cluster) User(name string, groups ...string) *rest.Config {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	config := c.anonymous()
+	config := c.anonymousConfig()
 	config.CertData, config.KeyData = cert.Cert, cert.Key
 	return config
 }
@@ -33,7 +33,7 @@ func (c *Cluster) User(name string, groups ...string) *rest.Config {
 // ServiceAccount is an existing ServiceAccount, with a token for the API server.
 func (c *Cluster) ServiceAccount(namespace, name string) *rest.Config {
 	c.t.Helper()
-	config := c.anonymous()
+	config := c.anonymousConfig()
 	config.BearerToken = c.Token(namespace, name)
 	return config
 }
@@ -52,7 +52,7 @@ func (c *Cluster) Token(namespace, name string, audiences ...string) string {
 	return answer.Status.Token
 }
 
-func (c *Cluster) anonymous() *rest.Config {
+func (c *Cluster) anonymousConfig() *rest.Config {
 	return &rest.Config{Host: "https://" + c.addr, TLSClientConfig: rest.TLSClientConfig{CAData: c.CA.PEM}, QPS: -1, WarningHandler: rest.NoWarnings{}}
 }
 

@@ -62,7 +62,7 @@ func (c *Cluster) addComponent(name string, args ...string) (*Component, error) 
 	return p, nil
 }
 
-func (p *Component) dir() string { return filepath.Join(p.host.Dir, p.Name) }
+func (p *Component) workDir() string { return filepath.Join(p.host.Dir, p.Name) }
 
 // Start starts the component, after Kill once more and with the same flags. It does not wait until the component is ready.
 func (p *Component) Start() error {
@@ -71,12 +71,12 @@ func (p *Component) Start() error {
 	if p.process != nil && p.process.Running() {
 		return fmt.Errorf("start %s: it runs", p.Name)
 	}
-	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
+	if err := os.MkdirAll(p.workDir(), 0o700); err != nil {
 		return err
 	}
 	err := p.host.Do(func() error {
 		cmd := exec.Command(p.path, p.args...)
-		cmd.Dir, cmd.Env = p.dir(), append(os.Environ(), "TMPDIR="+p.dir())
+		cmd.Dir, cmd.Env = p.workDir(), append(os.Environ(), "TMPDIR="+p.workDir())
 		p.process = kubetest.StartCommand(p.host, p.Log, cmd)
 		return nil
 	})
@@ -84,19 +84,19 @@ func (p *Component) Start() error {
 		return err
 	}
 	p.wanted = true
-	go p.supervise(p.process)
+	go p.restartOnExit(p.process)
 	return nil
 }
 
-// supervise starts the component again where this run of it ends by itself.
-func (p *Component) supervise(process *kubetest.Process) {
+// restartOnExit starts the component again where this run of it ends by itself.
+func (p *Component) restartOnExit(process *kubetest.Process) {
 	<-process.Ended()
 	select {
 	case <-p.host.Context().Done():
 		return
 	case <-time.After(restartAfter):
 	}
-	if p.current() != process || !p.isWanted() {
+	if p.currentProcess() != process || !p.isWanted() {
 		return
 	}
 	p.host.Logf("%s ended by itself: starting it again", p.Name)
@@ -110,7 +110,7 @@ func (p *Component) Kill() {
 	p.mu.Lock()
 	p.wanted = false
 	p.mu.Unlock()
-	p.current().Kill()
+	p.currentProcess().Kill()
 }
 
 // setFlag gives a flag, such as --name=, another value from the next start on.
@@ -125,21 +125,21 @@ func (p *Component) setFlag(flag, value string) {
 }
 
 // Pause stops the component without ending it, until Resume.
-func (p *Component) Pause() error { return p.current().Pause() }
+func (p *Component) Pause() error { return p.currentProcess().Pause() }
 
 // Resume lets a paused component go on.
-func (p *Component) Resume() error { return p.current().Resume() }
+func (p *Component) Resume() error { return p.currentProcess().Resume() }
 
 // PID is the ID of the component's process.
-func (p *Component) PID() int { return p.current().PID() }
+func (p *Component) PID() int { return p.currentProcess().PID() }
 
 // Running reports whether the component has not ended.
-func (p *Component) Running() bool { return p.current().Running() }
+func (p *Component) Running() bool { return p.currentProcess().Running() }
 
 // Output returns what the component printed so far.
-func (p *Component) Output() string { return p.current().Output() }
+func (p *Component) Output() string { return p.currentProcess().Output() }
 
-func (p *Component) current() *kubetest.Process {
+func (p *Component) currentProcess() *kubetest.Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.process

@@ -11,11 +11,11 @@ const controllers = "node-lifecycle-controller,taint-eviction-controller,garbage
 
 // startControlPlane starts kube-controller-manager and kube-scheduler. Neither serves anything.
 func (c *Cluster) startControlPlane() error {
-	manager, err := c.kubeconfig("system:kube-controller-manager")
+	manager, err := c.componentKubeconfig("system:kube-controller-manager")
 	if err != nil {
 		return err
 	}
-	scheduler, err := c.kubeconfig("system:kube-scheduler")
+	scheduler, err := c.componentKubeconfig("system:kube-scheduler")
 	if err != nil {
 		return err
 	}

@@ -98,14 +98,14 @@ func (c *Cluster) AddDescheduler(ctx context.Context, d Descheduler) (metrics st
 	if err != nil {
 		return "", err
 	}
-	if err := c.create(ctx, objects...); err != nil {
+	if err := c.createObjects(ctx, objects...); err != nil {
 		return "", err
 	}
 	kubeconfig, err := c.Kubeconfig(c.serviceAccount("kube-system", "descheduler-sa"), "kube-system")
 	if err != nil {
 		return "", err
 	}
-	policy, err := c.writeFile(policyFile, []byte(d.policy(c.LoadURL)))
+	policy, err := c.writeFile(policyFile, []byte(d.renderPolicy(c.LoadURL)))
 	if err != nil {
 		return "", err
 	}
@@ -127,8 +127,8 @@ func (c *Cluster) AddDescheduler(ctx context.Context, d Descheduler) (metrics st
 	return fmt.Sprintf("https://127.0.0.1:%d/metrics", port), err
 }
 
-// policy is the profile of KubeVirt's users: LowNodeUtilization by deviation from the mean, virtual machines included.
-func (d Descheduler) policy(loadURL string) string {
+// renderPolicy is the profile of KubeVirt's users: LowNodeUtilization by deviation from the mean, virtual machines included.
+func (d Descheduler) renderPolicy(loadURL string) string {
 	url, query, low, high := cmp.Or(d.Prometheus, loadURL), cmp.Or(d.Query, nodesim.MetricNodeLoad), d.Low, d.High
 	if low == 0 && high == 0 {
 		low, high = 10, 10

@@ -28,10 +28,10 @@ var (
 
 // installKubeVirt does what virt-operator does, but for workloads.
 func (c *Cluster) installKubeVirt(ctx context.Context, m manifests) error {
-	if err := c.namespace(kubeVirtNamespace); err != nil {
+	if err := c.ensureNamespace(kubeVirtNamespace); err != nil {
 		return err
 	}
-	if err := c.create(ctx, m.rest...); err != nil {
+	if err := c.createObjects(ctx, m.rest...); err != nil {
 		return err
 	}
 	ca := &corev1.ConfigMap{
@@ -81,7 +81,7 @@ func (c *Cluster) configureKubeVirt(ctx context.Context) error {
 			"workloadUpdateStrategy": map[string]any{"workloadUpdateMethods": []any{"LiveMigrate"}},
 		},
 	}}
-	client, err := c.dynamic()
+	client, err := c.newDynamicClient()
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,11 @@ func (c *Cluster) startKubeVirt(ctx context.Context, hooks []*unstructured.Unstr
 		return err
 	}
 	for _, o := range hooks {
-		if err := redirect(o, port, c.API.CA.PEM); err != nil {
+		if err := redirectToVirtAPI(o, port, c.API.CA.PEM); err != nil {
 			return err
 		}
 	}
-	if err := c.create(ctx, hooks...); err != nil {
+	if err := c.createObjects(ctx, hooks...); err != nil {
 		return err
 	}
 	return errors.Join(c.awaitLeader(ctx), c.awaitSubresources(ctx))
@@ -193,7 +193,7 @@ func (c *Cluster) awaitLeader(ctx context.Context) error {
 
 // awaitSubresources waits until the API server reaches the API that virt-api aggregates.
 func (c *Cluster) awaitSubresources(ctx context.Context) error {
-	client, err := c.dynamic()
+	client, err := c.newDynamicClient()
 	if err != nil {
 		return err
 	}

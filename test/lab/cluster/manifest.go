@@ -68,8 +68,8 @@ func sortManifests(items []map[string]any) (m manifests, err error) {
 	return m, nil
 }
 
-// redirect has a webhook configuration, or an APIService, call virt-api where it listens instead of through its Service.
-func redirect(o *unstructured.Unstructured, port int, ca []byte) error {
+// redirectToVirtAPI has a webhook configuration, or an APIService, call virt-api where it listens instead of through its Service.
+func redirectToVirtAPI(o *unstructured.Unstructured, port int, ca []byte) error {
 	if o.GetKind() == "APIService" {
 		if err := unstructured.SetNestedField(o.Object, int64(port), "spec", "service", "port"); err != nil {
 			return err
@@ -106,8 +106,8 @@ func setBytes(object map[string]any, value []byte, path ...string) error {
 	return unstructured.SetNestedField(object, strings.Trim(string(text), `"`), path...)
 }
 
-// create creates objects as the administrator, in order. Those that exist stay as they are.
-func (c *Cluster) create(ctx context.Context, objects ...*unstructured.Unstructured) error {
+// createObjects creates objects as the administrator, in order. Those that exist stay as they are.
+func (c *Cluster) createObjects(ctx context.Context, objects ...*unstructured.Unstructured) error {
 	resources, err := c.API.Resources()
 	if err != nil {
 		return fmt.Errorf("ask for the kinds of the API server: %w", err)

@@ -25,8 +25,8 @@ func (c *Cluster) Kubeconfig(config *rest.Config, namespace string) (path string
 	return path, err
 }
 
-// kubeconfig is Kubeconfig of a component, which is known by its user name alone.
-func (c *Cluster) kubeconfig(user string, groups ...string) (string, error) {
+// componentKubeconfig is Kubeconfig of a component, which is known by its user name alone.
+func (c *Cluster) componentKubeconfig(user string, groups ...string) (string, error) {
 	return c.Kubeconfig(c.User(user, groups...), "default")
 }
 

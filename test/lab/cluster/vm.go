@@ -30,28 +30,28 @@ type VM struct {
 
 // CreateVM makes a VM that runs. Its namespace is made where it does not exist.
 func (c *Cluster) CreateVM(ctx context.Context, vm VM) error {
-	if err := c.namespace(vm.Namespace); err != nil {
+	if err := c.ensureNamespace(vm.Namespace); err != nil {
 		return err
 	}
-	client, err := c.dynamic()
+	client, err := c.newDynamicClient()
 	if err != nil {
 		return err
 	}
-	if _, err := client.Resource(VMs).Namespace(vm.Namespace).Create(ctx, vm.object(), metav1.CreateOptions{}); err != nil {
+	if _, err := client.Resource(VMs).Namespace(vm.Namespace).Create(ctx, vm.toUnstructured(), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create vm %s/%s: %w", vm.Namespace, vm.Name, err)
 	}
 	return nil
 }
 
-// namespace makes a namespace where it does not exist.
-func (c *Cluster) namespace(name string) error {
+// ensureNamespace makes a namespace where it does not exist.
+func (c *Cluster) ensureNamespace(name string) error {
 	return c.host.Do(func() error {
 		c.API.Namespace(name, nil)
 		return nil
 	})
 }
 
-func (vm VM) object() *unstructured.Unstructured {
+func (vm VM) toUnstructured() *unstructured.Unstructured {
 	annotations := map[string]any{"descheduler.alpha.kubernetes.io/evict": "true"}
 	for key, value := range maps.All(vm.Annotations) {
 		annotations[key] = value
@@ -73,7 +73,7 @@ func (vm VM) object() *unstructured.Unstructured {
 		spec["evictionStrategy"] = vm.EvictionStrategy
 	}
 	if vm.Node != "" {
-		spec["affinity"] = prefer(vm.Node)
+		spec["affinity"] = preferNode(vm.Node)
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
@@ -88,8 +88,8 @@ func (vm VM) object() *unstructured.Unstructured {
 	}}
 }
 
-// prefer is an affinity to a node that does not keep a migration from leaving it.
-func prefer(node string) map[string]any {
+// preferNode is an affinity to a node that does not keep a migration from leaving it.
+func preferNode(node string) map[string]any {
 	return map[string]any{"nodeAffinity": map[string]any{"preferredDuringSchedulingIgnoredDuringExecution": []any{map[string]any{
 		"weight": int64(100),
 		"preference": map[string]any{"matchExpressions": []any{map[string]any{
@@ -100,7 +100,7 @@ func prefer(node string) map[string]any {
 
 // VMI returns a VMI as the API has it now.
 func (c *Cluster) VMI(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
-	client, err := c.dynamic()
+	client, err := c.newDynamicClient()
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (c *Cluster) VMI(ctx context.Context, namespace, name string) (*unstructure
 
 // MigrationsOf returns the VirtualMachineInstanceMigrations of a VM that there are, in the order of their creation.
 func (c *Cluster) MigrationsOf(ctx context.Context, namespace, vm string) ([]unstructured.Unstructured, error) {
-	client, err := c.dynamic()
+	client, err := c.newDynamicClient()
 	if err != nil {
 		return nil, err
 	}
@@ -120,4 +120,6 @@ func (c *Cluster) MigrationsOf(ctx context.Context, namespace, vm string) ([]uns
 	return sortByCreation(list.Items), nil
 }
 
-func (c *Cluster) dynamic() (dynamic.Interface, error) { return dynamic.NewForConfig(c.Admin()) }
+func (c *Cluster) newDynamicClient() (dynamic.Interface, error) {
+	return dynamic.NewForConfig(c.Admin())
+}

@@ -12,10 +12,10 @@ import (
 func (c *Cluster) Await(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, readyIn)
 	defer cancel()
-	return await(ctx, what, ask)
+	return awaitCondition(ctx, what, ask)
 }
 
-func await(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
+func awaitCondition(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -15,9 +15,9 @@ const eventWarning = corev1.EventTypeWarning
 // vmiEvent is a Kubernetes Event of a virt-handler about a VMI. An empty kind is Normal.
 type vmiEvent struct{ node, kind, reason, message string }
 
-// record writes the Event. A lost Event is logged: nothing waits for it.
-func (s *Simulator) record(ctx context.Context, v *vmi, e *vmiEvent, now time.Time) {
-	at := stamp(now)
+// recordEvent writes the Event. A lost Event is logged: nothing waits for it.
+func (s *Simulator) recordEvent(ctx context.Context, v *vmi, e *vmiEvent, now time.Time) {
+	at := toAPITime(now)
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: fmt.Sprintf("%s.%x", v.Name, now.UnixNano())},
 		InvolvedObject: corev1.ObjectReference{

@@ -16,22 +16,22 @@ type change struct {
 	event    *vmiEvent
 }
 
-// handle returns what a virt-handler changes at the end of a stage.
+// handleStage returns what a virt-handler changes at the end of a stage.
 //
 // Source: the recordings, which have it field by field; pkg/virt-handler of KubeVirt writes the same fields in the same order.
-func handle(s stage, v *vmi, script Script, m Migration, now time.Time) change {
+func handleStage(s stage, v *vmi, script Script, m Migration, now time.Time) change {
 	switch s {
 	case stageBoot:
-		return boot(v, script.NotMigratable, now)
+		return bootGuest(v, script.NotMigratable, now)
 	case stageShutdown:
 		return change{Status: endedAs(v, phaseSucceeded, now)}
 	default:
-		return migrate(s, v, m, now)
+		return advanceMigration(s, v, m, now)
 	}
 }
 
-// boot is the start of a guest with an agent. The reason says why it cannot migrate, if so.
-func boot(v *vmi, reason string, now time.Time) change {
+// bootGuest is the start of a guest with an agent. The reason says why it cannot migrate, if so.
+func bootGuest(v *vmi, reason string, now time.Time) change {
 	migratable, storage := newCondition("LiveMigratable", "True"), newCondition("StorageLiveMigratable", "True")
 	if reason != "" {
 		migratable, storage = newCondition("LiveMigratable", "False"), newCondition("StorageLiveMigratable", "False")
@@ -39,7 +39,7 @@ func boot(v *vmi, reason string, now time.Time) change {
 		storage["reason"], storage["message"] = "NotMigratable", "cannot migrate VMI: "+reason
 	}
 	agent := newCondition("AgentConnected", "True")
-	agent["lastProbeTime"] = stamp(now)
+	agent["lastProbeTime"] = toAPITime(now)
 	interfaces := []map[string]any{}
 	for i, n := range v.Spec.Domain.Devices.Interfaces {
 		address := fmt.Sprintf("10.0.2.%d", 2+i)
@@ -63,8 +63,8 @@ func endedAs(v *vmi, phase string, now time.Time) map[string]any {
 	return map[string]any{"phase": phase, "phaseTransitionTimestamps": v.withPhase(phase, now)}
 }
 
-// stamp is a time as the API has it: UTC, of a second.
-func stamp(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
+// toAPITime is a time as the API has it: UTC, of a second.
+func toAPITime(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
 
 // changeVMI makes the change as the virt-handlers do: they update the whole object. Somebody else's newer change is a conflict.
 func (s *Simulator) changeVMI(ctx context.Context, v *vmi, c change) error {
@@ -77,15 +77,15 @@ func (s *Simulator) changeVMI(ctx context.Context, v *vmi, c change) error {
 		return err
 	}
 	o := v.object.DeepCopy()
-	merge(o.Object, patch)
+	mergePatch(o.Object, patch)
 	if _, err := s.handler.Resource(vmiResource).Namespace(v.Namespace).Update(ctx, o, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("update vmi %s/%s: %w", v.Namespace, v.Name, err)
 	}
 	return nil
 }
 
-// merge merges a patch into an object: RFC 7386, but that null in a list stays. virt-controller tests conditions with their nulls.
-func merge(object, patch map[string]any) {
+// mergePatch merges a patch into an object: RFC 7386, but that null in a list stays. virt-controller tests conditions with their nulls.
+func mergePatch(object, patch map[string]any) {
 	for key, value := range patch {
 		fields, is := value.(map[string]any)
 		switch {
@@ -96,7 +96,7 @@ func merge(object, patch map[string]any) {
 			if !ok {
 				inner = map[string]any{}
 			}
-			merge(inner, fields)
+			mergePatch(inner, fields)
 			object[key] = inner
 		default:
 			object[key] = value

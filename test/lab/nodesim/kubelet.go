@@ -16,13 +16,13 @@ func runPod(s podStage, old *corev1.Pod, now time.Time) *corev1.Pod {
 	p := old.DeepCopy()
 	switch s {
 	case podStart:
-		startPod(p, stamp(now))
+		startPod(p, toAPITime(now))
 	case podReady:
-		setCondition(p, corev1.PodReady, readyNow(p), "", stamp(now))
+		setCondition(p, corev1.PodReady, readyNow(p), "", toAPITime(now))
 	case podExit:
-		endPod(p, corev1.PodSucceeded, 0, "Completed", stamp(now))
+		endPod(p, corev1.PodSucceeded, 0, "Completed", toAPITime(now))
 	case podCrash:
-		endPod(p, corev1.PodFailed, 1, "Error", stamp(now))
+		endPod(p, corev1.PodFailed, 1, "Error", toAPITime(now))
 	case podIdle, podRemove:
 	}
 	return p
@@ -35,12 +35,12 @@ func startPod(p *corev1.Pod, now metav1.Time) {
 	s.HostIPs, s.PodIPs = []corev1.HostIP{{IP: s.HostIP}}, []corev1.PodIP{{IP: s.PodIP}}
 	s.ContainerStatuses, s.InitContainerStatuses = nil, nil
 	for _, c := range p.Spec.Containers {
-		s.ContainerStatuses = append(s.ContainerStatuses, running(c, now))
+		s.ContainerStatuses = append(s.ContainerStatuses, newRunningStatus(c, now))
 	}
 	for _, c := range p.Spec.InitContainers {
-		status := running(c, now)
+		status := newRunningStatus(c, now)
 		if c.RestartPolicy == nil {
-			status.Started, status.State = nil, terminated(0, "Completed", now, now)
+			status.Started, status.State = nil, newTerminatedState(0, "Completed", now, now)
 		}
 		s.InitContainerStatuses = append(s.InitContainerStatuses, status)
 	}
@@ -58,7 +58,7 @@ func endPod(p *corev1.Pod, phase corev1.PodPhase, code int32, reason string, now
 		if c.State.Running != nil {
 			start = c.State.Running.StartedAt
 		}
-		c.Ready, c.Started, c.State = false, new(false), terminated(code, reason, start, now)
+		c.Ready, c.Started, c.State = false, new(false), newTerminatedState(code, reason, start, now)
 	}
 	because := "PodCompleted"
 	if phase == corev1.PodFailed {
@@ -69,7 +69,7 @@ func endPod(p *corev1.Pod, phase corev1.PodPhase, code int32, reason string, now
 	setCondition(p, corev1.PodReady, false, because, now)
 }
 
-func running(c corev1.Container, now metav1.Time) corev1.ContainerStatus {
+func newRunningStatus(c corev1.Container, now metav1.Time) corev1.ContainerStatus {
 	return corev1.ContainerStatus{
 		Name: c.Name, Image: c.Image, ImageID: imageID(c.Image), ContainerID: "cri-o://" + c.Name, Ready: true, Started: new(true),
 		State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
@@ -84,7 +84,7 @@ func imageID(image string) string {
 	return image + "@sha256:" + strings.Repeat("0", 64)
 }
 
-func terminated(code int32, reason string, start, end metav1.Time) corev1.ContainerState {
+func newTerminatedState(code int32, reason string, start, end metav1.Time) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, StartedAt: start, FinishedAt: end}}
 }
 

@@ -44,8 +44,8 @@ func addressOf(node string) string {
 	return fmt.Sprintf("192.168.10.%d", 1+h.Sum32()%250)
 }
 
-// object is the node as its kubelet and its virt-handler have labelled it. All nodes have the same CPU: a guest can move anywhere.
-func (n Node) object(now time.Time) *corev1.Node {
+// newNodeObject is the node as its kubelet and its virt-handler have labelled it. All nodes have the same CPU: a guest can move anywhere.
+func (n Node) newNodeObject(now time.Time) *corev1.Node {
 	const model = "Skylake-Server-IBRS"
 	labels := map[string]string{
 		"kubernetes.io/hostname": n.Name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
@@ -71,9 +71,9 @@ func (n Node) object(now time.Time) *corev1.Node {
 		room[device] = resource.MustParse("1k")
 	}
 	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels, Annotations: map[string]string{annotationHeartbeat: stamp(now).Format(time.RFC3339)}},
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: labels, Annotations: map[string]string{annotationHeartbeat: toAPITime(now).Format(time.RFC3339)}},
 		Status: corev1.NodeStatus{
-			Capacity: room, Allocatable: room, Conditions: nodeConditions(stamp(now)),
+			Capacity: room, Allocatable: room, Conditions: nodeConditions(toAPITime(now)),
 			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: addressOf(n.Name)}, {Type: corev1.NodeHostName, Address: n.Name}},
 			NodeInfo:  corev1.NodeSystemInfo{Architecture: "amd64", OperatingSystem: "linux", OSImage: "simulated", KubeletVersion: "v1.37.0"},
 		},
@@ -92,16 +92,16 @@ func nodeConditions(now metav1.Time) []corev1.NodeCondition {
 	}
 }
 
-// join makes the node known, with its lease. A node of an earlier run is taken over.
-func (n *node) join(ctx context.Context, now time.Time) error {
-	if _, err := n.kubelet.CoreV1().Nodes().Create(ctx, n.object(now), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+// registerNode makes the node known, with its lease. A node of an earlier run is taken over.
+func (n *node) registerNode(ctx context.Context, now time.Time) error {
+	if _, err := n.kubelet.CoreV1().Nodes().Create(ctx, n.newNodeObject(now), metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("join node %s: %w", n.Name, err)
 	}
-	return n.renew(ctx, now)
+	return n.renewLease(ctx, now)
 }
 
-// renew renews the lease, by which kube-controller-manager knows that the node lives.
-func (n *node) renew(ctx context.Context, now time.Time) error {
+// renewLease renews the lease, by which kube-controller-manager knows that the node lives.
+func (n *node) renewLease(ctx context.Context, now time.Time) error {
 	leases, at := n.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease), metav1.NewMicroTime(now)
 	lease, err := leases.Get(ctx, n.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -119,18 +119,18 @@ func (n *node) renew(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// beat is the heartbeat of the virt-handler, without which virt-controller takes the node for unschedulable. The kubelet writes it: a
+// sendHeartbeat is the heartbeat of the virt-handler, without which virt-controller takes the node for unschedulable. The kubelet writes it: a
 // policy of KubeVirt wants virt-handler to have the token of a pod on that node.
-func (n *node) beat(ctx context.Context, now time.Time) error {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q},"labels":{"kubevirt.io/schedulable":"true"}}}`, annotationHeartbeat, stamp(now).Format(time.RFC3339))
+func (n *node) sendHeartbeat(ctx context.Context, now time.Time) error {
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q},"labels":{"kubevirt.io/schedulable":"true"}}}`, annotationHeartbeat, toAPITime(now).Format(time.RFC3339))
 	if _, err := n.kubelet.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		return fmt.Errorf("beat for node %s: %w", n.Name, err)
 	}
 	return nil
 }
 
-// status renews the conditions, as a kubelet that was gone for a while has to: kube-controller-manager made them unknown.
-func (n *node) status(ctx context.Context, now time.Time) error {
+// renewConditions renews the conditions, as a kubelet that was gone for a while has to: kube-controller-manager made them unknown.
+func (n *node) renewConditions(ctx context.Context, now time.Time) error {
 	object, err := n.kubelet.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read node %s: %w", n.Name, err)
@@ -140,15 +140,15 @@ func (n *node) status(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
-	object.Status.Conditions = nodeConditions(stamp(now))
+	object.Status.Conditions = nodeConditions(toAPITime(now))
 	if _, err := n.kubelet.CoreV1().Nodes().UpdateStatus(ctx, object, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("update status of node %s: %w", n.Name, err)
 	}
 	return nil
 }
 
-// live renews what says that the node lives until the context ends.
-func (s *Simulator) live(ctx context.Context, n *node) {
+// keepNodeAlive renews what says that the node lives until the context ends.
+func (s *Simulator) keepNodeAlive(ctx context.Context, n *node) {
 	tick := time.NewTicker(s.pace.LeaseStep)
 	defer tick.Stop()
 	for beats := 1; ; beats++ {
@@ -159,9 +159,9 @@ func (s *Simulator) live(ctx context.Context, n *node) {
 			if n.down.Load() {
 				continue
 			}
-			err := errors.Join(n.renew(ctx, now), n.status(ctx, now))
+			err := errors.Join(n.renewLease(ctx, now), n.renewConditions(ctx, now))
 			if beats%3 == 0 {
-				err = errors.Join(err, n.beat(ctx, now))
+				err = errors.Join(err, n.sendHeartbeat(ctx, now))
 			}
 			if err != nil && ctx.Err() == nil {
 				s.log.Warn("node not renewed", "node", n.Name, "err", err)

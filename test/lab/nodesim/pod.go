@@ -48,7 +48,7 @@ func nextPodStage(p *corev1.Pod, v *vmi, m Migration) podStage {
 // launcherStage returns whether virt-launcher ends: with its guest, as the target of a migration that failed, or as the source of one
 // that succeeded.
 func launcherStage(p *corev1.Pod, v *vmi, m Migration) podStage {
-	if v == nil || v.final() {
+	if v == nil || v.isFinal() {
 		return podExit
 	}
 	state := v.Status.Migration

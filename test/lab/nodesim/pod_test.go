@@ -10,8 +10,8 @@ import (
 
 const unpaused = corev1.PodConditionType("kubevirt.io/virtual-machine-unpaused")
 
-// launcher is a launcher pod on a node, the target of a migration where that is not empty.
-func launcher(name, node, migration string, phase corev1.PodPhase) *corev1.Pod {
+// newLauncherPod is a launcher pod on a node, the target of a migration where that is not empty.
+func newLauncherPod(name, node, migration string, phase corev1.PodPhase) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name, UID: "p1", Labels: map[string]string{"kubevirt.io": "virt-launcher", labelCreatedBy: "u1"}},
 		Spec: corev1.PodSpec{
@@ -29,8 +29,8 @@ func launcher(name, node, migration string, phase corev1.PodPhase) *corev1.Pod {
 // TestPodStages: a launcher pod starts, is ready when its gate is, and ends with its guest.
 func TestPodStages(t *testing.T) {
 	t.Parallel()
-	v := read(t, handedOver)
-	p := launcher("source", "worker-1", "", corev1.PodPending)
+	v := parseVMI(t, handedOver)
+	p := newLauncherPod("source", "worker-1", "", corev1.PodPending)
 	require.Equal(t, podStart, nextPodStage(p, v, Migration{}))
 	p = runPod(podStart, p, noon)
 	require.False(t, conditionTrue(p, corev1.PodReady), "the gate is not there yet")
@@ -53,7 +53,7 @@ func TestPodStages(t *testing.T) {
 
 func TestTargetPodStages(t *testing.T) {
 	t.Parallel()
-	p := runPod(podStart, launcher("target", "worker-2", "m1", corev1.PodPending), noon)
+	p := runPod(podStart, newLauncherPod("target", "worker-2", "m1", corev1.PodPending), noon)
 	for _, tt := range []struct {
 		name   string
 		script Migration
@@ -67,7 +67,7 @@ func TestTargetPodStages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			v := read(t, handedOver)
+			v := parseVMI(t, handedOver)
 			if tt.change != nil {
 				tt.change(v.Status.Migration)
 			}

@@ -36,8 +36,8 @@ type Script struct {
 // Always returns a Script all of whose migrations go like this.
 func Always(m Migration) Script { return Script{Migrations: []Migration{m}} }
 
-// migration returns what is said of the n-th migration, from 0.
-func (s Script) migration(n int) Migration {
+// migrationAt returns what is said of the n-th migration, from 0.
+func (s Script) migrationAt(n int) Migration {
 	if len(s.Migrations) == 0 {
 		return Migration{}
 	}

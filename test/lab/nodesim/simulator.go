@@ -78,22 +78,22 @@ func Start(ctx context.Context, o Options) (*Simulator, error) {
 		migrations: map[types.UID][]types.UID{}, entered: map[key]mark{},
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[key](20*time.Millisecond, 2*time.Second)),
 	}
-	if err := s.connect(o); err != nil {
+	if err := s.connectClients(o); err != nil {
 		return nil, err
 	}
 	for _, n := range s.nodes {
-		if err := n.join(ctx, time.Now()); err != nil {
+		if err := n.registerNode(ctx, time.Now()); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.watch(ctx, o.Admin); err != nil {
+	if err := s.startInformers(ctx, o.Admin); err != nil {
 		return nil, err
 	}
 	for _, n := range s.nodes {
-		s.done.Go(func() { s.live(ctx, n) })
+		s.done.Go(func() { s.keepNodeAlive(ctx, n) })
 	}
 	for range workers {
-		s.done.Go(func() { s.work(ctx) })
+		s.done.Go(func() { s.processQueue(ctx) })
 	}
 	context.AfterFunc(ctx, s.queue.ShutDown)
 	return s, nil
@@ -109,7 +109,7 @@ func (s *Simulator) SetScript(namespace, vm string, script Script) {
 	s.mu.Unlock()
 	k := key{name: namespace + "/" + vm}
 	s.queue.Add(k)
-	if v := s.vmi(k.name); v != nil {
+	if v := s.findVMI(k.name); v != nil {
 		s.enqueuePods(v.UID)
 	}
 }
@@ -125,7 +125,7 @@ func (s *Simulator) SetNodeDown(name string, down bool) error {
 	return nil
 }
 
-func (s *Simulator) connect(o Options) (err error) {
+func (s *Simulator) connectClients(o Options) (err error) {
 	if s.handler, err = dynamic.NewForConfig(o.Handler); err != nil {
 		return err
 	}
@@ -142,8 +142,8 @@ func (s *Simulator) connect(o Options) (err error) {
 	return nil
 }
 
-// watch starts the informers and returns once they know what there is.
-func (s *Simulator) watch(ctx context.Context, admin *rest.Config) error {
+// startInformers starts the informers and returns once they know what there is.
+func (s *Simulator) startInformers(ctx context.Context, admin *rest.Config) error {
 	client, err := kubernetes.NewForConfig(admin)
 	if err != nil {
 		return err
@@ -215,13 +215,13 @@ func (s *Simulator) enqueuePods(vmi types.UID) {
 	}
 }
 
-func (s *Simulator) work(ctx context.Context) {
+func (s *Simulator) processQueue(ctx context.Context) {
 	for {
 		k, ended := s.queue.Get()
 		if ended {
 			return
 		}
-		wait, err := s.advance(ctx, k, time.Now())
+		wait, err := s.advanceObject(ctx, k, time.Now())
 		switch {
 		case ctx.Err() != nil:
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
@@ -239,8 +239,8 @@ func (s *Simulator) work(ctx context.Context) {
 	}
 }
 
-// advance makes the next change of an object where its time has come, and returns how long to wait where it has not.
-func (s *Simulator) advance(ctx context.Context, k key, now time.Time) (time.Duration, error) {
+// advanceObject makes the next change of an object where its time has come, and returns how long to wait where it has not.
+func (s *Simulator) advanceObject(ctx context.Context, k key, now time.Time) (time.Duration, error) {
 	if k.pod {
 		return s.advancePod(ctx, k, now)
 	}
@@ -248,17 +248,17 @@ func (s *Simulator) advance(ctx context.Context, k key, now time.Time) (time.Dur
 }
 
 func (s *Simulator) advancePod(ctx context.Context, k key, now time.Time) (time.Duration, error) {
-	p := s.pod(k.name)
+	p := s.findPod(k.name)
 	if p == nil {
-		s.forget(k)
+		s.forgetObject(k)
 		return 0, nil
 	}
 	v, m := s.ownerOf(p)
 	stage := nextPodStage(p, v, m)
-	if s.silent(p.Spec.NodeName) {
+	if s.hasDownNode(p.Spec.NodeName) {
 		return s.pace.LeaseStep, nil
 	}
-	wait := s.remaining(k, p.UID, string(stage), stage.delay(p, s.pace, m), now)
+	wait := s.remainingDelay(k, p.UID, string(stage), stage.delay(p, s.pace, m), now)
 	if stage == podIdle || wait != 0 {
 		return max(wait, 0), nil
 	}
@@ -266,14 +266,14 @@ func (s *Simulator) advancePod(ctx context.Context, k key, now time.Time) (time.
 }
 
 func (s *Simulator) advanceVMI(ctx context.Context, k key, now time.Time) (time.Duration, error) {
-	v := s.vmi(k.name)
+	v := s.findVMI(k.name)
 	if v == nil {
-		s.forget(k)
+		s.forgetObject(k)
 		return 0, nil
 	}
 	script, m := s.scriptOf(v)
 	stage := nextStage(v)
-	if s.silent(v.handledBy()...) {
+	if s.hasDownNode(v.handledBy()...) {
 		return s.pace.LeaseStep, nil
 	}
 	// Two migrations in a row are in the same stage only with something in between, but a coalesced watch may leave that out.
@@ -281,30 +281,30 @@ func (s *Simulator) advanceVMI(ctx context.Context, k key, now time.Time) (time.
 	if v.Status.Migration != nil {
 		entered += " " + string(v.Status.Migration.UID)
 	}
-	wait := s.remaining(k, v.UID, entered, stage.delay(v, s.pace, m), now)
+	wait := s.remainingDelay(k, v.UID, entered, stage.delay(v, s.pace, m), now)
 	if stage == stageIdle || wait != 0 {
 		return max(wait, 0), nil
 	}
-	c := handle(stage, v, script, m, now)
+	c := handleStage(stage, v, script, m, now)
 	if err := s.changeVMI(ctx, v, c); err != nil {
 		return 0, err
 	}
 	if c.event != nil {
-		s.record(ctx, v, c.event, now)
+		s.recordEvent(ctx, v, c.event, now)
 	}
 	return 0, nil
 }
 
-// silent reports whether one of some nodes is down.
-func (s *Simulator) silent(nodes ...string) bool {
+// hasDownNode reports whether one of some nodes is down.
+func (s *Simulator) hasDownNode(nodes ...string) bool {
 	return slices.ContainsFunc(nodes, func(name string) bool {
 		n, ok := s.nodes[name]
 		return ok && n.down.Load()
 	})
 }
 
-// remaining returns how long the object still stays in its stage: zero when the change is due, never when it is not ours to make.
-func (s *Simulator) remaining(k key, uid types.UID, stage string, delay time.Duration, now time.Time) time.Duration {
+// remainingDelay returns how long the object still stays in its stage: zero when the change is due, never when it is not ours to make.
+func (s *Simulator) remainingDelay(k key, uid types.UID, stage string, delay time.Duration, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, known := s.entered[k]
@@ -318,7 +318,7 @@ func (s *Simulator) remaining(k key, uid types.UID, stage string, delay time.Dur
 	return max(m.at.Add(delay).Sub(now), 0)
 }
 
-func (s *Simulator) forget(k key) {
+func (s *Simulator) forgetObject(k key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.entered, k)
@@ -327,7 +327,7 @@ func (s *Simulator) forget(k key) {
 // ownerOf returns the VMI of a launcher pod, nil where there is none, and what is said of the migration whose target the pod is.
 func (s *Simulator) ownerOf(p *corev1.Pod) (*vmi, Migration) {
 	owner := types.UID(p.Labels[labelCreatedBy])
-	v := s.vmi(p.Namespace + "/" + p.Annotations[annotationDomain])
+	v := s.findVMI(p.Namespace + "/" + p.Annotations[annotationDomain])
 	if !isLauncher(p) || v == nil || v.UID != owner {
 		return nil, Migration{}
 	}
@@ -357,10 +357,10 @@ func (s *Simulator) migrationOf(v *vmi, migration types.UID) Migration {
 		n = len(s.migrations[v.UID])
 		s.migrations[v.UID] = append(s.migrations[v.UID], migration)
 	}
-	return s.scripts[v.Namespace+"/"+v.Name].migration(n)
+	return s.scripts[v.Namespace+"/"+v.Name].migrationAt(n)
 }
 
-func (s *Simulator) pod(name string) *corev1.Pod {
+func (s *Simulator) findPod(name string) *corev1.Pod {
 	o, exists, err := s.pods.GetIndexer().GetByKey(name)
 	if p, ok := o.(*corev1.Pod); ok && exists && err == nil {
 		return p
@@ -368,7 +368,7 @@ func (s *Simulator) pod(name string) *corev1.Pod {
 	return nil
 }
 
-func (s *Simulator) vmi(name string) *vmi {
+func (s *Simulator) findVMI(name string) *vmi {
 	o, exists, err := s.vmis.GetIndexer().GetByKey(name)
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok || !exists || err != nil {

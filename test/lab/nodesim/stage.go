@@ -29,7 +29,7 @@ const never = time.Duration(-1)
 // nextStage returns what a virt-handler does next. It is idle where it waits for virt-controller.
 func nextStage(v *vmi) stage {
 	switch {
-	case v.final() || v.Status.NodeName == "":
+	case v.isFinal() || v.Status.NodeName == "":
 		return stageIdle
 	case v.DeletionTimestamp != nil:
 		return stageShutdown

@@ -12,8 +12,8 @@ import (
 // noon is when everything happens.
 var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
-// read makes a VMI of JSON.
-func read(t *testing.T, text string) *vmi {
+// parseVMI makes a VMI of JSON.
+func parseVMI(t *testing.T, text string) *vmi {
 	t.Helper()
 	o := &unstructured.Unstructured{}
 	require.NoError(t, json.Unmarshal([]byte(text), &o.Object))
@@ -22,15 +22,15 @@ func read(t *testing.T, text string) *vmi {
 	return v
 }
 
-// after returns the VMI with a change.
-func after(t *testing.T, v *vmi, c change) *vmi {
+// applyChange returns the VMI with a change.
+func applyChange(t *testing.T, v *vmi, c change) *vmi {
 	t.Helper()
 	raw, err := json.Marshal(c)
 	require.NoError(t, err)
 	var patch map[string]any
 	require.NoError(t, json.Unmarshal(raw, &patch))
 	o := v.object.DeepCopy()
-	merge(o.Object, patch)
+	mergePatch(o.Object, patch)
 	next, err := decodeVMI(o)
 	require.NoError(t, err)
 	return next
@@ -73,11 +73,11 @@ func TestMigrationStages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			v := read(t, handedOver)
+			v := parseVMI(t, handedOver)
 			var played []stage
 			for s := nextStage(v); s != stageIdle; s = nextStage(v) {
 				played = append(played, s)
-				v = after(t, v, handle(s, v, Script{}, tt.script, noon))
+				v = applyChange(t, v, handleStage(s, v, Script{}, tt.script, noon))
 				require.Less(t, len(played), 20, "it ends")
 			}
 			require.Equal(t, tt.want, played)
@@ -94,20 +94,20 @@ func TestMigrationStages(t *testing.T) {
 
 func TestAbort(t *testing.T) {
 	t.Parallel()
-	v := read(t, handedOver)
+	v := parseVMI(t, handedOver)
 	for _, s := range []stage{stagePrepare, stageBegin} {
-		v = after(t, v, handle(s, v, Script{}, Migration{}, noon))
+		v = applyChange(t, v, handleStage(s, v, Script{}, Migration{}, noon))
 	}
-	v = after(t, v, change{Status: map[string]any{"migrationState": map[string]any{"abortRequested": true}}})
+	v = applyChange(t, v, change{Status: map[string]any{"migrationState": map[string]any{"abortRequested": true}}})
 	require.Equal(t, stageAbort, nextStage(v))
 
-	aborted := after(t, v, handle(stageAbort, v, Script{}, Migration{}, noon))
+	aborted := applyChange(t, v, handleStage(stageAbort, v, Script{}, Migration{}, noon))
 	require.Equal(t, stageAborted, nextStage(aborted))
-	aborted = after(t, aborted, handle(stageAborted, aborted, Script{}, Migration{}, noon))
+	aborted = applyChange(t, aborted, handleStage(stageAborted, aborted, Script{}, Migration{}, noon))
 	require.True(t, aborted.Status.Migration.Failed)
 	require.Equal(t, abortSucceeded, aborted.Status.Migration.AbortStatus)
 
-	ignored := after(t, v, handle(stageAbort, v, Script{}, Migration{IgnoreAbort: true}, noon))
+	ignored := applyChange(t, v, handleStage(stageAbort, v, Script{}, Migration{IgnoreAbort: true}, noon))
 	require.Equal(t, abortFailed, ignored.Status.Migration.AbortStatus)
 	require.Equal(t, stageDetect, nextStage(ignored), "the transfer goes on")
 }
@@ -115,8 +115,8 @@ func TestAbort(t *testing.T) {
 // TestConditionsKeepNull: virt-controller tests for the conditions that it read, null included, before it changes them.
 func TestConditionsKeepNull(t *testing.T) {
 	t.Parallel()
-	v := read(t, `{"metadata":{"name":"db-1"},"status":{"phase":"Scheduled","nodeName":"worker-1","conditions":[{"type":"Ready","status":"False","lastProbeTime":null}]}}`)
-	v = after(t, v, handle(stageBoot, v, Script{NotMigratable: "DisksNotLiveMigratable"}, Migration{}, noon))
+	v := parseVMI(t, `{"metadata":{"name":"db-1"},"status":{"phase":"Scheduled","nodeName":"worker-1","conditions":[{"type":"Ready","status":"False","lastProbeTime":null}]}}`)
+	v = applyChange(t, v, handleStage(stageBoot, v, Script{NotMigratable: "DisksNotLiveMigratable"}, Migration{}, noon))
 	require.Equal(t, phaseRunning, v.Status.Phase)
 	conditions, _, err := unstructured.NestedSlice(v.object.Object, "status", "conditions")
 	require.NoError(t, err)
@@ -130,9 +130,9 @@ func TestConditionsKeepNull(t *testing.T) {
 func TestScript(t *testing.T) {
 	t.Parallel()
 	s := Script{Migrations: []Migration{{Outcome: OutcomeFail}, {Outcome: OutcomeStall}, {}}}
-	require.Equal(t, OutcomeFail, s.migration(0).Outcome)
-	require.Equal(t, OutcomeStall, s.migration(1).Outcome)
-	require.Equal(t, OutcomeSucceed, s.migration(2).Outcome)
-	require.Equal(t, OutcomeSucceed, s.migration(7).Outcome, "the last goes on")
-	require.Equal(t, Migration{}, Script{}.migration(3))
+	require.Equal(t, OutcomeFail, s.migrationAt(0).Outcome)
+	require.Equal(t, OutcomeStall, s.migrationAt(1).Outcome)
+	require.Equal(t, OutcomeSucceed, s.migrationAt(2).Outcome)
+	require.Equal(t, OutcomeSucceed, s.migrationAt(7).Outcome, "the last goes on")
+	require.Equal(t, Migration{}, Script{}.migrationAt(3))
 }

@@ -103,7 +103,9 @@ func decodeVMI(o *unstructured.Unstructured) (*vmi, error) {
 	return v, nil
 }
 
-func (v *vmi) final() bool { return v.Status.Phase == phaseSucceeded || v.Status.Phase == phaseFailed }
+func (v *vmi) isFinal() bool {
+	return v.Status.Phase == phaseSucceeded || v.Status.Phase == phaseFailed
+}
 
 // withConditions returns the VMI's conditions with these instead of those of the same type.
 func (v *vmi) withConditions(more ...condition) []condition {

@@ -63,7 +63,7 @@ func Start(tb kubetest.TB, dir, caFile string, addresses ...string) (*Prometheus
 	process := kubetest.StartProcess(tb, filepath.Join(dir, "prometheus.log"), program,
 		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+p.address)
 	for deadline := time.Now().Add(ready); ; {
-		err := p.get(tb.Context(), "/-/ready", nil)
+		err := p.getJSON(tb.Context(), "/-/ready", nil)
 		switch {
 		case err == nil:
 			return p, nil
@@ -116,7 +116,7 @@ func (p *Prometheus) Alerts(ctx context.Context) ([]Alert, error) {
 			Alerts []Alert `json:"alerts"`
 		} `json:"data"`
 	}
-	err := p.get(ctx, "/api/v1/alerts", &answer)
+	err := p.getJSON(ctx, "/api/v1/alerts", &answer)
 	return answer.Data.Alerts, err
 }
 
@@ -140,7 +140,7 @@ func (p *Prometheus) PastAlerts(ctx context.Context) ([]PastAlert, error) {
 			} `json:"result"`
 		} `json:"data"`
 	}
-	if err := p.get(ctx, "/api/v1/query?query="+url.QueryEscape("count_over_time(ALERTS[1d])"), &answer); err != nil {
+	if err := p.getJSON(ctx, "/api/v1/query?query="+url.QueryEscape("count_over_time(ALERTS[1d])"), &answer); err != nil {
 		return nil, err
 	}
 	var past []PastAlert
@@ -154,8 +154,8 @@ func (p *Prometheus) PastAlerts(ctx context.Context) ([]PastAlert, error) {
 	return past, nil
 }
 
-// get reads what a path answers: JSON into the value, which may be nil.
-func (p *Prometheus) get(ctx context.Context, path string, into any) error {
+// getJSON reads what a path answers: JSON into the value, which may be nil.
+func (p *Prometheus) getJSON(ctx context.Context, path string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL()+path, http.NoBody)
 	if err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 )
 
-// get returns what a path of a replica answers.
-func (r *Recorder) get(ctx context.Context, of *replica, path string) (string, error) {
+// getFrom returns what a path of a replica answers.
+func (r *Recorder) getFrom(ctx context.Context, of *replica, path string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+of.address+path, http.NoBody)
 	if err != nil {
 		return "", err

@@ -132,8 +132,8 @@ func (r *Recorder) Addresses() (addresses []string) {
 	return addresses
 }
 
-// replica returns the replica of a name.
-func (r *Recorder) replica(name string) (*replica, error) {
+// findReplica returns the replica of a name.
+func (r *Recorder) findReplica(name string) (*replica, error) {
 	i := slices.IndexFunc(r.replicas, func(one *replica) bool { return one.name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("no replica %q of evictrail: the scenario has %d", name, len(r.replicas))
@@ -141,8 +141,8 @@ func (r *Recorder) replica(name string) (*replica, error) {
 	return r.replicas[i], nil
 }
 
-// manifest generates one of evictrail's manifests.
-func (r *Recorder) manifest(name string) string {
+// renderManifest generates one of evictrail's manifests.
+func (r *Recorder) renderManifest(name string) string {
 	r.t.Helper()
 	o := deploy.DefaultOptions()
 	o.URL, o.ObserverURL, o.Secret, o.CA = r.URL(), "https://"+r.replicas[0].reviews, r.secret, r.ca.PEM
@@ -154,16 +154,16 @@ func (r *Recorder) manifest(name string) string {
 }
 
 // AuditPolicy is the text of the file for --audit-policy-file of the API server.
-func (r *Recorder) AuditPolicy() string { return r.manifest(deploy.AuditPolicy) }
+func (r *Recorder) AuditPolicy() string { return r.renderManifest(deploy.AuditPolicy) }
 
 // AuditWebhook is the text of the file for --audit-webhook-config-file of the API server.
 func (r *Recorder) AuditWebhook() string {
 	const installed = "/etc/kubernetes/evictrail/token" // as generated for a control plane
-	return strings.Replace(r.manifest(deploy.AuditWebhook), installed, r.token, 1)
+	return strings.Replace(r.renderManifest(deploy.AuditWebhook), installed, r.token, 1)
 }
 
 // Observer is the manifest by which the API server shows evictions to evictrail.
-func (r *Recorder) Observer() string { return r.manifest(deploy.Observer) }
+func (r *Recorder) Observer() string { return r.renderManifest(deploy.Observer) }
 
 // Start starts Postgres, and all replicas with the rights of a kubeconfig and more flags. It returns when they are ready. The last replica is started
 // first, and so derives.
@@ -183,14 +183,14 @@ func (r *Recorder) Start(kubeconfig string, flags ...string) error {
 
 // Resume starts a replica, once more after Kill, and returns when it is ready.
 func (r *Recorder) Resume(name string) error {
-	one, err := r.replica(name)
+	one, err := r.findReplica(name)
 	if err != nil {
 		return err
 	}
 	log := filepath.Join(r.dir, name+".log")
 	one.process = kubetest.StartProcess(r.t, log, r.program, append(slices.Clone(one.args), "--database-url", r.DatabaseURL())...)
 	return r.awaitProcess(one.process, func() error {
-		answer, err := r.get(r.t.Context(), one, "/readyz")
+		answer, err := r.getFrom(r.t.Context(), one, "/readyz")
 		if err == nil && strings.HasPrefix(answer, "ok") {
 			return nil
 		}
@@ -215,7 +215,7 @@ func (r *Recorder) awaitProcess(p *kubetest.Process, missing func() error) error
 
 // Kill ends a replica as a crash does.
 func (r *Recorder) Kill(name string) error {
-	one, err := r.replica(name)
+	one, err := r.findReplica(name)
 	if err == nil {
 		one.process.Kill()
 	}

@@ -22,9 +22,9 @@ type Condition struct {
 	Requests int    `json:"requests"` // how many evictions of its pods were asked for, at least
 }
 
-func (c Condition) check(of Scenario) error {
+func (c Condition) checkAgainst(of Scenario) error {
 	switch {
-	case !of.has(c.VM):
+	case !of.hasVM(c.VM):
 		return fmt.Errorf("until: no vm named %q", c.VM)
 	case c.Node == "" && c.Stopped == nil && c.Marked == nil && c.Failed == 0 && c.Moved == 0 && c.Phase == "" && c.Requests == 0:
 		return errors.New("until: one of node, stopped, marked, failed, moved, phase, requests is needed")
@@ -34,8 +34,8 @@ func (c Condition) check(of Scenario) error {
 	return nil
 }
 
-// holds reports whether a history of the namespace shows it.
-func (c Condition) holds(namespace string, h truth.History) bool {
+// matchesHistory reports whether a history of the namespace shows it.
+func (c Condition) matchesHistory(namespace string, h truth.History) bool {
 	vm := namespace + "/" + c.VM
 	on, marked, failed, moved, inPhase, requests := "", false, 0, 0, false, 0
 	for _, s := range h.Stays {
@@ -86,7 +86,7 @@ func (c Condition) String() string {
 	return c.VM + " " + strings.Join(parts, " and ")
 }
 
-func (s Step) within() time.Duration {
+func (s Step) timeoutOrDefault() time.Duration {
 	if s.Within > 0 {
 		return time.Duration(s.Within)
 	}

@@ -67,18 +67,18 @@ func (s Step) run(ctx context.Context, of Scenario, on Stage) error {
 		return nil
 	case len(s.Kubectl) > 0:
 		out, err := on.Kubectl(ctx, s.As, s.Kubectl...)
-		return s.refused(errorWith(err, out))
+		return s.checkRefusal(errorWith(err, out))
 	case s.Advice != nil:
-		return s.refused(on.Advice(ctx, s.As, *s.Advice))
+		return s.checkRefusal(on.Advice(ctx, s.As, *s.Advice))
 	case s.Apply != "":
 		return on.Apply(ctx, s.As, s.Apply)
 	case s.Look != "":
 		return on.Look(ctx, s.Look)
 	case s.Create != "":
-		vm, _ := of.vm(s.Create)
+		vm, _ := of.findVM(s.Create)
 		return on.Create(ctx, vm)
 	case s.Evict != "":
-		return s.refused(on.Evict(ctx, s.As, s.Evict))
+		return s.checkRefusal(on.Evict(ctx, s.As, s.Evict))
 	case s.Migrate != "":
 		return on.Migrate(ctx, s.Migrate)
 	case len(s.Load) > 0:
@@ -95,15 +95,15 @@ func (s Step) run(ctx context.Context, of Scenario, on Stage) error {
 	case s.Image != "":
 		return on.SetLauncherImage(s.Image)
 	case s.Until != nil:
-		return s.await(ctx, on)
+		return s.awaitCondition(ctx, on)
 	case s.Check != nil:
 		return on.Check(ctx, *s.Check)
 	}
-	return sleep(ctx, time.Duration(s.Wait))
+	return sleepContext(ctx, time.Duration(s.Wait))
 }
 
-// refused turns the error of a step that must be refused into none, and none into an error.
-func (s Step) refused(err error) error {
+// checkRefusal turns the error of a step that must be refused into none, and none into an error.
+func (s Step) checkRefusal(err error) error {
 	switch {
 	case !s.Fails:
 		return err
@@ -113,27 +113,27 @@ func (s Step) refused(err error) error {
 	return nil
 }
 
-// await waits for a condition.
-func (s Step) await(ctx context.Context, on Stage) error {
-	deadline := time.Now().Add(s.within())
+// awaitCondition waits for a condition.
+func (s Step) awaitCondition(ctx context.Context, on Stage) error {
+	deadline := time.Now().Add(s.timeoutOrDefault())
 	for {
 		h, err := on.History()
 		if err != nil {
 			return err
 		}
-		if s.Until.holds(on.Namespace(), h) {
+		if s.Until.matchesHistory(on.Namespace(), h) {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("did not come within %s", s.within())
+			return fmt.Errorf("did not come within %s", s.timeoutOrDefault())
 		}
-		if err := sleep(ctx, look); err != nil {
+		if err := sleepContext(ctx, look); err != nil {
 			return err
 		}
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
+func sleepContext(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil

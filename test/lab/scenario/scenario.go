@@ -59,7 +59,7 @@ func (s Scenario) WithoutKills() Scenario {
 
 // Runs reports whether a step runs a program: kubectl or virtctl.
 func (s Scenario) Runs(program string) bool {
-	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.runs(program) })
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.needsProgram(program) })
 }
 
 // Parallel bounds how many migrations KubeVirt runs at once; zero: KubeVirt's defaults.
@@ -120,18 +120,18 @@ type Expect struct {
 // ofAlerts reports whether something is expected of alerts.
 func (e Expect) ofAlerts() bool { return len(e.Alerts) > 0 || e.Quiet }
 
-// check says what is wrong with what a scenario expects.
-func (e Expect) check(of Scenario) error {
+// checkAgainst says what is wrong with what a scenario expects.
+func (e Expect) checkAgainst(of Scenario) error {
 	var problems []error
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	for _, loop := range e.Loops {
-		if loop.VM != "" && !of.has(loop.VM) {
+		if loop.VM != "" && !of.hasVM(loop.VM) {
 			problem("expect: loop of %q: no such vm", loop.VM)
 		}
 	}
 	for _, texts := range []map[string][]string{e.Why, e.Not, e.WhyNot} {
 		for _, name := range slices.Sorted(maps.Keys(texts)) {
-			if !of.has(name) && !slices.Contains(of.Nodes, name) {
+			if !of.hasVM(name) && !slices.Contains(of.Nodes, name) {
 				problem("expect: an answer about %q: no such vm or node", name)
 			}
 		}
@@ -204,19 +204,19 @@ func parseScenario(raw []byte) (s Scenario, err error) {
 		}
 	}
 	for i, step := range s.Steps {
-		if err := step.check(s); err != nil {
+		if err := step.checkAgainst(s); err != nil {
 			problem("step %d: %w", i+1, err)
 		}
 	}
-	return s, errors.Join(append(problems, s.Expect.check(s))...)
+	return s, errors.Join(append(problems, s.Expect.checkAgainst(s))...)
 }
 
 var outcomes = []nodesim.Outcome{
 	nodesim.OutcomeSucceed, nodesim.OutcomeFail, nodesim.OutcomeStall, nodesim.OutcomeStallPrepare, nodesim.OutcomeNeverReady, nodesim.OutcomeCrash, nodesim.OutcomeLose,
 }
 
-// vm returns the VM of that name.
-func (s Scenario) vm(name string) (VM, bool) {
+// findVM returns the VM of that name.
+func (s Scenario) findVM(name string) (VM, bool) {
 	i := slices.IndexFunc(s.VMs, func(v VM) bool { return v.Name == name })
 	if i < 0 {
 		return VM{}, false
@@ -224,9 +224,9 @@ func (s Scenario) vm(name string) (VM, bool) {
 	return s.VMs[i], true
 }
 
-// has reports whether there is a VM of that name.
-func (s Scenario) has(vm string) bool {
-	_, has := s.vm(vm)
+// hasVM reports whether there is a VM of that name.
+func (s Scenario) hasVM(vm string) bool {
+	_, has := s.findVM(vm)
 	return has
 }
 

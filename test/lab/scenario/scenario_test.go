@@ -86,12 +86,12 @@ type fakeStage struct {
 	history truth.History
 }
 
-func (f *fakeStage) note(parts ...string) { f.did = append(f.did, strings.Join(parts, " ")) }
+func (f *fakeStage) recordCall(parts ...string) { f.did = append(f.did, strings.Join(parts, " ")) }
 
 func (f *fakeStage) Namespace() string { return "demo" }
 
 func (f *fakeStage) Kubectl(_ context.Context, user string, args ...string) (string, error) {
-	f.note(append([]string{user}, args...)...)
+	f.recordCall(append([]string{user}, args...)...)
 	if f.refuses {
 		return "forbidden", errors.New("exit status 1")
 	}
@@ -99,56 +99,58 @@ func (f *fakeStage) Kubectl(_ context.Context, user string, args ...string) (str
 }
 
 func (f *fakeStage) Create(_ context.Context, vm VM) error {
-	f.note("create", vm.Name, "on", vm.Node)
+	f.recordCall("create", vm.Name, "on", vm.Node)
 	return nil
 }
 
 func (f *fakeStage) Advice(_ context.Context, user string, advice Advice) error {
-	f.note(user, "does", advice.Contains, "for", advice.VM)
+	f.recordCall(user, "does", advice.Contains, "for", advice.VM)
 	return nil
 }
 
 func (f *fakeStage) Apply(_ context.Context, user, runbook string) error {
-	f.note(user, "applies", runbook)
+	f.recordCall(user, "applies", runbook)
 	return nil
 }
 
 func (f *fakeStage) Look(_ context.Context, vm string) error {
-	f.note("look at", vm)
+	f.recordCall("look at", vm)
 	return nil
 }
 
 func (f *fakeStage) Evict(_ context.Context, user, vm string) error {
-	f.note(user, "evict", vm)
+	f.recordCall(user, "evict", vm)
 	return nil
 }
 
 func (f *fakeStage) Migrate(context.Context, string) error { return nil }
 
-func (f *fakeStage) Load(byNode map[string]float64) { f.note("load", Step{Load: byNode}.String()) }
+func (f *fakeStage) Load(byNode map[string]float64) {
+	f.recordCall("load", Step{Load: byNode}.String())
+}
 
 func (f *fakeStage) SetNodeDown(node string, down bool) error {
-	f.note("down", fmt.Sprint(node, " ", down))
+	f.recordCall("down", fmt.Sprint(node, " ", down))
 	return nil
 }
 
 func (f *fakeStage) Kill(_ context.Context, program string) error {
-	f.note("kill", program)
+	f.recordCall("kill", program)
 	return nil
 }
 
 func (f *fakeStage) Start(_ context.Context, program string) error {
-	f.note("start", program)
+	f.recordCall("start", program)
 	return nil
 }
 
 func (f *fakeStage) SetLauncherImage(image string) error {
-	f.note("image", image)
+	f.recordCall("image", image)
 	return nil
 }
 
 func (f *fakeStage) Check(_ context.Context, want Expect) error {
-	f.note("check", fmt.Sprint(want.WhyNot))
+	f.recordCall("check", fmt.Sprint(want.WhyNot))
 	return nil
 }
 

@@ -50,8 +50,8 @@ const defaultWithin = time.Minute
 // Programs may be killed and started.
 var Programs = []string{"evictrail", "evictrail-2", "kube-apiserver", "virt-controller", "virt-api", "descheduler", "postgres"}
 
-// verbs returns the verbs that the step has.
-func (s Step) verbs() (verbs []string) {
+// listVerbs returns the verbs that the step has.
+func (s Step) listVerbs() (verbs []string) {
 	for verb, is := range map[string]bool{
 		"kubectl": len(s.Kubectl) > 0, "create": s.Create != "", "advice": s.Advice != nil, "apply": s.Apply != "", "look": s.Look != "", "evict": s.Evict != "", "migrate": s.Migrate != "", "load": len(s.Load) > 0,
 		"kill": s.Kill != "", "start": s.Start != "", "silence": s.Silence != "", "revive": s.Revive != "", "image": s.Image != "", "until": s.Until != nil, "check": s.Check != nil, "wait": s.Wait > 0,
@@ -63,29 +63,29 @@ func (s Step) verbs() (verbs []string) {
 	return verbs
 }
 
-// runs reports whether the step runs a program: kubectl or virtctl.
-func (s Step) runs(program string) bool {
+// needsProgram reports whether the step runs a program: kubectl or virtctl.
+func (s Step) needsProgram(program string) bool {
 	if program == "virtctl" {
 		return s.Advice != nil && strings.Contains(s.Advice.Contains, program)
 	}
 	return program == "kubectl" && (len(s.Kubectl) > 0 || s.Advice != nil || s.Look != "" || s.Apply != "")
 }
 
-// check says what is wrong with a step of a scenario.
-func (s Step) check(of Scenario) error {
-	verbs := s.verbs()
+// checkAgainst says what is wrong with a step of a scenario.
+func (s Step) checkAgainst(of Scenario) error {
+	verbs := s.listVerbs()
 	if len(verbs) != 1 {
 		return fmt.Errorf("has %d verbs, expected one of kubectl, create, advice, apply, look, evict, migrate, load, kill, start, silence, revive, image, until, check, wait", len(verbs))
 	}
 	for _, vm := range []string{s.Evict, s.Migrate, s.Look} {
-		if vm != "" && !of.has(vm) {
+		if vm != "" && !of.hasVM(vm) {
 			return fmt.Errorf("%s: no vm named %q", verbs[0], vm)
 		}
 	}
-	if s.Advice != nil && (!of.has(s.Advice.VM) || s.Advice.Contains == "") {
+	if s.Advice != nil && (!of.hasVM(s.Advice.VM) || s.Advice.Contains == "") {
 		return fmt.Errorf("advice: expected a vm of the scenario and a part of the command, got %+v", *s.Advice)
 	}
-	if vm, has := of.vm(s.Create); s.Create != "" && (!has || !vm.Later) {
+	if vm, has := of.findVM(s.Create); s.Create != "" && (!has || !vm.Later) {
 		return fmt.Errorf("create: no vm named %q that is there later", s.Create)
 	}
 	for _, program := range []string{s.Kill, s.Start} {
@@ -99,10 +99,10 @@ func (s Step) check(of Scenario) error {
 		}
 	}
 	if s.Until != nil {
-		return s.Until.check(of)
+		return s.Until.checkAgainst(of)
 	}
 	if s.Check != nil {
-		return s.Check.check(of)
+		return s.Check.checkAgainst(of)
 	}
 	if s.Within > 0 {
 		return errors.New("within goes with until alone")

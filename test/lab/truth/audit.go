@@ -55,15 +55,15 @@ func ReadAudit(path string) ([]Request, error) {
 			}
 			return nil, fmt.Errorf("read the audit log: line %d: %w", number, err)
 		}
-		if r, is := e.request(); is {
+		if r, is := e.evictionRequest(); is {
 			out = append(out, r)
 		}
 	}
 	return out, lines.Err()
 }
 
-// request returns the eviction request that an event is the answer to; false where it is none.
-func (e auditEvent) request() (Request, bool) {
+// evictionRequest returns the eviction request that an event is the answer to; false where it is none.
+func (e auditEvent) evictionRequest() (Request, bool) {
 	ref := e.ObjectRef
 	dry := len(e.RequestObject.DeleteOptions.DryRun) > 0 || strings.Contains(e.URI, "dryRun=")
 	is := e.Stage == "ResponseComplete" && e.Verb == "create" && ref.Resource == "pods" && ref.Subresource == "eviction" && strings.HasPrefix(ref.Name, launcherPrefix) && !dry

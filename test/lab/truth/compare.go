@@ -36,18 +36,18 @@ func Compare(seen, recorded History) Report {
 // comparison is a Report that is being made.
 type comparison struct{ Report }
 
-func (r *comparison) differs(format string, args ...any) {
+func (r *comparison) addDifference(format string, args ...any) {
 	r.Differences = append(r.Differences, fmt.Sprintf(format, args...))
 }
 
-// times compares two times; what says of what they are.
-func (r *comparison) times(what string, seen, recorded time.Time) {
+// compareTimes compares two times; what says of what they are.
+func (r *comparison) compareTimes(what string, seen, recorded time.Time) {
 	if isOpen(seen) != isOpen(recorded) || !isOpen(seen) && seen.Sub(recorded).Abs() > near {
-		r.differs("%s: seen %s, recorded %s", what, clock(seen), clock(recorded))
+		r.addDifference("%s: seen %s, recorded %s", what, formatClock(seen), formatClock(recorded))
 	}
 }
 
-func clock(at time.Time) string {
+func formatClock(at time.Time) string {
 	if isOpen(at) {
 		return "never"
 	}
@@ -69,7 +69,7 @@ func compareLists[T any](r *comparison, what string, seen, recorded []T, key fun
 	for _, k := range slices.Sorted(maps.Keys(both)) {
 		r.Compared += len(wanted[k])
 		if len(wanted[k]) != len(had[k]) {
-			r.differs("%s %s: seen %d times, recorded %d times", what, k, len(wanted[k]), len(had[k]))
+			r.addDifference("%s %s: seen %d times, recorded %d times", what, k, len(wanted[k]), len(had[k]))
 		}
 		for i := range min(len(wanted[k]), len(had[k])) {
 			compare(r, what+" "+k, wanted[k][i], had[k][i])
@@ -80,15 +80,15 @@ func compareLists[T any](r *comparison, what string, seen, recorded []T, key fun
 func requestKey(q Request) string { return fmt.Sprintf("for %s/%s by %s", q.Namespace, q.Pod, q.User) }
 
 func compareRequest(r *comparison, what string, seen, recorded Request) {
-	r.times(what, seen.At, recorded.At)
+	r.compareTimes(what, seen.At, recorded.At)
 	if seen.Code != recorded.Code {
-		r.differs("%s at %s: answered %d, recorded %d", what, clock(seen.At), seen.Code, recorded.Code)
+		r.addDifference("%s at %s: answered %d, recorded %d", what, formatClock(seen.At), seen.Code, recorded.Code)
 	}
 }
 
 func compareMark(r *comparison, what string, seen, recorded Mark) {
-	r.times("beginning of the "+what, seen.From, recorded.From)
-	r.times("end of the "+what, seen.Until, recorded.Until)
+	r.compareTimes("beginning of the "+what, seen.From, recorded.From)
+	r.compareTimes("end of the "+what, seen.Until, recorded.Until)
 }
 
 func compareMigration(r *comparison, what string, seen, recorded Migration) {
@@ -99,22 +99,22 @@ func compareMigration(r *comparison, what string, seen, recorded Migration) {
 		{"failure", strings.TrimSpace(seen.Failure), strings.TrimSpace(recorded.Failure)},
 	} {
 		if field.seen != "" && field.seen != field.recorded {
-			r.differs("%s: %s %q, recorded %q", what, field.name, field.seen, field.recorded)
+			r.addDifference("%s: %s %q, recorded %q", what, field.name, field.seen, field.recorded)
 		}
 	}
 	for _, phase := range slices.Sorted(maps.Keys(seen.Phases)) {
 		r.Compared++
-		r.times(what+": "+phase, seen.Phases[phase], recorded.Phases[phase])
+		r.compareTimes(what+": "+phase, seen.Phases[phase], recorded.Phases[phase])
 	}
 }
 
 func compareStay(r *comparison, what string, seen, recorded Stay) {
 	if seen.Node != recorded.Node {
-		r.differs("%s from %s: on %s, recorded %s", what, clock(seen.From), seen.Node, recorded.Node)
+		r.addDifference("%s from %s: on %s, recorded %s", what, formatClock(seen.From), seen.Node, recorded.Node)
 		return
 	}
-	r.times("beginning of the "+what, seen.From, recorded.From)
-	r.times("end of the "+what, seen.Until, recorded.Until)
+	r.compareTimes("beginning of the "+what, seen.From, recorded.From)
+	r.compareTimes("end of the "+what, seen.Until, recorded.Until)
 }
 
 // compareBackoffs compares how long KubeVirt is said to wait with when its next attempt for the VMI left Pending: not before, and not much later.
@@ -132,7 +132,7 @@ func compareBackoffs(r *comparison, attempts []Migration, backoffs []Backoff) {
 		}
 		r.Compared++
 		if wait := next[0].Sub(b.Until); wait < -near || wait > late {
-			r.differs("backoff of %s after %s: until %s, KubeVirt tried again at %s", b.VMI, clock(b.From), clock(b.Until), clock(next[0]))
+			r.addDifference("backoff of %s after %s: until %s, KubeVirt tried again at %s", b.VMI, formatClock(b.From), formatClock(b.Until), formatClock(next[0]))
 		}
 	}
 }

@@ -10,20 +10,20 @@ import (
 
 var start = time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)
 
-// after returns a moment of the history of the tests.
-func after(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+// timeAfter returns a moment of the history of the tests.
+func timeAfter(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
 
-// happened returns a history in which db-1 is evicted from n1, fails to move once, and moves to n2.
-func happened() History {
+// newHistory returns a history in which db-1 is evicted from n1, fails to move once, and moves to n2.
+func newHistory() History {
 	return History{
-		Requests: []Request{{after(0), "shop", "virt-launcher-db-1-x", "admin", 429}, {after(5), "shop", "virt-launcher-db-1-x", "admin", 429}},
-		Marks:    []Mark{{VMI: "shop/db-1", Node: "n1", From: after(0), Until: after(60)}},
+		Requests: []Request{{timeAfter(0), "shop", "virt-launcher-db-1-x", "admin", 429}, {timeAfter(5), "shop", "virt-launcher-db-1-x", "admin", 429}},
+		Marks:    []Mark{{VMI: "shop/db-1", Node: "n1", From: timeAfter(0), Until: timeAfter(60)}},
 		Migrations: []Migration{
-			{UID: "m1", VMI: "shop/db-1", Source: "n1", Target: "n2", Phase: "Failed", Failure: "it broke", Phases: map[string]time.Time{"Pending": after(1), "Scheduling": after(2), "Failed": after(10)}},
-			{UID: "m2", VMI: "shop/db-1", Source: "n1", Target: "n2", Phase: "Succeeded", Phases: map[string]time.Time{"Pending": after(11), "Scheduling": after(35), "Succeeded": after(60)}},
+			{UID: "m1", VMI: "shop/db-1", Source: "n1", Target: "n2", Phase: "Failed", Failure: "it broke", Phases: map[string]time.Time{"Pending": timeAfter(1), "Scheduling": timeAfter(2), "Failed": timeAfter(10)}},
+			{UID: "m2", VMI: "shop/db-1", Source: "n1", Target: "n2", Phase: "Succeeded", Phases: map[string]time.Time{"Pending": timeAfter(11), "Scheduling": timeAfter(35), "Succeeded": timeAfter(60)}},
 		},
-		Stays:    []Stay{{VMI: "shop/db-1", UID: "u1", Node: "n1", From: after(-100), Until: after(60)}, {VMI: "shop/db-1", UID: "u1", Node: "n2", From: after(60)}},
-		Backoffs: []Backoff{{VMI: "shop/db-1", From: after(10), Until: after(30)}},
+		Stays:    []Stay{{VMI: "shop/db-1", UID: "u1", Node: "n1", From: timeAfter(-100), Until: timeAfter(60)}, {VMI: "shop/db-1", UID: "u1", Node: "n2", From: timeAfter(60)}},
+		Backoffs: []Backoff{{VMI: "shop/db-1", From: timeAfter(10), Until: timeAfter(30)}},
 	}
 }
 
@@ -36,7 +36,7 @@ func TestCompare(t *testing.T) {
 		want   []string
 	}{
 		{"nothing differs", func(*History) {}, nil},
-		{"a second later", func(h *History) { h.Marks[0].Until = after(61) }, nil},
+		{"a second later", func(h *History) { h.Marks[0].Until = timeAfter(61) }, nil},
 		{"a request is missing", func(h *History) { h.Requests = h.Requests[1:] }, []string{
 			"eviction request for shop/virt-launcher-db-1-x by admin: seen 09:00:00.000, recorded 09:00:05.000",
 			"eviction request for shop/virt-launcher-db-1-x by admin: seen 2 times, recorded 1 times",
@@ -45,7 +45,7 @@ func TestCompare(t *testing.T) {
 			"eviction request for shop/virt-launcher-db-1-x by admin at 09:00:05.000: answered 429, recorded 200",
 		}},
 		{"a mark that does not end", func(h *History) { h.Marks[0].Until = time.Time{} }, []string{"end of the mark shop/db-1 on n1: seen 09:01:00.000, recorded never"}},
-		{"a mark that nobody set", func(h *History) { h.Marks = append(h.Marks, Mark{VMI: "shop/db-2", Node: "n1", From: after(0)}) }, []string{
+		{"a mark that nobody set", func(h *History) { h.Marks = append(h.Marks, Mark{VMI: "shop/db-2", Node: "n1", From: timeAfter(0)}) }, []string{
 			"mark shop/db-2 on n1: seen 0 times, recorded 1 times",
 		}},
 		{"a phase is missing", func(h *History) { delete(h.Migrations[0].Phases, "Scheduling") }, []string{
@@ -56,18 +56,18 @@ func TestCompare(t *testing.T) {
 		}},
 		{"a move is missing", func(h *History) { h.Stays = h.Stays[:1] }, []string{"stay shop/db-1 u1: seen 2 times, recorded 1 times"}},
 		{"it went elsewhere", func(h *History) { h.Stays[1].Node = "n3" }, []string{"stay shop/db-1 u1 from 09:01:00.000: on n2, recorded n3"}},
-		{"a backoff too long", func(h *History) { h.Backoffs[0].Until = after(50) }, []string{
+		{"a backoff too long", func(h *History) { h.Backoffs[0].Until = timeAfter(50) }, []string{
 			"backoff of shop/db-1 after 09:00:10.000: until 09:00:50.000, KubeVirt tried again at 09:00:35.000",
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			recorded := happened()
+			recorded := newHistory()
 			for i := range recorded.Migrations {
 				recorded.Migrations[i].Phases = maps.Clone(recorded.Migrations[i].Phases)
 			}
 			c.change(&recorded)
-			report := Compare(happened(), recorded)
+			report := Compare(newHistory(), recorded)
 			require.Equal(t, c.want, report.Differences)
 			require.Equal(t, 2+1+2+6+2+1, report.Compared)
 		})

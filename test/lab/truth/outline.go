@@ -14,20 +14,20 @@ import (
 func Outline(h History) []string {
 	var o outline
 	for _, q := range h.Requests {
-		o.add("request", q.Namespace+"/"+vmOf(q.Pod), q.At, "by %s, answered %d", q.User, q.Code)
+		o.addFact("request", q.Namespace+"/"+vmOf(q.Pod), q.At, "by %s, answered %d", q.User, q.Code)
 	}
 	for _, m := range h.Marks {
-		o.add("mark", m.VMI, m.From, "on %s, over: %t", m.Node, !isOpen(m.Until))
+		o.addFact("mark", m.VMI, m.From, "on %s, over: %t", m.Node, !isOpen(m.Until))
 	}
 	for _, m := range h.Migrations {
 		phases := slices.Sorted(maps.Keys(m.Phases))
-		o.add("migration", m.VMI, m.Phases["Pending"], "from %s to %s: %s %s", m.Source, m.Target, strings.Join(phases, " "), strings.TrimSpace(m.Failure))
+		o.addFact("migration", m.VMI, m.Phases["Pending"], "from %s to %s: %s %s", m.Source, m.Target, strings.Join(phases, " "), strings.TrimSpace(m.Failure))
 	}
 	for _, s := range h.Stays {
-		o.add("stay", s.VMI, s.From, "on %s, over: %t", s.Node, !isOpen(s.Until))
+		o.addFact("stay", s.VMI, s.From, "on %s, over: %t", s.Node, !isOpen(s.Until))
 	}
 	for _, b := range h.Backoffs {
-		o.add("backoff", b.VMI, b.From, "of %s", b.Until.Sub(b.From).Round(time.Second))
+		o.addFact("backoff", b.VMI, b.From, "of %s", b.Until.Sub(b.From).Round(time.Second))
 	}
 	slices.SortStableFunc(o, func(a, b fact) int { return cmp.Or(cmp.Compare(a.of, b.of), a.at.Compare(b.at)) })
 	lines := make([]string, len(o))
@@ -46,7 +46,7 @@ type fact struct {
 	text string
 }
 
-func (o *outline) add(kind, vmi string, at time.Time, format string, args ...any) {
+func (o *outline) addFact(kind, vmi string, at time.Time, format string, args ...any) {
 	*o = append(*o, fact{kind + " of " + vmi, at, fmt.Sprintf(format, args...)})
 }
 

@@ -10,7 +10,7 @@ import (
 // TestOutline wants the same of two runs that differ in times and names alone, and something else where a fact is missing.
 func TestOutline(t *testing.T) {
 	t.Parallel()
-	first := Outline(happened())
+	first := Outline(newHistory())
 	require.Equal(t, []string{
 		"backoff of shop/db-1 of 20s",
 		"mark of shop/db-1 on n1, over: true",
@@ -22,7 +22,7 @@ func TestOutline(t *testing.T) {
 		"stay of shop/db-1 on n2, over: false",
 	}, first)
 
-	again := happened()
+	again := newHistory()
 	for i := range again.Migrations {
 		m := &again.Migrations[i]
 		m.UID += "-again"

@@ -87,16 +87,16 @@ func (w *Witness) noteVMI(o *unstructured.Unstructured, gone bool) {
 	if gone {
 		mark, node = "", ""
 	}
-	if m := last(w.marks[uid]); m != nil && m.Until.IsZero() && m.Node != mark {
+	if m := lastOf(w.marks[uid]); m != nil && m.Until.IsZero() && m.Node != mark {
 		m.Until = now
 	}
-	if m := last(w.marks[uid]); mark != "" && (m == nil || !m.Until.IsZero()) {
+	if m := lastOf(w.marks[uid]); mark != "" && (m == nil || !m.Until.IsZero()) {
 		w.marks[uid] = append(w.marks[uid], &Mark{VMI: nameOf(o), Node: mark, From: now})
 	}
-	if s := last(w.stays[uid]); s != nil && s.Until.IsZero() && s.Node != node {
+	if s := lastOf(w.stays[uid]); s != nil && s.Until.IsZero() && s.Node != node {
 		s.Until = now
 	}
-	if s := last(w.stays[uid]); node != "" && (s == nil || !s.Until.IsZero()) {
+	if s := lastOf(w.stays[uid]); node != "" && (s == nil || !s.Until.IsZero()) {
 		w.stays[uid] = append(w.stays[uid], &Stay{VMI: nameOf(o), UID: uid, Node: node, From: now})
 	}
 }
@@ -128,8 +128,8 @@ func (w *Witness) noteMigration(o *unstructured.Unstructured, _ bool) {
 	}
 }
 
-// last returns the last of a list; nil where that is empty.
-func last[T any](all []*T) *T {
+// lastOf returns the last of a list; nil where that is empty.
+func lastOf[T any](all []*T) *T {
 	if len(all) == 0 {
 		return nil
 	}
@@ -140,7 +140,7 @@ func last[T any](all []*T) *T {
 func (w *Witness) History() History {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h := History{Marks: flatten(w.marks), Stays: flatten(w.stays)}
+	h := History{Marks: flattenByVMI(w.marks), Stays: flattenByVMI(w.stays)}
 	for _, uid := range slices.Sorted(maps.Keys(w.migrations)) {
 		m := *w.migrations[uid]
 		m.Phases = maps.Clone(m.Phases)
@@ -149,8 +149,8 @@ func (w *Witness) History() History {
 	return h
 }
 
-// flatten returns copies of all that was noted of all VMIs.
-func flatten[T any](by map[string][]*T) (out []T) {
+// flattenByVMI returns copies of all that was noted of all VMIs.
+func flattenByVMI[T any](by map[string][]*T) (out []T) {
 	for _, key := range slices.Sorted(maps.Keys(by)) {
 		for _, noted := range by[key] {
 			out = append(out, *noted)
