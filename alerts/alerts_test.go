@@ -54,14 +54,14 @@ func TestLintRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			groups := alerts.Groups(alerts.DefaultOptions())
-			tt.spoil(rule(t, groups, "EvictrailEvacuationStuck"), rule(t, groups, alerts.EvictrailAbsent), &groups[0].Rules[0])
+			tt.spoil(findRule(t, groups, "EvictrailEvacuationStuck"), findRule(t, groups, alerts.EvictrailAbsent), &groups[0].Rules[0])
 			require.ErrorContains(t, alerts.Lint(groups), tt.says)
 		})
 	}
 }
 
-// rule returns the rule of that name, to be changed in place.
-func rule(t *testing.T, groups []alerts.Group, name string) *alerts.Rule {
+// findRule returns the rule of that name, to be changed in place.
+func findRule(t *testing.T, groups []alerts.Group, name string) *alerts.Rule {
 	t.Helper()
 	for i := range groups {
 		for j := range groups[i].Rules {
@@ -106,11 +106,11 @@ func TestTargetIsWhatExpressionsAllow(t *testing.T) {
 		o := alerts.DefaultOptions()
 		o.EvacuationTarget = target
 		groups := alerts.Groups(o)
-		burn := rule(t, groups, "EvictrailEvacuationObjectiveBurn")
+		burn := findRule(t, groups, "EvictrailEvacuationObjectiveBurn")
 		require.Contains(t, burn.Expr, "> (14.4 * "+want[0]+")\n")
 		require.Contains(t, burn.Expr, "> (6 * "+want[0]+")\n")
 		require.Contains(t, burn.Annotations["description"], "; "+want[2]+" may be.")
-		require.True(t, strings.HasSuffix(rule(t, groups, alerts.RecordEvacuationTarget).Expr, " + "+want[1]))
+		require.True(t, strings.HasSuffix(findRule(t, groups, alerts.RecordEvacuationTarget).Expr, " + "+want[1]))
 	}
 }
 
@@ -119,7 +119,7 @@ func TestLateIsABucket(t *testing.T) {
 	t.Parallel()
 	i := slices.IndexFunc(metrics.Catalogue(), func(m metrics.Metric) bool { return m.Name == metrics.CommitLagSeconds })
 	require.Contains(t, metrics.Catalogue()[i].Buckets, 5.)
-	require.Contains(t, rule(t, alerts.Groups(alerts.DefaultOptions()), alerts.RecordCommitLate5m).Expr, `le=~"5|5[.]0"`)
+	require.Contains(t, findRule(t, alerts.Groups(alerts.DefaultOptions()), alerts.RecordCommitLate5m).Expr, `le=~"5|5[.]0"`)
 }
 
 func TestRulesAreTheSameEachTime(t *testing.T) {

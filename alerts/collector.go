@@ -7,18 +7,18 @@ import (
 // EvictrailAbsent is the alert for an evictrail that nobody hears: the others are silent then, or speak of the past.
 const EvictrailAbsent = "EvictrailAbsent"
 
-// collector is about what evictrail sees. job is that of its scrape.
-func collector(job string) []alert {
-	up := series("up", is("job", job))
-	return []alert{absent(up), noLeader(), multipleLeaders(), watchStale(), auditStreamSilent(), clockSkew(), seriesCapped()}
+// newCollectorAlerts is about what evictrail sees. job is that of its scrape.
+func newCollectorAlerts(job string) []alert {
+	up := selectSeries("up", matchLabel("job", job))
+	return []alert{newAbsentAlert(up), newNoLeaderAlert(), newMultipleLeadersAlert(), newWatchStaleAlert(), newAuditStreamSilentAlert(), newClockSkewAlert(), newSeriesCappedAlert()}
 }
 
-// absent names the cluster where evictrail's targets are known and down, and none where Prometheus knows no target. Its
+// newAbsentAlert names the cluster where evictrail's targets are known and down, and none where Prometheus knows no target. Its
 // labels are the same either way in a Prometheus of one cluster, so that the time goes on when one becomes the other.
-func absent(up string) alert {
+func newAbsentAlert(up string) alert {
 	return alert{
 		name: EvictrailAbsent, severity: Critical, of: perCluster, wait: "15m", board: boardOverview,
-		expr: lines(
+		expr: joinLines(
 			maxBy(perCluster, up)+" < 1",
 			"or",
 			"0 * "+maxBy(perCluster, "absent("+up+")")),
@@ -28,12 +28,12 @@ func absent(up string) alert {
 	}
 }
 
-func noLeader() alert {
+func newNoLeaderAlert() alert {
 	return alert{
 		name: "EvictrailNoLeader", severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
-		expr: lines(
+		expr: joinLines(
 			countBy(perCluster, metrics.Leader),
-			"unless "+on(perCluster),
+			"unless "+matchOn(perCluster),
 			"("+sumBy(perCluster, metrics.Leader)+" >= 1)"),
 		summary: "No evictrail replica is the leader",
 		description: "{{ $value }} replica(s) of evictrail run and none is the leader, who alone derives what facts mean. Evacuations, loops and the " +
@@ -41,7 +41,7 @@ func noLeader() alert {
 	}
 }
 
-func multipleLeaders() alert {
+func newMultipleLeadersAlert() alert {
 	return alert{
 		name: "EvictrailMultipleLeaders", severity: Warning, of: perCluster, wait: "2m", board: boardCollector,
 		expr:    sumBy(perCluster, metrics.Leader) + " > 1",
@@ -55,56 +55,56 @@ func multipleLeaders() alert {
 // on which nothing happens is silent until client-go renews it, after five to ten minutes.
 const hangsAfter = "720"
 
-// watchStale finds a watch that hangs, or is refused. One that never began, for want of a right, has no last activity.
-func watchStale() alert {
+// newWatchStaleAlert finds a watch that hangs, or is refused. One that never began, for want of a right, has no last activity.
+func newWatchStaleAlert() alert {
 	of := []string{metrics.LabelResource}
 	return alert{
 		name: "EvictrailWatchStale", severity: Warning, of: of, wait: "5m", board: boardCollector,
 		expr: anyOf(
-			age(maxBy(of, metrics.WatchLastActivityTimestamp))+" > "+hangsAfter,
+			secondsSince(maxBy(of, metrics.WatchLastActivityTimestamp))+" > "+hangsAfter,
 			maxBy(of, metrics.WatchSynced)+" == 0"),
-		summary: "Watch on " + the(metrics.LabelResource) + " delivers nothing",
-		description: "The watch on " + the(metrics.LabelResource) + " has delivered {{ if $value }}nothing for " + theTime + ", and the API server shows no sign of life on it either" +
+		summary: "Watch on " + insertLabel(metrics.LabelResource) + " delivers nothing",
+		description: "The watch on " + insertLabel(metrics.LabelResource) + " has delivered {{ if $value }}nothing for " + theTime + ", and the API server shows no sign of life on it either" +
 			"{{ else }}not even its first list: see /readyz{{ end }}. What evictrail shows may be old, and of a VM " +
 			"that is retried only the five newest migrations can be made up for.",
 	}
 }
 
-// auditStreamSilent needs an independent sign that requests were made: silence alone is peace. The silence is longer than evacuations are counted for
+// newAuditStreamSilentAlert needs an independent sign that requests were made: silence alone is peace. The silence is longer than evacuations are counted for
 // and than counting takes, so that a lone evacuation is not held against the audit events of its own time.
-func auditStreamSilent() alert {
+func newAuditStreamSilentAlert() alert {
 	return alert{
 		name: "EvictrailAuditStreamSilent", severity: Warning, of: perCluster, wait: "2m", board: boardCollector,
-		expr: lines(
-			"("+age(maxBy(perCluster, metrics.AuditLastEventTimestamp))+" > 1200)",
-			"and "+on(perCluster),
+		expr: joinLines(
+			"("+secondsSince(maxBy(perCluster, metrics.AuditLastEventTimestamp))+" > 1200)",
+			"and "+matchOn(perCluster),
 			"("+maxBy(perCluster, metrics.AuditEnabled)+" == 1)",
-			"and "+on(perCluster),
-			"("+sumBy(perCluster, increase(metrics.EvacuationsStartedTotal, "15m"))+" > 0)"),
+			"and "+matchOn(perCluster),
+			"("+sumBy(perCluster, increaseOf(metrics.EvacuationsStartedTotal, "15m"))+" > 0)"),
 		summary: "Audit events stopped although VMs are being evicted",
 		description: "VMs were marked for eviction in the last 15 minutes, but {{ if gt $value 1e9 }}no audit event has come since evictrail started" +
 			"{{ else }}the last audit event came {{ $value | humanizeDuration }} ago{{ end }}. Who asks, with which words, and what is refused goes unrecorded.",
 	}
 }
 
-func clockSkew() alert {
+func newClockSkewAlert() alert {
 	of := []string{metrics.LabelPeer}
 	return alert{
 		name: "EvictrailClockSkew", severity: Warning, of: of, wait: "10m", board: boardCollector,
 		expr:    maxBy(of, "abs("+metrics.ClockSkewSeconds+")") + " > 2",
-		summary: "Clock differs from " + the(metrics.LabelPeer) + " by " + theTime,
-		description: "evictrail's clock and that of " + the(metrics.LabelPeer) + " are " + theTime + " apart. Times of the cluster are told in whole seconds; " +
+		summary: "Clock differs from " + insertLabel(metrics.LabelPeer) + " by " + theTime,
+		description: "evictrail's clock and that of " + insertLabel(metrics.LabelPeer) + " are " + theTime + " apart. Times of the cluster are told in whole seconds; " +
 			"beyond that the order of what two sides did becomes a guess.",
 	}
 }
 
-func seriesCapped() alert {
+func newSeriesCappedAlert() alert {
 	of := []string{metrics.LabelMetric}
 	return alert{
 		name: "EvictrailSeriesCapped", severity: Info, of: of, wait: "15m", board: boardCollector,
-		expr:    maxBy(of, increase(metrics.SeriesDroppedTotal, "1h")) + " > 0",
-		summary: "Per-VM series of " + the(metrics.LabelMetric) + " hit the cap",
-		description: the(metrics.LabelMetric) + " left out series in the last hour: more VMs are in an exceptional state than --max-vm-series allows. " +
+		expr:    maxBy(of, increaseOf(metrics.SeriesDroppedTotal, "1h")) + " > 0",
+		summary: "Per-VM series of " + insertLabel(metrics.LabelMetric) + " hit the cap",
+		description: insertLabel(metrics.LabelMetric) + " left out series in the last hour: more VMs are in an exceptional state than --max-vm-series allows. " +
 			"Alerts about single VMs may miss some; the history in the database has them all.",
 	}
 }

@@ -5,17 +5,19 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// cooldowns are about the descheduler's cooldown of VMs that have just moved.
-func cooldowns() []alert { return []alert{cooldownAtCap(), rebalanceExhausted()} }
+// newCooldownAlerts are about the descheduler's cooldown of VMs that have just moved.
+func newCooldownAlerts() []alert {
+	return []alert{newCooldownAtCapAlert(), newRebalanceExhaustedAlert()}
+}
 
-// cooldownAtCap counts VMs. The descheduler's own histogram counts evaluations, of which one VM can have hundreds a day.
-func cooldownAtCap() alert {
+// newCooldownAtCapAlert counts VMs. The descheduler's own histogram counts evaluations, of which one VM can have hundreds a day.
+func newCooldownAtCapAlert() alert {
 	return alert{
 		name: "EvictrailCooldownAtCap", severity: Warning, of: perCluster, wait: "30m", board: boardCooldown,
-		expr: countBy(perCluster, lines("",
+		expr: countBy(perCluster, joinLines("",
 			"  "+maxBy(perVMI, metrics.VMICooldownSeconds),
-			"  >= "+on(perCluster)+" group_left ()",
-			"  "+maxBy(perCluster, series(metrics.CooldownConfigSeconds, is(metrics.LabelParam, metrics.ParamMax))),
+			"  >= "+matchOn(perCluster)+" group_left ()",
+			"  "+maxBy(perCluster, selectSeries(metrics.CooldownConfigSeconds, matchLabel(metrics.LabelParam, metrics.ParamMax))),
 			"")) + " > 5",
 		summary: theValue + " VMs sit at the maximum migration cooldown",
 		description: "The cooldown of " + theValue + " VMs has grown to the descheduler's maximum. It doubles with each migration of the last two days and can " +
@@ -23,23 +25,23 @@ func cooldownAtCap() alert {
 	}
 }
 
-// rebalanceExhausted looks back over a cycle of the descheduler, at the end of which it counts blocks: an hour at the most, as its
+// newRebalanceExhaustedAlert looks back over a cycle of the descheduler, at the end of which it counts blocks: an hour at the most, as its
 // operator shows. It rests on blocks, which a descheduler in mode Predictive counts as well. There it only pretends to
 // evict: no request and no mark reaches the cluster, and it lacks no VM. So one of them must have been seen in a day:
 // requests where audit events or the observer tell of them, else the marks that are told to be its own.
-func rebalanceExhausted() alert {
+func newRebalanceExhaustedAlert() alert {
 	evicted := func(counter string) string {
-		return sumBy(perCluster, increase(series(counter, is(metrics.LabelRequester, trail.RequesterDescheduler)), "1d")) + " > 0"
+		return sumBy(perCluster, increaseOf(selectSeries(counter, matchLabel(metrics.LabelRequester, trail.RequesterDescheduler)), "1d")) + " > 0"
 	}
 	return alert{
 		name: "EvictrailNodeRebalanceExhausted", severity: Warning, of: perNode, wait: "1h", board: boardCooldown,
-		expr: lines(
+		expr: joinLines(
 			"("+RecordNodeVMIsInCooldown+" > 0.8)",
-			"and "+on(perNode),
-			"("+sumBy(perNode, "max_over_time("+series(RecordEvictionBlocks, is(metrics.LabelReason, trail.DecidedCooldown))+"[70m])")+" > 0)",
-			"and "+on(perNode),
+			"and "+matchOn(perNode),
+			"("+sumBy(perNode, "max_over_time("+selectSeries(RecordEvictionBlocks, matchLabel(metrics.LabelReason, trail.DecidedCooldown))+"[70m])")+" > 0)",
+			"and "+matchOn(perNode),
 			"("+RecordNodeVMIs+" >= 3)",
-			"and "+on(perCluster),
+			"and "+matchOn(perCluster),
 			anyOf(evicted(metrics.EvictionRequestsTotal), evicted(metrics.EvacuationsStartedTotal))),
 		summary: "Descheduler has no VM left to move on " + theNode,
 		description: theShare + " of the VMs on " + theNode + " are in their cooldown, and the descheduler still wants to move some. The node " +

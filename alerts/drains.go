@@ -11,24 +11,24 @@ const (
 	notMigratable = "EvictrailNonMigratableBlocksDrain"
 )
 
-// drains are about nodes that are being emptied.
-func drains() []alert { return []alert{stalled(), blocked()} }
+// newDrainAlerts are about nodes that are being emptied.
+func newDrainAlerts() []alert { return []alert{newDrainStalledAlert(), newBlockedAlert()} }
 
-// stalled is over as soon as a VM leaves, also one that was shut down: a queue that moves is no standstill.
-func stalled() alert {
+// newDrainStalledAlert is over as soon as a VM leaves, also one that was shut down: a queue that moves is no standstill.
+func newDrainStalledAlert() alert {
 	left := func(of string) string {
 		return sumBy(perNode, maxBy([]string{metrics.LabelNode, metrics.LabelBlocker}, of))
 	}
 	remaining, before := left(metrics.NodeDrainRemaining), left(metrics.NodeDrainRemaining+" offset 30m")
 	return alert{
 		name: drainStalled, severity: Warning, of: perNode, wait: "15m", board: boardDrain,
-		expr: lines(
+		expr: joinLines(
 			"("+remaining+" > 0)",
-			"and "+on(perNode),
-			"("+age(maxBy(perNode, metrics.NodeDrainStart))+" > 1800)",
-			"unless "+on(perNode),
+			"and "+matchOn(perNode),
+			"("+secondsSince(maxBy(perNode, metrics.NodeDrainStart))+" > 1800)",
+			"unless "+matchOn(perNode),
 			"("+RecordEvacuationsMigrated+" > 0)",
-			"unless "+on(perNode),
+			"unless "+matchOn(perNode),
 			"("+remaining+" < "+before+")"),
 		summary: "Drain of " + theNode + " makes no progress; VMs left: " + theValue,
 		description: "The drain of " + theNode + " began more than 30 minutes ago, no VM has left the node in the last half hour, and " + theValue + " are still there. " +
@@ -36,13 +36,13 @@ func stalled() alert {
 	}
 }
 
-func blocked() alert {
+func newBlockedAlert() alert {
 	of := append([]string{metrics.LabelReason}, perVMI...)
 	return alert{
 		name: notMigratable, severity: Warning, of: of, wait: "5m", board: boardDrain,
-		expr:    maxBy(of, series(metrics.VMIDrainBlocked, is(metrics.LabelBlocker, trail.BlockerNotMigratable))) + " == 1",
+		expr:    maxBy(of, selectSeries(metrics.VMIDrainBlocked, matchLabel(metrics.LabelBlocker, trail.BlockerNotMigratable))) + " == 1",
 		summary: theVM + " cannot be migrated and blocks the drain of " + theNode,
-		description: "The drain of " + theNode + " waits for " + theVM + ", which KubeVirt cannot live-migrate (" + the(metrics.LabelReason) + "). " +
+		description: "The drain of " + theNode + " waits for " + theVM + ", which KubeVirt cannot live-migrate (" + insertLabel(metrics.LabelReason) + "). " +
 			"It will wait for ever: the VM has to be made migratable, or its owner has to shut it down.",
 	}
 }

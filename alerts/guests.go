@@ -11,18 +11,18 @@ const (
 	guestsLostWidespread = "EvictrailGuestsLostWidespread"
 )
 
-// guests are about VMs that were shut down or lost, not moved.
-func guests() []alert { return []alert{lost(), lostWidespread()} }
+// newGuestAlerts are about VMs that were shut down or lost, not moved.
+func newGuestAlerts() []alert { return []alert{newGuestLostAlert(), newLostWidespreadAlert()} }
 
 // guestsEnded is how many guests were ended lately: the first is seen because the counters start at zero.
-func guestsEnded(of []string) string { return sumBy(of, increase(metrics.GuestsEndedTotal, "15m")) }
+func guestsEnded(of []string) string { return sumBy(of, increaseOf(metrics.GuestsEndedTotal, "15m")) }
 
-func lost() alert {
+func newGuestLostAlert() alert {
 	of := []string{metrics.LabelCause, metrics.LabelRequester}
 	return alert{
 		name: guestLost, severity: Warning, of: of, keep: "1h", board: boardOverview,
 		expr:    guestsEnded(of) + " > 0",
-		summary: "The platform shut down or lost a VM (" + the(metrics.LabelCause) + ", " + the(metrics.LabelRequester) + ")",
+		summary: "The platform shut down or lost a VM (" + insertLabel(metrics.LabelCause) + ", " + insertLabel(metrics.LabelRequester) + ")",
 		description: "In the last 15 minutes {{ $value | printf \"%.0f\" }} VM(s) ended without their owner's will" + begunBy + ". " + guestCauses +
 			" They were not moved, and what they had in memory is lost.",
 	}
@@ -40,8 +40,8 @@ const guestCauses = "{{ with $labels." + metrics.LabelCause + " }}" +
 	"{{ else if eq . \"" + string(trail.EndingPodGC) + "\" }}Their node is gone." +
 	"{{ else }}A live migration lost them.{{ end }}{{ end }}"
 
-// lostWidespread needs five: a drain that shuts down the few VMs that cannot be migrated is somebody's plan.
-func lostWidespread() alert {
+// newLostWidespreadAlert needs five: a drain that shuts down the few VMs that cannot be migrated is somebody's plan.
+func newLostWidespreadAlert() alert {
 	return alert{
 		name: guestsLostWidespread, severity: Critical, of: perCluster, keep: "1h", board: boardOverview,
 		expr:    guestsEnded(perCluster) + " >= 5",

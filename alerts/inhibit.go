@@ -25,23 +25,23 @@ const (
 func Inhibitions() []InhibitRule {
 	sameAlert, sameNode, sameCluster := []string{labelAlert, labelCluster}, append([]string{labelCluster}, perNode...), []string{labelCluster}
 	return []InhibitRule{
-		{matchAlert(everyAlert, is(labelSeverity, Critical)), matchAlert(everyAlert, is(labelSeverity, Warning, Info)), sameAlert},
-		{matchAlert(everyAlert, is(labelSeverity, Warning)), matchAlert(everyAlert, is(labelSeverity, Info)), sameAlert},
+		{matchAlert(everyAlert, matchLabel(labelSeverity, Critical)), matchAlert(everyAlert, matchLabel(labelSeverity, Warning, Info)), sameAlert},
+		{matchAlert(everyAlert, matchLabel(labelSeverity, Warning)), matchAlert(everyAlert, matchLabel(labelSeverity, Info)), sameAlert},
 		// The one of several nodes names none, and would silence what is about no node.
-		{matchAlert(DualRetryLoop, is(labelSeverity, Warning)), matchAlert(anyAlert(evacuationStuck, evacuationOrphaned, deschedulerSlots)), sameNode},
+		{matchAlert(DualRetryLoop, matchLabel(labelSeverity, Warning)), matchAlert(anyAlert(evacuationStuck, evacuationOrphaned, deschedulerSlots)), sameNode},
 		{matchAlert(notMigratable), matchAlert(drainStalled), sameNode},
-		{matchAlert(postCopyLost), matchAlert(guestLost, is(metrics.LabelCause, trail.EndingPostCopy)), sameCluster},
+		{matchAlert(postCopyLost), matchAlert(guestLost, matchLabel(metrics.LabelCause, trail.EndingPostCopy)), sameCluster},
 		{matchAlert(guestsLostWidespread), matchAlert(guestLost), sameCluster},
 		// These name the node that waits, and what for.
 		{matchAlert(anyAlert(DualRetryLoop, drainStalled)), matchAlert(objectiveBurn), sameCluster},
-		{matchAlert(EvictrailAbsent), matchAlert(everyAlert, not(labelAlert, EvictrailAbsent)), sameCluster},
+		{matchAlert(EvictrailAbsent), matchAlert(everyAlert, excludeLabel(labelAlert, EvictrailAbsent)), sameCluster},
 		{matchAlert(storeDown), matchAlert(anyAlert(freshnessBurn, spoolGrowing)), sameCluster},
 	}
 }
 
 // InhibitRules returns the inhibition rules as a snippet for Alertmanager's configuration.
 func InhibitRules() (string, error) {
-	return marshal("For the configuration of Alertmanager.", map[string]any{"inhibit_rules": Inhibitions()})
+	return marshalYAML("For the configuration of Alertmanager.", map[string]any{"inhibit_rules": Inhibitions()})
 }
 
 // matchAlert returns matchers of alerts whose name fits the pattern.

@@ -92,14 +92,14 @@ func (r Rule) lintTexts() []string {
 	require(strings.Contains(dashboard, "/d/evictrail-") && strings.HasSuffix(dashboard, "from=now-6h&to=now"), "it points to no dashboard")
 	for _, use := range ofSeries.FindAllStringSubmatch(summary+description, -1) {
 		if label := use[1]; slices.Contains([]string{metrics.LabelNode, metrics.LabelNamespace, metrics.LabelVMI}, label) {
-			require(carries(dashboard, label), "its dashboard is not told the %s", label)
+			require(hasVariable(dashboard, label), "its dashboard is not told the %s", label)
 		}
 	}
-	require((r.Labels[metrics.LabelNamespace] != "") != carries(dashboard, metrics.LabelNamespace), "its namespace must be that of its VM or else evictrail's")
+	require((r.Labels[metrics.LabelNamespace] != "") != hasVariable(dashboard, metrics.LabelNamespace), "its namespace must be that of its VM or else evictrail's")
 	return wrong
 }
 
-// carries reports whether a link fills in the variable.
-func carries(link, label string) bool {
+// hasVariable reports whether a link fills in the variable.
+func hasVariable(link, label string) bool {
 	return strings.Contains(link, fmt.Sprintf("var-%[1]s={{ $labels.%[1]s }}&", label))
 }

@@ -11,17 +11,17 @@ const DualRetryLoop = "EvictrailDualRetryLoop"
 
 const deschedulerSlots = "EvictrailDeschedulerSlotsStuck"
 
-// loops are about what the descheduler repeats.
-func loops() []alert {
-	return []alert{dualRetryLoop(), dualRetryStorm(), slotsStuck(), pingPong(), churn()}
+// newLoopAlerts are about what the descheduler repeats.
+func newLoopAlerts() []alert {
+	return []alert{newDualRetryLoopAlert(), newDualRetryStormAlert(), newSlotsStuckAlert(), newPingPongAlert(), newChurnAlert()}
 }
 
 // loopOpen has a series for each node with an open dual retry loop.
 func loopOpen() string {
-	return maxBy(perNode, series(metrics.LoopsOpen, is(metrics.LabelKind, trail.LoopDualRetry))) + " > 0"
+	return maxBy(perNode, selectSeries(metrics.LoopsOpen, matchLabel(metrics.LabelKind, trail.LoopDualRetry))) + " > 0"
 }
 
-func dualRetryLoop() alert {
+func newDualRetryLoopAlert() alert {
 	return alert{
 		name: DualRetryLoop, severity: Warning, of: perNode, wait: "5m", keep: "15m", board: boardLoop,
 		expr:    loopOpen(),
@@ -31,7 +31,7 @@ func dualRetryLoop() alert {
 	}
 }
 
-func dualRetryStorm() alert {
+func newDualRetryStormAlert() alert {
 	return alert{
 		name: DualRetryLoop, severity: Critical, of: perCluster, wait: "5m", keep: "15m", board: boardOverview,
 		expr:    countBy(perCluster, loopOpen()) + " >= 3",
@@ -41,40 +41,40 @@ func dualRetryStorm() alert {
 	}
 }
 
-// slotsStuck needs slots that are all taken and old: a system that is busy and moves frees its slots within minutes.
-func slotsStuck() alert {
+// newSlotsStuckAlert needs slots that are all taken and old: a system that is busy and moves frees its slots within minutes.
+func newSlotsStuckAlert() alert {
 	of := []string{metrics.LabelScope, metrics.LabelNode}
 	return alert{
 		name: deschedulerSlots, severity: Warning, of: of, wait: "10m", board: boardLoop,
-		expr: lines(
-			in(
+		expr: joinLines(
+			wrapInParens(
 				maxBy(of, metrics.SlotsInUse),
-				">= "+on([]string{metrics.LabelScope})+" group_left ()",
+				">= "+matchOn([]string{metrics.LabelScope})+" group_left ()",
 				maxBy([]string{metrics.LabelScope}, metrics.SlotsLimit)),
-			"and "+on(of),
-			"("+age(maxBy(of, metrics.SlotOldestTimestamp))+" > 1800)"),
-		summary: "Stuck evictions hold all descheduler slots (" + the(metrics.LabelScope) + "){{ with $labels." + metrics.LabelNode + " }} on {{ . }}{{ end }}",
-		description: "All " + theValue + " slots of the descheduler are taken (" + the(metrics.LabelScope) + "), the oldest for more than 30 minutes. " +
+			"and "+matchOn(of),
+			"("+secondsSince(maxBy(of, metrics.SlotOldestTimestamp))+" > 1800)"),
+		summary: "Stuck evictions hold all descheduler slots (" + insertLabel(metrics.LabelScope) + "){{ with $labels." + metrics.LabelNode + " }} on {{ . }}{{ end }}",
+		description: "All " + theValue + " slots of the descheduler are taken (" + insertLabel(metrics.LabelScope) + "), the oldest for more than 30 minutes. " +
 			"{{ with $labels." + metrics.LabelNode + " }}From {{ . }} it evicts nothing more{{ else }}It evicts nothing more, anywhere{{ end }}: " +
 			"evictions that it learned of from the pods' annotation never expire in its memory.",
 	}
 }
 
-func pingPong() alert {
+func newPingPongAlert() alert {
 	return alert{
 		name: "EvictrailVMPingPong", severity: Warning, of: perVM, keep: "1h", board: boardVM,
-		expr:    maxBy(perVM, series(metrics.VMIPingPongReturns, is(metrics.LabelWindow, metrics.Window6h))) + " >= 2",
+		expr:    maxBy(perVM, selectSeries(metrics.VMIPingPongReturns, matchLabel(metrics.LabelWindow, metrics.Window6h))) + " >= 2",
 		summary: "VM " + theVM + " bounces between the same nodes",
 		description: "In six hours the descheduler brought " + theVM + " back " + theValue + " times to a node that it had taken it from. It undoes its own work: " +
 			"it and the scheduler disagree about where the VM belongs, or the VM itself is the load.",
 	}
 }
 
-func churn() alert {
+func newChurnAlert() alert {
 	return alert{
 		name: "EvictrailVMChurnHigh", severity: Info, of: perVM, keep: "1h", board: boardVM,
-		expr: maxBy(perVM, series(metrics.VMIMigrationsRecent,
-			is(metrics.LabelWindow, metrics.Window24h), is(metrics.LabelTrigger, trail.TriggerDescheduler))) + " >= 4",
+		expr: maxBy(perVM, selectSeries(metrics.VMIMigrationsRecent,
+			matchLabel(metrics.LabelWindow, metrics.Window24h), matchLabel(metrics.LabelTrigger, trail.TriggerDescheduler))) + " >= 4",
 		summary: "VM " + theVM + " was rebalanced " + theValue + " times in 24h",
 		description: "The descheduler moved " + theVM + " " + theValue + " times in 24 hours. Each move costs the guest a pause and the nodes their " +
 			"network; if none of them helped, the cooldown is too short for this VM.",

@@ -17,40 +17,40 @@ const (
 	HighestTarget = 99.99
 )
 
-// budget is the share of evacuations that may miss their objective, as it is written in expressions.
-func (o Options) budget() string { return shortest((100 - o.EvacuationTarget) / 100) }
+// formatBudget is the share of evacuations that may miss their objective, as it is written in expressions.
+func (o Options) formatBudget() string { return formatNumber((100 - o.EvacuationTarget) / 100) }
 
-// shortest writes a number without the noise of its last digits.
-func shortest(n float64) string { return strconv.FormatFloat(math.Round(n*1e6)/1e6, 'f', -1, 64) }
+// formatNumber writes a number without the noise of its last digits.
+func formatNumber(n float64) string { return strconv.FormatFloat(math.Round(n*1e6)/1e6, 'f', -1, 64) }
 
 // evacuationMissed is the share of evacuations, of those that were decided in a window, whose guest was still there when its time was over.
 func evacuationMissed(window string) string {
-	return in(
-		sumBy(perRequester, rate(series(metrics.EvacuationObjectiveTotal, is(metrics.LabelResult, metrics.ObjectiveMissed)), window)),
+	return wrapInParens(
+		sumBy(perRequester, rateOf(selectSeries(metrics.EvacuationObjectiveTotal, matchLabel(metrics.LabelResult, metrics.ObjectiveMissed)), window)),
 		"/",
-		"("+sumBy(perRequester, rate(metrics.EvacuationObjectiveTotal, window))+" > 0)")
+		"("+sumBy(perRequester, rateOf(metrics.EvacuationObjectiveTotal, window))+" > 0)")
 }
 
-// missed holds where three evacuations, at least, missed their objective in a window. Prometheus extrapolates: three may come as 2.9, two as 2.1.
-func missed(window string) string {
-	return sumBy(perRequester, increase(series(metrics.EvacuationObjectiveTotal, is(metrics.LabelResult, metrics.ObjectiveMissed)), window)) + " > 2.5"
+// buildMissedExpr holds where three evacuations, at least, missed their objective in a window. Prometheus extrapolates: three may come as 2.9, two as 2.1.
+func buildMissedExpr(window string) string {
+	return sumBy(perRequester, increaseOf(selectSeries(metrics.EvacuationObjectiveTotal, matchLabel(metrics.LabelResult, metrics.ObjectiveMissed)), window)) + " > 2.5"
 }
 
-// objectives burn their budget fast, over an hour and five minutes, or slowly, over six hours and thirty minutes; what would use it up only in a month is
+// newObjectiveAlerts burn their budget fast, over an hour and five minutes, or slowly, over six hours and thirty minutes; what would use it up only in a month is
 // an info. VMs are few: one or two that are late are half of a small drain, and tell nothing of the rest.
-func objectives(o Options) []alert {
+func newObjectiveAlerts(o Options) []alert {
 	burn := func(long, short, factor string) string {
-		limit := " > " + o.budget()
+		limit := " > " + o.formatBudget()
 		if factor != "" {
-			limit = " > (" + factor + " * " + o.budget() + ")"
+			limit = " > (" + factor + " * " + o.formatBudget() + ")"
 		}
-		return lines(recordEvacuationMissed+long+limit, "and", recordEvacuationMissed+short+limit, "and", missed(long))
+		return joinLines(recordEvacuationMissed+long+limit, "and", recordEvacuationMissed+short+limit, "and", buildMissedExpr(long))
 	}
-	who, may := the(metrics.LabelRequester), shortest(100-o.EvacuationTarget)+"%"
+	who, may := insertLabel(metrics.LabelRequester), formatNumber(100-o.EvacuationTarget)+"%"
 	return []alert{
 		{
 			name: objectiveBurn, severity: Warning, of: perRequester, wait: "2m", board: boardDrain,
-			expr:    lines(in(burn("1h", "5m", "14.4")), "or", in(burn("6h", "30m", "6"))),
+			expr:    joinLines(wrapInParens(burn("1h", "5m", "14.4")), "or", wrapInParens(burn("6h", "30m", "6"))),
 			summary: theShare + " of evacuations for " + who + " miss their objective",
 			description: theShare + " of the VMs that " + who + " had evacuated, three or more, were still on their node when their time was over; " + may + " may be. " +
 				"Whoever empties nodes waits longer than was agreed.",

@@ -38,19 +38,19 @@ const (
 	theShare   = "{{ $value | humanizePercentage }}"
 )
 
-// the returns one label of the series that fired.
-func the(label string) string { return "{{ $labels." + label + " }}" }
+// insertLabel returns one label of the series that fired.
+func insertLabel(label string) string { return "{{ $labels." + label + " }}" }
 
-// series selects the series of a metric, or of a recording rule, that all matchers match.
-func series(name string, matchers ...string) string {
+// selectSeries selects the series of a metric, or of a recording rule, that all matchers match.
+func selectSeries(name string, matchers ...string) string {
 	if len(matchers) == 0 {
 		return name
 	}
 	return name + "{" + strings.Join(matchers, ", ") + "}"
 }
 
-// is matches a label that has one of the values. The values are plain words.
-func is[T ~string](label string, values ...T) string {
+// matchLabel matches a label that has one of the values. The values are plain words.
+func matchLabel[T ~string](label string, values ...T) string {
 	words := make([]string, len(values))
 	for i, v := range values {
 		words[i] = string(v)
@@ -61,43 +61,45 @@ func is[T ~string](label string, values ...T) string {
 	return label + "=~" + strconv.Quote(strings.Join(words, "|"))
 }
 
-// not matches a label that has another value.
-func not[T ~string](label string, value T) string { return label + "!=" + strconv.Quote(string(value)) }
+// excludeLabel matches a label that has another value.
+func excludeLabel[T ~string](label string, value T) string {
+	return label + "!=" + strconv.Quote(string(value))
+}
 
 // maxBy returns the highest value for each set of the labels. Replicas tell the same of the cluster, so this takes one of them.
-func maxBy(of []string, expr string) string { return "max" + by(of) + " (" + expr + ")" }
+func maxBy(of []string, expr string) string { return "max" + groupBy(of) + " (" + expr + ")" }
 
-func minBy(of []string, expr string) string { return "min" + by(of) + " (" + expr + ")" }
+func minBy(of []string, expr string) string { return "min" + groupBy(of) + " (" + expr + ")" }
 
 // sumBy adds. What is counted when it is stored is counted by one replica each time: the sum over replicas is what happened.
-func sumBy(of []string, expr string) string { return "sum" + by(of) + " (" + expr + ")" }
+func sumBy(of []string, expr string) string { return "sum" + groupBy(of) + " (" + expr + ")" }
 
-func countBy(of []string, expr string) string { return "count" + by(of) + " (" + expr + ")" }
+func countBy(of []string, expr string) string { return "count" + groupBy(of) + " (" + expr + ")" }
 
-// by names the labels that an aggregation keeps.
-func by(of []string) string { return " by (" + list(of) + ")" }
+// groupBy names the labels that an aggregation keeps.
+func groupBy(of []string) string { return " by (" + joinLabels(of) + ")" }
 
-// on names the labels by which two sides are matched.
-func on(of []string) string { return "on (" + list(of) + ")" }
+// matchOn names the labels by which two sides are matched.
+func matchOn(of []string) string { return "on (" + joinLabels(of) + ")" }
 
-func list(of []string) string { return strings.Join(append([]string{labelCluster}, of...), ", ") }
+func joinLabels(of []string) string { return strings.Join(append([]string{labelCluster}, of...), ", ") }
 
-func rate(selector, window string) string { return "rate(" + selector + "[" + window + "])" }
+func rateOf(selector, window string) string { return "rate(" + selector + "[" + window + "])" }
 
-func increase(selector, window string) string { return "increase(" + selector + "[" + window + "])" }
+func increaseOf(selector, window string) string { return "increase(" + selector + "[" + window + "])" }
 
-// age is how many seconds ago a moment was.
-func age(moment string) string { return "time() - " + moment }
+// secondsSince is how many seconds ago a moment was.
+func secondsSince(moment string) string { return "time() - " + moment }
 
-// as adds the label with the value to every series, so that it can be matched with those that have it.
-func as[T ~string](label string, value T, expr string) string {
+// addLabel adds the label with the value to every series, so that it can be matched with those that have it.
+func addLabel[T ~string](label string, value T, expr string) string {
 	return "label_replace(" + expr + ", " + strconv.Quote(label) + ", " + strconv.Quote(string(value)) + `, "", "")`
 }
 
-// lines is an expression of several lines.
-func lines(of ...string) string { return strings.Join(of, "\n") }
+// joinLines is an expression of several lines.
+func joinLines(of ...string) string { return strings.Join(of, "\n") }
 
-// in puts an expression of several lines into parentheses.
-func in(of ...string) string {
-	return "(\n  " + strings.ReplaceAll(lines(of...), "\n", "\n  ") + "\n)"
+// wrapInParens puts an expression of several lines into parentheses.
+func wrapInParens(of ...string) string {
+	return "(\n  " + strings.ReplaceAll(joinLines(of...), "\n", "\n  ") + "\n)"
 }

@@ -33,16 +33,16 @@ const (
 // commitInTime is how many seconds a fact may take from sight to commit: a bucket of metrics.CommitLagSeconds.
 const commitInTime = "5"
 
-// recording returns the rules that others build on.
-func recording(o Options) []Rule {
+// newRecordingRules returns the rules that others build on.
+func newRecordingRules(o Options) []Rule {
 	rules := []Rule{
-		{Record: RecordEvacuationsMigrated, Expr: sumBy(perNode, increase(
-			series(metrics.EvacuationsEndedTotal, is(metrics.LabelResult, trail.OutcomeMigrated)), "30m"))},
+		{Record: RecordEvacuationsMigrated, Expr: sumBy(perNode, increaseOf(
+			selectSeries(metrics.EvacuationsEndedTotal, matchLabel(metrics.LabelResult, trail.OutcomeMigrated)), "30m"))},
 		{Record: RecordNodeVMIs, Expr: maxBy(perNode, metrics.NodeVMIs)},
 		{Record: RecordNodeVMIsInCooldown, Expr: maxBy(perNode, metrics.NodeVMIsInCooldown) + " / (" + RecordNodeVMIs + " > 0)"},
-		{Record: RecordMigrationFailures, Expr: sumBy([]string{metrics.LabelClass}, increase(
-			series(metrics.MigrationsTotal, is(metrics.LabelResult, trail.OutcomeFailed)), "1h"))},
-		{Record: RecordMigrationsFinished, Expr: sumBy(perCluster, increase(metrics.MigrationsTotal, "1h"))},
+		{Record: RecordMigrationFailures, Expr: sumBy([]string{metrics.LabelClass}, increaseOf(
+			selectSeries(metrics.MigrationsTotal, matchLabel(metrics.LabelResult, trail.OutcomeFailed)), "1h"))},
+		{Record: RecordMigrationsFinished, Expr: sumBy(perCluster, increaseOf(metrics.MigrationsTotal, "1h"))},
 		{Record: RecordEvictionBlocks, Expr: evictionBlocks("10m")},
 	}
 	for _, window := range []string{"5m", "30m", "1h", "6h"} {
@@ -51,7 +51,7 @@ func recording(o Options) []Rule {
 	for _, window := range []string{"5m", "30m", "1h", "6h", "3d"} {
 		rules = append(rules, Rule{Record: recordEvacuationMissed + window, Expr: evacuationMissed(window)})
 	}
-	return append(rules, Rule{Record: RecordEvacuationTarget, Expr: "0 * " + maxBy(perCluster, metrics.StateTimestamp) + " + " + shortest(o.EvacuationTarget/100)})
+	return append(rules, Rule{Record: RecordEvacuationTarget, Expr: "0 * " + maxBy(perCluster, metrics.StateTimestamp) + " + " + formatNumber(o.EvacuationTarget/100)})
 }
 
 // evictionBlocks is how often the descheduler's cooldown held evictions back, per second. The descheduler's own series come
@@ -59,24 +59,24 @@ func recording(o Options) []Rule {
 // namespace is in exported_namespace and namespace is the descheduler's; with it namespace is the pod's.
 func evictionBlocks(window string) string {
 	of := []string{metrics.LabelReason, metrics.LabelNode, metrics.LabelNamespace}
-	return lines(
-		sumBy(of, `label_replace(`+rate(metrics.DeschedulerBlocksTotal, window)+`, "`+metrics.LabelNamespace+`", "$1", "`+
+	return joinLines(
+		sumBy(of, `label_replace(`+rateOf(metrics.DeschedulerBlocksTotal, window)+`, "`+metrics.LabelNamespace+`", "$1", "`+
 			labelExported+`", "(.+)")`),
 		"or",
-		sumBy(of, rate(metrics.EvictionBlocksTotal, window)))
+		sumBy(of, rateOf(metrics.EvictionBlocksTotal, window)))
 }
 
 // commitLate is the share of facts that took longer than they may from sight to commit. Prometheus 3 and OpenMetrics
 // write the bound of a bucket as 5.0. Where native histograms are scraped there are no buckets, and the share comes from them.
 func commitLate(window string) string {
-	bound := is(labelLe, commitInTime, commitInTime+"[.]0")
-	return "1 - " + in(
-		sumBy(perCluster, rate(series(metrics.CommitLagSeconds+"_bucket", bound), window)),
+	bound := matchLabel(labelLe, commitInTime, commitInTime+"[.]0")
+	return "1 - " + wrapInParens(
+		sumBy(perCluster, rateOf(selectSeries(metrics.CommitLagSeconds+"_bucket", bound), window)),
 		"/",
-		sumBy(perCluster, rate(metrics.CommitLagSeconds+"_count", window)),
+		sumBy(perCluster, rateOf(metrics.CommitLagSeconds+"_count", window)),
 		"or",
-		"histogram_fraction(-Inf, "+commitInTime+", "+sumBy(perCluster, rate(metrics.CommitLagSeconds, window))+")")
+		"histogram_fraction(-Inf, "+commitInTime+", "+sumBy(perCluster, rateOf(metrics.CommitLagSeconds, window))+")")
 }
 
 // anyOf returns an expression that holds where one of them does.
-func anyOf(of ...string) string { return in(strings.Join(of, "\nor\n")) }
+func anyOf(of ...string) string { return wrapInParens(strings.Join(of, "\nor\n")) }

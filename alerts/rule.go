@@ -53,24 +53,24 @@ type Group struct {
 // Groups returns all rules: first what is recorded, then the alerts in the order of their nouns. The order never changes
 // by itself.
 func Groups(o Options) []Group {
-	groups := []Group{{Name: "evictrail.recording", Rules: recording(o)}}
+	groups := []Group{{Name: "evictrail.recording", Rules: newRecordingRules(o)}}
 	for _, g := range []struct {
 		component string
 		alerts    []alert
 	}{
-		{"loops", loops()},
-		{"evacuations", slices.Concat(evacuations(), objectives(o))},
-		{"requests", requests()},
-		{"drains", drains()},
-		{"cooldowns", cooldowns()},
-		{"migrations", migrations()},
-		{"guests", guests()},
-		{"collector", collector(o.Job)},
-		{"store", store()},
+		{"loops", newLoopAlerts()},
+		{"evacuations", slices.Concat(newEvacuationAlerts(), newObjectiveAlerts(o))},
+		{"requests", newRequestAlerts()},
+		{"drains", newDrainAlerts()},
+		{"cooldowns", newCooldownAlerts()},
+		{"migrations", newMigrationAlerts()},
+		{"guests", newGuestAlerts()},
+		{"collector", newCollectorAlerts(o.Job)},
+		{"store", newStoreAlerts()},
 	} {
 		group := Group{Name: "evictrail." + g.component}
 		for _, a := range g.alerts {
-			group.Rules = append(group.Rules, a.rule(g.component, o))
+			group.Rules = append(group.Rules, a.buildRule(g.component, o))
 		}
 		groups = append(groups, group)
 	}
@@ -124,7 +124,7 @@ type alert struct {
 	board       string
 }
 
-func (a alert) rule(component string, o Options) Rule {
+func (a alert) buildRule(component string, o Options) Rule {
 	labels := map[string]string{labelSeverity: a.severity, labelComponent: component}
 	if !slices.Contains(a.of, metrics.LabelNamespace) {
 		labels[metrics.LabelNamespace] = o.Namespace
@@ -135,13 +135,13 @@ func (a alert) rule(component string, o Options) Rule {
 			annotationSummary:     a.summary,
 			annotationDescription: a.description,
 			annotationRunbook:     fmt.Sprintf("%s/%s.md", strings.TrimRight(o.RunbookURL, "/"), a.name),
-			annotationDashboard:   a.dashboard(o),
+			annotationDashboard:   a.buildDashboardURL(o),
 		},
 	}
 }
 
-// dashboard links to the alert's dashboard with its variables filled in, as far as the alert knows them.
-func (a alert) dashboard(o Options) string {
+// buildDashboardURL links to the alert's dashboard with its variables filled in, as far as the alert knows them.
+func (a alert) buildDashboardURL(o Options) string {
 	var link strings.Builder
 	_, _ = fmt.Fprintf(&link, "%s/d/%s?", strings.TrimRight(o.DashboardURL, "/"), a.board)
 	_, _ = fmt.Fprintf(&link, "{{ with or $labels.%[1]s $externalLabels.%[1]s }}var-%[1]s={{ urlquery . }}&{{ end }}", labelCluster)
@@ -156,7 +156,7 @@ func (a alert) dashboard(o Options) string {
 
 // RulesFile returns the groups as a file for rule_files of Prometheus.
 func RulesFile(groups []Group) (string, error) {
-	return marshal("For rule_files of Prometheus.", map[string]any{"groups": groups})
+	return marshalYAML("For rule_files of Prometheus.", map[string]any{"groups": groups})
 }
 
 // PrometheusRule returns the groups as an object for the Prometheus operator. The labels are those by which a Prometheus
@@ -165,7 +165,7 @@ func PrometheusRule(groups []Group, name, namespace string, labels map[string]st
 	object := prometheusRule{APIVersion: "monitoring.coreos.com/v1", Kind: "PrometheusRule"}
 	object.Metadata.Name, object.Metadata.Namespace, object.Metadata.Labels = name, namespace, maps.Clone(labels)
 	object.Spec.Groups = groups
-	return marshal("For kubectl apply, where the Prometheus operator runs.", object)
+	return marshalYAML("For kubectl apply, where the Prometheus operator runs.", object)
 }
 
 // prometheusRule is as much of the operator's type as is written.
@@ -184,8 +184,8 @@ type prometheusRule struct {
 	} `json:"spec"`
 }
 
-// marshal writes YAML with keys in alphabetical order below a comment that says where it comes from.
-func marshal(use string, v any) (string, error) {
+// marshalYAML writes YAML with keys in alphabetical order below a comment that says where it comes from.
+func marshalYAML(use string, v any) (string, error) {
 	text, err := yaml.Marshal(v)
 	if err != nil {
 		return "", fmt.Errorf("write rules: %w", err)

@@ -9,12 +9,12 @@ const (
 	freshnessBurn = "EvictrailFreshnessBudgetBurn"
 )
 
-// store is about the way from what was seen to the database.
-func store() []alert {
-	return []alert{down(), growing(), nearlyFull(), unwritable(), refused(), underived(), eventLoss(), historyBroken(), freshness(), partitionRunway(), schemaMismatch()}
+// newStoreAlerts is about the way from what was seen to the database.
+func newStoreAlerts() []alert {
+	return []alert{newStoreDownAlert(), newSpoolGrowingAlert(), newNearlyFullAlert(), newSpoolUnwritableAlert(), newRefusedFactsAlert(), newUnderivedAlert(), newEventLossAlert(), newHistoryBrokenAlert(), newFreshnessAlert(), newPartitionRunwayAlert(), newSchemaMismatchAlert()}
 }
 
-func down() alert {
+func newStoreDownAlert() alert {
 	return alert{
 		name: storeDown, severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
 		expr:    maxBy(perCluster, metrics.StoreUp) + " < 1",
@@ -29,13 +29,13 @@ func spoolLevel() string {
 	return maxBy(perReplica, metrics.SpoolBytes+" / "+metrics.SpoolCapacityBytes)
 }
 
-// growing needs level and slope.
-func growing() alert {
+// newSpoolGrowingAlert needs level and slope.
+func newSpoolGrowingAlert() alert {
 	return alert{
 		name: spoolGrowing, severity: Warning, of: perReplica, wait: "15m", board: boardCollector,
-		expr: lines(
+		expr: joinLines(
 			"("+spoolLevel()+" > 0.2)",
-			"and "+on(perReplica),
+			"and "+matchOn(perReplica),
 			"("+maxBy(perReplica, "deriv("+metrics.SpoolBytes+"[30m])")+" > 0)"),
 		summary: "Spool of " + theReplica + " is " + theShare + " full and growing",
 		description: "The spool of " + theReplica + " is " + theShare + " full and grows: the database takes less than evictrail sees, or nothing. History is late " +
@@ -43,15 +43,15 @@ func growing() alert {
 	}
 }
 
-func nearlyFull() alert {
+func newNearlyFullAlert() alert {
 	return alert{
 		name: "EvictrailSpoolNearlyFull", severity: Critical, of: perReplica, wait: "5m", board: boardCollector,
-		expr: lines(
+		expr: joinLines(
 			"("+spoolLevel()+" > 0.5)",
-			"and "+on(perReplica),
-			in(
+			"and "+matchOn(perReplica),
+			wrapInParens(
 				maxBy(perReplica, "predict_linear("+metrics.SpoolBytes+"[30m], 4 * 3600)"),
-				"> "+on(perReplica),
+				"> "+matchOn(perReplica),
 				maxBy(perReplica, metrics.SpoolCapacityBytes))),
 		summary: "Spool of " + theReplica + " fills within 4 hours",
 		description: "The spool of " + theReplica + " is " + theShare + " full, and as it grows now it has no room left within four hours. Then evictrail can " +
@@ -59,7 +59,7 @@ func nearlyFull() alert {
 	}
 }
 
-func unwritable() alert {
+func newSpoolUnwritableAlert() alert {
 	return alert{
 		name: "EvictrailSpoolUnwritable", severity: Warning, of: perReplica, wait: "5m", board: boardCollector,
 		expr:    maxBy(perReplica, metrics.SpoolWritable) + " < 1",
@@ -69,7 +69,7 @@ func unwritable() alert {
 	}
 }
 
-func refused() alert {
+func newRefusedFactsAlert() alert {
 	return alert{
 		name: "EvictrailFactsRefused", severity: Warning, of: perReplica, wait: "1m", board: boardCollector,
 		expr:    maxBy(perReplica, metrics.DeadLetters) + " > 0",
@@ -79,7 +79,7 @@ func refused() alert {
 	}
 }
 
-func underived() alert {
+func newUnderivedAlert() alert {
 	return alert{
 		name: "EvictrailDerivationFailing", severity: Warning, of: perCluster, wait: "5m", board: boardCollector,
 		expr:    maxBy(perCluster, metrics.UnderivedSubjects) + " > 0",
@@ -89,28 +89,28 @@ func underived() alert {
 	}
 }
 
-func eventLoss() alert {
+func newEventLossAlert() alert {
 	of := []string{metrics.LabelKind, metrics.LabelCause}
 	return alert{
 		name: "EvictrailEventLoss", severity: Warning, of: of, keep: "1h", board: boardCollector,
-		expr:    sumBy(of, increase(metrics.EventsLostTotal, "15m")) + " > 0",
-		summary: "evictrail lost {{ $value | printf \"%.0f\" }} " + the(metrics.LabelKind) + " event(s): " + the(metrics.LabelCause),
-		description: "In the last 15 minutes about {{ $value | printf \"%.0f\" }} " + the(metrics.LabelKind) + " event(s) were lost (" + the(metrics.LabelCause) + "). " +
+		expr:    sumBy(of, increaseOf(metrics.EventsLostTotal, "15m")) + " > 0",
+		summary: "evictrail lost {{ $value | printf \"%.0f\" }} " + insertLabel(metrics.LabelKind) + " event(s): " + insertLabel(metrics.LabelCause),
+		description: "In the last 15 minutes about {{ $value | printf \"%.0f\" }} " + insertLabel(metrics.LabelKind) + " event(s) were lost (" + insertLabel(metrics.LabelCause) + "). " +
 			"The record has a hole there for good; the gaps say from when to when.",
 	}
 }
 
-// historyBroken also sees a break that was noticed before the first scrape of a process: a series that did not exist an hour ago and is above zero.
-func historyBroken() alert {
+// newHistoryBrokenAlert also sees a break that was noticed before the first scrape of a process: a series that did not exist an hour ago and is above zero.
+func newHistoryBrokenAlert() alert {
 	of := []string{metrics.LabelCause}
 	return alert{
 		name: "EvictrailHistoryBroken", severity: Warning, of: of, keep: "1h", board: boardCollector,
-		expr: lines(
-			maxBy(of, increase(metrics.EpochsTotal, "1h"))+" > 0",
+		expr: joinLines(
+			maxBy(of, increaseOf(metrics.EpochsTotal, "1h"))+" > 0",
 			"or",
-			maxBy(of, in(metrics.EpochsTotal+" > 0", "unless", metrics.EpochsTotal+" offset 1h"))),
-		summary: "History does not continue what was recorded: " + the(metrics.LabelCause),
-		description: "Within the last hour the cluster or the database went back behind what evictrail had recorded (" + the(metrics.LabelCause) + "). evictrail has compared " +
+			maxBy(of, wrapInParens(metrics.EpochsTotal+" > 0", "unless", metrics.EpochsTotal+" offset 1h"))),
+		summary: "History does not continue what was recorded: " + insertLabel(metrics.LabelCause),
+		description: "Within the last hour the cluster or the database went back behind what evictrail had recorded (" + insertLabel(metrics.LabelCause) + "). evictrail has compared " +
 			"everything and goes on; a gap says from when to when the record may differ from what happened.",
 	}
 }
@@ -118,17 +118,17 @@ func historyBroken() alert {
 // lateFacts is how many late facts of six hours are too few for an alert: on a quiet cluster, one that was late is more than a thousandth.
 const lateFacts = "10"
 
-// freshness burns a budget of one late fact in a thousand: fast, over an hour, or slowly, over six hours and thirty minutes. Five minutes in time end the
+// newFreshnessAlert burns a budget of one late fact in a thousand: fast, over an hour, or slowly, over six hours and thirty minutes. Five minutes in time end the
 // alert: then the database has recovered.
-func freshness() alert {
+func newFreshnessAlert() alert {
 	const fast, slow = " > (14.4 * 0.001)", " > (6 * 0.001)"
-	stored := sumBy(perCluster, increase(series(metrics.FactsTotal, is(metrics.LabelStage, metrics.StageCommitted)), "6h"))
+	stored := sumBy(perCluster, increaseOf(selectSeries(metrics.FactsTotal, matchLabel(metrics.LabelStage, metrics.StageCommitted)), "6h"))
 	return alert{
 		name: freshnessBurn, severity: Warning, of: perCluster, wait: "2m", board: boardCollector,
-		expr: lines(
+		expr: joinLines(
 			anyOf(
-				in(RecordCommitLate1h+fast, "and", RecordCommitLate5m+fast),
-				in(RecordCommitLate6h+slow, "and", RecordCommitLate30m+slow, "and", RecordCommitLate5m+slow)),
+				wrapInParens(RecordCommitLate1h+fast, "and", RecordCommitLate5m+fast),
+				wrapInParens(RecordCommitLate6h+slow, "and", RecordCommitLate30m+slow, "and", RecordCommitLate5m+slow)),
 			"and",
 			RecordCommitLate6h+" * "+stored+" > "+lateFacts),
 		summary: "History is late: " + theShare + " of events took over 5 s to commit",
@@ -137,11 +137,11 @@ func freshness() alert {
 	}
 }
 
-// partitionRunway has one value for both: rows in the default partition mean that no time is left.
-func partitionRunway() alert {
+// newPartitionRunwayAlert has one value for both: rows in the default partition mean that no time is left.
+func newPartitionRunwayAlert() alert {
 	return alert{
 		name: "EvictrailPartitionRunway", severity: Warning, of: perCluster, wait: "1h", board: boardCollector,
-		expr: lines(
+		expr: joinLines(
 			"0 * ("+maxBy(perCluster, metrics.DefaultPartitionRows)+" > 0)",
 			"or",
 			minBy(perCluster, metrics.PartitionAheadSeconds)+" < 7 * 86400"),
@@ -151,7 +151,7 @@ func partitionRunway() alert {
 	}
 }
 
-func schemaMismatch() alert {
+func newSchemaMismatchAlert() alert {
 	return alert{
 		name: "EvictrailSchemaMismatch", severity: Warning, of: perCluster, wait: "15m", board: boardCollector,
 		expr:    maxBy(perCluster, metrics.SchemaVersion) + " != " + maxBy(perCluster, metrics.SchemaVersionExpected),

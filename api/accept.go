@@ -16,7 +16,7 @@ var mediaTypes = map[string]string{"json": "application/json", "csv": "text/csv"
 func acceptedFormat(accept []string) (string, error) {
 	best, most := "", 0.0
 	for _, format := range formats {
-		if q := quality(strings.Join(accept, ","), mediaTypes[format]); q > most {
+		if q := parseQuality(strings.Join(accept, ","), mediaTypes[format]); q > most {
 			best, most = format, q
 		}
 	}
@@ -26,8 +26,8 @@ func acceptedFormat(accept []string) (string, error) {
 	return best, nil
 }
 
-// quality is how much a media type is liked, from 0 to 1: by the range that names it most closely.
-func quality(accept, mediaType string) float64 {
+// parseQuality is how much a media type is liked, from 0 to 1: by the range that names it most closely.
+func parseQuality(accept, mediaType string) float64 {
 	if strings.TrimSpace(accept) == "" {
 		return 1
 	}

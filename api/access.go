@@ -37,40 +37,40 @@ const (
 	DeniedReview      = "bad_admission_path" // a review at a path without our secret, and without a certificate
 )
 
-// admits reports whether a request comes from a known sender: by its certificate, or by a secret that it sends.
-func (a Access) admits(r *http.Request, secret string) bool {
-	return a.Open || a.Certificates && a.certified(r) || a.Tokens != nil && a.knows(secret)
+// isKnownSender reports whether a request comes from a known sender: by its certificate, or by a secret that it sends.
+func (a Access) isKnownSender(r *http.Request, secret string) bool {
+	return a.Open || a.Certificates && a.hasAcceptedCertificate(r) || a.Tokens != nil && a.isAcceptedSecret(secret)
 }
 
-// allow answers for itself and returns false where the sender may not.
-func (a Access) allow(w http.ResponseWriter, r *http.Request) bool {
+// requireKnownSender answers for itself and returns false where the sender may not.
+func (a Access) requireKnownSender(w http.ResponseWriter, r *http.Request) bool {
 	token, sent := strings.CutPrefix(r.Header.Get("Authorization"), bearer)
 	if !sent {
 		token = ""
 	}
 	switch {
-	case a.admits(r, token):
+	case a.isKnownSender(r, token):
 		return true
 	case a.Tokens == nil && !a.Certificates:
-		a.deny(DeniedAll)
-		problem(w, http.StatusForbidden, "no sender is known: start evictrail with --audit-token-file, or with --tls-client-ca-file")
+		a.reportDenied(DeniedAll)
+		writeProblem(w, http.StatusForbidden, "no sender is known: start evictrail with --audit-token-file, or with --tls-client-ca-file")
 		return false
 	}
-	a.deny(DeniedCredentials)
+	a.reportDenied(DeniedCredentials)
 	p := newProblem(http.StatusUnauthorized, "send a bearer token of --audit-token-file, or a client certificate that --tls-client-ca-file and --audit-client accept")
 	p.challenge = challenge
 	p.write(w)
 	return false
 }
 
-func (a Access) deny(cause string) {
+func (a Access) reportDenied(cause string) {
 	if a.Denied != nil {
 		a.Denied(cause)
 	}
 }
 
-// certified reports whether the client's certificate was verified and bears an accepted name.
-func (a Access) certified(r *http.Request) bool {
+// hasAcceptedCertificate reports whether the client's certificate was verified and bears an accepted name.
+func (a Access) hasAcceptedCertificate(r *http.Request) bool {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return false
 	}
@@ -83,8 +83,8 @@ func namesOf(c *x509.Certificate) []string {
 	return append([]string{c.Subject.CommonName}, c.DNSNames...)
 }
 
-// knows compares a secret with each that is accepted, in a time that tells nothing of them.
-func (a Access) knows(secret string) bool {
+// isAcceptedSecret compares a secret with each that is accepted, in a time that tells nothing of them.
+func (a Access) isAcceptedSecret(secret string) bool {
 	known, err := a.Tokens()
 	if secret == "" || err != nil {
 		return false

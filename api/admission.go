@@ -31,20 +31,20 @@ const (
 	unreadBytes   = 16 << 20    // that they hold
 )
 
-// handler answers reviews. Who may not send them learns no more than at any other path, before anything is read of the body. That is
+// newHandler answers reviews. Who may not send them learns no more than at any other path, before anything is read of the body. That is
 // read before it takes a place, so that who sends slowly keeps nobody out. Where too many come at once it refuses to answer, which the API
 // server passes over.
-func (a Admission) handler() http.HandlerFunc {
+func (a Admission) newHandler() http.HandlerFunc {
 	room := make(chan struct{}, reviewAtOnce)
 	arriving := &unread{bodies: unreadReviews, fromOne: unreadFromOne, bytes: unreadBytes}
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !a.Access.admits(r, mux.Vars(r)["secret"]) {
-			a.Access.deny(DeniedReview)
+		if !a.Access.isKnownSender(r, mux.Vars(r)["secret"]) {
+			a.Access.reportDenied(DeniedReview)
 			w.Header().Set("Connection", "close")
 			http.NotFound(w, r)
 			return
 		}
-		raw, err := arriving.read(w, r, reviewWithin, reviewBody)
+		raw, err := arriving.readRequest(w, r, reviewWithin, reviewBody)
 		if err != nil {
 			unreadProblem(w, err)
 			return
@@ -52,9 +52,9 @@ func (a Admission) handler() http.HandlerFunc {
 		select {
 		case room <- struct{}{}:
 			defer func() { <-room }()
-			a.review(w, raw)
+			a.respondToReview(w, raw)
 		default:
-			problem(w, http.StatusServiceUnavailable, "too many reviews at once")
+			writeProblem(w, http.StatusServiceUnavailable, "too many reviews at once")
 		}
 	}
 }
@@ -64,21 +64,21 @@ func unreadProblem(w http.ResponseWriter, err error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		problem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("at most %d KiB in one review", reviewBody>>10))
+		writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("at most %d KiB in one review", reviewBody>>10))
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		problem(w, http.StatusRequestTimeout, fmt.Sprintf("the review did not arrive within %s", reviewWithin))
+		writeProblem(w, http.StatusRequestTimeout, fmt.Sprintf("the review did not arrive within %s", reviewWithin))
 	case errors.Is(err, errTooManyBodies):
-		problem(w, http.StatusServiceUnavailable, "too many reviews at once")
+		writeProblem(w, http.StatusServiceUnavailable, "too many reviews at once")
 	default:
-		problem(w, http.StatusBadRequest, err.Error())
+		writeProblem(w, http.StatusBadRequest, err.Error())
 	}
 }
 
-// review answers before anything else happens.
-func (a Admission) review(w http.ResponseWriter, raw []byte) {
+// respondToReview answers before anything else happens.
+func (a Admission) respondToReview(w http.ResponseWriter, raw []byte) {
 	answer, then, err := a.Review(raw)
 	if err != nil {
-		problem(w, http.StatusBadRequest, err.Error())
+		writeProblem(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -88,9 +88,9 @@ func (a Admission) review(w http.ResponseWriter, raw []byte) {
 	then()
 }
 
-// routes returns the paths of reviews. They are no part of the OpenAPI document: API servers alone call them.
-func (a Admission) routes() []route {
-	h := a.handler()
+// buildRoutes returns the paths of reviews. They are no part of the OpenAPI document: API servers alone call them.
+func (a Admission) buildRoutes() []route {
+	h := a.newHandler()
 	return []route{
 		{method: http.MethodPost, path: "/admission", handler: h},
 		{method: http.MethodPost, path: "/admission/{secret}", handler: h},

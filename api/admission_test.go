@@ -75,7 +75,7 @@ func TestAdmissionBoundsWhatItHolds(t *testing.T) {
 		}()
 		<-started
 	}
-	code, _, _ := send(t, h, "/admission", "x")
+	code, _, _ := sendPost(t, h, "/admission", "x")
 	require.Equal(t, http.StatusServiceUnavailable, code)
 	close(finish)
 	for range room {
@@ -190,17 +190,17 @@ func TestReviewsOfApiServersAlone(t *testing.T) {
 		Review: func([]byte) ([]byte, func(), error) { reviewed++; return []byte("{}"), func() {}, nil },
 	}}.Handler()
 	for _, path := range []string{"/admission", "/admission/", "/admission/wrong", "/admission/" + secret + "x", "/admission/" + secret + "/more"} {
-		code, body, _ := send(t, h, path, "review")
+		code, body, _ := sendPost(t, h, path, "review")
 		require.Equal(t, http.StatusNotFound, code, path)
 		require.NotContains(t, body, secret)
 	}
 	require.Zero(t, reviewed)
 	require.Equal(t, []string{api.DeniedReview, api.DeniedReview, api.DeniedReview}, denied, "the others are paths that nothing is at")
 	for _, path := range []string{"/admission/" + secret, "/admission/the-one-before-this-one"} {
-		code, _, _ := send(t, h, path, "review")
+		code, _, _ := sendPost(t, h, path, "review")
 		require.Equal(t, http.StatusOK, code)
 	}
-	code, _, _ := send(t, h, "/admission", "review", "Authorization", "Bearer "+secret)
+	code, _, _ := sendPost(t, h, "/admission", "review", "Authorization", "Bearer "+secret)
 	require.Equal(t, http.StatusNotFound, code, "API servers send no such header")
 	require.Equal(t, 2, reviewed)
 }

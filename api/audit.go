@@ -38,17 +38,17 @@ const (
 	retryTooOften = time.Second
 )
 
-// handler answers 2xx only when the events are on disk or stored.
-func (a Audit) handler() http.HandlerFunc {
+// newHandler answers 2xx only when the events are on disk or stored.
+func (a Audit) newHandler() http.HandlerFunc {
 	limit := rate.NewLimiter(auditRate, auditBurst)
 	room := make(chan struct{}, auditAtOnce)
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !a.Access.allow(w, r) {
+		if !a.Access.requireKnownSender(w, r) {
 			return
 		}
 		if !limit.Allow() {
 			retryAfter(w, retryTooOften)
-			problem(w, http.StatusTooManyRequests, "too many requests: send larger batches")
+			writeProblem(w, http.StatusTooManyRequests, "too many requests: send larger batches")
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), auditWait)
@@ -58,24 +58,24 @@ func (a Audit) handler() http.HandlerFunc {
 			defer func() { <-room }()
 		case <-ctx.Done():
 			retryAfter(w, retryBusy)
-			problem(w, http.StatusServiceUnavailable, "other bodies are being read: send them again")
+			writeProblem(w, http.StatusServiceUnavailable, "other bodies are being read: send them again")
 			return
 		}
 		report, refused, err := a.Take(ctx, http.MaxBytesReader(w, r.Body, auditBody))
-		a.answer(w, report, refused, err)
+		a.writeResponse(w, report, refused, err)
 	}
 }
 
-func (a Audit) answer(w http.ResponseWriter, report any, refused bool, err error) {
+func (a Audit) writeResponse(w http.ResponseWriter, report any, refused bool, err error) {
 	var tooMany *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooMany), errors.Is(err, ErrTooLarge):
-		problem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("at most %d MiB, packed and unpacked, and %d events in one body: send smaller batches, or use `evictrail audit import`", auditBody>>20, auditEvents))
+		writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("at most %d MiB, packed and unpacked, and %d events in one body: send smaller batches, or use `evictrail audit import`", auditBody>>20, auditEvents))
 	case errors.Is(err, ErrBusy), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		retryAfter(w, retryBusy)
-		problem(w, http.StatusServiceUnavailable, "the events are not kept yet, send them again: "+err.Error())
+		writeProblem(w, http.StatusServiceUnavailable, "the events are not kept yet, send them again: "+err.Error())
 	case err != nil:
-		problem(w, http.StatusBadRequest, err.Error())
+		writeProblem(w, http.StatusBadRequest, err.Error())
 	case refused:
 		writeJSON(w, http.StatusUnprocessableEntity, "application/json", report)
 	default:
@@ -87,7 +87,7 @@ func retryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(int(d.Seconds())))
 }
 
-func (a Audit) route() route {
+func (a Audit) buildRoute() route {
 	report := schema{Type: types{"object"}, Description: "How many events were taken, and why others were not."}
 	return route{
 		method: http.MethodPost, path: "/audit", tag: tagIn, id: "postAudit", short: "Send audit events of kube-apiservers",
@@ -98,6 +98,6 @@ func (a Audit) route() route {
 			{http.StatusUnprocessableEntity, "None of the body could be used.", nil, jsonContent(report, nil)},
 		},
 		problems: []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusServiceUnavailable},
-		handler:  a.handler(),
+		handler:  a.newHandler(),
 	}
 }

@@ -31,7 +31,7 @@ type taker struct {
 	read    int64
 }
 
-func (k *taker) take(ctx context.Context, body io.Reader) (any, bool, error) {
+func (k *taker) acceptBody(ctx context.Context, body io.Reader) (any, bool, error) {
 	n, err := io.Copy(io.Discard, body)
 	k.read = n
 	if err == nil && errors.Is(k.err, context.DeadlineExceeded) {
@@ -41,7 +41,7 @@ func (k *taker) take(ctx context.Context, body io.Reader) (any, bool, error) {
 	return map[string]int64{"taken": n}, k.refused, errors.Join(err, k.err)
 }
 
-func send(t *testing.T, h http.Handler, path, body string, header ...string) (int, string, http.Header) {
+func sendPost(t *testing.T, h http.Handler, path, body string, header ...string) (int, string, http.Header) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
 	for i := 0; i < len(header); i += 2 {
@@ -72,8 +72,8 @@ func TestAuditAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := api.Server{Audit: &api.Audit{Take: c.taker.take, Access: api.Access{Open: true}}}.Handler()
-			code, body, header := send(t, h, "/audit", c.body)
+			h := api.Server{Audit: &api.Audit{Take: c.taker.acceptBody, Access: api.Access{Open: true}}}.Handler()
+			code, body, header := sendPost(t, h, "/audit", c.body)
 			require.Equal(t, c.code, code, body)
 			require.Contains(t, body, c.says)
 			require.Equal(t, c.retry, header.Get("Retry-After"))
@@ -88,10 +88,10 @@ func TestAuditAnswers(t *testing.T) {
 func TestAuditFlood(t *testing.T) {
 	t.Parallel()
 	k := taker{}
-	h := api.Server{Audit: &api.Audit{Take: k.take, Access: api.Access{Open: true}}}.Handler()
+	h := api.Server{Audit: &api.Audit{Take: k.acceptBody, Access: api.Access{Open: true}}}.Handler()
 	codes := map[int]int{}
 	for range 400 {
-		code, _, header := send(t, h, "/audit", "{}")
+		code, _, header := sendPost(t, h, "/audit", "{}")
 		codes[code]++
 		if code == http.StatusTooManyRequests {
 			require.Equal(t, "1", header.Get("Retry-After"))
@@ -126,8 +126,8 @@ func TestAuditAccess(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			k := taker{}
-			h := api.Server{Audit: &api.Audit{Take: k.take, Access: c.access}}.Handler()
-			code, body, _ := send(t, h, "/audit", "{}", c.header...)
+			h := api.Server{Audit: &api.Audit{Take: k.acceptBody, Access: c.access}}.Handler()
+			code, body, _ := sendPost(t, h, "/audit", "{}", c.header...)
 			require.Equal(t, c.code, code, body)
 			require.Contains(t, body, c.says)
 			require.Equal(t, c.code == http.StatusOK, k.read > 0, "the body of a stranger is not read")
@@ -143,11 +143,11 @@ type authority struct {
 
 func newAuthority(t *testing.T) authority {
 	t.Helper()
-	return authority{}.sign(t, "ca")
+	return authority{}.signCertificate(t, "ca")
 }
 
-// sign makes a certificate of a name; the authority that is empty signs itself.
-func (a authority) sign(t *testing.T, name string) authority {
+// signCertificate makes a certificate of a name; the authority that is empty signs itself.
+func (a authority) signCertificate(t *testing.T, name string) authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ func TestAuditClientCertificates(t *testing.T) {
 	t.Parallel()
 	ca, stranger := newAuthority(t), newAuthority(t)
 	k := taker{}
-	server := httptest.NewUnstartedServer(api.Server{Audit: &api.Audit{Take: k.take, Access: api.Access{Certificates: true, Clients: []string{"kube-apiserver"}}}}.Handler())
+	server := httptest.NewUnstartedServer(api.Server{Audit: &api.Audit{Take: k.acceptBody, Access: api.Access{Certificates: true, Clients: []string{"kube-apiserver"}}}}.Handler())
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: x509.NewCertPool()}
 	server.TLS.ClientCAs.AddCert(ca.cert)
 	server.StartTLS()
@@ -190,7 +190,7 @@ func TestAuditClientCertificates(t *testing.T) {
 		}
 		return resp.StatusCode, resp.Body.Close()
 	}
-	right, wrongName, wrongCA := ca.sign(t, "kube-apiserver"), ca.sign(t, "somebody"), stranger.sign(t, "kube-apiserver")
+	right, wrongName, wrongCA := ca.signCertificate(t, "kube-apiserver"), ca.signCertificate(t, "somebody"), stranger.signCertificate(t, "kube-apiserver")
 	code, err := post(&right)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code)

@@ -46,7 +46,7 @@ const (
 	hostsMost                     = 4096 // that are remembered; as many networks
 )
 
-func (b *budgets) init() {
+func (b *budgets) initOnce() {
 	b.once.Do(func() {
 		b.known = rate.NewLimiter(knownRate, knownBurst)
 		b.regulars, b.strangers = rate.NewLimiter(regularsRate, regularsBurst), rate.NewLimiter(strangersRate, strangersBurst)
@@ -59,34 +59,34 @@ func (b *budgets) init() {
 
 // spend takes one question about a token from a host off the budgets, waiting where the token is known. It reports whether there was one left.
 func (b *budgets) spend(ctx context.Context, from netip.Addr, known bool) bool {
-	b.init()
+	b.initOnce()
 	if known {
 		return b.known.Wait(ctx) == nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
-	h := b.host(from)
+	h := b.findOrAddHost(from)
 	switch {
 	case !h.share.AllowN(now, 1):
 		return false
 	case now.Before(h.knownUntil):
 		return b.regulars.AllowN(now, 1)
 	}
-	return b.network(from).AllowN(now, 1) && b.strangers.AllowN(now, 1)
+	return b.findOrAddNetwork(from).AllowN(now, 1) && b.strangers.AllowN(now, 1)
 }
 
-// welcome remembers that somebody was admitted from a host.
-func (b *budgets) welcome(from netip.Addr) {
-	b.init()
+// markKnownHost remembers that somebody was admitted from a host.
+func (b *budgets) markKnownHost(from netip.Addr) {
+	b.initOnce()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.host(from).knownUntil = time.Now().Add(knownFor)
+	b.findOrAddHost(from).knownUntil = time.Now().Add(knownFor)
 }
 
 // waitForRight waits until the cluster may be asked about one more right.
 func (b *budgets) waitForRight(ctx context.Context, known bool) error {
-	b.init()
+	b.initOnce()
 	of := b.rights[0]
 	if known {
 		of = b.rights[1]
@@ -94,8 +94,8 @@ func (b *budgets) waitForRight(ctx context.Context, known bool) error {
 	return of.Wait(ctx)
 }
 
-// host returns that of an address. Where there are too many, those are forgotten that are not known, or, where all are, all.
-func (b *budgets) host(addr netip.Addr) *host {
+// findOrAddHost returns that of an address. Where there are too many, those are forgotten that are not known, or, where all are, all.
+func (b *budgets) findOrAddHost(addr netip.Addr) *host {
 	at := networkOf(addr, 32, 64)
 	if h := b.hosts[at]; h != nil {
 		return h
@@ -115,7 +115,7 @@ func (b *budgets) host(addr netip.Addr) *host {
 	return h
 }
 
-func (b *budgets) network(addr netip.Addr) *rate.Limiter {
+func (b *budgets) findOrAddNetwork(addr netip.Addr) *rate.Limiter {
 	at := networkOf(addr, 24, 48)
 	if b.networks[at] == nil {
 		if len(b.networks) >= hostsMost {

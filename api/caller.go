@@ -8,8 +8,8 @@ import (
 // callerKey is that of the caller in the context of a request.
 type callerKey struct{}
 
-// named has each request carry who it counts for: its host, until the gate knows its user.
-func named(next http.Handler) http.Handler {
+// attachCaller has each request carry who it counts for: its host, until the gate knows its user.
+func attachCaller(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name := "host " + networkOf(addressOf(r.RemoteAddr), 32, 64).String()
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, &name)))

@@ -19,4 +19,4 @@ var compress = func() func(http.Handler) http.HandlerFunc {
 	return wrap
 }()
 
-func compressed(next http.Handler) http.Handler { return compress(next) }
+func compressResponses(next http.Handler) http.Handler { return compress(next) }

@@ -86,7 +86,7 @@ func busyProblem(err error) *Problem {
 func pageTurn(t turn) web.Turn {
 	refusal := func(err error) error {
 		if p := busyProblem(err); p != nil {
-			return p.refusal()
+			return p.toRefusal()
 		}
 		return err
 	}
@@ -110,8 +110,8 @@ const (
 	ShedSlow    = "slow"    // the reader of an answer has stalled
 )
 
-// shed reports what a caller was refused, and returns why.
-func (c *crowd) shed(s *share, cause string, why error) error {
+// recordShed reports what a caller was refused, and returns why.
+func (c *crowd) recordShed(s *share, cause string, why error) error {
 	if c.refused != nil {
 		c.refused(cause, s.name)
 	}
@@ -161,9 +161,9 @@ type leave = func(size int) (sent func(), err error)
 // turn waits until it may be asked. With an error there was no turn.
 type turn func(ctx context.Context) (leave, error)
 
-// replay is turn for a question that takes long: only one is asked at a time, so that others find room.
-func (c *crowd) replay(ctx context.Context) (leave, error) {
-	done, err := c.hold(ctx, holdLong)
+// awaitLongTurn is turn for a question that takes long: only one is asked at a time, so that others find room.
+func (c *crowd) awaitLongTurn(ctx context.Context) (leave, error) {
+	done, err := c.acquireHolding(ctx, holdLong)
 	if err != nil {
 		return nil, err
 	}
@@ -171,9 +171,9 @@ func (c *crowd) replay(ctx context.Context) (leave, error) {
 	case c.long <- struct{}{}:
 	case <-ctx.Done():
 		done()
-		return nil, c.shed(c.shareOf(ctx), ShedCrowded, errCrowded)
+		return nil, c.recordShed(c.shareOf(ctx), ShedCrowded, errCrowded)
 	}
-	left, err := c.turn(ctx)
+	left, err := c.awaitTurn(ctx)
 	if err != nil {
 		<-c.long
 		done()
@@ -186,52 +186,52 @@ func (c *crowd) replay(ctx context.Context) (leave, error) {
 	}, nil
 }
 
-// turn waits until it is the turn of the caller whom the context names.
-func (c *crowd) turn(ctx context.Context) (leave, error) {
+// awaitTurn waits until it is the turn of the caller whom the context names.
+func (c *crowd) awaitTurn(ctx context.Context) (leave, error) {
 	s := c.shareOf(ctx)
-	if err := c.enter(s); err != nil {
+	if err := c.enterQueue(s); err != nil {
 		return nil, err
 	}
 	if s.pace.Wait(ctx) != nil {
-		c.exit(s)
-		return nil, c.shed(s, ShedShare, errShare)
+		c.leaveQueue(s)
+		return nil, c.recordShed(s, ShedShare, errShare)
 	}
 	w := &waiter{of: s, ready: make(chan struct{})}
 	c.mu.Lock()
 	c.waiting = append(c.waiting, w)
-	c.admit()
+	c.admitWaiters()
 	c.mu.Unlock()
 	select {
 	case <-w.ready:
 	case <-ctx.Done():
-		if c.abandon(w) {
-			c.exit(s)
-			return nil, c.shed(s, ShedCrowded, errCrowded)
+		if c.removeWaiter(w) {
+			c.leaveQueue(s)
+			return nil, c.recordShed(s, ShedCrowded, errCrowded)
 		}
 	}
 	if w.displaced {
-		return nil, c.shed(s, ShedCrowded, errCrowded)
+		return nil, c.recordShed(s, ShedCrowded, errCrowded)
 	}
-	return func(size int) (func(), error) { return c.send(s, size) }, nil
+	return func(size int) (func(), error) { return c.startSending(s, size) }, nil
 }
 
-func (c *crowd) enter(s *share) error {
+func (c *crowd) enterQueue(s *share) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case s.inside >= shareAtOnce:
-		return c.shed(s, ShedShare, errShare)
-	case c.inside >= readQueue && !c.displace(s):
-		return c.shed(s, ShedCrowded, errCrowded)
+		return c.recordShed(s, ShedShare, errShare)
+	case c.inside >= readQueue && !c.displaceWaiter(s):
+		return c.recordShed(s, ShedCrowded, errCrowded)
 	}
 	s.inside++
 	c.inside++
 	return nil
 }
 
-// displace makes room for a question: the last one that waits of the caller who has most gives way, where that caller has more than this one would have.
+// displaceWaiter makes room for a question: the last one that waits of the caller who has most gives way, where that caller has more than this one would have.
 // So a few callers who fill the queue keep out nobody. It reports whether there is room now.
-func (c *crowd) displace(s *share) bool {
+func (c *crowd) displaceWaiter(s *share) bool {
 	last := -1
 	for i, w := range c.waiting {
 		if last < 0 || w.of.inside >= c.waiting[last].of.inside {
@@ -250,8 +250,8 @@ func (c *crowd) displace(s *share) bool {
 	return true
 }
 
-// exit ends a question that was not asked.
-func (c *crowd) exit(s *share) {
+// leaveQueue ends a question that was not asked.
+func (c *crowd) leaveQueue(s *share) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.inside--
@@ -261,15 +261,15 @@ func (c *crowd) exit(s *share) {
 func (c *crowd) giveBack(s *share) {
 	s.asking--
 	c.asking--
-	c.admit()
+	c.admitWaiters()
 }
 
-// admit gives places that are free to those whose turn it is.
-func (c *crowd) admit() {
+// admitWaiters gives places that are free to those whose turn it is.
+func (c *crowd) admitWaiters() {
 	for c.asking < readAtOnce {
 		next := -1
 		for i, w := range c.waiting {
-			if w.of.asking < shareAsking && (next < 0 || w.of.before(c.waiting[next].of)) {
+			if w.of.asking < shareAsking && (next < 0 || w.of.isBefore(c.waiting[next].of)) {
 				next = i
 			}
 		}
@@ -286,13 +286,13 @@ func (c *crowd) admit() {
 	}
 }
 
-// before reports whether it is the turn of a caller before it is that of another.
-func (s *share) before(other *share) bool {
+// isBefore reports whether it is the turn of a caller before it is that of another.
+func (s *share) isBefore(other *share) bool {
 	return s.asking < other.asking || s.asking == other.asking && s.turn < other.turn
 }
 
-// abandon reports whether the question was still waiting, and now is not.
-func (c *crowd) abandon(w *waiter) bool {
+// removeWaiter reports whether the question was still waiting, and now is not.
+func (c *crowd) removeWaiter(w *waiter) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.Index(c.waiting, w)
@@ -303,8 +303,8 @@ func (c *crowd) abandon(w *waiter) bool {
 	return true
 }
 
-// send releases the place and counts the bytes of an answer until they are sent.
-func (c *crowd) send(s *share, size int) (func(), error) {
+// startSending releases the place and counts the bytes of an answer until they are sent.
+func (c *crowd) startSending(s *share, size int) (func(), error) {
 	if size <= sendFree {
 		size = 0
 	}
@@ -314,7 +314,7 @@ func (c *crowd) send(s *share, size int) (func(), error) {
 	c.giveBack(s)
 	if s.sending+size > shareSend || c.sending+size > sendBytes {
 		s.inside--
-		return nil, c.shed(s, ShedBytes, errUnsent)
+		return nil, c.recordShed(s, ShedBytes, errUnsent)
 	}
 	s.sending += size
 	c.sending += size
@@ -327,13 +327,13 @@ func (c *crowd) send(s *share, size int) (func(), error) {
 	}, nil
 }
 
-// hold takes one of what the caller whom the context names may hold. Done gives it back; it is nil with an error.
-func (c *crowd) hold(ctx context.Context, what holding) (done func(), err error) {
+// acquireHolding takes one of what the caller whom the context names may hold. Done gives it back; it is nil with an error.
+func (c *crowd) acquireHolding(ctx context.Context, what holding) (done func(), err error) {
 	s, bound := c.shareOf(ctx), holdMost[what]
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.held[what] >= bound.most {
-		return nil, c.shed(s, ShedShare, bound.refusal)
+		return nil, c.recordShed(s, ShedShare, bound.refusal)
 	}
 	s.held[what]++
 	return func() {

@@ -51,7 +51,7 @@ func (r *heldReader) ListJSON(ctx context.Context, _ trail.View, _ trail.Query) 
 	return trail.Page[json.RawMessage]{Rows: []json.RawMessage{row}}, nil
 }
 
-func (r *heldReader) now() int {
+func (r *heldReader) countAsking() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.asking
@@ -71,7 +71,7 @@ type shedCauses struct {
 	of map[string]int
 }
 
-func (s *shedCauses) count(cause, _ string) {
+func (s *shedCauses) countCause(cause, _ string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of == nil {
@@ -86,7 +86,7 @@ func TestOneCallerLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, shed := &heldReader{answer: make(chan struct{})}, shedCauses{}
-		h := Server{Readers: ForAll(r), Shed: shed.count}.Handler()
+		h := Server{Readers: ForAll(r), Shed: shed.countCause}.Handler()
 		codes := make(chan int, 1000)
 		from := func(address string) {
 			w := httptest.NewRecorder()
@@ -101,7 +101,7 @@ func TestOneCallerLeavesRoomForOthers(t *testing.T) {
 			go from("10.0.0.1")
 		}
 		synctest.Wait()
-		require.Equal(t, shareAsking, r.now())
+		require.Equal(t, shareAsking, r.countAsking())
 		require.Len(t, codes, 150-shareAtOnce)
 		for range 150 - shareAtOnce {
 			require.Equal(t, http.StatusTooManyRequests, <-codes)
@@ -110,12 +110,12 @@ func TestOneCallerLeavesRoomForOthers(t *testing.T) {
 
 		go from("10.0.0.2")
 		synctest.Wait()
-		require.Equal(t, readAtOnce, r.now(), "another has the last place at once")
+		require.Equal(t, readAtOnce, r.countAsking(), "another has the last place at once")
 		for i := range 3 * shareAtOnce {
 			go from(fmt.Sprintf("10.0.1.%d", i))
 		}
 		synctest.Wait()
-		require.Equal(t, readAtOnce, r.now())
+		require.Equal(t, readAtOnce, r.countAsking())
 		require.Equal(t, 1, shed.of[ShedCrowded], "64 wait, of 65")
 		require.Equal(t, http.StatusServiceUnavailable, <-codes)
 		close(r.answer)
@@ -131,7 +131,7 @@ func TestFewCallersDoNotFillTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, shed := &heldReader{answer: make(chan struct{})}, shedCauses{}
-		h := Server{Readers: ForAll(r), Shed: shed.count}.Handler()
+		h := Server{Readers: ForAll(r), Shed: shed.countCause}.Handler()
 		codes := make(chan string, 1000)
 		from := func(address string) {
 			w := httptest.NewRecorder()
@@ -204,13 +204,13 @@ func TestAQuestionThatIsGivenUpLeavesItsPlace(t *testing.T) {
 		r := &heldReader{answer: make(chan struct{})}
 		c := newCrowd()
 		s := &reads{readers: ForAll(r), crowd: c}
-		h := named(s.handler(list(trail.ViewEvents)))
+		h := attachCaller(s.newHandler(listRows(trail.ViewEvents)))
 		for range shareAtOnce {
 			go askFrom(t, h, "10.0.0.1", httptest.NewRecorder())
 		}
 		time.Sleep(readTimeout)
 		synctest.Wait()
-		boom := named(s.handler(func(context.Context, Reader, *http.Request) (reply, error) { panic("boom") }))
+		boom := attachCaller(s.newHandler(func(context.Context, Reader, *http.Request) (reply, error) { panic("boom") }))
 		require.PanicsWithValue(t, "boom", func() { askFrom(t, boom, "10.0.0.1", httptest.NewRecorder()) })
 		close(r.answer)
 		w := httptest.NewRecorder()
@@ -261,7 +261,7 @@ func TestAnswersThatAreNotReadAreBounded(t *testing.T) {
 		const size = 8 << 20
 		r, shed := &heldReader{answer: make(chan struct{}), size: size}, shedCauses{}
 		close(r.answer)
-		h := Server{Readers: ForAll(r), Shed: shed.count}.Handler()
+		h := Server{Readers: ForAll(r), Shed: shed.countCause}.Handler()
 		goOn := make(chan struct{})
 		var done sync.WaitGroup
 		for i := range 10 {
@@ -293,12 +293,12 @@ func TestReplaysOfOneCallerAreBounded(t *testing.T) {
 		c := newCrowd()
 		one, other := "one", "other"
 		as := func(name *string) context.Context { return context.WithValue(t.Context(), callerKey{}, name) }
-		first, err := c.replay(as(&one))
+		first, err := c.awaitLongTurn(as(&one))
 		require.NoError(t, err)
 		order := make(chan string, 3)
 		for _, name := range []*string{&one, &other} {
 			go func() {
-				left, err := c.replay(as(name))
+				left, err := c.awaitLongTurn(as(name))
 				if err != nil {
 					order <- err.Error()
 					return
@@ -309,7 +309,7 @@ func TestReplaysOfOneCallerAreBounded(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		_, err = c.replay(as(&one))
+		_, err = c.awaitLongTurn(as(&one))
 		require.ErrorIs(t, err, holdMost[holdLong].refusal)
 		sent, err := first(0)
 		require.NoError(t, err)

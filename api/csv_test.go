@@ -30,7 +30,7 @@ func TestNoCellIsAFormula(t *testing.T) {
 		require.Equal(t, text, api.CellText(cell))
 	}
 	h := api.Server{Readers: api.ForAll(&fakeReader{listText: func(context.Context, trail.View, trail.Query) (trail.Table, error) { return table, nil }})}.Handler()
-	body := ask(t, h, "/api/v1/requests?format=csv").Body.String()
+	body := sendGet(t, h, "/api/v1/requests?format=csv").Body.String()
 	records, err := csv.NewReader(strings.NewReader(body)).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, records, len(want)+1)

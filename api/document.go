@@ -79,8 +79,8 @@ type content struct {
 	Example any    `json:"example,omitempty"`
 }
 
-// describe returns the parameters of a query string as the document has them.
-func describe[T any](params []param[T]) []parameter {
+// describeParams returns the parameters of a query string as the document has them.
+func describeParams[T any](params []param[T]) []parameter {
 	var all []parameter
 	for _, p := range params {
 		one := parameter{Name: p.name, In: "query", Description: p.about, Required: p.must, Schema: p.schema}
@@ -102,15 +102,15 @@ func exampleOf(s schema, text string) any {
 }
 
 func pathParam(name, about, example string) parameter {
-	return parameter{Name: name, In: "path", Description: about, Required: true, Schema: text(), Example: example}
+	return parameter{Name: name, In: "path", Description: about, Required: true, Schema: newTextSchema(), Example: example}
 }
 
 func jsonContent(s schema, example any) []mediaTypeEntry {
 	return []mediaTypeEntry{{mediaTypes["json"], s, example}}
 }
 
-// operation returns the route as the document has it.
-func (r route) operation() operation {
+// describeOperation returns the route as the document has it.
+func (r route) describeOperation() operation {
 	o := operation{Tags: []string{r.tag}, OperationID: r.id, Summary: r.short, Description: r.about, Parameters: r.params, RequestBody: r.body}
 	for _, a := range r.answers {
 		one := response{Description: a.about}
@@ -123,7 +123,7 @@ func (r route) operation() operation {
 		o.Responses = append(o.Responses, field{strconv.Itoa(a.status), one})
 	}
 	for _, status := range r.problems {
-		one := response{Description: problemAbout[status], Content: fields{{problemType, content{ref("Problem"), newProblem(status, problemAbout[status])}}}}
+		one := response{Description: problemAbout[status], Content: fields{{problemType, content{newRefSchema("Problem"), newProblem(status, problemAbout[status])}}}}
 		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 			one.Headers = fields{{headerRetry, schema{Ref: "#/components/headers/" + headerRetry}}}
 		}
@@ -132,16 +132,16 @@ func (r route) operation() operation {
 	return o
 }
 
-// everything is a server with all parts but reviews, which have a listener of their own; only the routes are asked for.
-func everything() Server {
+// newFullServer is a server with all parts but reviews, which have a listener of their own; only the routes are asked for.
+func newFullServer() Server {
 	return Server{Health: &Health{}, Audit: &Audit{}, Readers: ForAll(nil), Stream: &Stream{}}
 }
 
 // newDocument describes every route, with the columns of the views as they are.
 func newDocument(columns []trail.Column) document {
-	d := document{OpenAPI: "3.1.0", Info: about, Tags: tags, Components: components{headers(), schemas(columns)}}
-	for _, r := range everything().routes(newCrowd()) {
-		d.Paths = append(d.Paths, field{r.path, fields{{strings.ToLower(r.method), r.operation()}}})
+	d := document{OpenAPI: "3.1.0", Info: about, Tags: tags, Components: components{describeHeaders(), describeSchemas(columns)}}
+	for _, r := range newFullServer().buildRoutes(newCrowd()) {
+		d.Paths = append(d.Paths, field{r.path, fields{{strings.ToLower(r.method), r.describeOperation()}}})
 	}
 	return d
 }
@@ -174,7 +174,7 @@ func documentRoutes() []route {
 		},
 		{
 			method: http.MethodGet, path: "/docs", tag: tagDocument, id: "getDocs", short: "Read this document in a browser",
-			answers: []answer{{status: http.StatusOK, about: "The page.", content: []mediaTypeEntry{{"text/html", text(), nil}}}},
+			answers: []answer{{status: http.StatusOK, about: "The page.", content: []mediaTypeEntry{{"text/html", newTextSchema(), nil}}}},
 			handler: newDocs(),
 		},
 	}

@@ -15,7 +15,7 @@ import (
 func TestEachRouteIsDocumented(t *testing.T) {
 	t.Parallel()
 	var served, documented []string
-	require.NoError(t, everything().router().Walk(func(route *mux.Route, _ *mux.Router, _ []*mux.Route) error {
+	require.NoError(t, newFullServer().newRouter().Walk(func(route *mux.Route, _ *mux.Router, _ []*mux.Route) error {
 		path, err := route.GetPathTemplate()
 		require.NoError(t, err)
 		methods, err := route.GetMethods()
@@ -43,7 +43,7 @@ func TestEachRouteIsDocumented(t *testing.T) {
 func TestDocsShowEverything(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()
-	everything().Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/docs", nil))
+	newFullServer().Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/docs", nil))
 	page := w.Body.String()
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Equal(t, "text/html; charset=utf-8", w.Header().Get("Content-Type"))
@@ -59,7 +59,7 @@ func TestDocsShowEverything(t *testing.T) {
 	dark := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/docs", nil)
 	dark.Header.Set("Cookie", "evictrail-theme=dark")
 	w = httptest.NewRecorder()
-	everything().Handler().ServeHTTP(w, dark)
+	newFullServer().Handler().ServeHTTP(w, dark)
 	require.Contains(t, w.Body.String(), `<html data-theme="dark" lang="en">`)
 	require.NotContains(t, page, "ZgotmplZ")
 }

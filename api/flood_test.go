@@ -43,7 +43,7 @@ func TestJunkLocksNobodyOut(t *testing.T) {
 		Gate:    &Gate{Reviewer: c, Cluster: func() string { return "prod" }, hold: hold},
 		Health:  &Health{Status: func(context.Context) trail.RecorderStatus { return trail.RecorderStatus{} }, Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})},
 		Readers: func(trail.Scope) Reader { return nil },
-		Stream:  &Stream{Done: closed(), Changes: func(context.Context, trail.Scope, trail.Query, time.Duration) ([]time.Time, error) { return nil, nil }},
+		Stream:  &Stream{Done: newClosedChannel(), Changes: func(context.Context, trail.Scope, trail.Query, time.Duration) ([]time.Time, error) { return nil, nil }},
 	}.Handler()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
@@ -109,7 +109,7 @@ func TestJunkLocksNobodyOut(t *testing.T) {
 	require.LessOrEqual(t, c.junk.Load(), int64(networkBurst+networkRate*(lasts.Seconds()+5)))
 }
 
-func closed() chan struct{} {
+func newClosedChannel() chan struct{} {
 	done := make(chan struct{})
 	close(done)
 	return done
@@ -136,7 +136,7 @@ func TestRenewalsArePacedAndPrompt(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
 			r.RemoteAddr = fmt.Sprintf("10.%d.%d.7:1", i/250, i%250) // a network for each, as strangers share
 			r.Header.Set("Authorization", fmt.Sprint("Bearer user-", i))
-			_, err := g.admit(r, rightToSeeVMs)
+			_, err := g.authorizeRequest(r, rightToSeeVMs)
 			require.NoError(t, err)
 			mu.Lock()
 			defer mu.Unlock()
@@ -193,7 +193,7 @@ func TestHostsAndNetworksAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b budgets
 		regular := netip.MustParseAddr("192.0.2.1")
-		b.welcome(regular)
+		b.markKnownHost(regular)
 		for i := range 3 * hostsMost {
 			b.spend(t.Context(), netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), false)
 		}

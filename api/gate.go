@@ -93,7 +93,7 @@ const (
 	ServerTokensAll     ServerTokens = "all"     // everywhere: where users have no others
 )
 
-func (a ServerTokens) accept(needs right) bool {
+func (a ServerTokens) isAcceptedFor(needs right) bool {
 	return a == ServerTokensAll || a == ServerTokensMetrics && needs == rightToScrape
 }
 
@@ -106,28 +106,28 @@ const (
 	rightToScrape              // get /metrics
 )
 
-// admit says who sends a request, and what they may see. The error is a *Problem. Where there is no gate everybody sees everything.
-func (g *Gate) admit(r *http.Request, needs right) (caller, error) {
+// authorizeRequest says who sends a request, and what they may see. The error is a *Problem. Where there is no gate everybody sees everything.
+func (g *Gate) authorizeRequest(r *http.Request, needs right) (caller, error) {
 	if g == nil {
 		return caller{scope: trail.Everything()}, nil
 	}
 	token := tokenOf(r)
 	if token == "" {
-		return caller{}, g.deny(DeniedNoToken, http.StatusUnauthorized, "say who you are: send a token of the cluster as a bearer token, such as one of `"+g.CreateToken()+"`; in a browser, sign in at /signin")
+		return caller{}, g.denyRequest(DeniedNoToken, http.StatusUnauthorized, "say who you are: send a token of the cluster as a bearer token, such as one of `"+g.CreateToken()+"`; in a browser, sign in at /signin")
 	}
 	if len(token) > tokenMost {
-		return caller{}, g.deny(DeniedCredentials, http.StatusUnauthorized, "this is no token of a cluster: it is longer than "+strconv.Itoa(tokenMost)+" bytes")
+		return caller{}, g.denyRequest(DeniedCredentials, http.StatusUnauthorized, "this is no token of a cluster: it is longer than "+strconv.Itoa(tokenMost)+" bytes")
 	}
 	from := addressOf(r.RemoteAddr)
-	v := g.verdicts.recall(keyOf(token, needs), cmp.Or(g.hold, rightsHold), func(known bool) verdict {
+	v := g.verdicts.findOrAsk(keyOf(token, needs), cmp.Or(g.hold, rightsHold), func(known bool) verdict {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askTimeout) // others may wait for the same answer
 		defer cancel()
 		if !g.budgets.spend(ctx, from, known) {
 			return verdict{refused: DeniedTooOften}
 		}
-		v := g.ask(ctx, tokenQuestion{token, needs, known})
+		v := g.askCluster(ctx, tokenQuestion{token, needs, known})
 		if v.refused == "" {
-			g.budgets.welcome(from)
+			g.budgets.markKnownHost(from)
 		}
 		return v
 	})
@@ -136,17 +136,17 @@ func (g *Gate) admit(r *http.Request, needs right) (caller, error) {
 		nameCaller(r.Context(), v.user)
 		return v.caller, nil
 	case DeniedTooOften:
-		p := g.deny(v.refused, http.StatusTooManyRequests, "too many tokens that are not known come from "+from.String()+", or from around it: come again in a second")
+		p := g.denyRequest(v.refused, http.StatusTooManyRequests, "too many tokens that are not known come from "+from.String()+", or from around it: come again in a second")
 		p.retry = time.Second
 		return caller{}, p
 	case DeniedNoAnswer:
-		p := g.deny(v.refused, http.StatusServiceUnavailable, "the cluster cannot be asked now who you are and what you may see: /readyz and the log of evictrail say more")
+		p := g.denyRequest(v.refused, http.StatusServiceUnavailable, "the cluster cannot be asked now who you are and what you may see: /readyz and the log of evictrail say more")
 		p.retry = retryBusy
 		return caller{}, p
 	case DeniedNoRight:
-		return caller{}, g.deny(v.refused, http.StatusForbidden, noRight[needs](v.user))
+		return caller{}, g.denyRequest(v.refused, http.StatusForbidden, noRight[needs](v.user))
 	}
-	return caller{}, g.deny(v.refused, http.StatusUnauthorized, "the cluster does not know this token as one for evictrail, or not any more: send another, such as one of `"+g.CreateToken()+"`")
+	return caller{}, g.denyRequest(v.refused, http.StatusUnauthorized, "the cluster does not know this token as one for evictrail, or not any more: send another, such as one of `"+g.CreateToken()+"`")
 }
 
 // CreateToken returns the command that makes a token which the gate accepts.
@@ -168,7 +168,7 @@ var noRight = map[right]func(user string) string{
 	},
 }
 
-func (g *Gate) deny(cause string, status int, detail string) *Problem {
+func (g *Gate) denyRequest(cause string, status int, detail string) *Problem {
 	if g.Denied != nil {
 		g.Denied(cause)
 	}
@@ -185,8 +185,8 @@ type verdict struct {
 	refused string // why; empty where it is not
 }
 
-// holds returns how long a refusal may be relied on.
-func (v verdict) holds() time.Duration {
+// refusalTTL returns how long a refusal may be relied on.
+func (v verdict) refusalTTL() time.Duration {
 	switch v.refused {
 	case DeniedNoAnswer:
 		return failureHolds
@@ -203,9 +203,9 @@ type tokenQuestion struct {
 	known bool // the token was admitted within the last hour
 }
 
-// ask asks the cluster.
-func (g *Gate) ask(ctx context.Context, q tokenQuestion) verdict {
-	v, err := g.review(ctx, q)
+// askCluster asks the cluster.
+func (g *Gate) askCluster(ctx context.Context, q tokenQuestion) verdict {
+	v, err := g.reviewToken(ctx, q)
 	if err != nil {
 		if g.Failed != nil {
 			g.Failed(err)
@@ -215,8 +215,8 @@ func (g *Gate) ask(ctx context.Context, q tokenQuestion) verdict {
 	return v
 }
 
-func (g *Gate) review(ctx context.Context, q tokenQuestion) (v verdict, err error) {
-	user, known, err := g.authenticate(ctx, q)
+func (g *Gate) reviewToken(ctx context.Context, q tokenQuestion) (v verdict, err error) {
+	user, known, err := g.authenticateToken(ctx, q)
 	switch {
 	case err != nil:
 		return v, fmt.Errorf("ask whose token it is: %w", err)
@@ -237,10 +237,10 @@ func (g *Gate) review(ctx context.Context, q tokenQuestion) (v verdict, err erro
 	return v, err
 }
 
-// authenticate asks whose token it is, as one for our audiences and, where that is accepted, as one for the API server.
-func (g *Gate) authenticate(ctx context.Context, q tokenQuestion) (User, bool, error) {
+// authenticateToken asks whose token it is, as one for our audiences and, where that is accepted, as one for the API server.
+func (g *Gate) authenticateToken(ctx context.Context, q tokenQuestion) (User, bool, error) {
 	user, known, err := g.Reviewer.Authenticate(ctx, q.token, g.Audiences)
-	if known || err != nil || len(g.Audiences) == 0 || !g.ServerTokens.accept(q.needs) {
+	if known || err != nil || len(g.Audiences) == 0 || !g.ServerTokens.isAcceptedFor(q.needs) {
 		return user, known, err
 	}
 	return g.Reviewer.Authenticate(ctx, q.token, nil)
@@ -311,11 +311,11 @@ func tokenOf(r *http.Request) string {
 	return web.SignedIn(r)
 }
 
-// guard lets the handler answer those who may ask, and tells it who they are.
-func (g *Gate) guard(needs right, next func(http.ResponseWriter, *http.Request, caller)) http.Handler {
+// requireRight lets the handler answer those who may ask, and tells it who they are.
+func (g *Gate) requireRight(needs right, next func(http.ResponseWriter, *http.Request, caller)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Authorization, Cookie")
-		who, err := g.admit(r, needs)
+		who, err := g.authorizeRequest(r, needs)
 		if err != nil {
 			var p *Problem
 			errors.As(err, &p)
@@ -326,12 +326,12 @@ func (g *Gate) guard(needs right, next func(http.ResponseWriter, *http.Request, 
 	})
 }
 
-// visitor is admit for the web page. The error is a *web.Refusal.
-func (g *Gate) visitor(r *http.Request) (web.Visitor, error) {
-	who, err := g.admit(r, rightToSeeVMs)
+// authorizeVisitor is admit for the web page. The error is a *web.Refusal.
+func (g *Gate) authorizeVisitor(r *http.Request) (web.Visitor, error) {
+	who, err := g.authorizeRequest(r, rightToSeeVMs)
 	var p *Problem
 	if errors.As(err, &p) {
-		return web.Visitor{}, p.refusal()
+		return web.Visitor{}, p.toRefusal()
 	}
 	return web.Visitor{Name: who.user, Scope: who.scope}, err
 }

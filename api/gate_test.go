@@ -49,21 +49,21 @@ func (f *fakeCluster) MaySeeVMs(_ context.Context, user api.User, namespace stri
 	if namespace == "" {
 		namespace = "*"
 	}
-	return f.may(user, namespace)
+	return f.isAllowed(user, namespace)
 }
 
 func (f *fakeCluster) MayScrape(_ context.Context, user api.User) (bool, error) {
-	return f.may(user, "/metrics")
+	return f.isAllowed(user, "/metrics")
 }
 
-func (f *fakeCluster) may(user api.User, what string) (bool, error) {
+func (f *fakeCluster) isAllowed(user api.User, what string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
 	return slices.Contains(f.sees[user.Name], what), f.err
 }
 
-func (f *fakeCluster) set(token string, sees ...string) {
+func (f *fakeCluster) setRights(token string, sees ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.sees[token] = sees; sees == nil {
@@ -71,8 +71,8 @@ func (f *fakeCluster) set(token string, sees ...string) {
 	}
 }
 
-// guarded is a server whose callers the cluster knows, and the scopes that its readers were made for.
-func guarded(f *fakeCluster, scopes *[]trail.Scope) (api.Server, *[]string) {
+// newGuardedServer is a server whose callers the cluster knows, and the scopes that its readers were made for.
+func newGuardedServer(f *fakeCluster, scopes *[]trail.Scope) (api.Server, *[]string) {
 	var mu sync.Mutex
 	var denied []string
 	return api.Server{
@@ -152,7 +152,7 @@ func TestWhoMayAskWhat(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var scopes []trail.Scope
-			s, _ := guarded(newFakeCluster(), &scopes)
+			s, _ := newGuardedServer(newFakeCluster(), &scopes)
 			var header []string
 			if c.token != "" {
 				header = []string{"Authorization", "Bearer " + c.token}
@@ -202,11 +202,11 @@ func TestTokensAreForUs(t *testing.T) {
 	} {
 		var scopes []trail.Scope
 		f := newFakeCluster()
-		f.set("all", "*", "/metrics")
-		s, _ := guarded(f, &scopes)
+		f.setRights("all", "*", "/metrics")
+		s, _ := newGuardedServer(f, &scopes)
 		s.Gate.ServerTokens = c.policy
 		h := s.Handler()
-		w := ask(t, h, names, "Authorization", "Bearer "+c.token)
+		w := sendGet(t, h, names, "Authorization", "Bearer "+c.token)
 		require.Equal(t, c.asks, w.Code, "%+v", c)
 		if c.asks != http.StatusOK {
 			require.Contains(t, w.Body.String(), "kubectl create token SERVICEACCOUNT -n NAMESPACE --audience=evictrail")
@@ -218,8 +218,8 @@ func TestTokensAreForUs(t *testing.T) {
 		require.Equal(t, c.scrape, w.Code, "%+v", c)
 	}
 	var scopes []trail.Scope
-	s, _ := guarded(newFakeCluster(), &scopes)
-	require.Contains(t, ask(t, s.Handler(), "/signin").Body.String(), "<code>kubectl create token SERVICEACCOUNT -n NAMESPACE --audience=evictrail</code>")
+	s, _ := newGuardedServer(newFakeCluster(), &scopes)
+	require.Contains(t, sendGet(t, s.Handler(), "/signin").Body.String(), "<code>kubectl create token SERVICEACCOUNT -n NAMESPACE --audience=evictrail</code>")
 }
 
 // TestRightsAreAskedOnceAMinute has one caller ask two hundred times, many at once, and takes a right away: that counts within a minute.
@@ -227,10 +227,10 @@ func TestRightsAreAskedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, scopes := newFakeCluster(), []trail.Scope{}
-		s, denied := guarded(f, &scopes)
+		s, denied := newGuardedServer(f, &scopes)
 		h := s.Handler()
 		status := func() int {
-			return ask(t, h, "/api/v1/names?kind=namespace", "Authorization", "Bearer shopkeeper").Code
+			return sendGet(t, h, "/api/v1/names?kind=namespace", "Authorization", "Bearer shopkeeper").Code
 		}
 		var wrong atomic.Int64
 		var all sync.WaitGroup
@@ -251,21 +251,21 @@ func TestRightsAreAskedOnceAMinute(t *testing.T) {
 		require.Equal(t, 1, f.reviews)
 		require.Equal(t, 4, f.asked, "all namespaces, and each of three")
 
-		f.set("shopkeeper", "bank")
+		f.setRights("shopkeeper", "bank")
 		time.Sleep(time.Until(began.Add(time.Minute - time.Millisecond)))
 		require.Equal(t, http.StatusOK, status())
 		time.Sleep(time.Millisecond)
 		require.Equal(t, http.StatusOK, status())
 		require.Equal(t, trail.Only("prod", "bank"), scopes[len(scopes)-1], "another namespace from then on")
 
-		f.set("shopkeeper")
+		f.setRights("shopkeeper")
 		time.Sleep(time.Minute)
 		require.Equal(t, http.StatusUnauthorized, status())
 		for range 100 {
 			require.Equal(t, http.StatusUnauthorized, status())
 		}
 		require.Equal(t, 3, f.reviews, "a refusal is remembered, too")
-		f.set("shopkeeper", "shop")
+		f.setRights("shopkeeper", "shop")
 		time.Sleep(10 * time.Second)
 		require.Equal(t, http.StatusOK, status(), "but not for long")
 		require.Len(t, *denied, 101)
@@ -277,14 +277,14 @@ func TestWithoutAnAnswerNobodyIsLetIn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, scopes := newFakeCluster(), []trail.Scope{}
-		s, denied := guarded(f, &scopes)
+		s, denied := newGuardedServer(f, &scopes)
 		name, away, said := "", errors.New("away: token shopkeeper-secret"), []string{}
 		s.Gate.Cluster = func() string { return name }
 		s.Gate.Failed = func(err error) { said = append(said, err.Error()) }
 		h := s.Handler()
 		refused := func(because string) {
 			t.Helper()
-			w := ask(t, h, "/api/v1/names?kind=namespace", "Authorization", "Bearer shopkeeper")
+			w := sendGet(t, h, "/api/v1/names?kind=namespace", "Authorization", "Bearer shopkeeper")
 			require.Equal(t, http.StatusServiceUnavailable, w.Code)
 			require.Equal(t, "5", w.Header().Get("Retry-After"))
 			require.NotContains(t, w.Body.String(), "away")
@@ -301,7 +301,7 @@ func TestWithoutAnAnswerNobodyIsLetIn(t *testing.T) {
 		require.Equal(t, []string{api.DeniedNoAnswer, api.DeniedNoAnswer, api.DeniedNoAnswer}, *denied)
 		require.Empty(t, scopes)
 		s.Gate.Namespaces = func(context.Context, string) ([]string, error) { return []string{"shop"}, nil }
-		require.Equal(t, http.StatusOK, ask(t, h, "/api/v1/names?kind=namespace", "Authorization", "Bearer shopkeeper").Code)
+		require.Equal(t, http.StatusOK, sendGet(t, h, "/api/v1/names?kind=namespace", "Authorization", "Bearer shopkeeper").Code)
 	})
 }
 
@@ -310,11 +310,11 @@ func TestGuessingIsSlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, scopes := newFakeCluster(), []trail.Scope{}
-		s, _ := guarded(f, &scopes)
+		s, _ := newGuardedServer(f, &scopes)
 		h := s.Handler()
 		codes := map[int]int{}
 		for i := range 12_000 {
-			w := ask(t, h, "/api/v1/names?kind=namespace", "Authorization", fmt.Sprintf("Bearer guess%d", i))
+			w := sendGet(t, h, "/api/v1/names?kind=namespace", "Authorization", fmt.Sprintf("Bearer guess%d", i))
 			codes[w.Code]++
 		}
 		require.Equal(t, map[int]int{http.StatusUnauthorized: 50, http.StatusTooManyRequests: 11_950}, codes)
@@ -333,7 +333,7 @@ func TestStreamEndsWithTheRight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, scopes := newFakeCluster(), []trail.Scope{}
-		s, _ := guarded(f, &scopes)
+		s, _ := newGuardedServer(f, &scopes)
 		h, began := s.Handler(), time.Now()
 		over := make(chan time.Duration)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // of the bubble: one that goes on ends, too late
@@ -345,7 +345,7 @@ func TestStreamEndsWithTheRight(t *testing.T) {
 			over <- time.Since(began)
 		}()
 		time.Sleep(time.Second)
-		f.set("shopkeeper")
+		f.setRights("shopkeeper")
 		require.LessOrEqual(t, <-over, 62*time.Second)
 		require.Equal(t, trail.Only("prod", "shop"), scopes[0])
 	})
@@ -355,7 +355,7 @@ func TestStreamEndsWithTheRight(t *testing.T) {
 func TestSigningIn(t *testing.T) {
 	t.Parallel()
 	f, scopes := newFakeCluster(), []trail.Scope{}
-	s, _ := guarded(f, &scopes)
+	s, _ := newGuardedServer(f, &scopes)
 	h := s.Handler()
 	post := func(path, form string, header ...string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(form))
@@ -390,19 +390,19 @@ func TestSigningIn(t *testing.T) {
 	cookies := w.Result().Cookies()
 	require.Len(t, cookies, 1)
 	require.Equal(t, "__Host-evictrail=shopkeeper; Path=/; HttpOnly; Secure; SameSite=Strict", cookies[0].String())
-	require.Equal(t, http.StatusOK, ask(t, h, "/api/v1/names?kind=namespace", "Cookie", "__Host-evictrail=shopkeeper").Code)
-	require.Contains(t, ask(t, h, "/", "Cookie", "__Host-evictrail=shopkeeper").Body.String(), "<span>shopkeeper</span> <button>Sign out</button>")
+	require.Equal(t, http.StatusOK, sendGet(t, h, "/api/v1/names?kind=namespace", "Cookie", "__Host-evictrail=shopkeeper").Code)
+	require.Contains(t, sendGet(t, h, "/", "Cookie", "__Host-evictrail=shopkeeper").Body.String(), "<span>shopkeeper</span> <button>Sign out</button>")
 	require.Equal(t, "/", post("/signin", "token=shopkeeper&back=//example.org").Header().Get("Location"))
 	out := post("/signout", "")
 	require.Equal(t, -1, out.Result().Cookies()[0].MaxAge)
 	require.Equal(t, http.StatusForbidden, post("/signin", "token=shopkeeper", "Sec-Fetch-Site", "cross-site").Code, "another site has nobody sign in here")
-	require.Equal(t, http.StatusUnauthorized, ask(t, h, "/api/v1/names?kind=namespace", "Authorization", "Basic x", "Cookie", "__Host-evictrail=shopkeeper").Code, "who sends one header means it")
-	page := ask(t, h, "/signin?back=/search%3Fq=x")
+	require.Equal(t, http.StatusUnauthorized, sendGet(t, h, "/api/v1/names?kind=namespace", "Authorization", "Basic x", "Cookie", "__Host-evictrail=shopkeeper").Code, "who sends one header means it")
+	page := sendGet(t, h, "/signin?back=/search%3Fq=x")
 	require.Equal(t, http.StatusOK, page.Code)
 	require.Contains(t, page.Body.String(), `<a href="/search?q=x">`)
 	require.Contains(t, page.Header().Get("Content-Security-Policy"), "default-src 'none'")
 	open := api.Server{Site: &web.Site{Readers: web.ForAll(nobodysPages{})}}.Handler()
-	require.Equal(t, http.StatusNotFound, ask(t, open, "/signin").Code, "where nobody is asked there is no door")
+	require.Equal(t, http.StatusNotFound, sendGet(t, open, "/signin").Code, "where nobody is asked there is no door")
 }
 
 // TestOnlyUnderOurNames asks a service that only this machine reaches under other names.

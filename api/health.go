@@ -22,25 +22,25 @@ type Health struct {
 // readyTimeout bounds what a probe may wait for.
 const readyTimeout = 3 * time.Second
 
-func (h Health) routes(c *crowd, gate *Gate) []route {
+func (h Health) buildRoutes(c *crowd, gate *Gate) []route {
 	plain := func(status int, about string) answer {
-		return answer{status: status, about: about, content: []mediaTypeEntry{{"text/plain", text(), nil}}}
+		return answer{status: status, about: about, content: []mediaTypeEntry{{"text/plain", newTextSchema(), nil}}}
 	}
 	return []route{
 		{method: http.MethodGet, path: "/livez", tag: tagHealth, id: "getLivez", short: "Ask whether the process lives",
-			answers: []answer{plain(http.StatusOK, "It does.")}, handler: http.HandlerFunc(h.livez)},
+			answers: []answer{plain(http.StatusOK, "It does.")}, handler: http.HandlerFunc(h.serveLivez)},
 		{method: http.MethodGet, path: "/readyz", tag: tagHealth, id: "getReadyz", short: "Ask whether everything is watched and stored",
 			answers: []answer{plain(http.StatusOK, "`ok` while it is. Else the state of the recorder, since when, and below why, a line each: what is seen is kept all the same."),
-				plain(http.StatusServiceUnavailable, "The same, where something is not seen or not kept.")}, handler: http.HandlerFunc(h.readyz)},
+				plain(http.StatusServiceUnavailable, "The same, where something is not seen or not kept.")}, handler: http.HandlerFunc(h.serveReadyz)},
 		{method: http.MethodGet, path: "/metrics", tag: tagHealth, id: "getMetrics", short: "Get the metrics, for Prometheus",
-			answers: []answer{plain(http.StatusOK, "The metrics, in the format that Accept asks for.")}, problems: callProblems, handler: h.guarded(c, gate)},
+			answers: []answer{plain(http.StatusOK, "The metrics, in the format that Accept asks for.")}, problems: callProblems, handler: h.newMetricsHandler(c, gate)},
 	}
 }
 
-// guarded answers with the metrics who may scrape them: they name VMs.
-func (h Health) guarded(c *crowd, gate *Gate) http.Handler {
-	return gate.guard(rightToScrape, func(w http.ResponseWriter, r *http.Request, _ caller) {
-		done, err := c.hold(r.Context(), holdScrape)
+// newMetricsHandler answers with the metrics who may scrape them: they name VMs.
+func (h Health) newMetricsHandler(c *crowd, gate *Gate) http.Handler {
+	return gate.requireRight(rightToScrape, func(w http.ResponseWriter, r *http.Request, _ caller) {
+		done, err := c.acquireHolding(r.Context(), holdScrape)
 		if err != nil {
 			busyProblem(err).write(w)
 			return
@@ -50,11 +50,13 @@ func (h Health) guarded(c *crowd, gate *Gate) http.Handler {
 	})
 }
 
-// livez answers as long as the process can.
-func (h Health) livez(w http.ResponseWriter, _ *http.Request) { answerText(w, http.StatusOK, "ok") }
+// serveLivez answers as long as the process can.
+func (h Health) serveLivez(w http.ResponseWriter, _ *http.Request) {
+	answerText(w, http.StatusOK, "ok")
+}
 
-// readyz answers 200 while everything is seen and kept, else 503. Its first line is ok only where nothing at all is wrong.
-func (h Health) readyz(w http.ResponseWriter, r *http.Request) {
+// serveReadyz answers 200 while everything is seen and kept, else 503. Its first line is ok only where nothing at all is wrong.
+func (h Health) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
 	s := h.Status(ctx)

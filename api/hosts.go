@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// only answers requests that were sent to one of some names, to any where there are none. Where only this machine can reach us and
+// requireHost answers requests that were sent to one of some names, to any where there are none. Where only this machine can reach us and
 // nobody is asked who they are, a page elsewhere could else have its visitor's browser read ours, under a name of its own that
 // it makes lead here (DNS rebinding).
-func only(hosts []string, next http.Handler) http.Handler {
+func requireHost(hosts []string, next http.Handler) http.Handler {
 	if len(hosts) == 0 {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(hosts, hostOf(r.Host)) {
-			problem(w, http.StatusMisdirectedRequest, "evictrail serves this machine only here, as "+strings.Join(hosts, " or ")+": for other names start it with --auth")
+			writeProblem(w, http.StatusMisdirectedRequest, "evictrail serves this machine only here, as "+strings.Join(hosts, " or ")+": for other names start it with --auth")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -22,8 +22,8 @@ const (
 	changesSlack  = time.Minute
 )
 
-// list answers with rows of a view, the newest first.
-func list(v trail.View) asking {
+// listRows answers with rows of a view, the newest first.
+func listRows(v trail.View) asking {
 	return func(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
 		now := time.Now().UTC()
 		a, err := readQuery(v, r.URL.RawQuery, now)
@@ -35,14 +35,14 @@ func list(v trail.View) asking {
 				return reply{}, err
 			}
 		}
-		body, next, err := rows(ctx, reader, v, a)
+		body, next, err := renderRows(ctx, reader, v, a)
 		if err != nil {
 			return reply{}, err
 		}
 		header := http.Header{"Vary": {"Accept"}}
 		header.Set(changesHeader, now.Add(-changesSlack).Format(time.RFC3339))
 		if next != nil {
-			header.Set("Link", link(r.URL.Query(), next))
+			header.Set("Link", formatNextLink(r.URL.Query(), next))
 		}
 		from, to := a.Period(next, now)
 		if err := addListRecorders(ctx, reader, header, a.Cluster, from, to); err != nil {
@@ -54,14 +54,14 @@ func list(v trail.View) asking {
 
 var contentTypes = map[string]string{"json": "application/json", "csv": "text/csv; charset=utf-8; header=present"}
 
-// link names the next page, relative to this one, so that it holds behind whatever leads to us.
-func link(query url.Values, next *trail.Key) string {
+// formatNextLink names the next page, relative to this one, so that it holds behind whatever leads to us.
+func formatNextLink(query url.Values, next *trail.Key) string {
 	query.Set("page", writePage(asked{Query: trail.Query{Before: next}}))
 	return "<?" + query.Encode() + `>; rel="next"`
 }
 
-// rows asks for a page, no larger than an answer may be, and writes it in the format asked for.
-func rows(ctx context.Context, reader Reader, v trail.View, a asked) ([]byte, *trail.Key, error) {
+// renderRows asks for a page, no larger than an answer may be, and writes it in the format asked for.
+func renderRows(ctx context.Context, reader Reader, v trail.View, a asked) ([]byte, *trail.Key, error) {
 	a.MaxBytes = readBody
 	if a.format == "csv" {
 		t, err := reader.ListText(ctx, v, a.Query)
@@ -70,14 +70,14 @@ func rows(ctx context.Context, reader Reader, v trail.View, a asked) ([]byte, *t
 		}
 		var b bytes.Buffer
 		err = WriteCSV(&b, t)
-		return b.Bytes(), t.Next, cmp.Or(err, fits(len(t.Rows), b.Len()))
+		return b.Bytes(), t.Next, cmp.Or(err, checkSize(len(t.Rows), b.Len()))
 	}
 	page, err := reader.ListJSON(ctx, v, a.Query)
 	if err != nil {
 		return nil, nil, orTooLarge(err)
 	}
 	body := jsonRows(page.Rows)
-	return body, page.Next, fits(len(page.Rows), len(body))
+	return body, page.Next, checkSize(len(page.Rows), len(body))
 }
 
 // jsonRows writes rows as an array, a row a line.
@@ -103,8 +103,8 @@ func jsonRows(rows []json.RawMessage) []byte {
 	return b.Bytes()
 }
 
-// fits refuses an answer that is too large as it is written, with quotes and line breaks. The rows that it names are fewer than there were.
-func fits(rows, size int) error {
+// checkSize refuses an answer that is too large as it is written, with quotes and line breaks. The rows that it names are fewer than there were.
+func checkSize(rows, size int) error {
 	if size <= readBody {
 		return nil
 	}
@@ -128,12 +128,12 @@ func tooLarge(fit int) error {
 }
 
 func (s *reads) listRoute(v trail.View) route {
-	rows := mediaTypeEntry{mediaTypes["json"], listOf(ref(rowName(v))), nil}
-	table := mediaTypeEntry{mediaTypes["csv"], text(), nil}
+	rows := mediaTypeEntry{mediaTypes["json"], listOf(newRefSchema(rowName(v))), nil}
+	table := mediaTypeEntry{mediaTypes["csv"], newTextSchema(), nil}
 	return route{
 		method: http.MethodGet, path: listsPath + v.Noun, tag: tagLists, id: "list_" + v.Name, short: "List " + v.About,
-		about: "The columns are those of the view evictrail_v1." + v.Name + ", ordered by " + v.At + ", the newest first.", params: describe(listParams(v)),
-		answers:  []answer{{http.StatusOK, "Rows. CSV has a head, and nothing where a value is null. " + csvAbout, listHeaders, []mediaTypeEntry{rows, table}}, unchanged(listHeaders)},
-		problems: listProblems, handler: s.handler(list(v)),
+		about: "The columns are those of the view evictrail_v1." + v.Name + ", ordered by " + v.At + ", the newest first.", params: describeParams(listParams(v)),
+		answers:  []answer{{http.StatusOK, "Rows. CSV has a head, and nothing where a value is null. " + csvAbout, listHeaders, []mediaTypeEntry{rows, table}}, newUnchangedAnswer(listHeaders)},
+		problems: listProblems, handler: s.newHandler(listRows(v)),
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 var next = &trail.Key{At: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), ID: "r1", Cluster: "c1"}
 
-// listing answers with two rows, and says what it was asked.
-func listing(asked *trail.Query) *fakeReader {
+// newListReader answers with two rows, and says what it was asked.
+func newListReader(asked *trail.Query) *fakeReader {
 	null, text := (*string)(nil), "a,b"
 	return &fakeReader{
 		listJSON: func(_ context.Context, _ trail.View, q trail.Query) (trail.Page[json.RawMessage], error) {
@@ -36,7 +36,7 @@ func TestListFormats(t *testing.T) {
 	t.Parallel()
 	const asJSON, asCSV = "[\n{\"a\": 1},\n{\"a\": null}\n]\n", "x,y\n,\"a,b\"\n"
 	var asked trail.Query
-	h := api.Server{Readers: api.ForAll(listing(&asked))}.Handler()
+	h := api.Server{Readers: api.ForAll(newListReader(&asked))}.Handler()
 	for _, c := range []struct{ name, query, accept, body, contentType string }{
 		{"by default", "", "", asJSON, "application/json"},
 		{"asked for", "?format=csv", "", asCSV, "text/csv; charset=utf-8; header=present"},
@@ -51,7 +51,7 @@ func TestListFormats(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var asked trail.Query
-			w := ask(t, api.Server{Readers: api.ForAll(listing(&asked))}.Handler(), "/api/v1/requests"+c.query, "Accept", c.accept)
+			w := sendGet(t, api.Server{Readers: api.ForAll(newListReader(&asked))}.Handler(), "/api/v1/requests"+c.query, "Accept", c.accept)
 			require.Equal(t, c.contentType, w.Header().Get("Content-Type"))
 			if c.body == "" {
 				require.Equal(t, http.StatusNotAcceptable, problemIn(t, w).Status)
@@ -62,7 +62,7 @@ func TestListFormats(t *testing.T) {
 		})
 	}
 	before := time.Now()
-	w := ask(t, h, "/api/v1/requests?vm=shop/db-1&limit=2")
+	w := sendGet(t, h, "/api/v1/requests?vm=shop/db-1&limit=2")
 	require.Equal(t, trail.Query{Namespace: "shop", VMI: "db-1", Limit: 2, MaxBytes: 10 << 20}, asked)
 	link, found := strings.CutSuffix(w.Header().Get("Link"), `>; rel="next"`)
 	require.True(t, found)
@@ -74,7 +74,7 @@ func TestListFormats(t *testing.T) {
 	there, err := here.Parse(strings.TrimPrefix(link, "<"))
 	require.NoError(t, err)
 	require.Equal(t, "/somewhere/api/v1/requests", there.Path)
-	ask(t, h, "/api/v1/requests?"+there.RawQuery)
+	sendGet(t, h, "/api/v1/requests?"+there.RawQuery)
 	require.Equal(t, trail.Query{Namespace: "shop", VMI: "db-1", Limit: 2, MaxBytes: 10 << 20, Before: next}, asked)
 }
 
@@ -89,10 +89,10 @@ func TestUnreadRowsAreRefused(t *testing.T) {
 			return trail.Table{}, &trail.TooLargeError{}
 		},
 	})}.Handler()
-	p := problemIn(t, ask(t, h, "/api/v1/events?limit=10000"))
+	p := problemIn(t, sendGet(t, h, "/api/v1/events?limit=10000"))
 	require.Equal(t, [2]any{http.StatusBadRequest, api.ProblemTooLarge}, [2]any{p.Status, p.Type})
 	require.Equal(t, 10, p.FittingLimit)
-	p = problemIn(t, ask(t, h, "/api/v1/events?limit=10000&format=csv"))
+	p = problemIn(t, sendGet(t, h, "/api/v1/events?limit=10000&format=csv"))
 	require.Equal(t, [2]any{http.StatusBadRequest, 1}, [2]any{p.Status, p.FittingLimit})
 }
 
@@ -107,11 +107,11 @@ func TestLargeAnswersAreRefused(t *testing.T) {
 		}
 		return trail.Page[json.RawMessage]{Rows: rows}, nil
 	}})}.Handler()
-	p := problemIn(t, ask(t, h, "/api/v1/events?limit=20"))
+	p := problemIn(t, sendGet(t, h, "/api/v1/events?limit=20"))
 	require.Equal(t, http.StatusBadRequest, p.Status)
 	require.Contains(t, p.Detail, "the rows are more than 10 MiB: lower the limit to 9, or ask for less")
 	require.Equal(t, 9, p.FittingLimit)
-	require.Equal(t, http.StatusOK, ask(t, h, "/api/v1/events?limit=9").Code)
+	require.Equal(t, http.StatusOK, sendGet(t, h, "/api/v1/events?limit=9").Code)
 }
 
 func TestNames(t *testing.T) {
@@ -121,11 +121,11 @@ func TestNames(t *testing.T) {
 		asked = q
 		return nil, nil
 	}})}.Handler()
-	w := ask(t, h, "/api/v1/names?kind=vm&prefix=shop/&cluster=c1")
+	w := sendGet(t, h, "/api/v1/names?kind=vm&prefix=shop/&cluster=c1")
 	require.Equal(t, "[]\n", w.Body.String())
 	require.Equal(t, trail.NameQuery{Kind: trail.NameVM, Prefix: "shop/", Cluster: "c1"}, asked)
-	require.Contains(t, problemIn(t, ask(t, h, "/api/v1/names")).Detail, "kind is missing")
-	require.Contains(t, problemIn(t, ask(t, h, "/api/v1/names?kind=pod")).Detail, `kind "pod": expected one of [cluster namespace vm node]`)
+	require.Contains(t, problemIn(t, sendGet(t, h, "/api/v1/names")).Detail, "kind is missing")
+	require.Contains(t, problemIn(t, sendGet(t, h, "/api/v1/names?kind=pod")).Detail, `kind "pod": expected one of [cluster namespace vm node]`)
 }
 
 func TestWhyAsks(t *testing.T) {
@@ -141,13 +141,13 @@ func TestWhyAsks(t *testing.T) {
 			return trail.NotAnswer{}, nil
 		},
 	})}.Handler()
-	w := ask(t, h, "/api/v1/vms/shop/db-1/why?at=2026-11-21&cluster=c1")
+	w := sendGet(t, h, "/api/v1/vms/shop/db-1/why?at=2026-11-21&cluster=c1")
 	require.Contains(t, w.Body.String(), "\n  \"paragraph\": \"a < b\",\n")
 	require.Equal(t, trail.Question{Cluster: "c1", Of: trail.VMISubject("shop", "db-1"), At: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)}, asked)
-	ask(t, h, "/api/v1/vms/shop/db-1/why-not")
+	sendGet(t, h, "/api/v1/vms/shop/db-1/why-not")
 	require.Equal(t, trail.Question{Of: trail.VMISubject("shop", "db-1")}, asked)
-	ask(t, h, "/api/v1/nodes/n1/why-not")
+	sendGet(t, h, "/api/v1/nodes/n1/why-not")
 	require.Equal(t, trail.Question{Of: trail.Subject{Kind: trail.SubjectNode, Name: "n1"}}, asked)
-	require.Contains(t, problemIn(t, ask(t, h, "/api/v1/nodes/n1/why-not?as=7d")).Detail, `there is no parameter "as" here: there are cluster, at`)
-	require.Equal(t, http.StatusBadRequest, ask(t, h, "/api/v1/nodes/%ff/why-not").Code)
+	require.Contains(t, problemIn(t, sendGet(t, h, "/api/v1/nodes/n1/why-not?as=7d")).Detail, `there is no parameter "as" here: there are cluster, at`)
+	require.Equal(t, http.StatusBadRequest, sendGet(t, h, "/api/v1/nodes/%ff/why-not").Code)
 }

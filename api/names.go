@@ -27,9 +27,9 @@ func nameParams() []param[trail.NameQuery] {
 				}
 				return nil
 			}, write: func(q trail.NameQuery) string { return string(q.Kind) }},
-		{name: "cluster", about: "Only of this cluster.", schema: text(), example: "prod",
+		{name: "cluster", about: "Only of this cluster.", schema: newTextSchema(), example: "prod",
 			read: readText("cluster", func(q *trail.NameQuery) *string { return &q.Cluster }), write: func(q trail.NameQuery) string { return q.Cluster }},
-		{name: "prefix", about: "Only those that begin so.", schema: text(), example: "shop/",
+		{name: "prefix", about: "Only those that begin so.", schema: newTextSchema(), example: "shop/",
 			read: readText("prefix", func(q *trail.NameQuery) *string { return &q.Prefix }), write: func(q trail.NameQuery) string { return q.Prefix }},
 	}
 }
@@ -39,8 +39,8 @@ func NamesURL(q trail.NameQuery) *url.URL {
 	return &url.URL{Path: namesPath, RawQuery: writeParams(nameParams(), q).Encode()}
 }
 
-// names answers which names are known.
-func names(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
+// listNames answers which names are known.
+func listNames(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
 	var q trail.NameQuery
 	if err := readParams(nameParams(), r.URL.RawQuery, time.Now().UTC(), &q); err != nil {
 		return reply{}, err
@@ -49,15 +49,15 @@ func names(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
 	if found == nil {
 		found = []string{} // an empty array, not null
 	}
-	return said(found, err)
+	return newJSONReply(found, err)
 }
 
 func (s *reads) namesRoute() route {
 	return route{
 		method: http.MethodGet, path: namesPath, tag: tagNames, id: "listNames", short: "List names that are known",
 		about:  fmt.Sprintf("For completion: the names that begin with a prefix, sorted, at most %d.", trail.MaxNames),
-		params: describe(nameParams()), problems: readProblems,
-		answers: []answer{{http.StatusOK, "The names.", readHeaders, jsonContent(listOf(text()), []string{"shop/db-1", "shop/db-2"})}, unchanged(readHeaders)},
-		handler: s.handler(names),
+		params: describeParams(nameParams()), problems: readProblems,
+		answers: []answer{{http.StatusOK, "The names.", readHeaders, jsonContent(listOf(newTextSchema()), []string{"shop/db-1", "shop/db-2"})}, newUnchangedAnswer(readHeaders)},
+		handler: s.newHandler(listNames),
 	}
 }

@@ -31,7 +31,7 @@ func (s Server) sameSite(next http.Handler) http.Handler {
 		if s.Denied != nil {
 			s.Denied(DeniedCrossSite)
 		}
-		problem(w, http.StatusForbidden, "a page of another site has sent this: evictrail takes what is written from its own pages, and from programs")
+		writeProblem(w, http.StatusForbidden, "a page of another site has sent this: evictrail takes what is written from its own pages, and from programs")
 	}))
 	return protection.Handler(next)
 }

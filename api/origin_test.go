@@ -22,7 +22,7 @@ func TestOtherSitesCannotWrite(t *testing.T) {
 	t.Parallel()
 	written, denied := 0, []string{}
 	var scopes []trail.Scope
-	s, _ := guarded(newFakeCluster(), &scopes)
+	s, _ := newGuardedServer(newFakeCluster(), &scopes)
 	s.Denied = func(cause string) { denied = append(denied, cause) }
 	s.Audit = &api.Audit{Access: api.Access{Open: true}, Take: func(_ context.Context, body io.Reader) (any, bool, error) {
 		written++
@@ -66,7 +66,7 @@ func TestOtherSitesCannotWrite(t *testing.T) {
 		require.Equal(t, http.StatusOK, post(http.MethodPost, "/admission", header...).Code, header)
 	}
 	require.Equal(t, 8, written)
-	require.Equal(t, http.StatusOK, ask(t, h, "/livez", "Sec-Fetch-Site", "cross-site").Code, "reading is not writing: without a token it reads nothing")
+	require.Equal(t, http.StatusOK, sendGet(t, h, "/livez", "Sec-Fetch-Site", "cross-site").Code, "reading is not writing: without a token it reads nothing")
 }
 
 // TestBrowsersComeOverHTTPSAgain asks over HTTPS and without, under the names of a service and of what many services share.

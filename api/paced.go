@@ -15,8 +15,8 @@ const (
 	writePace  = 64 << 10         // bytes of it a second
 )
 
-// paced cuts off who stalls while reading an answer: else each such connection would hold its answer for ever.
-func (s Server) paced(next http.Handler) http.Handler {
+// cutOffSlowReaders cuts off who stalls while reading an answer: else each such connection would hold its answer for ever.
+func (s Server) cutOffSlowReaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &pacedWriter{ResponseWriter: w, out: http.NewResponseController(w)}
 		if r.ProtoMajor == 1 { // the deadline of the answer before, on this connection, is no longer meant
@@ -28,7 +28,7 @@ func (s Server) paced(next http.Handler) http.Handler {
 			}
 		}()
 		next.ServeHTTP(p, r)
-		p.extend(0) // for what net/http still holds
+		p.extendDeadline(0) // for what net/http still holds
 	})
 }
 
@@ -42,8 +42,8 @@ type pacedWriter struct {
 	stalled   bool
 }
 
-// extend sets the deadline for the next so many bytes. A writer that has no deadlines, as in tests, needs none.
-func (w *pacedWriter) extend(n int) {
+// extendDeadline sets the deadline for the next so many bytes. A writer that has no deadlines, as in tests, needs none.
+func (w *pacedWriter) extendDeadline(n int) {
 	now := time.Now()
 	if w.began.IsZero() {
 		w.began = now
@@ -58,7 +58,7 @@ func (w *pacedWriter) extend(n int) {
 
 // WriteHeader implements http.ResponseWriter.
 func (w *pacedWriter) WriteHeader(status int) {
-	w.extend(0)
+	w.extendDeadline(0)
 	w.ResponseWriter.WriteHeader(status)
 }
 
@@ -66,7 +66,7 @@ func (w *pacedWriter) WriteHeader(status int) {
 func (w *pacedWriter) Write(p []byte) (written int, err error) {
 	for {
 		chunk := p[written:min(len(p), written+writeChunk)]
-		w.extend(len(chunk))
+		w.extendDeadline(len(chunk))
 		n, err := w.ResponseWriter.Write(chunk)
 		written += n
 		if err != nil {
@@ -82,7 +82,7 @@ func (w *pacedWriter) Write(p []byte) (written int, err error) {
 // FlushError is for http.ResponseController.
 func (w *pacedWriter) FlushError() error {
 	w.streaming = true
-	w.extend(0)
+	w.extendDeadline(0)
 	err := w.out.Flush()
 	w.stalled = w.stalled || errors.Is(err, os.ErrDeadlineExceeded)
 	return err

@@ -61,7 +61,7 @@ func TestStalledReadersAreCut(t *testing.T) {
 				})
 				ended := make(chan time.Duration, 1)
 				began := time.Now()
-				h := Server{Shed: shed.count}.paced(mux)
+				h := Server{Shed: shed.countCause}.cutOffSlowReaders(mux)
 				listener := make(pipes, 1)
 				server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					defer func() { ended <- time.Since(began) }()

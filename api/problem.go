@@ -50,8 +50,8 @@ func (p *Problem) write(w http.ResponseWriter) {
 	writeJSON(w, p.Status, problemType, p)
 }
 
-// refusal returns the same for the web page.
-func (p *Problem) refusal() *web.Refusal {
+// toRefusal returns the same for the web page.
+func (p *Problem) toRefusal() *web.Refusal {
 	return &web.Refusal{Status: p.Status, Text: p.Detail, Retry: p.retry}
 }
 
@@ -60,8 +60,8 @@ const uncached = "private, no-cache"
 
 const problemType = "application/problem+json"
 
-// problem answers with a problem document.
-func problem(w http.ResponseWriter, code int, detail string) { newProblem(code, detail).write(w) }
+// writeProblem answers with a problem document.
+func writeProblem(w http.ResponseWriter, code int, detail string) { newProblem(code, detail).write(w) }
 
 func writeJSON(w http.ResponseWriter, code int, contentType string, v any) {
 	raw, err := json.Marshal(v)

@@ -35,11 +35,11 @@ func listParams(v trail.View) []param[asked] {
 		all = append(all, changesParam())
 	}
 	if v.End != "" {
-		all = append(all, param[asked]{name: "open", about: "Only rows of what is not over: " + v.End + " is null.", schema: boolean(false), example: "true",
+		all = append(all, param[asked]{name: "open", about: "Only rows of what is not over: " + v.End + " is null.", schema: newBooleanSchema(false), example: "true",
 			read: readBool("open", func(a *asked, yes bool) { a.Open = yes }), write: func(a asked) string { return onlyIf(a.Open, "true") }})
 	}
 	if v.Repeat != "" {
-		all = append(all, param[asked]{name: "repeats", about: "Whether rows that only repeat another come too: " + v.Repeat + " is not null.", schema: boolean(true), example: "false",
+		all = append(all, param[asked]{name: "repeats", about: "Whether rows that only repeat another come too: " + v.Repeat + " is not null.", schema: newBooleanSchema(true), example: "false",
 			read: readBool("repeats", func(a *asked, yes bool) { a.First = !yes }), write: func(a asked) string { return onlyIf(a.First, "false") }})
 	}
 	return append(all, pageParams()...)
@@ -53,20 +53,20 @@ func onlyIf(yes bool, text string) string {
 }
 
 func clusterParam() param[asked] {
-	return param[asked]{name: "cluster", about: "Only this cluster.", schema: text(), example: "prod",
+	return param[asked]{name: "cluster", about: "Only this cluster.", schema: newTextSchema(), example: "prod",
 		read: readText("cluster", func(a *asked) *string { return &a.Cluster }), write: func(a asked) string { return a.Cluster }}
 }
 
 func nodeParam() param[asked] {
-	return param[asked]{name: "node", about: "Only this node.", schema: text(), example: "worker-1",
+	return param[asked]{name: "node", about: "Only this node.", schema: newTextSchema(), example: "worker-1",
 		read: readText("node", func(a *asked) *string { return &a.Node }), write: func(a asked) string { return a.Node }}
 }
 
 func vmParams() []param[asked] {
 	return []param[asked]{
-		{name: "namespace", about: "Only this namespace.", schema: text(), example: "shop",
+		{name: "namespace", about: "Only this namespace.", schema: newTextSchema(), example: "shop",
 			read: readText("namespace", func(a *asked) *string { return &a.Namespace }), write: func(a asked) string { return a.Namespace }},
-		{name: "vm", about: "Only this VM: its name, or namespace/name.", schema: text(), example: "shop/db-1",
+		{name: "vm", about: "Only this VM: its name, or namespace/name.", schema: newTextSchema(), example: "shop/db-1",
 			read: func(text string, _ time.Time, a *asked) error {
 				if !isText(text) {
 					return errors.New("vm: expected text in UTF-8")
@@ -78,23 +78,23 @@ func vmParams() []param[asked] {
 
 func timeParams() []param[asked] {
 	return []param[asked]{
-		{name: "since", about: "Not before: " + timeAbout + ". From since to until (by default now) may be 31 days at most; without since the newest rows are given, however old.", schema: text(), example: "24h",
+		{name: "since", about: "Not before: " + timeAbout + ". From since to until (by default now) may be 31 days at most; without since the newest rows are given, however old.", schema: newTextSchema(), example: "24h",
 			read: readTime("since", func(a *asked) *time.Time { return &a.Since }), write: func(a asked) string { return writeTime(a.Since) }},
-		{name: "until", about: "Before: " + timeAbout + ".", schema: text(), example: "2026-11-22",
+		{name: "until", about: "Before: " + timeAbout + ".", schema: newTextSchema(), example: "2026-11-22",
 			read: readTime("until", func(a *asked) *time.Time { return &a.Until }), write: func(a asked) string { return writeTime(a.Until) }},
 	}
 }
 
 func changesParam() param[asked] {
-	return param[asked]{name: "changes-since", about: "Only rows that came or changed then or later, whenever it was that they tell of: " + timeAbout + ". Go on with the header " + changesHeader + " of the answer before.", schema: text(), example: "2026-11-21T00:45:00Z",
+	return param[asked]{name: "changes-since", about: "Only rows that came or changed then or later, whenever it was that they tell of: " + timeAbout + ". Go on with the header " + changesHeader + " of the answer before.", schema: newTextSchema(), example: "2026-11-21T00:45:00Z",
 		read: readTime("changes-since", func(a *asked) *time.Time { return &a.ChangedSince }), write: func(a asked) string { return writeTime(a.ChangedSince) }}
 }
 
 func pageParams() []param[asked] {
 	return []param[asked]{
-		{name: "limit", about: "The newest so many rows.", schema: whole(1, MaxLimit, DefaultLimit), example: "50", read: readLimit,
+		{name: "limit", about: "The newest so many rows.", schema: newIntegerSchema(1, MaxLimit, DefaultLimit), example: "50", read: readLimit,
 			write: func(a asked) string { return onlyIf(a.Limit > 0, strconv.Itoa(a.Limit)) }},
-		{name: "page", about: "The rows that are older than a page: what the header Link of that one names.", schema: text(), read: readPage, write: writePage},
+		{name: "page", about: "The rows that are older than a page: what the header Link of that one names.", schema: newTextSchema(), read: readPage, write: writePage},
 		{name: "format", about: "The format of the answer; it has precedence over Accept.", schema: oneOf(formats...), example: "csv", read: readFormat,
 			write: func(a asked) string { return a.format }},
 	}
@@ -143,14 +143,14 @@ func readQuery(v trail.View, raw string, now time.Time) (asked, error) {
 	if err := readParams(listParams(v), raw, now, &a); err != nil {
 		return asked{}, err
 	}
-	if !a.Since.IsZero() && a.end(now).Sub(a.Since) > MaxRange {
+	if !a.Since.IsZero() && a.rangeEnd(now).Sub(a.Since) > MaxRange {
 		return asked{}, newProblem(http.StatusBadRequest, "from since to until are more than 31 days: ask for less at once, or leave out since and go back page by page")
 	}
 	return a, nil
 }
 
-// end is before when the rows are: a page ends where the one before did.
-func (a asked) end(now time.Time) time.Time {
+// rangeEnd is before when the rows are: a page ends where the one before did.
+func (a asked) rangeEnd(now time.Time) time.Time {
 	end := now
 	if !a.Until.IsZero() {
 		end = a.Until

@@ -81,7 +81,7 @@ func FuzzQuery(f *testing.F) {
 			return
 		}
 		require.True(t, got.Limit >= 1 && got.Limit <= MaxLimit)
-		require.True(t, got.Since.IsZero() || got.end(queryNow).Sub(got.Since) <= MaxRange)
+		require.True(t, got.Since.IsZero() || got.rangeEnd(queryNow).Sub(got.Since) <= MaxRange)
 		for _, text := range []string{got.Cluster, got.Namespace, got.VMI, got.Node} {
 			require.True(t, isText(text))
 		}

@@ -36,7 +36,7 @@ type reply struct {
 // asking answers one request, with what its caller may read. Its errors are for reads.problemOf.
 type asking func(context.Context, Reader, *http.Request) (reply, error)
 
-func (s *reads) routes() []route {
+func (s *reads) buildRoutes() []route {
 	var all []route
 	for _, v := range trail.Views() {
 		all = append(all, s.listRoute(v))
@@ -44,14 +44,14 @@ func (s *reads) routes() []route {
 	return append(append(all, s.whyRoutes()...), s.whatIfRoute(), s.namesRoute(), s.recordersRoute(), s.settingsRoute())
 }
 
-// handler answers within bounds, compressed where the client likes that.
-func (s *reads) handler(ask asking) http.Handler {
-	return s.handlerWithin(readTimeout, s.crowd.turn, ask)
+// newHandler answers within bounds, compressed where the client likes that.
+func (s *reads) newHandler(ask asking) http.Handler {
+	return s.newHandlerWithin(readTimeout, s.crowd.awaitTurn, ask)
 }
 
-// handlerWithin is handler with bounds of its own.
-func (s *reads) handlerWithin(timeout time.Duration, turn turn, ask asking) http.Handler {
-	return compressed(s.gate.guard(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, who caller) {
+// newHandlerWithin is handler with bounds of its own.
+func (s *reads) newHandlerWithin(timeout time.Duration, turn turn, ask asking) http.Handler {
+	return compressResponses(s.gate.requireRight(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, who caller) {
 		w.Header().Set("Cache-Control", uncached)
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
@@ -131,7 +131,7 @@ func (a reply) write(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("ETag", tag)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if matches(r.Header.Values("If-None-Match"), tag) {
+	if matchesTag(r.Header.Values("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -140,8 +140,8 @@ func (a reply) write(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(a.body)
 }
 
-// matches compares tags weakly (RFC 9110, 8.8.3.2). Ours hold no comma.
-func matches(sent []string, tag string) bool {
+// matchesTag compares tags weakly (RFC 9110, 8.8.3.2). Ours hold no comma.
+func matchesTag(sent []string, tag string) bool {
 	for _, one := range strings.Split(strings.Join(sent, ","), ",") {
 		one = strings.TrimSpace(one)
 		if one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {

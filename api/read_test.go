@@ -65,8 +65,8 @@ func (f *fakeReader) Recorders(context.Context, string, time.Time, time.Time) ([
 	return f.recorders, nil
 }
 
-// failing answers everything with an error.
-func failing(err error) *fakeReader {
+// newFailingReader answers everything with an error.
+func newFailingReader(err error) *fakeReader {
 	return &fakeReader{
 		listJSON: func(context.Context, trail.View, trail.Query) (trail.Page[json.RawMessage], error) {
 			return trail.Page[json.RawMessage]{}, err
@@ -75,8 +75,8 @@ func failing(err error) *fakeReader {
 	}
 }
 
-// ask sends a GET and returns what came.
-func ask(t *testing.T, h http.Handler, target string, header ...string) *httptest.ResponseRecorder {
+// sendGet sends a GET and returns what came.
+func sendGet(t *testing.T, h http.Handler, target string, header ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
 	for i := 0; i < len(header); i += 2 {
@@ -121,8 +121,8 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var failed []error
-			h := api.Server{Readers: api.ForAll(failing(c.err)), Failed: func(err error) { failed = append(failed, err) }}.Handler()
-			w := ask(t, h, "/api/v1/vms/a/b/why")
+			h := api.Server{Readers: api.ForAll(newFailingReader(c.err)), Failed: func(err error) { failed = append(failed, err) }}.Handler()
+			w := sendGet(t, h, "/api/v1/vms/a/b/why")
 			p := problemIn(t, w)
 			require.Equal(t, c.code, p.Status)
 			require.Contains(t, p.Detail, c.says)
@@ -140,9 +140,9 @@ func TestErrorsBecomeProblems(t *testing.T) {
 
 func TestUnknownPathsAndMethods(t *testing.T) {
 	t.Parallel()
-	h := api.Server{Readers: api.ForAll(failing(errors.New("not to be asked")))}.Handler()
-	require.Contains(t, problemIn(t, ask(t, h, "/api/v1/evictions")).Detail, "/docs lists what there is")
-	code, body, header := send(t, h, "/api/v1/requests", "")
+	h := api.Server{Readers: api.ForAll(newFailingReader(errors.New("not to be asked")))}.Handler()
+	require.Contains(t, problemIn(t, sendGet(t, h, "/api/v1/evictions")).Detail, "/docs lists what there is")
+	code, body, header := sendPost(t, h, "/api/v1/requests", "")
 	require.Equal(t, http.StatusMethodNotAllowed, code)
 	require.Equal(t, "GET, HEAD", header.Get("Allow"))
 	require.Contains(t, body, "POST does nothing here: use GET or HEAD")
@@ -158,7 +158,7 @@ func TestSlowQuestionsEnd(t *testing.T) {
 			<-ctx.Done()
 			return trail.Answer{}, ctx.Err()
 		}})}.Handler()
-		require.Equal(t, http.StatusServiceUnavailable, ask(t, h, "/api/v1/vms/a/b/why").Code)
+		require.Equal(t, http.StatusServiceUnavailable, sendGet(t, h, "/api/v1/vms/a/b/why").Code)
 		require.Equal(t, 5*time.Second, time.Since(began))
 	})
 }
@@ -170,13 +170,13 @@ func TestTagsAndCompression(t *testing.T) {
 	h := api.Server{Readers: api.ForAll(&fakeReader{why: func(_ context.Context, q trail.Question) (trail.Answer, error) {
 		return trail.Answer{Paragraph: long + q.Cluster}, nil
 	}})}.Handler()
-	plain := ask(t, h, "/api/v1/vms/a/b/why")
+	plain := sendGet(t, h, "/api/v1/vms/a/b/why")
 	require.Equal(t, http.StatusOK, plain.Code)
 	require.Empty(t, plain.Header().Get("Content-Encoding"))
 	tag := plain.Header().Get("ETag")
 	require.True(t, strings.HasPrefix(tag, `W/"`), tag)
 
-	packed := ask(t, h, "/api/v1/vms/a/b/why", "Accept-Encoding", "zstd, gzip")
+	packed := sendGet(t, h, "/api/v1/vms/a/b/why", "Accept-Encoding", "zstd, gzip")
 	require.Equal(t, "gzip", packed.Header().Get("Content-Encoding"))
 	require.Equal(t, tag, packed.Header().Get("ETag"))
 	require.Contains(t, packed.Header().Values("Vary"), "Accept-Encoding")
@@ -187,10 +187,10 @@ func TestTagsAndCompression(t *testing.T) {
 	require.Equal(t, plain.Body.String(), string(text))
 
 	for sent, code := range map[string]int{tag: 304, `"x", ` + tag: 304, strings.TrimPrefix(tag, "W/"): 304, "*": 304, `W/"x"`: 200, "": 200} {
-		w := ask(t, h, "/api/v1/vms/a/b/why", "If-None-Match", sent, "Accept-Encoding", "gzip")
+		w := sendGet(t, h, "/api/v1/vms/a/b/why", "If-None-Match", sent, "Accept-Encoding", "gzip")
 		require.Equal(t, code, w.Code, sent)
 		require.Equal(t, tag, w.Header().Get("ETag"))
 		require.Equal(t, code == http.StatusNotModified, w.Body.Len() == 0)
 	}
-	require.Equal(t, 200, ask(t, h, "/api/v1/vms/a/b/why?cluster=c", "If-None-Match", tag).Code)
+	require.Equal(t, 200, sendGet(t, h, "/api/v1/vms/a/b/why?cluster=c", "If-None-Match", tag).Code)
 }

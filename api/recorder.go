@@ -28,11 +28,11 @@ type recorderQuery struct {
 // recorderParams returns the parameters of a recorderQuery.
 func recorderParams() []param[recorderQuery] {
 	return []param[recorderQuery]{
-		{name: "cluster", about: "Only this cluster.", schema: text(), example: "prod",
+		{name: "cluster", about: "Only this cluster.", schema: newTextSchema(), example: "prod",
 			read: readText("cluster", func(q *recorderQuery) *string { return &q.cluster }), write: func(q recorderQuery) string { return q.cluster }},
-		{name: "from", about: "Include the gaps that were open after this time: " + timeAbout + ".", schema: text(), example: "24h",
+		{name: "from", about: "Include the gaps that were open after this time: " + timeAbout + ".", schema: newTextSchema(), example: "24h",
 			read: readTime("from", func(q *recorderQuery) *time.Time { return &q.from }), write: func(q recorderQuery) string { return writeTime(q.from) }},
-		{name: "to", about: "With from: only gaps that opened before this time: " + timeAbout + ".", schema: text(), example: "1h",
+		{name: "to", about: "With from: only gaps that opened before this time: " + timeAbout + ".", schema: newTextSchema(), example: "1h",
 			read: readTime("to", func(q *recorderQuery) *time.Time { return &q.to }), write: func(q recorderQuery) string { return writeTime(q.to) }},
 	}
 }
@@ -52,7 +52,7 @@ func listRecorders(ctx context.Context, reader Reader, r *http.Request) (reply, 
 	if all == nil {
 		all = []trail.RecorderStatus{} // an empty array, not null
 	}
-	return said(all, err)
+	return newJSONReply(all, err)
 }
 
 // addListRecorders adds to the headers of a list the worst state of the recorders of its clusters, and the gaps that overlap its period.
@@ -101,12 +101,12 @@ func withRecorder(answer reply, err error, note *trail.RecorderNote, gaps []trai
 }
 
 func recorderSchema() schema {
-	return described(record([]string{"cluster", "state", "why", "unseen", "replayed", "at"}, append(append(fields{{"cluster", text()}}, stateFields()...), fields{
-		{"unseen", described(listOf(text()), "The sources that no replica watches now.")},
-		{"alive_at", moment("The last sign of life. Missing if there never was one.")},
-		{"last_event_at", moment("When the newest event was observed. Missing if there is none.")},
-		{"at", moment("The time of this answer.")},
-		{"not_observed", described(listOf(gapSchema()), "The gaps that overlap from..to, newest first, at most ten.")},
+	return withDescription(newObjectSchema([]string{"cluster", "state", "why", "unseen", "replayed", "at"}, append(append(fields{{"cluster", newTextSchema()}}, stateFields()...), fields{
+		{"unseen", withDescription(listOf(newTextSchema()), "The sources that no replica watches now.")},
+		{"alive_at", newTimeSchema("The last sign of life. Missing if there never was one.")},
+		{"last_event_at", newTimeSchema("When the newest event was observed. Missing if there is none.")},
+		{"at", newTimeSchema("The time of this answer.")},
+		{"not_observed", withDescription(listOf(gapSchema()), "The gaps that overlap from..to, newest first, at most ten.")},
 	}...)), "The state of the recorder of a cluster.")
 }
 
@@ -114,28 +114,28 @@ func recorderSchema() schema {
 func stateFields() fields {
 	return fields{
 		{"state", oneOf(trail.RecorderStates()...)},
-		{"since", moment("When that state began.")},
-		{"why", described(listOf(text()), "The reasons in sentences, those of the state first. Empty while recording.")},
+		{"since", newTimeSchema("When that state began.")},
+		{"why", withDescription(listOf(newTextSchema()), "The reasons in sentences, those of the state first. Empty while recording.")},
 		{"replayed", schema{Type: types{"boolean"}, Description: "The cluster was played from a recording; it is not being recorded."}},
 	}
 }
 
 func gapSchema() schema {
-	return record([]string{"gap_id", "source", "opened_at", "cause"}, fields{
+	return newObjectSchema([]string{"gap_id", "source", "opened_at", "cause"}, fields{
 		{"gap_id", schema{Type: types{"string"}, Format: "uuid"}},
-		{"source", described(text(), "What was not observed: the resource of a watch, or evictrail.")},
-		{"opened_at", moment("When the source was last observed completely.")},
-		{"closed_at", moment("When it was observed completely again. Missing while it is not.")},
-		{"cause", described(text(), "Why.")},
-		{"detail", text()},
+		{"source", withDescription(newTextSchema(), "What was not observed: the resource of a watch, or evictrail.")},
+		{"opened_at", newTimeSchema("When the source was last observed completely.")},
+		{"closed_at", newTimeSchema("When it was observed completely again. Missing while it is not.")},
+		{"cause", withDescription(newTextSchema(), "Why.")},
+		{"detail", newTextSchema()},
 	})
 }
 
 // recordingFields returns the fields by which an answer describes its recording.
 func recordingFields(gaps string) fields {
 	return fields{
-		{"recorder", described(record([]string{"state", "why"}, stateFields()), "The state of the recorder of the cluster now. Missing where the question is about the past.")},
-		{"not_observed", described(listOf(gapSchema()), gaps)},
+		{"recorder", withDescription(newObjectSchema([]string{"state", "why"}, stateFields()), "The state of the recorder of the cluster now. Missing where the question is about the past.")},
+		{"not_observed", withDescription(listOf(gapSchema()), gaps)},
 	}
 }
 
@@ -143,8 +143,8 @@ func (s *reads) recordersRoute() route {
 	return route{
 		method: http.MethodGet, path: recordersPath, tag: tagHealth, id: "listRecorders", short: "Get the state of the recorder of each cluster",
 		about:  "The state that /readyz reports of one process, for each cluster that the caller may see, also where no recorder runs.",
-		params: describe(recorderParams()), problems: readProblems,
-		answers: []answer{{http.StatusOK, "The clusters, ordered by name.", readHeaders, jsonContent(listOf(ref("Recorder")), nil)}, unchanged(readHeaders)},
-		handler: s.handler(listRecorders),
+		params: describeParams(recorderParams()), problems: readProblems,
+		answers: []answer{{http.StatusOK, "The clusters, ordered by name.", readHeaders, jsonContent(listOf(newRefSchema("Recorder")), nil)}, newUnchangedAnswer(readHeaders)},
+		handler: s.newHandler(listRecorders),
 	}
 }

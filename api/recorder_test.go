@@ -39,23 +39,23 @@ func TestAnswersDescribeTheirRecording(t *testing.T) {
 	}
 	h := api.Server{Readers: api.ForAll(f)}.Handler()
 
-	list := ask(t, h, "/api/v1/loops")
+	list := sendGet(t, h, "/api/v1/loops")
 	require.Equal(t, http.StatusOK, list.Code)
 	require.Equal(t, "not_recording", list.Header().Get("Evictrail-Recorder-State"), "the worst of the clusters")
 	require.Equal(t, inHeader, list.Header().Get("Evictrail-Not-Observed"))
 
-	all := ask(t, h, "/api/v1/recorders?from=2026-11-21T20:00:00Z")
+	all := sendGet(t, h, "/api/v1/recorders?from=2026-11-21T20:00:00Z")
 	require.Equal(t, http.StatusOK, all.Code)
 	require.Contains(t, all.Body.String(), `"state": "not_recording"`)
 	require.Contains(t, all.Body.String(), `"source": "pods"`)
 	require.NotContains(t, all.Body.String(), "User x", "errors in full are for the operator")
 
-	why := ask(t, h, "/api/v1/vms/shop/db-1/why")
+	why := sendGet(t, h, "/api/v1/vms/shop/db-1/why")
 	require.Equal(t, "not_recording", why.Header().Get("Evictrail-Recorder-State"))
 	require.Contains(t, why.Body.String(), `"recorder": {`)
 	require.Contains(t, why.Body.String(), `"not_observed": [`)
 
-	past := ask(t, h, "/api/v1/vms/shop/db-1/why-not")
+	past := sendGet(t, h, "/api/v1/vms/shop/db-1/why-not")
 	require.Empty(t, past.Header().Values("Evictrail-Recorder-State"), "about the past the state now says nothing")
 	require.Equal(t, inHeader, past.Header().Get("Evictrail-Not-Observed"))
 }

@@ -69,7 +69,7 @@ func TestOneCallerHoldsAShare(t *testing.T) {
 				shed, goOn := shedCauses{}, make(chan struct{})
 				scraped := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-goOn })
 				changes := func(context.Context, trail.Query, time.Duration) ([]time.Time, error) { return nil, nil }
-				h := Server{Shed: shed.count, Health: &Health{Metrics: scraped}, Stream: StreamForAll(changesFunc(changes), goOn)}.Handler()
+				h := Server{Shed: shed.countCause, Health: &Health{Metrics: scraped}, Stream: StreamForAll(changesFunc(changes), goOn)}.Handler()
 				var done sync.WaitGroup
 				get := func(address string) *httptest.ResponseRecorder {
 					w := httptest.NewRecorder()

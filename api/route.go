@@ -34,30 +34,30 @@ type mediaTypeEntry struct {
 	example   any
 }
 
-// routes returns what the server serves, in the order in which it is documented.
-func (s Server) routes(c *crowd) []route {
+// buildRoutes returns what the server serves, in the order in which it is documented.
+func (s Server) buildRoutes(c *crowd) []route {
 	var all []route
 	if s.Readers != nil {
-		all = append(all, (&reads{s.Readers, s.Gate, s.Failed, c}).routes()...)
+		all = append(all, (&reads{s.Readers, s.Gate, s.Failed, c}).buildRoutes()...)
 		all = append(all, documentRoutes()...)
 	}
 	if s.Stream != nil {
-		all = append(all, s.Stream.route(c, s.Gate))
+		all = append(all, s.Stream.buildRoute(c, s.Gate))
 	}
 	if s.Audit != nil {
-		all = append(all, s.Audit.route())
+		all = append(all, s.Audit.buildRoute())
 	}
 	if s.Admission != nil {
-		all = append(all, s.Admission.routes()...)
+		all = append(all, s.Admission.buildRoutes()...)
 	}
 	if s.Health != nil {
-		all = append(all, s.Health.routes(c, s.Gate)...)
+		all = append(all, s.Health.buildRoutes(c, s.Gate)...)
 	}
 	return all
 }
 
-// methods returns the methods of a route: who may GET may ask for the head alone.
-func (r route) methods() []string {
+// allowedMethods returns the methods of a route: who may GET may ask for the head alone.
+func (r route) allowedMethods() []string {
 	if r.method == http.MethodGet {
 		return []string{http.MethodGet, http.MethodHead}
 	}
@@ -65,5 +65,5 @@ func (r route) methods() []string {
 }
 
 func (r route) register(router *mux.Router) {
-	router.Path(r.path).Methods(r.methods()...).Handler(r.handler)
+	router.Path(r.path).Methods(r.allowedMethods()...).Handler(r.handler)
 }

@@ -64,21 +64,23 @@ func (f fields) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func text() schema { return schema{Type: types{"string"}} }
+func newTextSchema() schema { return schema{Type: types{"string"}} }
 
-func described(s schema, about string) schema {
+func withDescription(s schema, about string) schema {
 	s.Description = about
 	return s
 }
 
-func whole(least, most, otherwise int) schema {
+func newIntegerSchema(least, most, otherwise int) schema {
 	return schema{Type: types{"integer"}, Minimum: &least, Maximum: &most, Default: otherwise}
 }
 
-func boolean(otherwise bool) schema { return schema{Type: types{"boolean"}, Default: otherwise} }
+func newBooleanSchema(otherwise bool) schema {
+	return schema{Type: types{"boolean"}, Default: otherwise}
+}
 
 func oneOf[T ~string](values ...T) schema {
-	s := text()
+	s := newTextSchema()
 	for _, v := range values {
 		s.Enum = append(s.Enum, string(v))
 	}
@@ -87,9 +89,9 @@ func oneOf[T ~string](values ...T) schema {
 
 func listOf(s schema) schema { return schema{Type: types{"array"}, Items: &s} }
 
-func ref(name string) schema { return schema{Ref: "#/components/schemas/" + name} }
+func newRefSchema(name string) schema { return schema{Ref: "#/components/schemas/" + name} }
 
-func record(required []string, properties fields) schema {
+func newObjectSchema(required []string, properties fields) schema {
 	return schema{Type: types{"object"}, Required: required, Properties: properties}
 }
 
@@ -131,16 +133,16 @@ var typesOf = map[string]schema{
 	"integer":                  {Type: types{"integer"}},
 	"bigint":                   {Type: types{"integer"}},
 	"double precision":         {Type: types{"number"}},
-	"interval":                 text(), // 01:30:00, 2 days 00:10:00
+	"interval":                 newTextSchema(), // 01:30:00, 2 days 00:10:00
 	"jsonb":                    {Type: types{"object"}},
-	"text":                     text(),
+	"text":                     newTextSchema(),
 	"timestamp with time zone": {Type: types{"string"}, Format: "date-time"},
 	"uuid":                     {Type: types{"string"}, Format: "uuid"},
 }
 
 // rowSchema describes the rows of a view.
 func rowSchema(v trail.View, columns []trail.Column) schema {
-	s := record(nil, nil)
+	s := newObjectSchema(nil, nil)
 	for _, c := range columns {
 		if c.View != v.Name {
 			continue
@@ -156,7 +158,7 @@ func rowSchema(v trail.View, columns []trail.Column) schema {
 			column = orNull(column)
 		}
 		s.Required = append(s.Required, c.Name)
-		s.Properties = append(s.Properties, field{c.Name, described(column, c.About)})
+		s.Properties = append(s.Properties, field{c.Name, withDescription(column, c.About)})
 	}
 	return s
 }

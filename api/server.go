@@ -37,29 +37,29 @@ type Server struct {
 
 // Handler serves every path, to whom each is for.
 func (s Server) Handler() http.Handler {
-	return named(s.paced(strictTransport(only(s.Hosts, s.sameSite(s.router())))))
+	return attachCaller(s.cutOffSlowReaders(strictTransport(requireHost(s.Hosts, s.sameSite(s.newRouter())))))
 }
 
-// router routes every path.
-func (s Server) router() *mux.Router {
+// newRouter routes every path.
+func (s Server) newRouter() *mux.Router {
 	r := mux.NewRouter()
 	if s.Observe != nil {
-		r.Use(s.observed)
+		r.Use(s.observeRequests)
 	}
 	crowd := newCrowd()
 	crowd.refused = s.Shed
-	for _, route := range s.routes(crowd) {
+	for _, route := range s.buildRoutes(crowd) {
 		route.register(r)
 	}
 	r.NotFoundHandler = http.HandlerFunc(unknownPath)
 	if s.Site != nil {
 		site := *s.Site
-		site.Turn, site.LongTurn, site.Admit, site.Guarded = pageTurn(crowd.turn), pageTurn(crowd.replay), s.Gate.visitor, s.Gate != nil
+		site.Turn, site.LongTurn, site.Admit, site.Guarded = pageTurn(crowd.awaitTurn), pageTurn(crowd.awaitLongTurn), s.Gate.authorizeVisitor, s.Gate != nil
 		if s.Gate != nil {
 			site.CreateToken = s.Gate.CreateToken()
 		}
 		pages := r.NewRoute().Subrouter()
-		pages.Use(compressed)
+		pages.Use(compressResponses)
 		site.Route(pages)
 		r.NotFoundHandler = orPage(&site, r.NotFoundHandler)
 	}
@@ -73,7 +73,7 @@ func unknownPath(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	problem(w, http.StatusNotFound, "there is nothing at "+r.URL.Path+": /docs lists what there is")
+	writeProblem(w, http.StatusNotFound, "there is nothing at "+r.URL.Path+": /docs lists what there is")
 }
 
 // wrongMethod names the methods that a path has.
@@ -92,7 +92,7 @@ func wrongMethod(router *mux.Router) http.Handler {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
 		}
-		problem(w, http.StatusMethodNotAllowed, r.Method+" does nothing here: use "+strings.Join(allowed, " or "))
+		writeProblem(w, http.StatusMethodNotAllowed, r.Method+" does nothing here: use "+strings.Join(allowed, " or "))
 	})
 }
 
@@ -109,8 +109,8 @@ func orPage(site *web.Site, problem http.Handler) http.Handler {
 
 func forPrograms(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
-// observed tells Observe how each request went.
-func (s Server) observed(next http.Handler) http.Handler {
+// observeRequests tells Observe how each request went.
+func (s Server) observeRequests(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, seen := time.Now(), &statusWriter{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(seen, r)

@@ -14,13 +14,13 @@ const settingsPath = "/api/v1/settings"
 // settingsParams are the parameters of a trail.SettingsQuery.
 func settingsParams() []param[trail.SettingsQuery] {
 	return []param[trail.SettingsQuery]{
-		{name: "cluster", about: "Only of this cluster.", schema: text(), example: "prod",
+		{name: "cluster", about: "Only of this cluster.", schema: newTextSchema(), example: "prod",
 			read: readText("cluster", func(q *trail.SettingsQuery) *string { return &q.Cluster }), write: func(q trail.SettingsQuery) string { return q.Cluster }},
 		{name: "fingerprint", about: "Those with this fingerprint or part of one, as in the column policy, whenever they were in force.",
-			schema: text(), example: "1a2b3c",
+			schema: newTextSchema(), example: "1a2b3c",
 			read:  readText("fingerprint", func(q *trail.SettingsQuery) *string { return &q.Fingerprint }),
 			write: func(q trail.SettingsQuery) string { return q.Fingerprint }},
-		{name: "at", about: "Without a fingerprint: those in force then: " + timeAbout + ". By default those in force now.", schema: text(), example: "24h",
+		{name: "at", about: "Without a fingerprint: those in force then: " + timeAbout + ". By default those in force now.", schema: newTextSchema(), example: "24h",
 			read: readTime("at", func(q *trail.SettingsQuery) *time.Time { return &q.At }), write: func(q trail.SettingsQuery) string { return writeTime(q.At) }},
 	}
 }
@@ -40,30 +40,30 @@ func listSettings(ctx context.Context, reader Reader, r *http.Request) (reply, e
 	if all == nil {
 		all = []trail.SettingsInForce{} // an empty array, not null
 	}
-	return said(all, err)
+	return newJSONReply(all, err)
 }
 
 func settingsSchema() schema {
-	return described(record([]string{"cluster", "policy", "semantics"}, fields{
-		{"cluster", text()},
-		{"policy", described(text(), "The fingerprint, as requests and evacuations name it.")},
-		{"from", moment("When they came into force. Missing for the first that were seen.")},
-		{"until", moment("When others came into force. Missing while they are.")},
+	return withDescription(newObjectSchema([]string{"cluster", "policy", "semantics"}, fields{
+		{"cluster", newTextSchema()},
+		{"policy", withDescription(newTextSchema(), "The fingerprint, as requests and evacuations name it.")},
+		{"from", newTimeSchema("When they came into force. Missing for the first that were seen.")},
+		{"until", newTimeSchema("When others came into force. Missing while they are.")},
 		{"kubevirt", kubeVirtSchema()},
 		{"descheduler", deschedulerSchema()},
-		{"migration_policies", described(listOf(migrationPolicySchema()), "In the order of their names. Missing where there is none.")},
-		{"semantics", described(text(), "Which rules of KubeVirt and of the descheduler follow from their versions.")},
+		{"migration_policies", withDescription(listOf(migrationPolicySchema()), "In the order of their names. Missing where there is none.")},
+		{"semantics", withDescription(newTextSchema(), "Which rules of KubeVirt and of the descheduler follow from their versions.")},
 	}), "Settings that were in force in a time.")
 }
 
 // kubeVirtSchema describes a trail.KubeVirtSettings.
 func kubeVirtSchema() schema {
-	gates := func(about string) schema { return described(listOf(text()), about) }
-	return described(record(nil, fields{
-		{"version", text()}, {"eviction_strategy", text()},
-		{"parallel_migrations_per_cluster", count("")}, {"parallel_outbound_migrations_per_node", count("")},
-		{"node_drain_taint_key", text()},
-		{"progress_timeout", count("In seconds.")}, {"completion_timeout_per_gib", count("In seconds.")},
+	gates := func(about string) schema { return withDescription(listOf(newTextSchema()), about) }
+	return withDescription(newObjectSchema(nil, fields{
+		{"version", newTextSchema()}, {"eviction_strategy", newTextSchema()},
+		{"parallel_migrations_per_cluster", newCountSchema("")}, {"parallel_outbound_migrations_per_node", newCountSchema("")},
+		{"node_drain_taint_key", newTextSchema()},
+		{"progress_timeout", newCountSchema("In seconds.")}, {"completion_timeout_per_gib", newCountSchema("In seconds.")},
 		{"allow_post_copy", schema{Type: types{"boolean"}}},
 		{"feature_gates", gates("Those that are switched on.")}, {"disabled_feature_gates", gates("Those that are switched off.")},
 		{"workload_update_methods", gates("How KubeVirt brings running VMs to a new version.")},
@@ -72,27 +72,27 @@ func kubeVirtSchema() schema {
 
 // deschedulerSchema describes a trail.DeschedulerSettings.
 func deschedulerSchema() schema {
-	cooldown := record([]string{"base", "max", "window"}, fields{
+	cooldown := newObjectSchema([]string{"base", "max", "window"}, fields{
 		{"base", schema{Type: types{"number"}}}, {"max", schema{Type: types{"number"}}}, {"window", schema{Type: types{"number"}}},
 	})
-	return described(record(nil, fields{
-		{"cooldown", described(cooldown, "The cooldown of KubevirtMigrationAware, in seconds. Missing where that is not enabled.")},
-		{"limit_total", count("Evictions in one cycle.")}, {"limit_per_node", count("Evictions of one node in one cycle.")},
-		{"limit_per_namespace", count("Evictions of one namespace in one cycle.")},
-		{"model", described(text(), "The behaviour that evictrail was told to assume.")},
+	return withDescription(newObjectSchema(nil, fields{
+		{"cooldown", withDescription(cooldown, "The cooldown of KubevirtMigrationAware, in seconds. Missing where that is not enabled.")},
+		{"limit_total", newCountSchema("Evictions in one cycle.")}, {"limit_per_node", newCountSchema("Evictions of one node in one cycle.")},
+		{"limit_per_namespace", newCountSchema("Evictions of one namespace in one cycle.")},
+		{"model", withDescription(newTextSchema(), "The behaviour that evictrail was told to assume.")},
 	}), "The settings of the descheduler that decide evictions of VMs; a limit that is missing is not set. Missing where its policy was not seen.")
 }
 
 // migrationPolicySchema describes a trail.MigrationPolicySettings.
 func migrationPolicySchema() schema {
 	yes, selector := schema{Type: types{"boolean"}}, schema{Type: types{"object"}, Values: &schema{Type: types{"string"}}}
-	return described(record([]string{"name"}, fields{
-		{"name", text()}, {"created_at", moment("")},
-		{"namespace_selector", described(selector, "Labels of the namespaces that it is for.")},
-		{"vmi_selector", described(selector, "Labels of the VMIs that it is for.")},
+	return withDescription(newObjectSchema([]string{"name"}, fields{
+		{"name", newTextSchema()}, {"created_at", newTimeSchema("")},
+		{"namespace_selector", withDescription(selector, "Labels of the namespaces that it is for.")},
+		{"vmi_selector", withDescription(selector, "Labels of the VMIs that it is for.")},
 		{"allow_auto_converge", yes}, {"allow_post_copy", yes}, {"allow_workload_disruption", yes},
-		{"bandwidth_per_migration", described(text(), "Bytes in a second, as Kubernetes writes quantities.")},
-		{"completion_timeout_per_gib", count("In seconds.")},
+		{"bandwidth_per_migration", withDescription(newTextSchema(), "Bytes in a second, as Kubernetes writes quantities.")},
+		{"completion_timeout_per_gib", newCountSchema("In seconds.")},
 	}), "A MigrationPolicy; what it does not set is missing.")
 }
 
@@ -100,19 +100,19 @@ func (s *reads) settingsRoute() route {
 	return route{
 		method: http.MethodGet, path: settingsPath, tag: tagWhy, id: "listSettings", short: "Show the settings in force",
 		about:  "What is behind the fingerprints in the column policy of eviction requests and evacuations. Only who sees all of a cluster sees its settings.",
-		params: describe(settingsParams()), problems: readProblems,
+		params: describeParams(settingsParams()), problems: readProblems,
 		answers: []answer{
-			{http.StatusOK, "The settings, by cluster, the oldest first.", readHeaders, jsonContent(listOf(ref("Settings")), nil)}, unchanged(readHeaders),
+			{http.StatusOK, "The settings, by cluster, the oldest first.", readHeaders, jsonContent(listOf(newRefSchema("Settings")), nil)}, newUnchangedAnswer(readHeaders),
 		},
-		handler: s.handler(listSettings),
+		handler: s.newHandler(listSettings),
 	}
 }
 
 // restsFields returns the fields of a trail.Rests.
 func restsFields() fields {
 	return fields{
-		{"since", moment("When the first thing that it tells of began. Missing where it tells of as_of alone.")},
-		{"policy", described(text(), "Fingerprint of the settings in force when that began; see /api/v1/settings. Missing where none were seen.")},
-		{"semantics", described(text(), "Which rules of KubeVirt and of the descheduler the answer follows, by the versions that were seen.")},
+		{"since", newTimeSchema("When the first thing that it tells of began. Missing where it tells of as_of alone.")},
+		{"policy", withDescription(newTextSchema(), "Fingerprint of the settings in force when that began; see /api/v1/settings. Missing where none were seen.")},
+		{"semantics", withDescription(newTextSchema(), "Which rules of KubeVirt and of the descheduler the answer follows, by the versions that were seen.")},
 	}
 }

@@ -41,27 +41,27 @@ func streamParams() []param[asked] {
 	return slices.Concat([]param[asked]{clusterParam()}, vmParams(), []param[asked]{nodeParam()})
 }
 
-func (s Stream) route(c *crowd, gate *Gate) route {
+func (s Stream) buildRoute(c *crowd, gate *Gate) route {
 	return route{
 		method: http.MethodGet, path: "/api/v1/stream", tag: tagStream, id: "stream", short: "Hear of what is new",
 		about: "Server-sent events: one named changed, with the time by the database's clock, for each transaction that changed what the " +
 			"timeline tells of what is asked for. Ask a list with changes-since for the rows, or fetch a page again.",
-		params: describe(streamParams()), problems: readProblems,
-		answers: []answer{{http.StatusOK, "Events, until the client goes.", []string{headerCached}, []mediaTypeEntry{{"text/event-stream", text(), nil}}}},
-		handler: s.handler(c, gate),
+		params: describeParams(streamParams()), problems: readProblems,
+		answers: []answer{{http.StatusOK, "Events, until the client goes.", []string{headerCached}, []mediaTypeEntry{{"text/event-stream", newTextSchema(), nil}}}},
+		handler: s.newHandler(c, gate),
 	}
 }
 
-// handler asks the database for each listener: what it costs is an index scan of the last seconds.
-func (s Stream) handler(c *crowd, gate *Gate) http.Handler {
+// newHandler asks the database for each listener: what it costs is an index scan of the last seconds.
+func (s Stream) newHandler(c *crowd, gate *Gate) http.Handler {
 	room := make(chan struct{}, streamsMost)
-	return gate.guard(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, _ caller) {
+	return gate.requireRight(rightToSeeVMs, func(w http.ResponseWriter, r *http.Request, _ caller) {
 		var about asked
 		if err := readParams(streamParams(), r.URL.RawQuery, time.Now().UTC(), &about); err != nil {
-			problem(w, http.StatusBadRequest, err.Error())
+			writeProblem(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		done, err := c.hold(r.Context(), holdStream)
+		done, err := c.acquireHolding(r.Context(), holdStream)
 		if err != nil {
 			busyProblem(err).write(w)
 			return
@@ -70,12 +70,12 @@ func (s Stream) handler(c *crowd, gate *Gate) http.Handler {
 		select {
 		case room <- struct{}{}:
 			defer func() { <-room }()
-			s.tell(w, r, func(ctx context.Context) ([]time.Time, error) {
-				who, err := gate.admit(r, rightToSeeVMs) // still
+			s.writeEvents(w, r, func(ctx context.Context) ([]time.Time, error) {
+				who, err := gate.authorizeRequest(r, rightToSeeVMs) // still
 				if err != nil {
 					return nil, err
 				}
-				left, err := c.turn(ctx)
+				left, err := c.awaitTurn(ctx)
 				if err != nil {
 					return nil, err
 				}
@@ -87,13 +87,13 @@ func (s Stream) handler(c *crowd, gate *Gate) http.Handler {
 			})
 		default:
 			retryAfter(w, time.Minute)
-			problem(w, http.StatusServiceUnavailable, "too many pages follow what is new: load the page again in a minute")
+			writeProblem(w, http.StatusServiceUnavailable, "too many pages follow what is new: load the page again in a minute")
 		}
 	})
 }
 
-// tell writes an event for each change, and a comment where there is none so that a broken connection is noticed.
-func (s Stream) tell(w http.ResponseWriter, r *http.Request, look func(context.Context) ([]time.Time, error)) {
+// writeEvents writes an event for each change, and a comment where there is none so that a broken connection is noticed.
+func (s Stream) writeEvents(w http.ResponseWriter, r *http.Request, look func(context.Context) ([]time.Time, error)) {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")

@@ -70,7 +70,7 @@ func TestStreamTellsEachChangeOnce(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			s.handler(newCrowd(), nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/stream?cluster=prod&vm=shop/db-1", nil))
+			s.newHandler(newCrowd(), nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/stream?cluster=prod&vm=shop/db-1", nil))
 		}()
 		time.Sleep(time.Duration(len(answers)+2) * streamEvery)
 		close(done)
@@ -91,7 +91,7 @@ func TestStreamRefusesWhatItCannotFollow(t *testing.T) {
 	t.Parallel()
 	s := Stream{Changes: func(context.Context, trail.Scope, trail.Query, time.Duration) ([]time.Time, error) { return nil, nil }}
 	w := httptest.NewRecorder()
-	s.handler(newCrowd(), nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/stream?colour=red", nil))
+	s.newHandler(newCrowd(), nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/stream?colour=red", nil))
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), `there is no parameter \"colour\" here`)
 }

@@ -25,18 +25,18 @@ type unread struct {
 	held int64
 }
 
-// read returns the body of a request. It has arrived as a whole within a time, and has at most so many bytes; the error is errTooManyBodies,
+// readRequest returns the body of a request. It has arrived as a whole within a time, and has at most so many bytes; the error is errTooManyBodies,
 // os.ErrDeadlineExceeded or *http.MaxBytesError where it is not.
-func (u *unread) read(w http.ResponseWriter, r *http.Request, within time.Duration, most int64) ([]byte, error) {
+func (u *unread) readRequest(w http.ResponseWriter, r *http.Request, within time.Duration, most int64) ([]byte, error) {
 	if r.ContentLength > most {
 		return nil, &http.MaxBytesError{Limit: most}
 	}
 	address, _, _ := net.SplitHostPort(r.RemoteAddr)
-	if !u.enter(address) {
+	if !u.acquirePlace(address) {
 		return nil, errTooManyBodies
 	}
 	body := &unreadBody{from: http.MaxBytesReader(w, r.Body, most), unread: u}
-	defer u.leave(address, body)
+	defer u.releasePlace(address, body)
 	// A writer that knows no deadlines is that of a test: the server's own do.
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Now().Add(within))
@@ -51,8 +51,8 @@ func (u *unread) read(w http.ResponseWriter, r *http.Request, within time.Durati
 	return raw, err
 }
 
-// enter takes a place among those of an address; false: there is none.
-func (u *unread) enter(address string) bool {
+// acquirePlace takes a place among those of an address; false: there is none.
+func (u *unread) acquirePlace(address string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.all >= u.bodies || u.from[address] >= u.fromOne {
@@ -66,8 +66,8 @@ func (u *unread) enter(address string) bool {
 	return true
 }
 
-// leave gives back the place, and what the body held.
-func (u *unread) leave(address string, body *unreadBody) {
+// releasePlace gives back the place, and what the body held.
+func (u *unread) releasePlace(address string, body *unreadBody) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.all--

@@ -41,20 +41,20 @@ const (
 	knownFor     = time.Hour
 )
 
-// recall returns the verdict about a token, which is asked for where none holds. Known is whether the token was admitted within the last
+// findOrAsk returns the verdict about a token, which is asked for where none holds. Known is whether the token was admitted within the last
 // knownFor.
-func (m *verdicts) recall(key tokenKey, hold time.Duration, ask func(known bool) verdict) verdict {
+func (m *verdicts) findOrAsk(key tokenKey, hold time.Duration, ask func(known bool) verdict) verdict {
 	fly := func() (any, error) {
-		r, known := m.find(key)
+		r, known := m.findRemembered(key)
 		asked := time.Now()
 		if asked.Before(r.renew) { // answered while this one waited
 			return r.verdict, nil
 		}
 		v := ask(known)
-		m.keep(key, v, asked, hold)
+		m.rememberVerdict(key, v, asked, hold)
 		return v, nil
 	}
-	r, _ := m.find(key)
+	r, _ := m.findRemembered(key)
 	now := time.Now()
 	if !now.Before(r.until) {
 		got, _, _ := m.flights.Do(string(key[:]), fly)
@@ -66,8 +66,8 @@ func (m *verdicts) recall(key tokenKey, hold time.Duration, ask func(known bool)
 	return r.verdict
 }
 
-// find returns what is remembered of a token, if only that it holds no more, and whether the token is known.
-func (m *verdicts) find(key tokenKey) (r remembered, known bool) {
+// findRemembered returns what is remembered of a token, if only that it holds no more, and whether the token is known.
+func (m *verdicts) findRemembered(key tokenKey) (r remembered, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
@@ -79,8 +79,8 @@ func (m *verdicts) find(key tokenKey) (r remembered, known bool) {
 	return admitted, known
 }
 
-// keep remembers a verdict. One that says nothing of the token leaves an admitted one in force for the rest of its time.
-func (m *verdicts) keep(key tokenKey, v verdict, asked time.Time, hold time.Duration) {
+// rememberVerdict remembers a verdict. One that says nothing of the token leaves an admitted one in force for the rest of its time.
+func (m *verdicts) rememberVerdict(key tokenKey, v verdict, asked time.Time, hold time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.admitted == nil {
@@ -102,7 +102,7 @@ func (m *verdicts) keep(key tokenKey, v verdict, asked time.Time, hold time.Dura
 	default:
 		delete(m.admitted, key)
 	}
-	if holds := v.holds(); holds > 0 {
+	if holds := v.refusalTTL(); holds > 0 {
 		makeRoom(m.refused, func(r remembered) time.Time { return r.until })
 		m.refused[key] = remembered{v, asked, asked.Add(holds), asked.Add(holds)}
 	}

@@ -92,13 +92,13 @@ func bodyFirst(next http.Handler) http.Handler {
 		raw, err := io.ReadAll(io.LimitReader(r.Body, whatIfBody+1))
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			problem(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", whatIfArrives))
+			writeProblem(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", whatIfArrives))
 			return
 		case err != nil:
-			problem(w, http.StatusBadRequest, "the body cannot be read to its end")
+			writeProblem(w, http.StatusBadRequest, "the body cannot be read to its end")
 			return
 		case len(raw) > whatIfBody:
-			problem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d KiB", whatIfBody>>10))
+			writeProblem(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body is longer than %d KiB", whatIfBody>>10))
 			return
 		}
 		_ = deadline.SetReadDeadline(time.Time{})
@@ -119,7 +119,7 @@ func whatIf(ctx context.Context, reader Reader, r *http.Request) (reply, error) 
 	if err != nil {
 		return reply{}, newProblem(http.StatusBadRequest, err.Error())
 	}
-	return said(reader.WhatIf(ctx, q))
+	return newJSONReply(reader.WhatIf(ctx, q))
 }
 
 func (s *reads) whatIfRoute() route {
@@ -127,99 +127,99 @@ func (s *reads) whatIfRoute() route {
 		method: http.MethodPost, path: WhatIfPath, tag: tagWhy, id: "whatIf", short: "Say what would have been different under other policies",
 		about: fmt.Sprintf("Replays what was recorded of a period, a week by default and at most %d days, under policies that were not in force. Without policies and a sweep these are %s. "+
 			"At most %d policies at once, those of the sweep among them; one such question is answered at a time.", whatif.MostDays, whatif.Names(whatif.Proposals()), whatif.MostPolicies),
-		body:     &requestBody{"What is asked. Nothing of it has to be given.", false, fields{{mediaTypes["json"], content{ref("WhatIf"), exampleWhatIf}}}},
-		answers:  []answer{{http.StatusOK, "The answer.", []string{headerCached, headerVary}, jsonContent(ref("WhatIfAnswer"), nil)}},
-		problems: problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge), handler: bodyFirst(s.handlerWithin(whatif.Within, s.crowd.replay, whatIf)),
+		body:     &requestBody{"What is asked. Nothing of it has to be given.", false, fields{{mediaTypes["json"], content{newRefSchema("WhatIf"), exampleWhatIf}}}},
+		answers:  []answer{{http.StatusOK, "The answer.", []string{headerCached, headerVary}, jsonContent(newRefSchema("WhatIfAnswer"), nil)}},
+		problems: problemsWith(http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge), handler: bodyFirst(s.newHandlerWithin(whatif.Within, s.crowd.awaitLongTurn, whatIf)),
 	}
 }
 
 var exampleWhatIf = WhatIfBody{Since: "7d", Policies: []string{"try-once", "base=30m cap=4h"}, Sweep: "base=5m..60m"}
 
 func whatIfSchema() schema {
-	s := record(nil, fields{
-		{"cluster", described(text(), "The cluster, where several are recorded.")},
-		{"namespace", described(text(), "Tell only of VMs of this namespace; the others are replayed, too.")},
-		{"node", described(text(), "Tell only of this node; the others are replayed, too.")},
-		{"since", described(text(), "From when on: "+timeAbout+". By default a week before until.")},
-		{"until", described(text(), "Until when. By default now or, where the cluster is not watched any more, when it was last seen.")},
-		{"policies", described(listOf(text()), "Each as words, such as base=5m cap=1h: "+strings.Join(whatif.Words(), ", ")+". What a policy leaves out is as it was recorded.")},
-		{"sweep", described(text(), "A setting from here to there, such as base=5m..60m, window=12h..72h/12h or node-limit=1..5.")},
-		{"sweep_with", described(text(), "What else the policies of the sweep have in common, as words.")},
+	s := newObjectSchema(nil, fields{
+		{"cluster", withDescription(newTextSchema(), "The cluster, where several are recorded.")},
+		{"namespace", withDescription(newTextSchema(), "Tell only of VMs of this namespace; the others are replayed, too.")},
+		{"node", withDescription(newTextSchema(), "Tell only of this node; the others are replayed, too.")},
+		{"since", withDescription(newTextSchema(), "From when on: "+timeAbout+". By default a week before until.")},
+		{"until", withDescription(newTextSchema(), "Until when. By default now or, where the cluster is not watched any more, when it was last seen.")},
+		{"policies", withDescription(listOf(newTextSchema()), "Each as words, such as base=5m cap=1h: "+strings.Join(whatif.Words(), ", ")+". What a policy leaves out is as it was recorded.")},
+		{"sweep", withDescription(newTextSchema(), "A setting from here to there, such as base=5m..60m, window=12h..72h/12h or node-limit=1..5.")},
+		{"sweep_with", withDescription(newTextSchema(), "What else the policies of the sweep have in common, as words.")},
 	})
-	return described(s, "A question about what would have been different.")
+	return withDescription(s, "A question about what would have been different.")
 }
 
 func whatIfAnswerSchema() schema {
 	seconds := func(about string) schema { return schema{Type: types{"number"}, Description: about + ", in seconds."} }
 	yes := func(about string) schema { return schema{Type: types{"boolean"}, Description: about} }
-	tally := record([]string{"evictions", "evacuations", "migrations", "failed_attempts", "moves", "loops"}, fields{
-		{"evictions", count("Of the descheduler, each once however often it was repeated.")},
-		{"evacuations", count("Whoever asked.")},
-		{"migrations", count("That ended.")},
-		{"failed_attempts", count("Of these.")},
-		{"moves", count("Of these: guests that came to another node.")},
-		{"loops", count("That opened.")},
+	tally := newObjectSchema([]string{"evictions", "evacuations", "migrations", "failed_attempts", "moves", "loops"}, fields{
+		{"evictions", newCountSchema("Of the descheduler, each once however often it was repeated.")},
+		{"evacuations", newCountSchema("Whoever asked.")},
+		{"migrations", newCountSchema("That ended.")},
+		{"failed_attempts", newCountSchema("Of these.")},
+		{"moves", newCountSchema("Of these: guests that came to another node.")},
+		{"loops", newCountSchema("That opened.")},
 	})
-	change := record([]string{"kind", "at", "namespace", "vmi", "vmi_uid", "node", "migrations_saved", "failed_attempts_saved", "stays", "sentence"}, fields{
-		{"kind", described(oneOf(whatif.ChangeHeldBack, whatif.ChangeGaveUp, whatif.ChangeSooner), "What is different.")},
-		{"at", moment("When the eviction was asked, given up, or would have come.")},
-		{"namespace", text()}, {"vmi", text()}, {"vmi_uid", text()}, {"node", text()},
-		{"rule", described(oneOf(whatif.RuleInProgress, whatif.RuleCooldown, whatif.RuleNodeSlots, whatif.RuleTotalSlots), "By what it would have been held back.")},
-		{"until", moment("When nothing would have been in the way any more. Missing where that is not within the period.")},
-		{"asked_again", moment("When the descheduler asked for the VM, and might have it. Missing where it did not.")},
-		{"migrations_saved", count("Migrations that would not have happened.")},
-		{"failed_attempts_saved", count("Of these.")},
+	change := newObjectSchema([]string{"kind", "at", "namespace", "vmi", "vmi_uid", "node", "migrations_saved", "failed_attempts_saved", "stays", "sentence"}, fields{
+		{"kind", withDescription(oneOf(whatif.ChangeHeldBack, whatif.ChangeGaveUp, whatif.ChangeSooner), "What is different.")},
+		{"at", newTimeSchema("When the eviction was asked, given up, or would have come.")},
+		{"namespace", newTextSchema()}, {"vmi", newTextSchema()}, {"vmi_uid", newTextSchema()}, {"node", newTextSchema()},
+		{"rule", withDescription(oneOf(whatif.RuleInProgress, whatif.RuleCooldown, whatif.RuleNodeSlots, whatif.RuleTotalSlots), "By what it would have been held back.")},
+		{"until", newTimeSchema("When nothing would have been in the way any more. Missing where that is not within the period.")},
+		{"asked_again", newTimeSchema("When the descheduler asked for the VM, and might have it. Missing where it did not.")},
+		{"migrations_saved", newCountSchema("Migrations that would not have happened.")},
+		{"failed_attempts_saved", newCountSchema("Of these.")},
 		{"stays", yes("It moved, and would not have then.")},
-		{"left_at", moment("When it moved.")},
-		{"hot_seen_at", moment("When the descheduler last asked for a VM of the node after that.")},
-		{"sentence", described(text(), "The same in words.")},
+		{"left_at", newTimeSchema("When it moved.")},
+		{"hot_seen_at", newTimeSchema("When the descheduler last asked for a VM of the node after that.")},
+		{"sentence", withDescription(newTextSchema(), "The same in words.")},
 	})
-	cooldown := record(nil, fields{
+	cooldown := newObjectSchema(nil, fields{
 		{"off", yes("There is none.")}, {"base_seconds", seconds("After the first migration in the window")}, {"cap_seconds", seconds("Most that it is")},
 		{"window_seconds", seconds("In which migrations count")},
 	})
-	policy := record(nil, fields{
+	policy := newObjectSchema(nil, fields{
 		{"cooldown", cooldown},
-		{"node_limit", count("Evictions under way from one node.")}, {"total_limit", count("Evictions under way from all nodes.")},
+		{"node_limit", newCountSchema("Evictions under way from one node.")}, {"total_limit", newCountSchema("Evictions under way from all nodes.")},
 		{"keep_mark", yes("The in-progress mark stays until the evacuation ends.")}, {"try_once", yes("KubeVirt tries an eviction of the descheduler once.")},
-		{"give_up_after", count("Attempts after which KubeVirt gives up.")},
+		{"give_up_after", newCountSchema("Attempts after which KubeVirt gives up.")},
 	})
-	result := record([]string{"name", "policy", "would", "changed", "migrations_saved", "failed_attempts_saved", "requests_saved", "evictions_held_back", "asked_again", "wait_total_seconds",
+	result := newObjectSchema([]string{"name", "policy", "would", "changed", "migrations_saved", "failed_attempts_saved", "requests_saved", "evictions_held_back", "asked_again", "wait_total_seconds",
 		"wait_longest_seconds", "evictions_sooner", "gave_up", "stays", "stays_hot", "vms_staying", "loops_avoided", "unknown", "changes", "changes_more"}, fields{
-		{"name", described(text(), "The policy as it is written.")},
-		{"policy", described(policy, "What is different of it; what is missing is as it was recorded.")},
+		{"name", withDescription(newTextSchema(), "The policy as it is written.")},
+		{"policy", withDescription(policy, "What is different of it; what is missing is as it was recorded.")},
 		{"swept", yes("It is a point of the sweep.")},
 		{"value", schema{Type: types{"number"}, Description: "Of the setting that was swept: seconds, or a number."}},
-		{"would", described(tally, "What would have happened.")},
+		{"would", withDescription(tally, "What would have happened.")},
 		{"changed", yes("Anything at all.")},
-		{"migrations_saved", count("Migrations that would not have happened.")},
-		{"failed_attempts_saved", count("Of these.")},
-		{"requests_saved", count("Repetitions that the descheduler would not have sent.")},
-		{"evictions_held_back", count("Evictions that would not have come when they did.")},
-		{"asked_again", count("Of these: whose VM the descheduler asked for later, when it might have it.")},
+		{"migrations_saved", newCountSchema("Migrations that would not have happened.")},
+		{"failed_attempts_saved", newCountSchema("Of these.")},
+		{"requests_saved", newCountSchema("Repetitions that the descheduler would not have sent.")},
+		{"evictions_held_back", newCountSchema("Evictions that would not have come when they did.")},
+		{"asked_again", newCountSchema("Of these: whose VM the descheduler asked for later, when it might have it.")},
 		{"wait_total_seconds", seconds("From when they were asked until nothing would have been in the way, all together")},
 		{"wait_longest_seconds", seconds("The longest of these")},
-		{"evictions_sooner", count("Evictions that were kept back, and would not have been.")},
-		{"gave_up", count("Evacuations that KubeVirt would have given up while it went on.")},
-		{"stays", count("Moves away from a node that would not have been made when they were.")},
-		{"stays_hot", count("Of these: whose node the descheduler went on to relieve.")},
-		{"vms_staying", count("How many VMs that are.")},
+		{"evictions_sooner", newCountSchema("Evictions that were kept back, and would not have been.")},
+		{"gave_up", newCountSchema("Evacuations that KubeVirt would have given up while it went on.")},
+		{"stays", newCountSchema("Moves away from a node that would not have been made when they were.")},
+		{"stays_hot", newCountSchema("Of these: whose node the descheduler went on to relieve.")},
+		{"vms_staying", newCountSchema("How many VMs that are.")},
 		{"loops_avoided", schema{Type: types{"object"}, Description: "Numbers, by kind of loop."}},
-		{"unknown", described(listOf(record([]string{"reason", "text", "count"}, fields{{"reason", text()}, {"text", text()}, {"count", count("How often it came up.")}})), "What the history cannot tell, the most frequent first.")},
-		{"changes", described(listOf(change), "The first differences, in the order of their times.")},
-		{"changes_more", count("Differences that are only counted.")},
+		{"unknown", withDescription(listOf(newObjectSchema([]string{"reason", "text", "count"}, fields{{"reason", newTextSchema()}, {"text", newTextSchema()}, {"count", newCountSchema("How often it came up.")}})), "What the history cannot tell, the most frequent first.")},
+		{"changes", withDescription(listOf(change), "The first differences, in the order of their times.")},
+		{"changes_more", newCountSchema("Differences that are only counted.")},
 	})
-	return described(record([]string{"cluster", "since", "until", "recorded", "policies", "assumptions"}, fields{
-		{"cluster", text()}, {"namespace", text()}, {"node", text()},
-		{"since", moment("Inclusive.")}, {"until", moment("Exclusive.")},
-		{"recorded", described(tally, "What really happened.")},
-		{"rules", described(record([]string{"model"}, fields{
-			{"model", described(text(), "Of the cooldown: the versions of the descheduler that behave so, or none.")},
-			{"cooldown", described(cooldown, "Missing where there was none.")},
-			{"node_limit", count("Evictions under way from one node. Missing where there was no limit.")}, {"total_limit", count("The same from all nodes.")},
+	return withDescription(newObjectSchema([]string{"cluster", "since", "until", "recorded", "policies", "assumptions"}, fields{
+		{"cluster", newTextSchema()}, {"namespace", newTextSchema()}, {"node", newTextSchema()},
+		{"since", newTimeSchema("Inclusive.")}, {"until", newTimeSchema("Exclusive.")},
+		{"recorded", withDescription(tally, "What really happened.")},
+		{"rules", withDescription(newObjectSchema([]string{"model"}, fields{
+			{"model", withDescription(newTextSchema(), "Of the cooldown: the versions of the descheduler that behave so, or none.")},
+			{"cooldown", withDescription(cooldown, "Missing where there was none.")},
+			{"node_limit", newCountSchema("Evictions under way from one node. Missing where there was no limit.")}, {"total_limit", newCountSchema("The same from all nodes.")},
 		}), "Of the descheduler, as they were seen in force at the end. Missing where none were.")},
-		{"policies", described(listOf(result), "In the order in which they were asked about, those of the sweep last.")},
-		{"sweep_of", described(text(), "The setting that was swept.")},
-		{"assumptions", described(listOf(record([]string{"name", "text"}, fields{{"name", text()}, {"text", text()}})), "What is taken for granted.")},
+		{"policies", withDescription(listOf(result), "In the order in which they were asked about, those of the sweep last.")},
+		{"sweep_of", withDescription(newTextSchema(), "The setting that was swept.")},
+		{"assumptions", withDescription(listOf(newObjectSchema([]string{"name", "text"}, fields{{"name", newTextSchema()}, {"text", newTextSchema()}})), "What is taken for granted.")},
 	}), "What would have been different.")
 }

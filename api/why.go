@@ -25,15 +25,15 @@ const (
 // questionParams are the parameters of a question, named as on the command line.
 func questionParams() []param[trail.Question] {
 	return []param[trail.Question]{
-		{name: "cluster", about: "The cluster, where it is known in several.", schema: text(), example: "prod",
+		{name: "cluster", about: "The cluster, where it is known in several.", schema: newTextSchema(), example: "prod",
 			read: readText("cluster", func(q *trail.Question) *string { return &q.Cluster }), write: func(q trail.Question) string { return q.Cluster }},
-		{name: "at", about: "Answer as of then: " + timeAbout + ". By default as of now or, where the cluster is not watched any more, of when it was last seen.", schema: text(), example: "2026-11-21T00:40:00Z",
+		{name: "at", about: "Answer as of then: " + timeAbout + ". By default as of now or, where the cluster is not watched any more, of when it was last seen.", schema: newTextSchema(), example: "2026-11-21T00:40:00Z",
 			read: readTime("at", func(q *trail.Question) *time.Time { return &q.At }), write: func(q trail.Question) string { return writeTime(q.At) }},
 	}
 }
 
-// question reads a question about a VM or a node.
-func question(r *http.Request, of trail.Subject) (trail.Question, error) {
+// parseQuestion reads a question about a VM or a node.
+func parseQuestion(r *http.Request, of trail.Subject) (trail.Question, error) {
 	q := trail.Question{Of: of}
 	if !isText(of.Name) {
 		return q, newProblem(http.StatusBadRequest, "the path is no text in UTF-8")
@@ -63,15 +63,15 @@ func nodeOf(r *http.Request) trail.Subject {
 	return trail.Subject{Kind: trail.SubjectNode, Name: mux.Vars(r)["node"]}
 }
 
-// why answers why a VM moved, or why VMs left a node.
-func why(of func(*http.Request) trail.Subject) asking {
+// answerWhy answers why a VM moved, or why VMs left a node.
+func answerWhy(of func(*http.Request) trail.Subject) asking {
 	return func(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
-		q, err := question(r, of(r))
+		q, err := parseQuestion(r, of(r))
 		if err != nil {
 			return reply{}, err
 		}
 		a, err := reader.Why(ctx, q)
-		answer, err := said(a, err)
+		answer, err := newJSONReply(a, err)
 		return withRecorder(answer, err, a.Recorder, a.NotObserved)
 	}
 }
@@ -79,17 +79,17 @@ func why(of func(*http.Request) trail.Subject) asking {
 // whyNot answers what keeps a VM, or the VMs of a node, from moving.
 func whyNot(of func(*http.Request) trail.Subject) asking {
 	return func(ctx context.Context, reader Reader, r *http.Request) (reply, error) {
-		q, err := question(r, of(r))
+		q, err := parseQuestion(r, of(r))
 		if err != nil {
 			return reply{}, err
 		}
 		a, err := reader.WhyNot(ctx, q)
-		answer, err := said(a, err)
+		answer, err := newJSONReply(a, err)
 		return withRecorder(answer, err, a.Recorder, a.NotObserved)
 	}
 }
 
-func said(answer any, err error) (reply, error) {
+func newJSONReply(answer any, err error) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
@@ -111,14 +111,14 @@ func (s *reads) whyRoutes() []route {
 	node := []parameter{pathParam("node", "The name of the node.", "worker-1")}
 	one := func(path, id, short, schema string, in []parameter, ask asking, example any) route {
 		return route{
-			method: http.MethodGet, path: path, tag: tagWhy, id: id, short: short, params: append(in, describe(questionParams())...), problems: whyProblems,
-			answers: []answer{{http.StatusOK, "The answer.", whyHeaders, jsonContent(ref(schema), example)}, unchanged(whyHeaders)}, handler: s.handler(ask),
+			method: http.MethodGet, path: path, tag: tagWhy, id: id, short: short, params: append(in, describeParams(questionParams())...), problems: whyProblems,
+			answers: []answer{{http.StatusOK, "The answer.", whyHeaders, jsonContent(newRefSchema(schema), example)}, newUnchangedAnswer(whyHeaders)}, handler: s.newHandler(ask),
 		}
 	}
 	return []route{
-		one(vmPath+whyEnd, "why", "Say why a VM moved, and on what that rests", "Answer", vm, why(vmOf), exampleAnswer),
+		one(vmPath+whyEnd, "why", "Say why a VM moved, and on what that rests", "Answer", vm, answerWhy(vmOf), exampleAnswer),
 		one(vmPath+notEnd, "whyNot", "Say what keeps a VM from moving", "NotAnswer", vm, whyNot(vmOf), exampleNotAnswer),
-		one(nodePath+whyEnd, "whyNode", "Say why VMs left a node, and on what that rests", "Answer", node, why(nodeOf), nil),
+		one(nodePath+whyEnd, "whyNode", "Say why VMs left a node, and on what that rests", "Answer", node, answerWhy(nodeOf), nil),
 		one(nodePath+notEnd, "whyNotNode", "Say what keeps the VMs of a node from moving", "NotAnswer", node, whyNot(nodeOf), nil),
 	}
 }

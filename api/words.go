@@ -53,7 +53,7 @@ var (
 	listHeaders = append([]string{headerLink, changesHeader}, whyHeaders...)
 )
 
-func headers() fields {
+func describeHeaders() fields {
 	header := func(about string, always bool, s schema) any {
 		return struct {
 			Description string `json:"description"`
@@ -62,13 +62,13 @@ func headers() fields {
 		}{about, always, s}
 	}
 	return fields{
-		{headerETag, header("Tag of the body: send it in If-None-Match to get 304 where nothing is new.", true, text())},
-		{headerLink, header(`The next page, relative to this one: <?page=...>; rel="next". Missing where there are no older rows.`, false, text())},
-		{headerVary, header("What the answer depends on.", true, text())},
-		{headerRetry, header("After how many seconds to come again.", true, count("Seconds."))},
-		{headerCached, header("private, no-cache: it is the answer for this caller; ask again each time, with If-None-Match.", true, text())},
-		{recorderHeader, header("The state of the recorder of the cluster now, of several clusters the worst: "+recorderStates()+". Missing where the question is about the past.", false, text())},
-		{unobservedHeader, header("The gaps that overlap the period of the answer, separated by commas: source, from/to (.. while it is open), cause. Missing if there are none.", false, text())},
+		{headerETag, header("Tag of the body: send it in If-None-Match to get 304 where nothing is new.", true, newTextSchema())},
+		{headerLink, header(`The next page, relative to this one: <?page=...>; rel="next". Missing where there are no older rows.`, false, newTextSchema())},
+		{headerVary, header("What the answer depends on.", true, newTextSchema())},
+		{headerRetry, header("After how many seconds to come again.", true, newCountSchema("Seconds."))},
+		{headerCached, header("private, no-cache: it is the answer for this caller; ask again each time, with If-None-Match.", true, newTextSchema())},
+		{recorderHeader, header("The state of the recorder of the cluster now, of several clusters the worst: "+recorderStates()+". Missing where the question is about the past.", false, newTextSchema())},
+		{unobservedHeader, header("The gaps that overlap the period of the answer, separated by commas: source, from/to (.. while it is open), cause. Missing if there are none.", false, newTextSchema())},
 		{changesHeader, header("The time to go on with in changes-since. It is a minute before the answer, as rows may still be written that bear an earlier time: a row may come twice, none is missed.", true,
 			schema{Type: types{"string"}, Format: "date-time"})},
 	}
@@ -82,8 +82,8 @@ func recorderStates() string {
 	return strings.Join(all, ", ")
 }
 
-// unchanged is the answer to a tag that still holds.
-func unchanged(headers []string) answer {
+// newUnchangedAnswer is the answer to a tag that still holds.
+func newUnchangedAnswer(headers []string) answer {
 	return answer{http.StatusNotModified, "What the client has is still right.", headers, nil}
 }
 
@@ -114,11 +114,11 @@ var problemAbout = map[int]string{
 	http.StatusServiceUnavailable:    "It cannot be answered now: come again, after the seconds of Retry-After.",
 }
 
-// schemas are the named schemas: a row of each view, the answers, the problem.
-func schemas(columns []trail.Column) fields {
+// describeSchemas are the named schemas: a row of each view, the answers, the problem.
+func describeSchemas(columns []trail.Column) fields {
 	var all fields
 	for _, v := range trail.Views() {
-		all = append(all, field{rowName(v), described(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
+		all = append(all, field{rowName(v), withDescription(rowSchema(v, columns), "A row of "+v.About+". View evictrail_v1."+v.Name+".")})
 	}
 	return append(all, field{"Answer", answerSchema()}, field{"NotAnswer", notAnswerSchema()}, field{"WhatIf", whatIfSchema()}, field{"WhatIfAnswer", whatIfAnswerSchema()}, field{"Recorder", recorderSchema()}, field{"Settings", settingsSchema()},
 		field{"Problem", problemSchema()})
@@ -127,67 +127,67 @@ func schemas(columns []trail.Column) fields {
 // rowName names the schema of a view's rows.
 func rowName(v trail.View) string { return "row_" + v.Name }
 
-func count(about string) schema { return schema{Type: types{"integer"}, Description: about} }
+func newCountSchema(about string) schema { return schema{Type: types{"integer"}, Description: about} }
 
-func moment(about string) schema {
+func newTimeSchema(about string) schema {
 	return schema{Type: types{"string"}, Format: "date-time", Description: about}
 }
 
 func answerSchema() schema {
-	line := record([]string{"event_id", "at", "kind", "reason", "sentence", "seen_late"}, fields{
+	line := newObjectSchema([]string{"event_id", "at", "kind", "reason", "sentence", "seen_late"}, fields{
 		{"event_id", schema{Type: types{"string"}, Format: "uuid", Description: "The fact, in the list events."}},
-		{"at", moment("When it happened.")},
-		{"kind", described(text(), "Kind of the fact.")},
-		{"reason", described(text(), "Reason of the fact.")},
-		{"namespace", text()}, {"vmi", text()}, {"vmi_uid", text()}, {"node", text()},
-		{"sentence", described(text(), "The line.")},
+		{"at", newTimeSchema("When it happened.")},
+		{"kind", withDescription(newTextSchema(), "Kind of the fact.")},
+		{"reason", withDescription(newTextSchema(), "Reason of the fact.")},
+		{"namespace", newTextSchema()}, {"vmi", newTextSchema()}, {"vmi_uid", newTextSchema()}, {"node", newTextSchema()},
+		{"sentence", withDescription(newTextSchema(), "The line.")},
 		{"seen_late", schema{Type: types{"boolean"}, Description: "It was read from a list, not seen when it happened."}},
 	})
-	return described(record([]string{"namespace", "vmi", "paragraph", "as_of", "evidence", "semantics"}, append(fields{
-		{"namespace", text()}, {"vmi", text()},
-		{"node", described(text(), "Missing where the question is about a VM.")},
-		{"paragraph", described(text(), "The answer.")},
-		{"advice", described(text(), "What to do: indented lines can be pasted. Missing where there is nothing to do.")},
-		{"as_of", moment("The moment for which it speaks.")},
-		{"evidence", described(orNull(listOf(line)), "What it rests on, in the order of time.")},
+	return withDescription(newObjectSchema([]string{"namespace", "vmi", "paragraph", "as_of", "evidence", "semantics"}, append(fields{
+		{"namespace", newTextSchema()}, {"vmi", newTextSchema()},
+		{"node", withDescription(newTextSchema(), "Missing where the question is about a VM.")},
+		{"paragraph", withDescription(newTextSchema(), "The answer.")},
+		{"advice", withDescription(newTextSchema(), "What to do: indented lines can be pasted. Missing where there is nothing to do.")},
+		{"as_of", newTimeSchema("The moment for which it speaks.")},
+		{"evidence", withDescription(orNull(listOf(line)), "What it rests on, in the order of time.")},
 	}, append(restsFields(), recordingFields("The gaps that overlap the period of the answer, newest first, at most ten.")...)...)), "Why a VM moved, or what happened on a node.")
 }
 
 func notAnswerSchema() schema {
-	obstacle := record([]string{"kind", "namespace", "vmi", "text"}, fields{
-		{"kind", described(text(), "What sort of thing is in the way.")},
-		{"namespace", text()}, {"vmi", text()},
-		{"text", described(text(), "A sentence without a stop.")},
-		{"until", moment("When it is over by itself. Missing where it is not, or nobody knows.")},
-		{"reason", described(text(), "Finer: a wait_reason, a failure class or the cause of an outage.")},
+	obstacle := newObjectSchema([]string{"kind", "namespace", "vmi", "text"}, fields{
+		{"kind", withDescription(newTextSchema(), "What sort of thing is in the way.")},
+		{"namespace", newTextSchema()}, {"vmi", newTextSchema()},
+		{"text", withDescription(newTextSchema(), "A sentence without a stop.")},
+		{"until", newTimeSchema("When it is over by itself. Missing where it is not, or nobody knows.")},
+		{"reason", withDescription(newTextSchema(), "Finer: a wait_reason, a failure class or the cause of an outage.")},
 	})
-	outage := record([]string{"outage_id", "node", "began_at", "cause"}, fields{
-		{"outage_id", described(text(), "Its identity.")}, {"node", text()},
-		{"began_at", moment("Since when the node is not ready.")},
-		{"ended_at", moment("When it was ready again. Missing while it is not.")}, {"ended_by", described(text(), "How it ended.")},
-		{"cause", described(oneOf(trail.OutageSilent, trail.OutageReported), "Whether its kubelet does not answer, or reports that it is not ready.")},
-		{"message", described(text(), "What Kubernetes says of it.")},
+	outage := newObjectSchema([]string{"outage_id", "node", "began_at", "cause"}, fields{
+		{"outage_id", withDescription(newTextSchema(), "Its identity.")}, {"node", newTextSchema()},
+		{"began_at", newTimeSchema("Since when the node is not ready.")},
+		{"ended_at", newTimeSchema("When it was ready again. Missing while it is not.")}, {"ended_by", withDescription(newTextSchema(), "How it ended.")},
+		{"cause", withDescription(oneOf(trail.OutageSilent, trail.OutageReported), "Whether its kubelet does not answer, or reports that it is not ready.")},
+		{"message", withDescription(newTextSchema(), "What Kubernetes says of it.")},
 	})
-	return described(record([]string{"node", "paragraph", "as_of", "obstacles", "semantics"}, append(fields{
-		{"node", described(text(), "The node, or that of the VM.")},
-		{"namespace", described(text(), "Missing where the question is about a node.")}, {"vmi", text()},
-		{"paragraph", described(text(), "The answer.")},
-		{"advice", described(text(), "What to do. Missing where there is nothing to do.")},
-		{"as_of", moment("The moment for which it speaks.")},
-		{"obstacles", described(orNull(listOf(obstacle)), "What is in the way, the most telling first.")},
-		{"outage", described(outage, "The outage of the node, which goes on. Missing where the node is ready, or nothing is known of it.")},
+	return withDescription(newObjectSchema([]string{"node", "paragraph", "as_of", "obstacles", "semantics"}, append(fields{
+		{"node", withDescription(newTextSchema(), "The node, or that of the VM.")},
+		{"namespace", withDescription(newTextSchema(), "Missing where the question is about a node.")}, {"vmi", newTextSchema()},
+		{"paragraph", withDescription(newTextSchema(), "The answer.")},
+		{"advice", withDescription(newTextSchema(), "What to do. Missing where there is nothing to do.")},
+		{"as_of", newTimeSchema("The moment for which it speaks.")},
+		{"obstacles", withDescription(orNull(listOf(obstacle)), "What is in the way, the most telling first.")},
+		{"outage", withDescription(outage, "The outage of the node, which goes on. Missing where the node is ready, or nothing is known of it.")},
 	}, append(restsFields(), recordingFields("The gaps that overlap the time from since to as_of, at least the hour before as_of; newest first, at most ten.")...)...)),
 		"What keeps a VM, or the VMs of a node, from moving.")
 }
 
 func problemSchema() schema {
-	return described(record([]string{"title", "status", "detail"}, fields{
-		{"type", described(schema{Type: types{"string"}, Format: "uri"}, "What sort of problem it is, where programs may want to know: "+ProblemUnknown+", "+ProblemSeveral+", "+ProblemTooLarge+". Missing, which means about:blank, where the status says it all.")},
-		{"title", described(text(), "The status in words.")},
-		{"status", count("The status.")},
-		{"detail", described(text(), "What is wrong, and what to do.")},
-		{"name", described(text(), "Of a 409: what is known in several clusters.")},
-		{"clusters", described(listOf(text()), "Of a 409: those clusters.")},
-		{"fitting_limit", count("Of a 400: a limit with which the answer would not be too large, about " + strconv.Itoa(readBody>>20) + " MiB.")},
+	return withDescription(newObjectSchema([]string{"title", "status", "detail"}, fields{
+		{"type", withDescription(schema{Type: types{"string"}, Format: "uri"}, "What sort of problem it is, where programs may want to know: "+ProblemUnknown+", "+ProblemSeveral+", "+ProblemTooLarge+". Missing, which means about:blank, where the status says it all.")},
+		{"title", withDescription(newTextSchema(), "The status in words.")},
+		{"status", newCountSchema("The status.")},
+		{"detail", withDescription(newTextSchema(), "What is wrong, and what to do.")},
+		{"name", withDescription(newTextSchema(), "Of a 409: what is known in several clusters.")},
+		{"clusters", withDescription(listOf(newTextSchema()), "Of a 409: those clusters.")},
+		{"fitting_limit", newCountSchema("Of a 400: a limit with which the answer would not be too large, about " + strconv.Itoa(readBody>>20) + " MiB.")},
 	}), "A problem document (RFC 9457).")
 }

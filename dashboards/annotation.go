@@ -5,21 +5,21 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// annotations are those of every dashboard: loops and drains from begin to end, changes of the rules, and gaps, which are shaded
+// newAnnotations are those of every dashboard: loops and drains from begin to end, changes of the rules, and gaps, which are shaded
 // as they take part of the picture away.
-func annotations() []cog.Builder[dashboard.AnnotationQuery] {
+func newAnnotations() []cog.Builder[dashboard.AnnotationQuery] {
 	return []cog.Builder[dashboard.AnnotationQuery]{
-		annotation("Loops", colourBad, loopAnnotationsSQL),
-		annotation("Drains", colourDrain, drainAnnotationsSQL),
-		annotation("Changes of the rules", colourKubeVirt, configAnnotationsSQL),
-		annotation("Gaps in the record", colourUnknown, gapAnnotationsSQL),
+		newAnnotation("Loops", colourBad, loopAnnotationsSQL),
+		newAnnotation("Drains", colourDrain, drainAnnotationsSQL),
+		newAnnotation("Changes of the rules", colourKubeVirt, configAnnotationsSQL),
+		newAnnotation("Gaps in the record", colourUnknown, gapAnnotationsSQL),
 	}
 }
 
-// annotation marks what a query tells: time, timeend, text and tags.
-func annotation(name, colour, query string) cog.Builder[dashboard.AnnotationQuery] {
-	return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(postgres()).Enable(true).IconColor(colour).
-		Target(sql("Anno", formatTable, query))
+// newAnnotation marks what a query tells: time, timeend, text and tags.
+func newAnnotation(name, colour, query string) cog.Builder[dashboard.AnnotationQuery] {
+	return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(postgresSource()).Enable(true).IconColor(colour).
+		Target(newPostgresQuery("Anno", formatTable, query))
 }
 
 const loopAnnotationsSQL = `
@@ -78,7 +78,7 @@ LIMIT 200`
 
 // deschedulerEvictions is for dashboards with the variable node, one or several.
 func deschedulerEvictions() cog.Builder[dashboard.AnnotationQuery] {
-	return annotation("Evictions by the descheduler", colourDescheduler, deschedulerEvictionsSQL)
+	return newAnnotation("Evictions by the descheduler", colourDescheduler, deschedulerEvictionsSQL)
 }
 
 const deschedulerEvictionsSQL = `

@@ -90,8 +90,8 @@ type step struct {
 	colour string
 }
 
-// thresholds starts with the colour of what is below the first step.
-func thresholds(below string, steps ...step) *dashboard.ThresholdsConfigBuilder {
+// newThresholds starts with the colour of what is below the first step.
+func newThresholds(below string, steps ...step) *dashboard.ThresholdsConfigBuilder {
 	all := []dashboard.Threshold{{Color: below}}
 	for _, s := range steps {
 		all = append(all, dashboard.Threshold{Value: cog.ToPtr(s.from), Color: s.colour})

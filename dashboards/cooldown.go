@@ -10,20 +10,20 @@ import (
 	"github.com/evictrail/evictrail/metrics"
 )
 
-// cooldowns is for who tunes the descheduler.
-func cooldowns() Dashboard {
+// newCooldownsDashboard is for who tunes the descheduler.
+func newCooldownsDashboard() Dashboard {
 	return Dashboard{
 		UID: UIDCooldown, Title: "Are VMs left alone long enough between moves?",
 		Short: "Cooldowns of the descheduler, VMs that bounce, and what was held back.",
-		variables: append(sources(),
-			several(varNode, "Node", nodesSQL), several(varNamespace, "Namespace", namespacesSQL)),
-		annotations: annotations(),
+		variables: append(newCommonVariables(),
+			newMultiVariable(varNode, "Node", nodesSQL), newMultiVariable(varNamespace, "Namespace", namespacesSQL)),
+		annotations: newAnnotations(),
 		rows: []row{
-			{question: "Which VMs cool down, and for how long?", panels: []cog.Builder[dashboard.Panel]{cooldownHistory()}},
-			{question: "How long are cooldowns, and how much of a node do they pin?", panels: []cog.Builder[dashboard.Panel]{cooldownsPerEpisode(), cooldownsPerEvaluation(), coolingShare()}},
-			{question: "Which VMs come back to where they were?", panels: []cog.Builder[dashboard.Panel]{pingPong()}},
-			{question: "Does the descheduler know what really happened?", panels: []cog.Builder[dashboard.Panel]{decisions()}},
-			{question: "What would have moved without a cooldown?", panels: []cog.Builder[dashboard.Panel]{heldBack(), blocksRate()}},
+			{question: "Which VMs cool down, and for how long?", panels: []cog.Builder[dashboard.Panel]{newCooldownHistoryPanel()}},
+			{question: "How long are cooldowns, and how much of a node do they pin?", panels: []cog.Builder[dashboard.Panel]{newCooldownsPerEpisodePanel(), newCooldownsPerEvaluationPanel(), newCoolingSharePanel()}},
+			{question: "Which VMs come back to where they were?", panels: []cog.Builder[dashboard.Panel]{newPingPongPanel()}},
+			{question: "Does the descheduler know what really happened?", panels: []cog.Builder[dashboard.Panel]{newDecisionsPanel()}},
+			{question: "What would have moved without a cooldown?", panels: []cog.Builder[dashboard.Panel]{newHeldBackPanel(), newBlocksRatePanel()}},
 		},
 	}
 }
@@ -65,34 +65,34 @@ GROUP BY at, most.vm
 ORDER BY at, most.vm
 LIMIT 20000`
 
-func cooldownHistory() cog.Builder[dashboard.Panel] {
+func newCooldownHistoryPanel() cog.Builder[dashboard.Panel] {
 	return statushistory.NewPanelBuilder().Title("Cooldowns of the thirty VMs that were moved most").
 		Description("A line for each VM: how long the cooldown is that it is in. Empty where the descheduler may evict it. Lines that grow darker are VMs that do not find their place; the darkest are at the cap of six hours.").
-		Datasource(postgres()).Unit(units.Seconds).MaxDataPoints(120).
-		WithTarget(sql("A", formatSeries, cooldownHistorySQL)).
+		Datasource(postgresSource()).Unit(units.Seconds).MaxDataPoints(120).
+		WithTarget(newPostgresQuery("A", formatSeries, cooldownHistorySQL)).
 		ColorScheme(byThresholds()).
-		Thresholds(thresholds("#DCEBFF", step{900, "#C0DBFF"}, step{1800, colourCooling}, step{3600, "#5794F2"}, step{7200, "#3274D9"}, step{14400, "#1F60C4"}, step{21600, "#0B2F6B"})).
+		Thresholds(newThresholds("#DCEBFF", step{900, "#C0DBFF"}, step{1800, colourCooling}, step{3600, "#5794F2"}, step{7200, "#3274D9"}, step{14400, "#1F60C4"}, step{21600, "#0B2F6B"})).
 		ShowValue(common.VisibilityModeNever).RowHeight(0.9).ColWidth(0.95).PerPage(30).Legend(noLegend()).Tooltip(allSeries()).
 		DataLinks(dataLinks(linkTo("All VMs: choose this one there", UIDVM))).
 		Span(fullWidth).Height(11)
 }
 
-func cooldownsPerEpisode() cog.Builder[dashboard.Panel] {
-	return gauges("Cooldowns, one for each time that one began", "How many cooldowns of each length began in the time range. Each is counted once, whatever the descheduler asked meanwhile.", units.Short).
+func newCooldownsPerEpisodePanel() cog.Builder[dashboard.Panel] {
+	return newGaugesPanel("Cooldowns, one for each time that one began", "How many cooldowns of each length began in the time range. Each is counted once, whatever the descheduler asked meanwhile.", units.Short).
 		WithTarget(bucketsOf("A", sumBy(overRange(metrics.EffectiveCooldownSeconds+"_bucket"), labelLe)).Instant()).
-		ColorScheme(fixed(colourCooling)).Span(8).Height(8)
+		ColorScheme(newFixedColour(colourCooling)).Span(8).Height(8)
 }
 
-func cooldownsPerEvaluation() cog.Builder[dashboard.Panel] {
-	return gauges("Cooldowns, one for each question of the descheduler", "The descheduler's own histogram: it counts each time that it looks at a VM, so one long cooldown counts again in every cycle. Do not read it as a number of cooldowns.", units.Short).
+func newCooldownsPerEvaluationPanel() cog.Builder[dashboard.Panel] {
+	return newGaugesPanel("Cooldowns, one for each question of the descheduler", "The descheduler's own histogram: it counts each time that it looks at a VM, so one long cooldown counts again in every cycle. Do not read it as a number of cooldowns.", units.Short).
 		WithTarget(bucketsOf("A", sumBy(overRange(metrics.DeschedulerCooldownSeconds+"_bucket"), labelLe)).Instant()).
-		ColorScheme(fixed(colourDescheduler)).Span(8).Height(8)
+		ColorScheme(newFixedColour(colourDescheduler)).Span(8).Height(8)
 }
 
-func coolingShare() cog.Builder[dashboard.Panel] {
-	return lines("Share of a node's VMs that cool down", "Where most VMs of a node cool down the descheduler has nobody left to move from it.", units.PercentUnit).
-		Max(1).WithTarget(series("A", metric(recordCoolingRatio, onNodes), "{{"+metrics.LabelNode+"}}")).
-		Thresholds(thresholds(colourGood, step{0.5, colourBlocked})).
+func newCoolingSharePanel() cog.Builder[dashboard.Panel] {
+	return newLinesPanel("Share of a node's VMs that cool down", "Where most VMs of a node cool down the descheduler has nobody left to move from it.", units.PercentUnit).
+		Max(1).WithTarget(queryRange("A", selectSeries(recordCoolingRatio, onNodes), "{{"+metrics.LabelNode+"}}")).
+		Thresholds(newThresholds(colourGood, step{0.5, colourBlocked})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
 		Span(8).Height(8)
 }
@@ -172,10 +172,10 @@ HAVING count(*) > 1
 ORDER BY returns DESC, moves DESC, namespace, vmi
 LIMIT 50`
 
-func pingPong() cog.Builder[dashboard.Panel] {
-	return rows("VMs that were moved more than once, and their path", "Where each VM went. A return is a move back to a node that it was on less than six hours before: the balancer undoes its own work. "+
+func newPingPongPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("VMs that were moved more than once, and their path", "Where each VM went. A return is a move back to a node that it was on less than six hours before: the balancer undoes its own work. "+
 		foundBySample+" So are those that stayed shortest, most often.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, pingPongSQL)).OverrideByName("between_moves", column(units.Seconds)).OverrideByName("path", wrapped(480)).
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, pingPongSQL)).OverrideByName("between_moves", setColumnUnit(units.Seconds)).OverrideByName("path", wrapColumn(480)).
 		Height(8)
 }
 
@@ -224,12 +224,12 @@ FROM (
 ORDER BY inputs ? 'finding' DESC, decided_at DESC
 LIMIT 200`
 
-func decisions() cog.Builder[dashboard.Panel] {
-	return rows("Decisions, and what the true history would give", "Each cooldown or backoff that began or was met: what holds by what the descheduler's process can remember (effective), and by all that really happened (by_true_history). "+
+func newDecisionsPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Decisions, and what the true history would give", "Each cooldown or backoff that began or was met: what holds by what the descheduler's process can remember (effective), and by all that really happened (by_true_history). "+
 		"Where they differ the finding says why, and it stands first. Observed ones are counters of the descheduler that rose; they name no VM, so the candidates stand there.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, decisionsSQL)).
-		OverrideByName("effective", column(units.Seconds)).OverrideByName("by_true_history", column(units.Seconds)).OverrideByName("finding", wrapped(320)).
-		OverrideByName("verdict", painted(paint{"holds", colourCooling}, paint{"blocked", colourBlocked})).
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, decisionsSQL)).
+		OverrideByName("effective", setColumnUnit(units.Seconds)).OverrideByName("by_true_history", setColumnUnit(units.Seconds)).OverrideByName("finding", wrapColumn(320)).
+		OverrideByName("verdict", colourTexts(paint{"holds", colourCooling}, paint{"blocked", colourBlocked})).
 		Height(9)
 }
 
@@ -248,13 +248,13 @@ GROUP BY 1, 2
 ORDER BY 1, 2
 LIMIT 5000`
 
-func heldBack() cog.Builder[dashboard.Panel] {
-	return bars("What was held back, by reason", "In each ten minutes, over long ranges in some hours, what asked to move and met a cooldown or a running migration: distinct VMs where they are known (derived), else times that the descheduler's counters rose (observed).").
-		Datasource(postgres()).WithTarget(sql("A", formatSeries, heldBackSQL)).Interval("10m").MaxDataPoints(mostBars).Span(12).Height(8)
+func newHeldBackPanel() cog.Builder[dashboard.Panel] {
+	return newBarsPanel("What was held back, by reason", "In each ten minutes, over long ranges in some hours, what asked to move and met a cooldown or a running migration: distinct VMs where they are known (derived), else times that the descheduler's counters rose (observed).").
+		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, heldBackSQL)).Interval("10m").MaxDataPoints(mostBars).Span(12).Height(8)
 }
 
-func blocksRate() cog.Builder[dashboard.Panel] {
-	return lines("How often the descheduler is held back", "Blocks per second by reason and node, by the descheduler's own count where it is scraped. The rate follows how often it looks, not how many VMs would move.", units.OpsPerSecond).
-		WithTarget(series("A", "sum by ("+metrics.LabelReason+", "+metrics.LabelNode+") ("+metric(recordBlocksRate, onNodes)+")", "{{"+metrics.LabelReason+"}} {{"+metrics.LabelNode+"}}")).
+func newBlocksRatePanel() cog.Builder[dashboard.Panel] {
+	return newLinesPanel("How often the descheduler is held back", "Blocks per second by reason and node, by the descheduler's own count where it is scraped. The rate follows how often it looks, not how many VMs would move.", units.OpsPerSecond).
+		WithTarget(queryRange("A", "sum by ("+metrics.LabelReason+", "+metrics.LabelNode+") ("+selectSeries(recordBlocksRate, onNodes)+")", "{{"+metrics.LabelReason+"}} {{"+metrics.LabelNode+"}}")).
 		Span(12).Height(8)
 }

@@ -42,7 +42,7 @@ type row struct {
 
 // All returns the dashboards in the order in which one reads them.
 func All() []Dashboard {
-	return []Dashboard{overview(), loopInvestigator(), drains(), migrations(), cooldowns(), vmStory(), collector()}
+	return []Dashboard{newOverviewDashboard(), newLoopDashboard(), newDrainsDashboard(), newMigrationsDashboard(), newCooldownsDashboard(), newVMDashboard(), newCollectorDashboard()}
 }
 
 // idsPerRow is the distance of the panel IDs of two rows: a panel added to one does not change those of the next, and so not
@@ -76,13 +76,13 @@ func (d Dashboard) Build() (dashboard.Dashboard, error) {
 	if err != nil {
 		return dashboard.Dashboard{}, fmt.Errorf("build dashboard %s: %w", d.UID, err)
 	}
-	number(built.Panels)
-	show(built)
+	numberPanels(built.Panels)
+	showControls(built)
 	return built, nil
 }
 
-// show keeps links and switches of annotations in sight: the SDK puts them into a menu.
-func show(d dashboard.Dashboard) {
+// showControls keeps links and switches of annotations in sight: the SDK puts them into a menu.
+func showControls(d dashboard.Dashboard) {
 	for i := range d.Links {
 		d.Links[i].Placement = nil
 	}
@@ -91,8 +91,8 @@ func show(d dashboard.Dashboard) {
 	}
 }
 
-// number gives each row a multiple of idsPerRow and its panels the numbers after it.
-func number(panels []dashboard.PanelOrRowPanel) {
+// numberPanels gives each row a multiple of idsPerRow and its panels the numbers after it.
+func numberPanels(panels []dashboard.PanelOrRowPanel) {
 	id := uint32(0)
 	next := func() *uint32 { id++; return cog.ToPtr(id) }
 	for _, p := range panels {

@@ -35,8 +35,8 @@ func panelsOf(t *testing.T, d Dashboard) (all map[string]any, panels []map[strin
 	return all, panels
 }
 
-// at follows names into decoded JSON; it gives nil where there is nothing.
-func at(v any, path ...string) any {
+// findPath follows names into decoded JSON; it gives nil where there is nothing.
+func findPath(v any, path ...string) any {
 	for _, name := range path {
 		m, ok := v.(map[string]any)
 		if !ok {
@@ -65,8 +65,8 @@ func TestNoOptionIsEmpty(t *testing.T) {
 	for _, d := range All() {
 		_, panels := panelsOf(t, d)
 		for _, p := range panels {
-			look(d.UID+"/"+p["title"].(string), at(p, "options"))
-			look(d.UID+"/"+p["title"].(string), at(p, "fieldConfig", "defaults", "custom"))
+			look(d.UID+"/"+p["title"].(string), findPath(p, "options"))
+			look(d.UID+"/"+p["title"].(string), findPath(p, "fieldConfig", "defaults", "custom"))
 		}
 	}
 }
@@ -114,10 +114,10 @@ func TestPanelsKeepTheHouseRules(t *testing.T) {
 				require.NotEmpty(t, targets, title)
 				refs := map[any]bool{}
 				for _, target := range targets {
-					require.False(t, refs[at(target, "refId")], "%s: two queries have one letter", title)
-					refs[at(target, "refId")] = true
-					require.Contains(t, []any{"${ds_prom}", "${ds_pg}", "${ds_loki}"}, at(target, "datasource", "uid"), title)
-					require.NotEmpty(t, at(target, "datasource", "type"), title)
+					require.False(t, refs[findPath(target, "refId")], "%s: two queries have one letter", title)
+					refs[findPath(target, "refId")] = true
+					require.Contains(t, []any{"${ds_prom}", "${ds_pg}", "${ds_loki}"}, findPath(target, "datasource", "uid"), title)
+					require.NotEmpty(t, findPath(target, "datasource", "type"), title)
 				}
 				requireUnit(t, p)
 				requireLegend(t, p)
@@ -133,12 +133,12 @@ func TestPanelsKeepTheHouseRules(t *testing.T) {
 func requireUnit(t *testing.T, p map[string]any) {
 	t.Helper()
 	if p["type"] == "heatmap" {
-		require.NotEmpty(t, at(p, "options", "yAxis", "unit"), p["title"])
+		require.NotEmpty(t, findPath(p, "options", "yAxis", "unit"), p["title"])
 		return
 	}
-	require.NotEmpty(t, at(p, "fieldConfig", "defaults", "unit"), "%s: a unit; none where the values are texts and times", p["title"])
+	require.NotEmpty(t, findPath(p, "fieldConfig", "defaults", "unit"), "%s: a unit; none where the values are texts and times", p["title"])
 	if p["type"] == "timeseries" || p["type"] == "barchart" || p["type"] == "bargauge" {
-		require.NotEqual(t, "none", at(p, "fieldConfig", "defaults", "unit"), "%s: an axis has a unit", p["title"])
+		require.NotEqual(t, "none", findPath(p, "fieldConfig", "defaults", "unit"), "%s: an axis has a unit", p["title"])
 	}
 }
 
@@ -147,23 +147,23 @@ func requireLegend(t *testing.T, p map[string]any) {
 	if p["type"] != "timeseries" && p["type"] != "barchart" {
 		return
 	}
-	require.Equal(t, "table", at(p, "options", "legend", "displayMode"), p["title"])
-	require.Equal(t, "Last *", at(p, "options", "legend", "sortBy"), p["title"])
-	require.Equal(t, true, at(p, "options", "legend", "sortDesc"), p["title"])
+	require.Equal(t, "table", findPath(p, "options", "legend", "displayMode"), p["title"])
+	require.Equal(t, "Last *", findPath(p, "options", "legend", "sortBy"), p["title"])
+	require.Equal(t, true, findPath(p, "options", "legend", "sortDesc"), p["title"])
 }
 
 // requireThresholds wants a unit and thresholds for each number.
 func requireThresholds(t *testing.T, p map[string]any, targets []any) {
 	t.Helper()
-	overrides := at(p, "fieldConfig", "overrides").([]any)
+	overrides := findPath(p, "fieldConfig", "overrides").([]any)
 	for _, target := range targets {
 		i := slices.IndexFunc(overrides, func(o any) bool {
-			return at(o, "matcher", "id") == "byFrameRefID" && at(o, "matcher", "options") == at(target, "refId")
+			return findPath(o, "matcher", "id") == "byFrameRefID" && findPath(o, "matcher", "options") == findPath(target, "refId")
 		})
-		require.GreaterOrEqual(t, i, 0, "%s: number %v has no thresholds", p["title"], at(target, "refId"))
+		require.GreaterOrEqual(t, i, 0, "%s: number %v has no thresholds", p["title"], findPath(target, "refId"))
 		var set []any
-		for _, property := range at(overrides[i], "properties").([]any) {
-			set = append(set, at(property, "id"))
+		for _, property := range findPath(overrides[i], "properties").([]any) {
+			set = append(set, findPath(property, "id"))
 		}
 		require.Subset(t, set, []any{"unit", "thresholds"}, p["title"])
 	}

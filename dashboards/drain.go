@@ -9,37 +9,37 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// drains is for who waits for a node to become empty.
-func drains() Dashboard {
+// newDrainsDashboard is for who waits for a node to become empty.
+func newDrainsDashboard() Dashboard {
 	return Dashboard{
 		UID: UIDDrain, Title: "Why is this node not empty yet?",
 		Short:       "Drains and maintenance: what is left on a node, and what each VM waits for.",
-		variables:   append(sources(), several(varNode, "Node", nodesSQL)),
-		annotations: annotations(),
+		variables:   append(newCommonVariables(), newMultiVariable(varNode, "Node", nodesSQL)),
+		annotations: newAnnotations(),
 		rows: []row{
-			{question: "How far is it?", panels: []cog.Builder[dashboard.Panel]{drainVerdict()}},
-			{question: "What holds it up?", panels: []cog.Builder[dashboard.Panel]{blockers(), remainingByBlocker()}},
-			{question: "How did it go so far?", panels: []cog.Builder[dashboard.Panel]{drainTimeline()}},
-			{question: "Which drains were there?", panels: []cog.Builder[dashboard.Panel]{drainList()}},
-			{question: "Who left too late?", panels: []cog.Builder[dashboard.Panel]{objectiveKept(), late()}},
-			{question: "Which VMs must somebody else move?", panels: []cog.Builder[dashboard.Panel]{externalVMs()}},
+			{question: "How far is it?", panels: []cog.Builder[dashboard.Panel]{newDrainVerdictPanel()}},
+			{question: "What holds it up?", panels: []cog.Builder[dashboard.Panel]{newBlockersPanel(), newRemainingByBlockerPanel()}},
+			{question: "How did it go so far?", panels: []cog.Builder[dashboard.Panel]{newDrainTimelinePanel()}},
+			{question: "Which drains were there?", panels: []cog.Builder[dashboard.Panel]{newDrainListPanel()}},
+			{question: "Who left too late?", panels: []cog.Builder[dashboard.Panel]{newObjectiveKeptPanel(), newLatePanel()}},
+			{question: "Which VMs must somebody else move?", panels: []cog.Builder[dashboard.Panel]{newExternalVMsPanel()}},
 		},
 	}
 }
 
-func drainVerdict() cog.Builder[dashboard.Panel] {
-	remaining := "sum(" + maxBy(metric(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker) + ")"
-	perSecond := "(sum(" + metric(recordMigrated, onNodes) + ") / 1800 > 0)"
-	return numbers("What is left, and for how long", "How many nodes are being emptied, how many VMs are still on them, since when the longest one goes on, and when the last VM will be gone if they leave as fast as in the last half hour. "+
+func newDrainVerdictPanel() cog.Builder[dashboard.Panel] {
+	remaining := "sum(" + maxBy(selectSeries(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker) + ")"
+	perSecond := "(sum(" + selectSeries(recordMigrated, onNodes) + ") / 1800 > 0)"
+	return newNumbersPanel("What is left, and for how long", "How many nodes are being emptied, how many VMs are still on them, since when the longest one goes on, and when the last VM will be gone if they leave as fast as in the last half hour. "+
 		"There is no estimate while none leaves.").
-		WithTarget(last("A", orZero("sum("+maxBy(metric(metrics.NodeDraining, onNodes), metrics.LabelNode)+")"), "Nodes being emptied")).
-		WithTarget(last("B", orZero(remaining), "VMs still there")).
-		WithTarget(last("C", "time() - min("+metric(metrics.NodeDrainStart, onNodes)+")", "Longest drain")).
-		WithTarget(last("D", remaining+" / "+perSecond, "Time left")).
-		OverrideByQuery("A", figure(units.Short, 0, thresholds(colourCalm, step{1, colourDrain}))).
-		OverrideByQuery("B", figure(units.Short, 0, thresholds(colourCalm, step{1, colourBlocked}))).
-		OverrideByQuery("C", figure(units.Seconds, 0, thresholds(colourCalm, step{1800, colourBlocked}, step{7200, colourBad}))).
-		OverrideByQuery("D", figure(units.Seconds, 0, thresholds(colourCalm, step{3600, colourBlocked}))).
+		WithTarget(queryInstant("A", orZero("sum("+maxBy(selectSeries(metrics.NodeDraining, onNodes), metrics.LabelNode)+")"), "Nodes being emptied")).
+		WithTarget(queryInstant("B", orZero(remaining), "VMs still there")).
+		WithTarget(queryInstant("C", "time() - min("+selectSeries(metrics.NodeDrainStart, onNodes)+")", "Longest drain")).
+		WithTarget(queryInstant("D", remaining+" / "+perSecond, "Time left")).
+		OverrideByQuery("A", styleNumber(units.Short, 0, newThresholds(colourCalm, step{1, colourDrain}))).
+		OverrideByQuery("B", styleNumber(units.Short, 0, newThresholds(colourCalm, step{1, colourBlocked}))).
+		OverrideByQuery("C", styleNumber(units.Seconds, 0, newThresholds(colourCalm, step{1800, colourBlocked}, step{7200, colourBad}))).
+		OverrideByQuery("D", styleNumber(units.Seconds, 0, newThresholds(colourCalm, step{3600, colourBlocked}))).
 		Span(fullWidth).Height(4)
 }
 
@@ -130,11 +130,11 @@ FROM (
 ORDER BY node, array_position(ARRAY['not_migratable', 'external', 'pdb', 'opted_out', 'failing', 'queued', 'migrating'], blocker), namespace, vmi
 LIMIT 500`
 
-func blockers() cog.Builder[dashboard.Panel] {
-	return rows("What each VM waits for", "Every VM that is on a node at the end of its drain, or at that of the time range if that is earlier: what blocks it and why, since when, and what KubeVirt will do by itself (known for drains that are under way). Those that need a person stand first.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, blockersSQL)).
-		OverrideByName("waited", column(units.Seconds)).OverrideByName("overdue", column(units.Seconds)).OverrideByName("reason", wrapped(300)).OverrideByName("kubevirt_will", wrapped(240)).
-		OverrideByName("blocker", painted(blockerPaints()...)).
+func newBlockersPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("What each VM waits for", "Every VM that is on a node at the end of its drain, or at that of the time range if that is earlier: what blocks it and why, since when, and what KubeVirt will do by itself (known for drains that are under way). Those that need a person stand first.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, blockersSQL)).
+		OverrideByName("waited", setColumnUnit(units.Seconds)).OverrideByName("overdue", setColumnUnit(units.Seconds)).OverrideByName("reason", wrapColumn(300)).OverrideByName("kubevirt_will", wrapColumn(240)).
+		OverrideByName("blocker", colourTexts(blockerPaints()...)).
 		Span(18).Height(11)
 }
 
@@ -147,10 +147,10 @@ func blockerPaints() []paint {
 	}
 }
 
-func remainingByBlocker() cog.Builder[dashboard.Panel] {
-	return gauges("VMs left, by what blocks them", "How many VMs are left on nodes that are being emptied, by what they wait for.", units.Short).
-		WithTarget(last("A", "sum by ("+metrics.LabelBlocker+") ("+maxBy(metric(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker)+")", "{{"+metrics.LabelBlocker+"}}")).
-		ColorScheme(fixed(colourBlocked)).Span(6).Height(11)
+func newRemainingByBlockerPanel() cog.Builder[dashboard.Panel] {
+	return newGaugesPanel("VMs left, by what blocks them", "How many VMs are left on nodes that are being emptied, by what they wait for.", units.Short).
+		WithTarget(queryInstant("A", "sum by ("+metrics.LabelBlocker+") ("+maxBy(selectSeries(metrics.NodeDrainRemaining, onNodes), metrics.LabelNode, metrics.LabelBlocker)+")", "{{"+metrics.LabelBlocker+"}}")).
+		ColorScheme(newFixedColour(colourBlocked)).Span(6).Height(11)
 }
 
 // A lane for each drain, whose states begin with each guest that leaves, and under it one for each guest.
@@ -220,10 +220,10 @@ WITH drain AS (
 ORDER BY node, part, min(from_at) OVER (PARTITION BY lane), lane, from_at
 LIMIT 5000`
 
-func drainTimeline() cog.Builder[dashboard.Panel] {
-	return lanes("Each drain, and each VM on its node", "A lane for each node, from the first request to the end, with how many VMs are left; under it a lane for each VM until it is gone, with its attempts.",
+func newDrainTimelinePanel() cog.Builder[dashboard.Panel] {
+	return newLanesPanel("Each drain, and each VM on its node", "A lane for each node, from the first request to the end, with how many VMs are left; under it a lane for each VM until it is gone, with its attempts.",
 		paint{"fails", colourBad}, paint{"migrates", colourGood}, paint{"aborted", colourBlocked}, paint{"^0 of", colourGood}, paint{" left", colourDrain}, paint{".", colourCalm}).
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, drainTimelineSQL)).Height(11)
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, drainTimelineSQL)).Height(11)
 }
 
 const drainListSQL = `
@@ -245,10 +245,10 @@ WHERE ` + ofCluster + `
 ORDER BY started_at DESC
 LIMIT 200`
 
-func drainList() cog.Builder[dashboard.Panel] {
-	return rows("Drains", "Each session in which a node was emptied: who asked, how many VMs there were and are, and how it ended.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, drainListSQL)).OverrideByName("lasted", column(units.Seconds)).
-		OverrideByName("outcome", painted(paint{"emptied", colourGood}, paint{".", colourBlocked})).Height(7)
+func newDrainListPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Drains", "Each session in which a node was emptied: who asked, how many VMs there were and are, and how it ended.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, drainListSQL)).OverrideByName("lasted", setColumnUnit(units.Seconds)).
+		OverrideByName("outcome", colourTexts(paint{"emptied", colourGood}, paint{".", colourBlocked})).Height(7)
 }
 
 const externalSQL = `
@@ -269,7 +269,7 @@ WHERE ` + ofCluster + `
 ORDER BY ended_at IS NOT NULL, marked_at
 LIMIT 200`
 
-func externalVMs() cog.Builder[dashboard.Panel] {
-	return rows("VMs with eviction strategy External", "KubeVirt does nothing for these: the controller that owns the VM has to answer. Since when each waits for that, and how it ended.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, externalSQL)).OverrideByName("unanswered_for", column(units.Seconds)).Height(7)
+func newExternalVMsPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("VMs with eviction strategy External", "KubeVirt does nothing for these: the controller that owns the VM has to answer. Since when each waits for that, and how it ended.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, externalSQL)).OverrideByName("unanswered_for", setColumnUnit(units.Seconds)).Height(7)
 }

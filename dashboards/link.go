@@ -40,8 +40,8 @@ func toDrain() *dashboard.DashboardLinkBuilder {
 	return linkTo("The drain of this node", UIDDrain, "node", fieldNode)
 }
 
-// linked is the property of a column that leads elsewhere.
-func linked(links ...*dashboard.DashboardLinkBuilder) dashboard.DynamicConfigValue {
+// linkColumn is the property of a column that leads elsewhere.
+func linkColumn(links ...*dashboard.DashboardLinkBuilder) dashboard.DynamicConfigValue {
 	type dataLink struct {
 		Title string `json:"title"`
 		URL   string `json:"url"`

@@ -9,22 +9,22 @@ import (
 	"github.com/evictrail/evictrail/metrics"
 )
 
-// loopInvestigator is where the alerts about loops lead: one node, one episode.
-func loopInvestigator() Dashboard {
+// newLoopDashboard is where the alerts about loops lead: one node, one episode.
+func newLoopDashboard() Dashboard {
 	return Dashboard{
 		UID: UIDLoop, Title: "Which two controllers retry against each other on this node?",
 		Short: "One node and what its evacuations and the descheduler do to each other.",
-		variables: append(sources(),
-			chosen(varNode, "Node", nodesSQL), several(varIncident, "Incident", incidentChoiceSQL)),
-		annotations: append(annotations(), deschedulerEvictions()),
+		variables: append(newCommonVariables(),
+			newQueryVariable(varNode, "Node", nodesSQL), newMultiVariable(varIncident, "Incident", incidentChoiceSQL)),
+		annotations: append(newAnnotations(), deschedulerEvictions()),
 		rows: []row{
-			{question: "Who retries, and who is moved meanwhile?", panels: []cog.Builder[dashboard.Panel]{twoLanes(), loopSentences()}},
-			{question: "What proves it?", panels: []cog.Builder[dashboard.Panel]{proof()}},
-			{question: "Does KubeVirt back off, and does it help?", panels: []cog.Builder[dashboard.Panel]{retryCadence()}},
-			{question: "Who holds the descheduler's slots?", panels: []cog.Builder[dashboard.Panel]{slotHolders(), slotsInUse()}},
+			{question: "Who retries, and who is moved meanwhile?", panels: []cog.Builder[dashboard.Panel]{newTwoLanesPanel(), newLoopSentencesPanel()}},
+			{question: "What proves it?", panels: []cog.Builder[dashboard.Panel]{newProofPanel()}},
+			{question: "Does KubeVirt back off, and does it help?", panels: []cog.Builder[dashboard.Panel]{newRetryCadencePanel()}},
+			{question: "Who holds the descheduler's slots?", panels: []cog.Builder[dashboard.Panel]{newSlotHoldersPanel(), newSlotsInUsePanel()}},
 			{question: "Did moving VMs help the node?", panels: []cog.Builder[dashboard.Panel]{
-				nodePressure("Pressure and use of this node, before and after each eviction", onInstances("$node"))}},
-			{question: "What can be done?", panels: []cog.Builder[dashboard.Panel]{actions()}},
+				newNodePressurePanel("Pressure and use of this node, before and after each eviction", onInstances("$node"))}},
+			{question: "What can be done?", panels: []cog.Builder[dashboard.Panel]{newActionsPanel()}},
 		},
 	}
 }
@@ -195,14 +195,14 @@ WITH evacuated AS (
 ORDER BY part, min(from_at) OVER (PARTITION BY lane), lane, from_at
 LIMIT 5000`
 
-func twoLanes() cog.Builder[dashboard.Panel] {
-	return lanes("The stuck VM above, those moved in its place below",
+func newTwoLanesPanel() cog.Builder[dashboard.Panel] {
+	return newLanesPanel("The stuck VM above, those moved in its place below",
 		"A: each VM of this node whose evacuation has failed, attempt by attempt. B: every other VM that the descheduler evicted from here, and what it asked in vain. "+
 			"C: the VMs of this node that bear the annotation by which the descheduler counts evictions, whoever asked, against its limit for a node. D: whether the stuck VM bears it. "+
 			"Red bars that repeat in A while purple ones march on in B are a dual retry loop; where D is red meanwhile the descheduler has lost track of the stuck VM, where it is not, C shows the free slot by which it goes on.",
 		paint{"fails|not there|vmi_gone", colourBad}, paint{"succeeds|^moved", colourGood}, paint{"pending|^backoff|^waits|refused|full|cancelled|aborted", colourBlocked},
 		paint{"descheduler|asked again", colourDescheduler}, paint{"migrates|runs", "#CA95E5"}, paint{"annotation there", colourCooling}, paint{".", colourCalm}).
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, twoLanesSQL)).Height(13)
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, twoLanesSQL)).Height(13)
 }
 
 const loopSentencesSQL = `
@@ -223,10 +223,10 @@ WHERE ` + ofCluster + `
 ORDER BY opened_at DESC
 LIMIT 20`
 
-func loopSentences() cog.Builder[dashboard.Panel] {
-	return rows("In a sentence, and what to do", "The chosen incidents. Indented lines of the advice can be pasted into a shell.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, loopSentencesSQL)).
-		OverrideByName("summary", wrapped(520)).OverrideByName("advice", wrapped(620)).OverrideByName("kind", painted(loopPaints()...)).
+func newLoopSentencesPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("In a sentence, and what to do", "The chosen incidents. Indented lines of the advice can be pasted into a shell.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, loopSentencesSQL)).
+		OverrideByName("summary", wrapColumn(520)).OverrideByName("advice", wrapColumn(620)).OverrideByName("kind", colourTexts(loopPaints()...)).
 		Height(8)
 }
 
@@ -272,9 +272,9 @@ WHERE l.` + ofCluster + `
 ORDER BY p.at, p.event_id
 LIMIT 500`
 
-func proof() cog.Builder[dashboard.Panel] {
-	return rows("The evidence, in the order of time", "What the chosen incidents rest on: when it happened by the cluster's clock, when evictrail saw it, on which object and in which version it showed, who did it, and the fact in view events.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, proofSQL)).OverrideByName("what", wrapped(380)).Height(10)
+func newProofPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("The evidence, in the order of time", "What the chosen incidents rest on: when it happened by the cluster's clock, when evictrail saw it, on which object and in which version it showed, who did it, and the fact in view events.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, proofSQL)).OverrideByName("what", wrapColumn(380)).Height(10)
 }
 
 // The wait before an attempt counts from the end of the last failure to the making of the target pod.
@@ -305,9 +305,9 @@ WHERE before = 'failed'
 ORDER BY created_at
 LIMIT 60`
 
-func retryCadence() cog.Builder[dashboard.Panel] {
-	return chart("Wait before each further attempt", "How long KubeVirt waited after a failure before it tried again, beside its rule: 20 s, doubled with each failure that it still remembers, at most 320 s. It goes on for ever at that.",
-		units.Seconds, "attempt").WithTarget(sql("A", formatTable, retryCadenceSQL)).
+func newRetryCadencePanel() cog.Builder[dashboard.Panel] {
+	return newBarChartPanel("Wait before each further attempt", "How long KubeVirt waited after a failure before it tried again, beside its rule: 20 s, doubled with each failure that it still remembers, at most 320 s. It goes on for ever at that.",
+		units.Seconds, "attempt").WithTarget(newPostgresQuery("A", formatTable, retryCadenceSQL)).
 		OverrideByName("waited", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourBlocked}}}).
 		OverrideByName("rule", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourCalm}}}).
 		Span(fullWidth).Height(8)
@@ -340,25 +340,25 @@ WHERE ` + ofCluster + `
 ORDER BY ` + ofNode + ` DESC, marked_at
 LIMIT 100`
 
-func slotHolders() cog.Builder[dashboard.Panel] {
-	return rows("Evictions that are not over at the end of the time range", "Each takes a slot of the descheduler, of its node and in total, whoever asked for it, until its annotation goes. This node stands first.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, slotHoldersSQL)).OverrideByName("age", column(units.Seconds)).OverrideByName("overdue", column(units.Seconds)).OverrideByName("who_frees_it", wrapped(320)).
+func newSlotHoldersPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Evictions that are not over at the end of the time range", "Each takes a slot of the descheduler, of its node and in total, whoever asked for it, until its annotation goes. This node stands first.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, slotHoldersSQL)).OverrideByName("age", setColumnUnit(units.Seconds)).OverrideByName("overdue", setColumnUnit(units.Seconds)).OverrideByName("who_frees_it", wrapColumn(320)).
 		Span(16).Height(8)
 }
 
-func slotsInUse() cog.Builder[dashboard.Panel] {
+func newSlotsInUsePanel() cog.Builder[dashboard.Panel] {
 	scoped := func(name, scope string, more ...string) string {
-		return maxBy(metric(name, append([]string{is(metrics.LabelScope, scope)}, more...)...))
+		return maxBy(selectSeries(name, append([]string{matchLabel(metrics.LabelScope, scope)}, more...)...))
 	}
-	return lines("Slots in use and their limits", "Evictions that the descheduler has under way, on this node and in total, with its limits. At a limit it evicts nobody more.", units.Short).
-		WithTarget(series("A", scoped(metrics.SlotsInUse, metrics.ScopeNode, is(metrics.LabelNode, "$node")), "this node")).
-		WithTarget(series("B", scoped(metrics.SlotsLimit, metrics.ScopeNode), "limit of a node")).
-		WithTarget(series("C", scoped(metrics.SlotsInUse, metrics.ScopeTotal), "in total")).
-		WithTarget(series("D", scoped(metrics.SlotsLimit, metrics.ScopeTotal), "limit in total")).
+	return newLinesPanel("Slots in use and their limits", "Evictions that the descheduler has under way, on this node and in total, with its limits. At a limit it evicts nobody more.", units.Short).
+		WithTarget(queryRange("A", scoped(metrics.SlotsInUse, metrics.ScopeNode, matchLabel(metrics.LabelNode, "$node")), "this node")).
+		WithTarget(queryRange("B", scoped(metrics.SlotsLimit, metrics.ScopeNode), "limit of a node")).
+		WithTarget(queryRange("C", scoped(metrics.SlotsInUse, metrics.ScopeTotal), "in total")).
+		WithTarget(queryRange("D", scoped(metrics.SlotsLimit, metrics.ScopeTotal), "limit in total")).
 		Span(8).Height(8)
 }
 
-func actions() cog.Builder[dashboard.Panel] {
+func newActionsPanel() cog.Builder[dashboard.Panel] {
 	return text.NewPanelBuilder().Title("What to do on this node").
 		Description("Commands for this node; those for one VM are in the advice above.").Mode(text.TextModeMarkdown).
 		Content("1. **Read on the spot** what evictrail knows of this node:\n\n" +

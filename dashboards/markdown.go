@@ -42,14 +42,14 @@ func Markdown() ([]byte, error) {
 				row = question
 				_, _ = fmt.Fprintf(out, "\n**%s**\n\n| Panel | What it shows | From |\n|---|---|---|\n", question)
 			}
-			_, _ = fmt.Fprintf(out, "| %s | %s | %s |\n", cell(*p.Title), cell(*p.Description), sourcesOf(p))
+			_, _ = fmt.Fprintf(out, "| %s | %s | %s |\n", escapeCell(*p.Title), escapeCell(*p.Description), sourcesOf(p))
 		})
 	}
 	return []byte(out.String()), nil
 }
 
-// cell keeps a text within its column.
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+// escapeCell keeps a text within its column.
+func escapeCell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 var (
 	viewsIn   = regexp.MustCompile(`evictrail_v1\.(\w+)`)

@@ -10,28 +10,28 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// migrations is for who looks after live migration itself.
-func migrations() Dashboard {
+// newMigrationsDashboard is for who looks after live migration itself.
+func newMigrationsDashboard() Dashboard {
 	return Dashboard{
 		UID: UIDMigrations, Title: "Do migrations succeed, and where do they lose time?",
 		Short: "Rate, failures and duration of live migrations, what waits, and what fails most.",
-		variables: append(sources(),
-			several(varNode, "Node", nodesSQL), several(varNamespace, "Namespace", namespacesSQL)),
-		annotations: annotations(),
+		variables: append(newCommonVariables(),
+			newMultiVariable(varNode, "Node", nodesSQL), newMultiVariable(varNamespace, "Namespace", namespacesSQL)),
+		annotations: newAnnotations(),
 		rows: []row{
-			{question: "How many migrations end, how many fail, how long do they take?", panels: []cog.Builder[dashboard.Panel]{migrationRate(), failureShare(), durationHeat()}},
-			{question: "Where does the time go?", panels: []cog.Builder[dashboard.Panel]{phaseWaterfall()}},
-			{question: "What waits, and for what?", panels: []cog.Builder[dashboard.Panel]{pendingByBlocker(), pendingAge(), runningAgainstLimits()}},
-			{question: "What fails most?", panels: []cog.Builder[dashboard.Panel]{failureTable()}},
-			{question: "Does the data get across?", panels: []cog.Builder[dashboard.Panel]{dataRates(), dataRemaining()}},
-			{question: "Which VMs were lost?", panels: []cog.Builder[dashboard.Panel]{lostVMs()}},
+			{question: "How many migrations end, how many fail, how long do they take?", panels: []cog.Builder[dashboard.Panel]{newMigrationRatePanel(), newFailureSharePanel(), newDurationHeatPanel()}},
+			{question: "Where does the time go?", panels: []cog.Builder[dashboard.Panel]{newPhaseWaterfallPanel()}},
+			{question: "What waits, and for what?", panels: []cog.Builder[dashboard.Panel]{newPendingByBlockerPanel(), newPendingAgePanel(), newRunningAgainstLimitsPanel()}},
+			{question: "What fails most?", panels: []cog.Builder[dashboard.Panel]{newFailureTablePanel()}},
+			{question: "Does the data get across?", panels: []cog.Builder[dashboard.Panel]{newDataRatesPanel(), newDataRemainingPanel()}},
+			{question: "Which VMs were lost?", panels: []cog.Builder[dashboard.Panel]{newLostVMsPanel()}},
 		},
 	}
 }
 
-func migrationRate() cog.Builder[dashboard.Panel] {
-	return bars("Migrations ended, by trigger", "How many migrations ended in each interval, by why they existed.").
-		WithTarget(series("A", sumBy(increase(metrics.MigrationsTotal), metrics.LabelTrigger), "{{"+metrics.LabelTrigger+"}}")).
+func newMigrationRatePanel() cog.Builder[dashboard.Panel] {
+	return newBarsPanel("Migrations ended, by trigger", "How many migrations ended in each interval, by why they existed.").
+		WithTarget(queryRange("A", sumBy(increaseOf(metrics.MigrationsTotal), metrics.LabelTrigger), "{{"+metrics.LabelTrigger+"}}")).
 		Overrides(asSeries(triggerPaints())).Span(8).Height(8)
 }
 
@@ -47,9 +47,9 @@ func triggerPaints() []paint {
 	}
 }
 
-func failureShare() cog.Builder[dashboard.Panel] {
-	return lines("Share of migrations that fail, by class", "Of the migrations that ended in the last hour, the share that failed, by where: the target found no node, it died before data moved, the transfer failed, or the guest had left already.", units.PercentUnit).
-		Max(1).WithTarget(series("A", "sum by ("+metrics.LabelClass+") ("+recordFailures1h+") / on () group_left () (sum("+recordFinished1h+") > 0)", "{{"+metrics.LabelClass+"}}")).
+func newFailureSharePanel() cog.Builder[dashboard.Panel] {
+	return newLinesPanel("Share of migrations that fail, by class", "Of the migrations that ended in the last hour, the share that failed, by where: the target found no node, it died before data moved, the transfer failed, or the guest had left already.", units.PercentUnit).
+		Max(1).WithTarget(queryRange("A", "sum by ("+metrics.LabelClass+") ("+recordFailures1h+") / on () group_left () (sum("+recordFinished1h+") > 0)", "{{"+metrics.LabelClass+"}}")).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).FillOpacity(40).
 		Overrides(asSeries(failurePaints())).Span(8).Height(8)
 }
@@ -62,33 +62,35 @@ func failurePaints() []paint {
 	}
 }
 
-func durationHeat() cog.Builder[dashboard.Panel] {
-	return heat("How long migrations take", "From the making of a migration to its end, waits included: the darker, the more migrations took that long.", units.Seconds).
-		WithTarget(bucketsOf("A", sumBy(increase(metrics.MigrationDurationSeconds+"_bucket"), labelLe))).
+func newDurationHeatPanel() cog.Builder[dashboard.Panel] {
+	return newHeatmapPanel("How long migrations take", "From the making of a migration to its end, waits included: the darker, the more migrations took that long.", units.Seconds).
+		WithTarget(bucketsOf("A", sumBy(increaseOf(metrics.MigrationDurationSeconds+"_bucket"), labelLe))).
 		Span(8).Height(8)
 }
 
-func pendingByBlocker() cog.Builder[dashboard.Panel] {
-	return bars("Migrations that wait, by what they wait for", "Migrations without a target pod, by what holds them: a limit, a backoff, a quota, a backup, pods that end; and those whose target pod is on a node that is not ready.").
-		WithTarget(series("A", maxBy(metrics.MigrationsPending, metrics.LabelBlocker), "{{"+metrics.LabelBlocker+"}}")).
+func newPendingByBlockerPanel() cog.Builder[dashboard.Panel] {
+	return newBarsPanel("Migrations that wait, by what they wait for", "Migrations without a target pod, by what holds them: a limit, a backoff, a quota, a backup, pods that end; and those whose target pod is on a node that is not ready.").
+		WithTarget(queryRange("A", maxBy(metrics.MigrationsPending, metrics.LabelBlocker), "{{"+metrics.LabelBlocker+"}}")).
 		Span(8).Height(8)
 }
 
-func pendingAge() cog.Builder[dashboard.Panel] {
-	return lines("How long the oldest waits", "The age of the oldest migration that waits, by what it waits for. A line that climbs without end is a queue that does not move.", units.Seconds).
-		WithTarget(series("A", "time() - min by ("+metrics.LabelBlocker+") ("+metrics.MigrationPendingOldest+")", "{{"+metrics.LabelBlocker+"}}")).
-		Thresholds(thresholds(colourGood, step{1800, colourBad})).
+func newPendingAgePanel() cog.Builder[dashboard.Panel] {
+	return newLinesPanel("How long the oldest waits", "The age of the oldest migration that waits, by what it waits for. A line that climbs without end is a queue that does not move.", units.Seconds).
+		WithTarget(queryRange("A", "time() - min by ("+metrics.LabelBlocker+") ("+metrics.MigrationPendingOldest+")", "{{"+metrics.LabelBlocker+"}}")).
+		Thresholds(newThresholds(colourGood, step{1800, colourBad})).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
 		Span(8).Height(8)
 }
 
-func runningAgainstLimits() cog.Builder[dashboard.Panel] {
-	limit := func(scope string) string { return maxBy(metric(metrics.MigrationLimit, is(metrics.LabelScope, scope))) }
-	return lines("Migrations that run, and KubeVirt's limits", "How many migrations run in the cluster, and how many leave the busiest of the chosen nodes, with the limits of each.", units.Short).
-		WithTarget(series("A", maxBy(metrics.MigrationsRunning), "in the cluster")).
-		WithTarget(series("B", limit(metrics.ScopeCluster), "limit of the cluster")).
-		WithTarget(series("C", maxBy(metric(metrics.NodeMigrations, is(metrics.LabelDirection, metrics.DirectionOut), onNodes)), "out of the busiest node")).
-		WithTarget(series("D", limit(metrics.ScopeNodeOutbound), "limit out of a node")).
+func newRunningAgainstLimitsPanel() cog.Builder[dashboard.Panel] {
+	limit := func(scope string) string {
+		return maxBy(selectSeries(metrics.MigrationLimit, matchLabel(metrics.LabelScope, scope)))
+	}
+	return newLinesPanel("Migrations that run, and KubeVirt's limits", "How many migrations run in the cluster, and how many leave the busiest of the chosen nodes, with the limits of each.", units.Short).
+		WithTarget(queryRange("A", maxBy(metrics.MigrationsRunning), "in the cluster")).
+		WithTarget(queryRange("B", limit(metrics.ScopeCluster), "limit of the cluster")).
+		WithTarget(queryRange("C", maxBy(selectSeries(metrics.NodeMigrations, matchLabel(metrics.LabelDirection, metrics.DirectionOut), onNodes)), "out of the busiest node")).
+		WithTarget(queryRange("D", limit(metrics.ScopeNodeOutbound), "limit out of a node")).
 		Span(8).Height(8)
 }
 
@@ -123,10 +125,10 @@ CROSS JOIN LATERAL unnest(whiches, waits_of, starts_of, prepares_of, handover_of
 ORDER BY class DESC, which
 LIMIT 40`
 
-func phaseWaterfall() cog.Builder[dashboard.Panel] {
-	b := chart("Time in each phase, by how it ended", "Where migrations spend their time, half of them (median) and the slowest (95th percentile), by outcome and class of failure: "+
+func newPhaseWaterfallPanel() cog.Builder[dashboard.Panel] {
+	b := newBarChartPanel("Time in each phase, by how it ended", "Where migrations spend their time, half of them (median) and the slowest (95th percentile), by outcome and class of failure: "+
 		"waits (no target pod yet), target starts, target prepares, handover, data moves. The last coloured part is where failures happen. "+estimates, units.Seconds, "migrations").
-		Stacking(common.StackingModeNormal).WithTarget(sql("A", formatTable, phaseWaterfallSQL)).Span(fullWidth).Height(10)
+		Stacking(common.StackingModeNormal).WithTarget(newPostgresQuery("A", formatTable, phaseWaterfallSQL)).Span(fullWidth).Height(10)
 	return b.Overrides(asSeries([]paint{
 		{"waits", colourBlocked}, {"target_starts", colourCooling}, {"target_prepares", "#5794F2"}, {"handover", colourKubeVirt}, {"data_moves", colourGood},
 	}))
@@ -194,26 +196,26 @@ FROM (
 ORDER BY failures DESC, last DESC
 LIMIT 100`
 
-func failureTable() cog.Builder[dashboard.Panel] {
-	return rows("Failures by reason and pair of nodes", "Failed migrations by class, finer reason and nodes: how many, of how many VMs, from when to when, and the last one with its text as KubeVirt wrote it. "+foundBySample).
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, failureTableSQL)).OverrideByName("text_of_the_last", wrapped(420)).
-		OverrideByName("class", painted(failurePaints()...)).Height(9)
+func newFailureTablePanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Failures by reason and pair of nodes", "Failed migrations by class, finer reason and nodes: how many, of how many VMs, from when to when, and the last one with its text as KubeVirt wrote it. "+foundBySample).
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, failureTableSQL)).OverrideByName("text_of_the_last", wrapColumn(420)).
+		OverrideByName("class", colourTexts(failurePaints()...)).Height(9)
 }
 
-func dataRates() cog.Builder[dashboard.Panel] {
+func newDataRatesPanel() cog.Builder[dashboard.Panel] {
 	chosen := []string{inNamespaces}
 	by := []string{metrics.LabelNamespace, labelName}
-	transfer := maxBy(metric(foreignTransferRate, chosen...), by...) + " or " + maxBy(metric(foreignTransferRateOld, chosen...), by...)
+	transfer := maxBy(selectSeries(foreignTransferRate, chosen...), by...) + " or " + maxBy(selectSeries(foreignTransferRateOld, chosen...), by...)
 	vm := "{{" + metrics.LabelNamespace + "}}/{{" + labelName + "}}"
-	return lines("Memory written against memory moved", "How fast each migrating guest writes its memory, and how fast that is moved. A migration whose guest writes faster than it moves does not end by itself. From KubeVirt.", units.BytesPerSecondIEC).
-		WithTarget(series("A", maxBy(metric(foreignDirtyRate, chosen...), by...), vm+" writes")).
-		WithTarget(series("B", transfer, vm+" moves")).
+	return newLinesPanel("Memory written against memory moved", "How fast each migrating guest writes its memory, and how fast that is moved. A migration whose guest writes faster than it moves does not end by itself. From KubeVirt.", units.BytesPerSecondIEC).
+		WithTarget(queryRange("A", maxBy(selectSeries(foreignDirtyRate, chosen...), by...), vm+" writes")).
+		WithTarget(queryRange("B", transfer, vm+" moves")).
 		Span(12).Height(8)
 }
 
-func dataRemaining() cog.Builder[dashboard.Panel] {
-	return lines("Data that is left to move", "What each migrating guest has left. A saw-tooth is a guest that writes again what was moved. From KubeVirt.", units.BytesIEC).
-		WithTarget(series("A", maxBy(metric(foreignDataRemaining, inNamespaces), metrics.LabelNamespace, labelName), "{{"+metrics.LabelNamespace+"}}/{{"+labelName+"}}")).
+func newDataRemainingPanel() cog.Builder[dashboard.Panel] {
+	return newLinesPanel("Data that is left to move", "What each migrating guest has left. A saw-tooth is a guest that writes again what was moved. From KubeVirt.", units.BytesIEC).
+		WithTarget(queryRange("A", maxBy(selectSeries(foreignDataRemaining, inNamespaces), metrics.LabelNamespace, labelName), "{{"+metrics.LabelNamespace+"}}/{{"+labelName+"}}")).
 		Span(12).Height(8)
 }
 
@@ -238,7 +240,7 @@ WHERE ` + ofCluster + `
 ORDER BY finished_at DESC
 LIMIT 100`
 
-func lostVMs() cog.Builder[dashboard.Panel] {
-	return rows("Guests lost in migration", "Migrations that failed after the guest had left its source (post-copy), or lost it at the hand-over: its memory is gone, it has to be started anew.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, lostVMsSQL)).OverrideByName("text", wrapped(380)).Height(7)
+func newLostVMsPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Guests lost in migration", "Migrations that failed after the guest had left its source (post-copy), or lost it at the hand-over: its memory is gone, it has to be started anew.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lostVMsSQL)).OverrideByName("text", wrapColumn(380)).Height(7)
 }

@@ -20,7 +20,7 @@ func (d Dashboard) ConfigMap(p Placing) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta := d.metadata(p)
+	meta := d.buildMetadata(p)
 	meta["labels"].(map[string]any)["grafana_dashboard"] = "1"
 	meta["annotations"] = map[string]any{"grafana_folder": p.Folder}
 	return map[string]any{
@@ -37,14 +37,14 @@ func (d Dashboard) GrafanaDashboard(p Placing) (map[string]any, error) {
 		return nil, err
 	}
 	return map[string]any{
-		"apiVersion": "grafana.integreatly.org/v1beta1", "kind": "GrafanaDashboard", "metadata": d.metadata(p),
+		"apiVersion": "grafana.integreatly.org/v1beta1", "kind": "GrafanaDashboard", "metadata": d.buildMetadata(p),
 		"spec": map[string]any{
 			"folder": p.Folder, "instanceSelector": map[string]any{"matchLabels": p.Instances}, "json": string(text),
 		},
 	}, nil
 }
 
-func (d Dashboard) metadata(p Placing) map[string]any {
+func (d Dashboard) buildMetadata(p Placing) map[string]any {
 	out := map[string]any{"name": d.UID, "labels": map[string]any{"app.kubernetes.io/name": "evictrail"}}
 	if p.Namespace != "" {
 		out["namespace"] = p.Namespace

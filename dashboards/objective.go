@@ -8,19 +8,19 @@ import (
 	"github.com/evictrail/evictrail/metrics"
 )
 
-// objectiveKept compares the share of evacuations that were done in time with the share that should be. Who asked for none that was decided shows nothing.
-func objectiveKept() cog.Builder[dashboard.Panel] {
+// newObjectiveKeptPanel compares the share of evacuations that were done in time with the share that should be. Who asked for none that was decided shows nothing.
+func newObjectiveKeptPanel() cog.Builder[dashboard.Panel] {
 	decided := "(" + sumBy(overRange(metrics.EvacuationObjectiveTotal), metrics.LabelRequester) + " > 0)"
-	late := sumBy(overRange(metric(metrics.EvacuationObjectiveTotal, is(metrics.LabelResult, metrics.ObjectiveMissed))), metrics.LabelRequester) + " / " + decided
+	late := sumBy(overRange(selectSeries(metrics.EvacuationObjectiveTotal, matchLabel(metrics.LabelResult, metrics.ObjectiveMissed))), metrics.LabelRequester) + " / " + decided
 	target := "scalar(max(" + recordTarget + "))"
-	return numbers("Evacuations in time, and how much of the budget is left", "Of the evacuations that were decided in the time range, by who asked for them: the share that was done within its objective "+
+	return newNumbersPanel("Evacuations in time, and how much of the budget is left", "Of the evacuations that were decided in the time range, by who asked for them: the share that was done within its objective "+
 		"(evictrail run --evacuation-objective), the share that should be (evictrail generate alerts --evacuation-target), and how much of what may be late is left; below 0 more were late than may be.").
-		WithTarget(last("A", "1 - "+late, "{{"+metrics.LabelRequester+"}}: in time")).
-		WithTarget(last("B", "max("+recordTarget+")", "wanted")).
-		WithTarget(last("C", "1 - ("+late+") / (1 - "+target+")", "{{"+metrics.LabelRequester+"}}: budget left")).
-		OverrideByQuery("A", figure(units.PercentUnit, 1, thresholds(colourCalm))).
-		OverrideByQuery("B", figure(units.PercentUnit, 2, thresholds(colourCalm))).
-		OverrideByQuery("C", figure(units.PercentUnit, 0, thresholds(colourBad, step{0, colourBlocked}, step{0.5, colourGood}))).
+		WithTarget(queryInstant("A", "1 - "+late, "{{"+metrics.LabelRequester+"}}: in time")).
+		WithTarget(queryInstant("B", "max("+recordTarget+")", "wanted")).
+		WithTarget(queryInstant("C", "1 - ("+late+") / (1 - "+target+")", "{{"+metrics.LabelRequester+"}}: budget left")).
+		OverrideByQuery("A", styleNumber(units.PercentUnit, 1, newThresholds(colourCalm))).
+		OverrideByQuery("B", styleNumber(units.PercentUnit, 2, newThresholds(colourCalm))).
+		OverrideByQuery("C", styleNumber(units.PercentUnit, 0, newThresholds(colourBad, step{0, colourBlocked}, step{0.5, colourGood}))).
 		NoValue("nothing was decided").Span(fullWidth).Height(4)
 }
 
@@ -46,8 +46,8 @@ WHERE ` + ofCluster + `
 ORDER BY ended_at IS NOT NULL, took DESC
 LIMIT 200`
 
-func late() cog.Builder[dashboard.Panel] {
-	return rows("VMs that left too late", "Evacuations whose time was over before the VM had left, or that are still to be done: what they had, what they took, and why the last attempt failed. Those that go on stand first.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, lateSQL)).OverrideByName("objective", column(units.Seconds)).OverrideByName("took", column(units.Seconds)).
-		OverrideByName("outcome", painted(paint{"migrated", colourGood}, paint{".", colourBlocked})).Height(7)
+func newLatePanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("VMs that left too late", "Evacuations whose time was over before the VM had left, or that are still to be done: what they had, what they took, and why the last attempt failed. Those that go on stand first.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lateSQL)).OverrideByName("objective", setColumnUnit(units.Seconds)).OverrideByName("took", setColumnUnit(units.Seconds)).
+		OverrideByName("outcome", colourTexts(paint{"migrated", colourGood}, paint{".", colourBlocked})).Height(7)
 }

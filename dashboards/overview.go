@@ -13,45 +13,47 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// overview is where one begins: on the wall, or when an alert names no VM.
-func overview() Dashboard {
+// newOverviewDashboard is where one begins: on the wall, or when an alert names no VM.
+func newOverviewDashboard() Dashboard {
 	return Dashboard{
 		UID: UIDOverview, Title: "Is anything moving VMs that should not?",
 		Short: "The state of evictions and migrations in one look: begin here.",
-		variables: append(sources(),
-			several(varNode, "Node", nodesSQL), several(varNamespace, "Namespace", namespacesSQL), causes()),
-		annotations: append(annotations(), deschedulerEvictions()),
+		variables: append(newCommonVariables(),
+			newMultiVariable(varNode, "Node", nodesSQL), newMultiVariable(varNamespace, "Namespace", namespacesSQL), newCauseVariable()),
+		annotations: append(newAnnotations(), deschedulerEvictions()),
 		rows: []row{
-			{question: "Is anything wrong right now?", panels: []cog.Builder[dashboard.Panel]{verdict(), incidentSentences()}},
-			{question: "Why are VMs moving?", panels: []cog.Builder[dashboard.Panel]{movesByCause(), statedReasons()}},
-			{question: "Did moving help?", panels: []cog.Builder[dashboard.Panel]{movesThatHelped()}},
-			{question: "Which node is it?", panels: []cog.Builder[dashboard.Panel]{nodeStates()}},
-			{question: "Do VMs go back and forth between nodes?", panels: []cog.Builder[dashboard.Panel]{moveGraph()}},
-			{question: "Was it pressure that moved them?", panels: []cog.Builder[dashboard.Panel]{nodePressure("Pressure and use of nodes", onInstances("$node"))}},
-			{question: "Which alerts fire, and what is not in the record?", panels: []cog.Builder[dashboard.Panel]{firingAlerts(), gapList()}},
+			{question: "Is anything wrong right now?", panels: []cog.Builder[dashboard.Panel]{newVerdictPanel(), newIncidentSentencesPanel()}},
+			{question: "Why are VMs moving?", panels: []cog.Builder[dashboard.Panel]{newMovesByCausePanel(), newStatedReasonsPanel()}},
+			{question: "Did moving help?", panels: []cog.Builder[dashboard.Panel]{newMovesThatHelpedPanel()}},
+			{question: "Which node is it?", panels: []cog.Builder[dashboard.Panel]{newNodeStatesPanel()}},
+			{question: "Do VMs go back and forth between nodes?", panels: []cog.Builder[dashboard.Panel]{newMoveGraphPanel()}},
+			{question: "Was it pressure that moved them?", panels: []cog.Builder[dashboard.Panel]{newNodePressurePanel("Pressure and use of nodes", onInstances("$node"))}},
+			{question: "Which alerts fire, and what is not in the record?", panels: []cog.Builder[dashboard.Panel]{newFiringAlertsPanel(), newGapListPanel()}},
 		},
 	}
 }
 
-func verdict() cog.Builder[dashboard.Panel] {
+func newVerdictPanel() cog.Builder[dashboard.Panel] {
 	capped := maxBy(metrics.VMICooldownSeconds, metrics.LabelNamespace, metrics.LabelVMI) + " >= on () group_left () " +
-		maxBy(metric(metrics.CooldownConfigSeconds, is(metrics.LabelParam, metrics.ParamMax)))
-	slots := func(name string) string { return maxBy(metric(name, is(metrics.LabelScope, metrics.ScopeTotal))) }
-	return numbers("Verdict", "Six numbers that are dark when all is well: retry loops that fire, evacuations that fail and are tried again, how full the "+
+		maxBy(selectSeries(metrics.CooldownConfigSeconds, matchLabel(metrics.LabelParam, metrics.ParamMax)))
+	slots := func(name string) string {
+		return maxBy(selectSeries(name, matchLabel(metrics.LabelScope, metrics.ScopeTotal)))
+	}
+	return newNumbersPanel("Verdict", "Six numbers that are dark when all is well: retry loops that fire, evacuations that fail and are tried again, how full the "+
 		"descheduler's slots are, how long the oldest migration waits, VMs at the longest cooldown, and how late the record is (99th percentile). "+
 		"Without any number evictrail is not scraped.").
-		WithTarget(last("A", orZero("count("+metric(foreignAlerts, is(labelAlertName, "EvictrailDualRetryLoop"), is(labelSeverity, "warning"), is(labelAlertState, "firing"))+")"), "Loops that fire")).
-		WithTarget(last("B", "sum("+maxBy(metrics.NodeEvacuationsRetrying, metrics.LabelNode)+")", "Evacuations that fail")).
-		WithTarget(last("C", slots(metrics.SlotsInUse)+" / "+slots(metrics.SlotsLimit), "Slots of the descheduler in use")).
-		WithTarget(last("D", orZero("time() - min("+metrics.MigrationPendingOldest+")"), "Oldest waiting migration")).
-		WithTarget(last("E", orZero("count("+capped+")"), "VMs at the longest cooldown")).
-		WithTarget(last("F", p99(metrics.CommitLagSeconds), "Delay of the record")).
-		OverrideByQuery("A", figure(units.Short, 0, thresholds(colourCalm, step{1, colourBad}), linkTo("Investigate", UIDLoop))).
-		OverrideByQuery("B", figure(units.Short, 0, thresholds(colourCalm, step{1, colourBlocked}, step{3, colourBad}), linkTo("Migrations", UIDMigrations))).
-		OverrideByQuery("C", figure(units.PercentUnit, 0, thresholds(colourCalm, step{0.8, colourBlocked}, step{1, colourBad}), linkTo("Who holds them", UIDLoop))).
-		OverrideByQuery("D", figure(units.Seconds, 0, thresholds(colourCalm, step{600, colourBlocked}, step{1800, colourBad}), linkTo("Migrations", UIDMigrations))).
-		OverrideByQuery("E", figure(units.Short, 0, thresholds(colourCalm, step{1, colourBlocked}), linkTo("Cooldowns", UIDCooldown))).
-		OverrideByQuery("F", figure(units.Seconds, 1, thresholds(colourCalm, step{5, colourBlocked}, step{60, colourBad}), linkTo("The collector", UIDCollector))).
+		WithTarget(queryInstant("A", orZero("count("+selectSeries(foreignAlerts, matchLabel(labelAlertName, "EvictrailDualRetryLoop"), matchLabel(labelSeverity, "warning"), matchLabel(labelAlertState, "firing"))+")"), "Loops that fire")).
+		WithTarget(queryInstant("B", "sum("+maxBy(metrics.NodeEvacuationsRetrying, metrics.LabelNode)+")", "Evacuations that fail")).
+		WithTarget(queryInstant("C", slots(metrics.SlotsInUse)+" / "+slots(metrics.SlotsLimit), "Slots of the descheduler in use")).
+		WithTarget(queryInstant("D", orZero("time() - min("+metrics.MigrationPendingOldest+")"), "Oldest waiting migration")).
+		WithTarget(queryInstant("E", orZero("count("+capped+")"), "VMs at the longest cooldown")).
+		WithTarget(queryInstant("F", computeP99(metrics.CommitLagSeconds), "Delay of the record")).
+		OverrideByQuery("A", styleNumber(units.Short, 0, newThresholds(colourCalm, step{1, colourBad}), linkTo("Investigate", UIDLoop))).
+		OverrideByQuery("B", styleNumber(units.Short, 0, newThresholds(colourCalm, step{1, colourBlocked}, step{3, colourBad}), linkTo("Migrations", UIDMigrations))).
+		OverrideByQuery("C", styleNumber(units.PercentUnit, 0, newThresholds(colourCalm, step{0.8, colourBlocked}, step{1, colourBad}), linkTo("Who holds them", UIDLoop))).
+		OverrideByQuery("D", styleNumber(units.Seconds, 0, newThresholds(colourCalm, step{600, colourBlocked}, step{1800, colourBad}), linkTo("Migrations", UIDMigrations))).
+		OverrideByQuery("E", styleNumber(units.Short, 0, newThresholds(colourCalm, step{1, colourBlocked}), linkTo("Cooldowns", UIDCooldown))).
+		OverrideByQuery("F", styleNumber(units.Seconds, 1, newThresholds(colourCalm, step{5, colourBlocked}, step{60, colourBad}), linkTo("The collector", UIDCollector))).
 		Span(fullWidth).Height(4)
 }
 
@@ -74,11 +76,11 @@ WHERE ` + ofCluster + `
 ORDER BY closed_at IS NOT NULL, opened_at DESC
 LIMIT 50`
 
-func incidentSentences() cog.Builder[dashboard.Panel] {
-	return rows("What goes on, in a sentence", "Each episode of repetition that does not converge: what happens, and what to do. Those that are not over stand first.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, incidentsSQL)).
-		OverrideByName("summary", wrapped(520)).OverrideByName("advice", wrapped(420)).
-		OverrideByName("kind", painted(loopPaints()...)).
+func newIncidentSentencesPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("What goes on, in a sentence", "Each episode of repetition that does not converge: what happens, and what to do. Those that are not over stand first.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, incidentsSQL)).
+		OverrideByName("summary", wrapColumn(520)).OverrideByName("advice", wrapColumn(420)).
+		OverrideByName("kind", colourTexts(loopPaints()...)).
 		Height(7)
 }
 
@@ -143,9 +145,9 @@ GROUP BY 1, 2
 ORDER BY 1, 2
 LIMIT 10000`
 
-func movesByCause() cog.Builder[dashboard.Panel] {
-	return bars("Migrations begun, by cause", "How many migrations began in each ten minutes, over long ranges in some hours, by who is behind them. Attempts of one evacuation count each. "+estimates).
-		Datasource(postgres()).WithTarget(sql("A", formatSeries, movesByCauseSQL)).Overrides(asSeries(causePaints())).Interval("10m").MaxDataPoints(mostBars).
+func newMovesByCausePanel() cog.Builder[dashboard.Panel] {
+	return newBarsPanel("Migrations begun, by cause", "How many migrations began in each ten minutes, over long ranges in some hours, by who is behind them. Attempts of one evacuation count each. "+estimates).
+		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, movesByCauseSQL)).Overrides(asSeries(causePaints())).Interval("10m").MaxDataPoints(mostBars).
 		Span(12).Height(8)
 }
 
@@ -164,10 +166,10 @@ GROUP BY 1, 2
 ORDER BY 1, 2
 LIMIT 10000`
 
-func movesThatHelped() cog.Builder[dashboard.Panel] {
-	return bars("Moves that helped", "Moves that were made to relieve a node, in each ten minutes, over long ranges in some hours, by what came of them: the source is relieved (helped), it is not or needed not be (no_effect), or the "+
+func newMovesThatHelpedPanel() cog.Builder[dashboard.Panel] {
+	return newBarsPanel("Moves that helped", "Moves that were made to relieve a node, in each ten minutes, over long ranges in some hours, by what came of them: the source is relieved (helped), it is not or needed not be (no_effect), or the "+
 		"target went over its threshold (harmed). Unknown where the load of the nodes is not recorded: docs/node-load.md.").
-		Datasource(postgres()).WithTarget(sql("A", formatSeries, movesThatHelpedSQL)).Overrides(asSeries([]paint{
+		Datasource(postgresSource()).WithTarget(newPostgresQuery("A", formatSeries, movesThatHelpedSQL)).Overrides(asSeries([]paint{
 		{string(trail.Helped), colourGood}, {string(trail.NoEffect), colourBlocked}, {string(trail.Harmed), colourBad}, {string(trail.BenefitUnknown), colourUnknown},
 	})).Interval("10m").MaxDataPoints(mostBars).
 		Span(fullWidth).Height(7)
@@ -259,10 +261,10 @@ FROM asked
 ORDER BY migrations DESC, requester, stated_reason
 LIMIT 10`
 
-func statedReasons() cog.Builder[dashboard.Panel] {
-	return rows("Who asked, and why", "The ten most frequent reasons that were given for migrations: who asked, what was said, how many VMs it moved, and how often that failed. "+estimates).
-		Unit(units.Short).WithTarget(sql("A", formatTable, statedReasonsSQL)).
-		OverrideByName("cause", painted(causePaints()...)).OverrideByName("stated_reason", wrapped(280)).
+func newStatedReasonsPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Who asked, and why", "The ten most frequent reasons that were given for migrations: who asked, what was said, how many VMs it moved, and how often that failed. "+estimates).
+		Unit(units.Short).WithTarget(newPostgresQuery("A", formatTable, statedReasonsSQL)).
+		OverrideByName("cause", colourTexts(causePaints()...)).OverrideByName("stated_reason", wrapColumn(280)).
 		Span(12).Height(8)
 }
 
@@ -354,11 +356,11 @@ WHERE to_at > from_at
 ORDER BY worst_of_node DESC, node, from_at
 LIMIT 5000`
 
-func nodeStates() cog.Builder[dashboard.Panel] {
-	return lanes("The worst that each node had", "A lane for each node: calm, balancing (the descheduler evicts), draining, retrying (an evacuation has failed), LOOP (a dual retry loop is open). "+
+func newNodeStatesPanel() cog.Builder[dashboard.Panel] {
+	return newLanesPanel("The worst that each node had", "A lane for each node: calm, balancing (the descheduler evicts), draining, retrying (an evacuation has failed), LOOP (a dual retry loop is open). "+
 		"The node with the worst stands first. Click a state to investigate its node.",
 		paint{"^LOOP$", colourBad}, paint{"^retrying$", colourBlocked}, paint{"^draining$", colourDrain}, paint{"^balancing$", colourDescheduler}, paint{"^calm$", colourCalm}).
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, nodeStatesSQL)).
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, nodeStatesSQL)).
 		DataLinks(dataLinks(linkTo("Investigate this node", UIDLoop, "node", "${__field.labels.lane}"), linkTo("The drain of this node", UIDDrain, "node", "${__field.labels.lane}"))).
 		Height(9)
 }
@@ -432,44 +434,44 @@ GROUP BY source_node, target_node
 ORDER BY count(*) DESC, 1
 LIMIT 300`
 
-func moveGraph() cog.Builder[dashboard.Panel] {
+func newMoveGraphPanel() cog.Builder[dashboard.Panel] {
 	return nodegraph.NewPanelBuilder().Title("Moves between nodes").
 		Description("Each arrow is a pair of nodes, the thicker the more VMs went that way; red where some failed. Two thick arrows between the same nodes are VMs that go back and forth. "+
 			"All nodes are shown, whatever the variable says, as an arrow needs both. "+foundBySample).
-		Datasource(postgres()).Unit(units.Short).
-		WithTarget(sql("nodes", formatTable, graphNodesSQL)).WithTarget(sql("edges", formatTable, graphEdgesSQL)).
+		Datasource(postgresSource()).Unit(units.Short).
+		WithTarget(newPostgresQuery("nodes", formatTable, graphNodesSQL)).WithTarget(newPostgresQuery("edges", formatTable, graphEdgesSQL)).
 		OverrideByName("arc__succeeded", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourGood}}}).
 		OverrideByName("arc__failed", []dashboard.DynamicConfigValue{{Id: "color", Value: map[string]any{"mode": "fixed", "fixedColor": colourBad}}}).
 		Span(fullWidth).Height(11)
 }
 
 // onInstances matches the scrape address or the name of nodes: the descheduler operator and node_exporter have no label node.
-func onInstances(nodes string) string { return matches(labelInstance, nodes+"(:[0-9]+)?") }
+func onInstances(nodes string) string { return matchRegexp(labelInstance, nodes+"(:[0-9]+)?") }
 
-// nodePressure is of all nodes of the overview or of the one of the investigator.
-func nodePressure(title, nodes string) cog.Builder[dashboard.Panel] {
-	recorded := maxBy(metric(foreignPressureCPU, nodes), labelInstance)
-	exported := maxBy(rate(metric(foreignNodeExporterCPU, nodes)), labelInstance)
-	return lines(title, "The share of time in which something on the node waited for a CPU, and the share of its CPUs in use: what the descheduler looks at. "+
+// newNodePressurePanel is of all nodes of the overview or of the one of the investigator.
+func newNodePressurePanel(title, nodes string) cog.Builder[dashboard.Panel] {
+	recorded := maxBy(selectSeries(foreignPressureCPU, nodes), labelInstance)
+	exported := maxBy(rateOf(selectSeries(foreignNodeExporterCPU, nodes)), labelInstance)
+	return newLinesPanel(title, "The share of time in which something on the node waited for a CPU, and the share of its CPUs in use: what the descheduler looks at. "+
 		"From the recording rules of the descheduler operator, else from node_exporter. The evictions of the descheduler stand over it: a line that falls after them was helped.", units.PercentUnit).
-		Max(1).WithTarget(series("A", recorded+" or "+exported, "pressure {{"+labelInstance+"}}")).
-		WithTarget(series("B", maxBy(metric(foreignUtilisationCPU, nodes), labelInstance), "use {{"+labelInstance+"}}")).
+		Max(1).WithTarget(queryRange("A", recorded+" or "+exported, "pressure {{"+labelInstance+"}}")).
+		WithTarget(queryRange("B", maxBy(selectSeries(foreignUtilisationCPU, nodes), labelInstance), "use {{"+labelInstance+"}}")).
 		ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeOff)).
 		Span(fullWidth).Height(8)
 }
 
-func firingAlerts() cog.Builder[dashboard.Panel] {
-	return rows("Alerts of evictrail that fire", "Each alert of evictrail that fires now, and the node and VM that it names.").
-		Datasource(prometheus()).Unit(units.NoUnit).
-		WithTarget(rowsOf("A", aggregate("max", metric(foreignAlerts, matches(labelAlertName, "Evictrail.+"), is(labelAlertState, "firing")),
+func newFiringAlertsPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Alerts of evictrail that fire", "Each alert of evictrail that fires now, and the node and VM that it names.").
+		Datasource(prometheusSource()).Unit(units.NoUnit).
+		WithTarget(rowsOf("A", aggregateExpr("max", selectSeries(foreignAlerts, matchRegexp(labelAlertName, "Evictrail.+"), matchLabel(labelAlertState, "firing")),
 			[]string{labelAlertName, labelSeverity, metrics.LabelNode, metrics.LabelNamespace, metrics.LabelVMI}))).
-		WithTransformation(hide("Time", "Value")).
-		OverrideByName(labelSeverity, painted(paint{"critical", colourBad}, paint{"warning", colourBlocked}, paint{".", colourCalm})).
+		WithTransformation(hideColumns("Time", "Value")).
+		OverrideByName(labelSeverity, colourTexts(paint{"critical", colourBad}, paint{"warning", colourBlocked}, paint{".", colourCalm})).
 		Span(12).Height(7)
 }
 
-// hide leaves columns out of a table.
-func hide(columns ...string) dashboard.DataTransformerConfig {
+// hideColumns leaves columns out of a table.
+func hideColumns(columns ...string) dashboard.DataTransformerConfig {
 	out := map[string]bool{}
 	for _, c := range columns {
 		out[c] = true
@@ -491,8 +493,8 @@ WHERE ` + ofCluster + `
 ORDER BY opened_at DESC
 LIMIT 100`
 
-func gapList() cog.Builder[dashboard.Panel] {
-	return rows("Gaps in the record", "When a source could not be seen. What happened meanwhile was rebuilt where an object still told it; what nobody told is not here.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, gapsSQL)).OverrideByName("lasted", column(units.Seconds)).
+func newGapListPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Gaps in the record", "When a source could not be seen. What happened meanwhile was rebuilt where an object still told it; what nobody told is not here.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, gapsSQL)).OverrideByName("lasted", setColumnUnit(units.Seconds)).
 		Span(12).Height(7)
 }

@@ -16,8 +16,8 @@ import (
 // fullWidth is the width of a dashboard in columns.
 const fullWidth = 24
 
-// legend is a table under the panel, the largest last value first.
-func legend() *common.VizLegendOptionsBuilder {
+// newLegend is a table under the panel, the largest last value first.
+func newLegend() *common.VizLegendOptionsBuilder {
 	return common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
 		Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", "max"}).SortBy("Last *").SortDesc(true)
 }
@@ -37,7 +37,7 @@ func allSeries() *common.VizTooltipOptionsBuilder {
 	return common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)
 }
 
-func fixed(colour string) *dashboard.FieldColorBuilder {
+func newFixedColour(colour string) *dashboard.FieldColorBuilder {
 	return dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdFixed).FixedColor(colour)
 }
 
@@ -45,72 +45,72 @@ func byThresholds() *dashboard.FieldColorBuilder {
 	return dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)
 }
 
-// lines draws series over time.
-func lines(title, description, unit string) *timeseries.PanelBuilder {
-	return timeseries.NewPanelBuilder().Title(title).Description(description).Datasource(prometheus()).
-		Unit(unit).Min(0).LineWidth(1).FillOpacity(10).ShowPoints(common.VisibilityModeAuto).Legend(legend()).Tooltip(allSeries())
+// newLinesPanel draws series over time.
+func newLinesPanel(title, description, unit string) *timeseries.PanelBuilder {
+	return timeseries.NewPanelBuilder().Title(title).Description(description).Datasource(prometheusSource()).
+		Unit(unit).Min(0).LineWidth(1).FillOpacity(10).ShowPoints(common.VisibilityModeAuto).Legend(newLegend()).Tooltip(allSeries())
 }
 
-// bars draws counts over time, one upon the other.
-func bars(title, description string) *timeseries.PanelBuilder {
-	return lines(title, description, units.Short).DrawStyle(common.GraphDrawStyleBars).FillOpacity(80).LineWidth(0).
+// newBarsPanel draws counts over time, one upon the other.
+func newBarsPanel(title, description string) *timeseries.PanelBuilder {
+	return newLinesPanel(title, description, units.Short).DrawStyle(common.GraphDrawStyleBars).FillOpacity(80).LineWidth(0).
 		Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
 }
 
-// numbers shows the last value of each query. A value's unit and thresholds are set by its query's letter (see number).
-func numbers(title, description string) *stat.PanelBuilder {
-	return stat.NewPanelBuilder().Title(title).Description(description).Datasource(prometheus()).
+// newNumbersPanel shows the last value of each query. A value's unit and thresholds are set by its query's letter (see number).
+func newNumbersPanel(title, description string) *stat.PanelBuilder {
+	return stat.NewPanelBuilder().Title(title).Description(description).Datasource(prometheusSource()).
 		Unit(units.Short).ColorMode(common.BigValueColorModeBackground).GraphMode(common.BigValueGraphModeNone).
-		Orientation(common.VizOrientationAuto).ReduceOptions(lastValue()).NoValue("no data").ColorScheme(byThresholds()).Thresholds(thresholds(colourCalm))
+		Orientation(common.VizOrientationAuto).ReduceOptions(lastValue()).NoValue("no data").ColorScheme(byThresholds()).Thresholds(newThresholds(colourCalm))
 }
 
 func lastValue() *common.ReduceDataOptionsBuilder {
 	return common.NewReduceDataOptionsBuilder().Values(false).Calcs([]string{"lastNotNull"}).Fields("")
 }
 
-// figure says how one of several numbers is shown.
-func figure(unit string, decimals int, t *dashboard.ThresholdsConfigBuilder, links ...*dashboard.DashboardLinkBuilder) []dashboard.DynamicConfigValue {
+// styleNumber says how one of several numbers is shown.
+func styleNumber(unit string, decimals int, t *dashboard.ThresholdsConfigBuilder, links ...*dashboard.DashboardLinkBuilder) []dashboard.DynamicConfigValue {
 	built, err := t.Build()
 	if err != nil {
 		panic("thresholds: " + err.Error()) // a broken invariant: thresholds sets everything
 	}
 	out := []dashboard.DynamicConfigValue{{Id: "unit", Value: unit}, {Id: "decimals", Value: decimals}, {Id: "thresholds", Value: built}}
 	if len(links) > 0 {
-		out = append(out, linked(links...))
+		out = append(out, linkColumn(links...))
 	}
 	return out
 }
 
-// rows shows the rows of a query; the columns that lead elsewhere do so by their name.
-func rows(title, description string) *table.PanelBuilder {
-	b := table.NewPanelBuilder().Title(title).Description(description).Datasource(postgres()).
+// newTablePanel shows the rows of a query; the columns that lead elsewhere do so by their name.
+func newTablePanel(title, description string) *table.PanelBuilder {
+	b := table.NewPanelBuilder().Title(title).Description(description).Datasource(postgresSource()).
 		CellHeight(common.TableCellHeightSm).Filterable(true).ShowHeader(true).NoValue("nothing in this time range").Span(fullWidth)
-	b = b.OverrideByName("vmi", []dashboard.DynamicConfigValue{linked(toVM())})
-	return b.OverrideByName("node", []dashboard.DynamicConfigValue{linked(toLoop(), toDrain())})
+	b = b.OverrideByName("vmi", []dashboard.DynamicConfigValue{linkColumn(toVM())})
+	return b.OverrideByName("node", []dashboard.DynamicConfigValue{linkColumn(toLoop(), toDrain())})
 }
 
-// wrapped makes a column of a table wide, and breaks its lines.
-func wrapped(width int) []dashboard.DynamicConfigValue {
+// wrapColumn makes a column of a table wide, and breaks its lines.
+func wrapColumn(width int) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{
 		{Id: "custom.width", Value: width},
 		{Id: "custom.cellOptions", Value: map[string]any{"type": "auto", "wrapText": true}},
 	}
 }
 
-// column sets the unit of a column of a table.
-func column(unit string) []dashboard.DynamicConfigValue {
+// setColumnUnit sets the unit of a column of a table.
+func setColumnUnit(unit string) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{{Id: "unit", Value: unit}}
 }
 
-// painted colours the texts of a column of a table.
-func painted(paints ...paint) []dashboard.DynamicConfigValue {
+// colourTexts colours the texts of a column of a table.
+func colourTexts(paints ...paint) []dashboard.DynamicConfigValue {
 	return []dashboard.DynamicConfigValue{
 		{Id: "mappings", Value: asText(paints...)},
 		{Id: "custom.cellOptions", Value: map[string]any{"type": "color-text"}},
 	}
 }
 
-// lanes shows states over time. Its query has a row for each state: time and time_end bound it, lane says where it is drawn,
+// newLanesPanel shows states over time. Its query has a row for each state: time and time_end bound it, lane says where it is drawn,
 // and "Value" is its text. Rows are sorted by lane, then time, and those of a lane do not overlap;
 // equal ones that follow each other without a gap are drawn as one.
 //
@@ -118,9 +118,9 @@ func painted(paints ...paint) []dashboard.DynamicConfigValue {
 // frame has two columns of time, Grafana takes the second for the end.
 //
 // Source: grafana/grafana public/app/core/components/TimelineChart/utils.ts (prepareTimelineFields).
-func lanes(title, description string, paints ...paint) *statetimeline.PanelBuilder {
-	return statetimeline.NewPanelBuilder().Title(title).Description(description).Datasource(postgres()).Span(fullWidth).
-		Mappings(asText(paints...)).ColorScheme(byThresholds()).Thresholds(thresholds(colourCalm)).
+func newLanesPanel(title, description string, paints ...paint) *statetimeline.PanelBuilder {
+	return statetimeline.NewPanelBuilder().Title(title).Description(description).Datasource(postgresSource()).Span(fullWidth).
+		Mappings(asText(paints...)).ColorScheme(byThresholds()).Thresholds(newThresholds(colourCalm)).
 		ShowValue(common.VisibilityModeAuto).RowHeight(0.8).MergeValues(true).AlignValue(common.TimelineValueAlignmentLeft).
 		FillOpacity(85).LineWidth(1).Legend(noLegend()).PerPage(40).
 		Tooltip(oneState()).
@@ -129,23 +129,23 @@ func lanes(title, description string, paints ...paint) *statetimeline.PanelBuild
 		})
 }
 
-// chart draws bars of the numbers of each row, named by its first column.
-func chart(title, description, unit, x string) *barchart.PanelBuilder {
-	return barchart.NewPanelBuilder().Title(title).Description(description).Datasource(postgres()).Unit(unit).Min(0).
+// newBarChartPanel draws bars of the numbers of each row, named by its first column.
+func newBarChartPanel(title, description, unit, x string) *barchart.PanelBuilder {
+	return barchart.NewPanelBuilder().Title(title).Description(description).Datasource(postgresSource()).Unit(unit).Min(0).
 		XField(x).Orientation(common.VizOrientationHorizontal).Stacking(common.StackingModeNone).ShowValue(common.VisibilityModeAuto).
-		BarWidth(0.9).GroupWidth(0.8).FillOpacity(80).LineWidth(0).Legend(legend()).Tooltip(allSeries())
+		BarWidth(0.9).GroupWidth(0.8).FillOpacity(80).LineWidth(0).Legend(newLegend()).Tooltip(allSeries())
 }
 
-// gauges draws a bar for each series.
-func gauges(title, description, unit string) *bargauge.PanelBuilder {
-	return bargauge.NewPanelBuilder().Title(title).Description(description).Datasource(prometheus()).Unit(unit).Min(0).
+// newGaugesPanel draws a bar for each series.
+func newGaugesPanel(title, description, unit string) *bargauge.PanelBuilder {
+	return bargauge.NewPanelBuilder().Title(title).Description(description).Datasource(prometheusSource()).Unit(unit).Min(0).
 		Orientation(common.VizOrientationHorizontal).DisplayMode(common.BarGaugeDisplayModeBasic).ShowUnfilled(true).
 		ReduceOptions(lastValue()).NoValue("none")
 }
 
-// heat draws a histogram over time.
-func heat(title, description, unit string) *heatmap.PanelBuilder {
-	return heatmap.NewPanelBuilder().Title(title).Description(description).Datasource(prometheus()).
+// newHeatmapPanel draws a histogram over time.
+func newHeatmapPanel(title, description, unit string) *heatmap.PanelBuilder {
+	return heatmap.NewPanelBuilder().Title(title).Description(description).Datasource(prometheusSource()).
 		Calculate(false).CellGap(1).
 		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).Scheme("Oranges").Fill("dark-orange").Steps(64)).
 		Tooltip(heatmap.NewHeatmapTooltipBuilder().Mode(common.TooltipDisplayModeSingle).YHistogram(true)).

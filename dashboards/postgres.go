@@ -40,10 +40,10 @@ var (
 	_ cog.Builder[variants.Dataquery] = postgresQuery{}
 )
 
-// sql makes a query whose letter is unique within its panel.
-func sql(refID string, f format, query string) postgresQuery {
+// newPostgresQuery makes a query whose letter is unique within its panel.
+func newPostgresQuery(refID string, f format, query string) postgresQuery {
 	return postgresQuery{
-		Datasource: postgres(), EditorMode: "code", Format: f, RawQuery: true, RawSQL: strings.TrimSpace(query), RefID: refID,
+		Datasource: postgresSource(), EditorMode: "code", Format: f, RawQuery: true, RawSQL: strings.TrimSpace(query), RefID: refID,
 	}
 }
 
@@ -99,5 +99,5 @@ func dataSource(kind, variable string) common.DataSourceRef {
 	return common.DataSourceRef{Type: cog.ToPtr(kind), Uid: cog.ToPtr("${" + variable + "}")}
 }
 
-func postgres() common.DataSourceRef   { return dataSource(postgresType, varPostgres) }
-func prometheus() common.DataSourceRef { return dataSource(prometheusType, varPrometheus) }
+func postgresSource() common.DataSourceRef   { return dataSource(postgresType, varPostgres) }
+func prometheusSource() common.DataSourceRef { return dataSource(prometheusType, varPrometheus) }

@@ -51,64 +51,64 @@ const (
 
 // The nodes and namespaces of the variables, as matchers.
 var (
-	onNodes      = matches(metrics.LabelNode, "$node")
-	inNamespaces = matches(metrics.LabelNamespace, "$namespace")
+	onNodes      = matchRegexp(metrics.LabelNode, "$node")
+	inNamespaces = matchRegexp(metrics.LabelNamespace, "$namespace")
 )
 
-// metric selects the series of a metric.
-func metric(name string, matchers ...string) string {
+// selectSeries selects the series of a metric.
+func selectSeries(name string, matchers ...string) string {
 	if len(matchers) == 0 {
 		return name
 	}
 	return name + "{" + strings.Join(matchers, ", ") + "}"
 }
 
-func is(label, value string) string      { return label + "=" + strconv.Quote(value) }
-func matches(label, value string) string { return label + "=~" + strconv.Quote(value) }
+func matchLabel(label, value string) string  { return label + "=" + strconv.Quote(value) }
+func matchRegexp(label, value string) string { return label + "=~" + strconv.Quote(value) }
 
 // maxBy takes the largest over replicas, which all tell the same of the database.
-func maxBy(expr string, labels ...string) string { return aggregate("max", expr, labels) }
+func maxBy(expr string, labels ...string) string { return aggregateExpr("max", expr, labels) }
 
 // sumBy adds up what each replica counted.
-func sumBy(expr string, labels ...string) string { return aggregate("sum", expr, labels) }
+func sumBy(expr string, labels ...string) string { return aggregateExpr("sum", expr, labels) }
 
-func aggregate(how, expr string, labels []string) string {
+func aggregateExpr(how, expr string, labels []string) string {
 	if len(labels) == 0 {
 		return how + "(" + expr + ")"
 	}
 	return how + " by (" + strings.Join(labels, ", ") + ") (" + expr + ")"
 }
 
-// rate and increase are of what a panel draws: over an interval that always holds enough scrapes.
-func rate(selector string) string     { return "rate(" + selector + "[$__rate_interval])" }
-func increase(selector string) string { return "increase(" + selector + "[$__rate_interval])" }
+// rateOf and increase are of what a panel draws: over an interval that always holds enough scrapes.
+func rateOf(selector string) string     { return "rate(" + selector + "[$__rate_interval])" }
+func increaseOf(selector string) string { return "increase(" + selector + "[$__rate_interval])" }
 
 // overRange is the increase over the whole time range.
 func overRange(selector string) string { return "increase(" + selector + "[$__range])" }
 
-// p99 is the 99th percentile of a histogram with classic buckets.
-func p99(histogram string, labels ...string) string {
-	return "histogram_quantile(0.99, " + sumBy(rate(histogram+"_bucket"), append([]string{labelLe}, labels...)...) + ")"
+// computeP99 is the 99th percentile of a histogram with classic buckets.
+func computeP99(histogram string, labels ...string) string {
+	return "histogram_quantile(0.99, " + sumBy(rateOf(histogram+"_bucket"), append([]string{labelLe}, labels...)...) + ")"
 }
 
-// series asks for a series over the time range.
-func series(refID, expr, legend string) *prom.DataqueryBuilder {
-	return prom.NewDataqueryBuilder().Datasource(prometheus()).RefId(refID).Expr(expr).LegendFormat(legend).Range().EditorMode(prom.QueryEditorModeCode)
+// queryRange asks for a series over the time range.
+func queryRange(refID, expr, legend string) *prom.DataqueryBuilder {
+	return prom.NewDataqueryBuilder().Datasource(prometheusSource()).RefId(refID).Expr(expr).LegendFormat(legend).Range().EditorMode(prom.QueryEditorModeCode)
 }
 
-// last asks for the value at the end of the time range.
-func last(refID, expr, legend string) *prom.DataqueryBuilder {
-	return prom.NewDataqueryBuilder().Datasource(prometheus()).RefId(refID).Expr(expr).LegendFormat(legend).Instant().EditorMode(prom.QueryEditorModeCode)
+// queryInstant asks for the value at the end of the time range.
+func queryInstant(refID, expr, legend string) *prom.DataqueryBuilder {
+	return prom.NewDataqueryBuilder().Datasource(prometheusSource()).RefId(refID).Expr(expr).LegendFormat(legend).Instant().EditorMode(prom.QueryEditorModeCode)
 }
 
 // rowsOf asks for the values at the end of the time range, as rows of a table.
 func rowsOf(refID, expr string) *prom.DataqueryBuilder {
-	return last(refID, expr, "").Format(prom.PromQueryFormatTable)
+	return queryInstant(refID, expr, "").Format(prom.PromQueryFormatTable)
 }
 
 // bucketsOf asks for the buckets of a histogram as a heatmap takes them.
 func bucketsOf(refID, expr string) *prom.DataqueryBuilder {
-	return series(refID, expr, "{{"+labelLe+"}}").Format(prom.PromQueryFormatHeatmap)
+	return queryRange(refID, expr, "{{"+labelLe+"}}").Format(prom.PromQueryFormatHeatmap)
 }
 
 // orZero makes an expression 0 where it has no series, but only while evictrail is scraped: a dead collector shows nothing

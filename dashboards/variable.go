@@ -25,34 +25,34 @@ const (
 	ofNamespaces = "(namespace IS NULL OR namespace = ANY (ARRAY[${namespace:sqlstring}]::text[]))"
 )
 
-// source is a variable with the data sources of one type.
-func source(name, label, kind string) cog.Builder[dashboard.VariableModel] {
+// newSourceVariable is a variable with the data sources of one type.
+func newSourceVariable(name, label, kind string) cog.Builder[dashboard.VariableModel] {
 	return dashboard.NewDatasourceVariableBuilder(name).Label(label).Type(kind)
 }
 
-// sources are the variables of every dashboard.
-func sources() []cog.Builder[dashboard.VariableModel] {
+// newCommonVariables are the variables of every dashboard.
+func newCommonVariables() []cog.Builder[dashboard.VariableModel] {
 	return []cog.Builder[dashboard.VariableModel]{
-		source(varPrometheus, "Prometheus", prometheusType),
-		source(varPostgres, "Postgres", postgresType),
-		chosen(varCluster, "Cluster", clustersSQL),
+		newSourceVariable(varPrometheus, "Prometheus", prometheusType),
+		newSourceVariable(varPostgres, "Postgres", postgresType),
+		newQueryVariable(varCluster, "Cluster", clustersSQL),
 	}
 }
 
-// chosen is a variable of which one value is chosen, from a query.
-func chosen(name, label, query string) *dashboard.QueryVariableBuilder {
+// newQueryVariable is a variable of which one value is chosen, from a query.
+func newQueryVariable(name, label, query string) *dashboard.QueryVariableBuilder {
 	query = strings.TrimSpace(query)
-	return dashboard.NewQueryVariableBuilder(name).Label(label).Datasource(postgres()).
+	return dashboard.NewQueryVariableBuilder(name).Label(label).Datasource(postgresSource()).
 		Query(dashboard.StringOrMap{String: cog.ToPtr(query)}).Definition(query).
 		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortDisabled)
 }
 
-// several is a variable of which any number is chosen, all at first.
-func several(name, label, query string) *dashboard.QueryVariableBuilder {
-	return chosen(name, label, query).Multi(true).IncludeAll(true).Current(everything())
+// newMultiVariable is a variable of which any number is chosen, all at first.
+func newMultiVariable(name, label, query string) *dashboard.QueryVariableBuilder {
+	return newQueryVariable(name, label, query).Multi(true).IncludeAll(true).Current(newAllOption())
 }
 
-func everything() dashboard.VariableOption {
+func newAllOption() dashboard.VariableOption {
 	return dashboard.VariableOption{
 		Selected: cog.ToPtr(true),
 		Text:     dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
@@ -60,13 +60,13 @@ func everything() dashboard.VariableOption {
 	}
 }
 
-// causes is a variable with the causes of moves.
-func causes() cog.Builder[dashboard.VariableModel] {
+// newCauseVariable is a variable with the causes of moves.
+func newCauseVariable() cog.Builder[dashboard.VariableModel] {
 	var names []string
 	for _, p := range causePaints() {
 		names = append(names, p.of)
 	}
-	return dashboard.NewCustomVariableBuilder(varCause).Label("Cause").Multi(true).IncludeAll(true).Current(everything()).
+	return dashboard.NewCustomVariableBuilder(varCause).Label("Cause").Multi(true).IncludeAll(true).Current(newAllOption()).
 		Values(dashboard.StringOrMap{String: cog.ToPtr(strings.Join(names, ","))})
 }
 

@@ -11,21 +11,21 @@ import (
 	"github.com/evictrail/evictrail/metrics"
 )
 
-// vmStory is where every link of a VM leads.
-func vmStory() Dashboard {
+// newVMDashboard is where every link of a VM leads.
+func newVMDashboard() Dashboard {
 	return Dashboard{
 		UID: UIDVM, Title: "What happened to this VM, and why?",
 		Short: "The story of one VM: where it ran, who moved it, what holds it back now.",
-		variables: append(sources(),
-			chosen(varNamespace, "Namespace", namespacesSQL), chosen(varVMI, "VM", vmsSQL), source(varLoki, "Loki", lokiType)),
-		annotations: annotations(),
+		variables: append(newCommonVariables(),
+			newQueryVariable(varNamespace, "Namespace", namespacesSQL), newQueryVariable(varVMI, "VM", vmsSQL), newSourceVariable(varLoki, "Loki", lokiType)),
+		annotations: newAnnotations(),
 		rows: []row{
-			{question: "Where did it run, and what was done to it?", panels: []cog.Builder[dashboard.Panel]{life(), story()}},
-			{question: "What holds it now?", panels: []cog.Builder[dashboard.Panel]{holdsNow(), holds()}},
-			{question: "How did each attempt go?", panels: []cog.Builder[dashboard.Panel]{vmMigrations()}},
-			{question: "Who asked to evict it?", panels: []cog.Builder[dashboard.Panel]{vmRequests()}},
-			{question: "Is it part of a loop?", panels: []cog.Builder[dashboard.Panel]{vmLoops()}},
-			{question: "What did its launcher say? (needs Loki)", panels: []cog.Builder[dashboard.Panel]{launcherLogs()}, collapsed: true},
+			{question: "Where did it run, and what was done to it?", panels: []cog.Builder[dashboard.Panel]{newLifePanel(), newStoryPanel()}},
+			{question: "What holds it now?", panels: []cog.Builder[dashboard.Panel]{newHoldsNowPanel(), newHoldsPanel()}},
+			{question: "How did each attempt go?", panels: []cog.Builder[dashboard.Panel]{newVMMigrationsPanel()}},
+			{question: "Who asked to evict it?", panels: []cog.Builder[dashboard.Panel]{newVMRequestsPanel()}},
+			{question: "Is it part of a loop?", panels: []cog.Builder[dashboard.Panel]{newVMLoopsPanel()}},
+			{question: "What did its launcher say? (needs Loki)", panels: []cog.Builder[dashboard.Panel]{newLauncherLogsPanel()}, collapsed: true},
 		},
 	}
 }
@@ -91,14 +91,14 @@ WHERE (to_at IS NULL OR to_at > from_at)
 ORDER BY part, lane, from_at
 LIMIT 5000`
 
-func life() cog.Builder[dashboard.Panel] {
+func newLifePanel() cog.Builder[dashboard.Panel] {
 	paints := []paint{
 		{"^" + causeDescheduler + ":|^by " + causeDescheduler, colourDescheduler}, {"^" + causeDrain + ":", colourDrain}, {"^" + causeUser + ":", colourUser},
 		{"^" + causeKubeVirt + ":", colourKubeVirt}, {"^" + causeOther + ":|^by ", colourOther}, {"^" + causeController + ":", colourController}, {"^" + causeUnknown + ":", colourUnknown}, {"^held for", colourCooling},
 	}
-	return lanes("Its life in a line", "Where the VM ran, each node in its colour. Under it what moved it, by cause and with the outcome; when it was marked to leave, and by whom; and when a cooldown or a backoff held it.",
+	return newLanesPanel("Its life in a line", "Where the VM ran, each node in its colour. Under it what moved it, by cause and with the outcome; when it was marked to leave, and by whom; and when a cooldown or a backoff held it.",
 		append(paints, nodePaints()...)...).
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, lifeSQL)).Height(8)
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, lifeSQL)).Height(8)
 }
 
 const storySQL = `
@@ -117,23 +117,23 @@ WHERE ` + ofCluster + `
 ORDER BY at DESC
 LIMIT 500`
 
-func story() cog.Builder[dashboard.Panel] {
-	return rows("Its story, the newest line first", "One line for each thing that matters, with the fact that it tells of. Seen late: read from a list afterwards, not seen when it happened.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, storySQL)).OverrideByName("sentence", wrapped(760)).Height(10)
+func newStoryPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Its story, the newest line first", "One line for each thing that matters, with the fact that it tells of. Seen late: read from a list afterwards, not seen when it happened.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, storySQL)).OverrideByName("sentence", wrapColumn(760)).Height(10)
 }
 
-func holdsNow() cog.Builder[dashboard.Panel] {
-	this := []string{is(metrics.LabelNamespace, "$namespace"), is(metrics.LabelVMI, "$vmi")}
-	left := func(name string) string { return "clamp_min(" + maxBy(metric(name, this...)) + " - time(), 0)" }
-	return numbers("How long still", "How long the descheduler still leaves it alone, when KubeVirt tries again, since when it is marked to leave, and how many attempts have failed. A number is missing where nothing of that kind goes on; cooldowns show above the base only.").
-		WithTarget(last("A", left(metrics.VMICooldownUntil), "Cooldown left")).
-		WithTarget(last("B", left(metrics.VMINextRetryTimestamp), "Next attempt in")).
-		WithTarget(last("C", "time() - "+maxBy(metric(metrics.VMIMarkedTimestamp, this...)), "Marked to leave since")).
-		WithTarget(last("D", maxBy(metric(metrics.VMIFailedAttempts, this...)), "Failed attempts")).
-		OverrideByQuery("A", figure(units.Seconds, 0, thresholds(colourCalm, step{1, colourCooling}))).
-		OverrideByQuery("B", figure(units.Seconds, 0, thresholds(colourBlocked))).
-		OverrideByQuery("C", figure(units.Seconds, 0, thresholds(colourCalm, step{600, colourBlocked}, step{1800, colourBad}))).
-		OverrideByQuery("D", figure(units.Short, 0, thresholds(colourCalm, step{1, colourBlocked}, step{3, colourBad}))).
+func newHoldsNowPanel() cog.Builder[dashboard.Panel] {
+	this := []string{matchLabel(metrics.LabelNamespace, "$namespace"), matchLabel(metrics.LabelVMI, "$vmi")}
+	left := func(name string) string { return "clamp_min(" + maxBy(selectSeries(name, this...)) + " - time(), 0)" }
+	return newNumbersPanel("How long still", "How long the descheduler still leaves it alone, when KubeVirt tries again, since when it is marked to leave, and how many attempts have failed. A number is missing where nothing of that kind goes on; cooldowns show above the base only.").
+		WithTarget(queryInstant("A", left(metrics.VMICooldownUntil), "Cooldown left")).
+		WithTarget(queryInstant("B", left(metrics.VMINextRetryTimestamp), "Next attempt in")).
+		WithTarget(queryInstant("C", "time() - "+maxBy(selectSeries(metrics.VMIMarkedTimestamp, this...)), "Marked to leave since")).
+		WithTarget(queryInstant("D", maxBy(selectSeries(metrics.VMIFailedAttempts, this...)), "Failed attempts")).
+		OverrideByQuery("A", styleNumber(units.Seconds, 0, newThresholds(colourCalm, step{1, colourCooling}))).
+		OverrideByQuery("B", styleNumber(units.Seconds, 0, newThresholds(colourBlocked))).
+		OverrideByQuery("C", styleNumber(units.Seconds, 0, newThresholds(colourCalm, step{600, colourBlocked}, step{1800, colourBad}))).
+		OverrideByQuery("D", styleNumber(units.Short, 0, newThresholds(colourCalm, step{1, colourBlocked}, step{3, colourBad}))).
 		Span(10).Height(6)
 }
 
@@ -151,9 +151,9 @@ WHERE ` + ofCluster + `
 ORDER BY until DESC
 LIMIT 10`
 
-func holds() cog.Builder[dashboard.Panel] {
-	return rows("Until when each layer holds it", "What holds the VM back as of when evictrail last saw the cluster, whatever the time range: the longest layer, and until when each does.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, holdsSQL)).OverrideByName("holds_for", column(units.Seconds)).OverrideByName("remaining", column(units.Seconds)).
+func newHoldsPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Until when each layer holds it", "What holds the VM back as of when evictrail last saw the cluster, whatever the time range: the longest layer, and until when each does.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, holdsSQL)).OverrideByName("holds_for", setColumnUnit(units.Seconds)).OverrideByName("remaining", setColumnUnit(units.Seconds)).
 		NoValue("nothing holds it").Span(14).Height(6)
 }
 
@@ -185,10 +185,10 @@ WHERE ` + ofCluster + `
 ORDER BY created_at DESC
 LIMIT 200`
 
-func vmMigrations() cog.Builder[dashboard.Panel] {
-	return rows("Its migrations", "Each migration of the VM: why it existed and how that is known, from where to where, how it ended, how long it waited and took.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, vmMigrationsSQL)).OverrideByName("waited", column(units.Seconds)).OverrideByName("duration", column(units.Seconds)).
-		OverrideByName("outcome", painted(resultPaints()...)).OverrideByName("cause", painted(causePaints()...)).OverrideByName("text", wrapped(380)).
+func newVMMigrationsPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Its migrations", "Each migration of the VM: why it existed and how that is known, from where to where, how it ended, how long it waited and took.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmMigrationsSQL)).OverrideByName("waited", setColumnUnit(units.Seconds)).OverrideByName("duration", setColumnUnit(units.Seconds)).
+		OverrideByName("outcome", colourTexts(resultPaints()...)).OverrideByName("cause", colourTexts(causePaints()...)).OverrideByName("text", wrapColumn(380)).
 		Height(9)
 }
 
@@ -217,10 +217,10 @@ WHERE ` + ofCluster + `
 ORDER BY requested_at DESC
 LIMIT 200`
 
-func vmRequests() cog.Builder[dashboard.Panel] {
-	return rows("Requests to evict it", "Each request about its pods: who asked and why, and what KubeVirt or the API server answered. Repetitions of one are counted in its line.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, vmRequestsSQL)).OverrideByName("answer_text", wrapped(380)).OverrideByName("stated_reason", wrapped(260)).
-		OverrideByName("answer", painted(paint{"^marked$", colourGood}, paint{"^allowed$", colourBad}, paint{".", colourBlocked})).
+func newVMRequestsPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Requests to evict it", "Each request about its pods: who asked and why, and what KubeVirt or the API server answered. Repetitions of one are counted in its line.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmRequestsSQL)).OverrideByName("answer_text", wrapColumn(380)).OverrideByName("stated_reason", wrapColumn(260)).
+		OverrideByName("answer", colourTexts(paint{"^marked$", colourGood}, paint{"^allowed$", colourBad}, paint{".", colourBlocked})).
 		Height(8)
 }
 
@@ -241,16 +241,16 @@ WHERE ` + ofCluster + `
 ORDER BY opened_at DESC
 LIMIT 50`
 
-func vmLoops() cog.Builder[dashboard.Panel] {
-	return rows("Loops around it", "Episodes of repetition that are about this VM: what goes on, and what to do.").
-		Unit(units.NoUnit).WithTarget(sql("A", formatTable, vmLoopsSQL)).OverrideByName("summary", wrapped(480)).OverrideByName("advice", wrapped(480)).
-		OverrideByName("kind", painted(loopPaints()...)).Height(7)
+func newVMLoopsPanel() cog.Builder[dashboard.Panel] {
+	return newTablePanel("Loops around it", "Episodes of repetition that are about this VM: what goes on, and what to do.").
+		Unit(units.NoUnit).WithTarget(newPostgresQuery("A", formatTable, vmLoopsSQL)).OverrideByName("summary", wrapColumn(480)).OverrideByName("advice", wrapColumn(480)).
+		OverrideByName("kind", colourTexts(loopPaints()...)).Height(7)
 }
 
 // lokiType is the type of Grafana's data source plugin.
 const lokiType = "loki"
 
-func launcherLogs() cog.Builder[dashboard.Panel] {
+func newLauncherLogsPanel() cog.Builder[dashboard.Panel] {
 	return logs.NewPanelBuilder().Title("Log of its launcher pods").
 		Description("What the virt-launcher pods of the VM logged, where Loki has the logs of pods under the labels namespace and pod. Open the row to ask.").
 		Datasource(dataSource(lokiType, varLoki)).Unit(units.NoUnit).

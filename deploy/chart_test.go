@@ -20,7 +20,7 @@ func TestChartFiles(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, paths, pattern)
 		for _, path := range paths {
-			want[filepath.Join("chart/files", folder, filepath.Base(path))] = read(t, path)
+			want[filepath.Join("chart/files", folder, filepath.Base(path))] = readFile(t, path)
 		}
 	}
 	if *update {
@@ -35,13 +35,13 @@ func TestChartFiles(t *testing.T) {
 		paths, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, path := range paths {
-			got[path] = read(t, path)
+			got[path] = readFile(t, path)
 		}
 	}
 	require.Equal(t, want, got, "run make generate")
 }
 
-func read(t *testing.T, path string) string {
+func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)

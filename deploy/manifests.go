@@ -46,7 +46,7 @@ func YAML(name string, o Options) (string, error) {
 		return "", err
 	}
 	var out strings.Builder
-	if err := templates.ExecuteTemplate(&out, name+".yaml", o.places()); err != nil {
+	if err := templates.ExecuteTemplate(&out, name+".yaml", o.resolvePlaces()); err != nil {
 		return "", fmt.Errorf("manifest %s: %w", name, err)
 	}
 	return out.String(), nil
@@ -62,7 +62,7 @@ type places struct {
 	CABundle   string // base64 of PEM; empty where it is to be filled in
 }
 
-func (o Options) places() places {
+func (o Options) resolvePlaces() places {
 	p := places{
 		Options: o, CABundle: base64.StdEncoding.EncodeToString(onlyCertificates(o.CA)),
 		Observer: strings.TrimRight(o.ObserverURL, "/"), ReviewPath: "/admission",

@@ -14,8 +14,8 @@ import (
 	"github.com/evictrail/evictrail/deploy"
 )
 
-// documents decodes a manifest, each document by its kind.
-func documents(t *testing.T, text string) map[string]map[string]any {
+// parseDocuments decodes a manifest, each document by its kind.
+func parseDocuments(t *testing.T, text string) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
 	for d := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
@@ -29,8 +29,8 @@ func documents(t *testing.T, text string) map[string]map[string]any {
 	}
 }
 
-// at goes down by keys and, in a list, to its first item.
-func at(v any, keys ...string) any {
+// findPath goes down by keys and, in a list, to its first item.
+func findPath(v any, keys ...string) any {
 	for _, key := range keys {
 		if list, ok := v.([]any); ok {
 			v = list[0]
@@ -40,11 +40,11 @@ func at(v any, keys ...string) any {
 	return v
 }
 
-func generate(t *testing.T, name string, o deploy.Options) map[string]map[string]any {
+func generateManifest(t *testing.T, name string, o deploy.Options) map[string]map[string]any {
 	t.Helper()
 	text, err := deploy.YAML(name, o)
 	require.NoError(t, err)
-	return documents(t, text)
+	return parseDocuments(t, text)
 }
 
 func TestEveryManifestIsExplainedAndYAML(t *testing.T) {
@@ -69,7 +69,7 @@ func TestEveryManifestIsExplainedAndYAML(t *testing.T) {
 				require.Equal(t, strings.TrimRight(line, " \n")+"\n", line, "no spaces at the end of a line")
 				require.LessOrEqual(t, len(line), 140, line)
 			}
-			found := documents(t, text)
+			found := parseDocuments(t, text)
 			require.Len(t, found, len(kinds[m.Name]))
 			for _, kind := range kinds[m.Name] {
 				require.Contains(t, found, kind)
@@ -80,52 +80,52 @@ func TestEveryManifestIsExplainedAndYAML(t *testing.T) {
 
 func TestWhereEvictrailIs(t *testing.T) {
 	t.Parallel()
-	ca := certificate(t)
+	ca := newCertificate(t)
 	service := deploy.DefaultOptions()
 	service.Namespace, service.Service, service.Port, service.CA = "observability", "recorder", 8443, ca
 
-	cluster := at(generate(t, deploy.AuditWebhook, service)["Config"], "clusters", "cluster")
-	require.Equal(t, "https://recorder.observability.svc:8443/audit", at(cluster, "server"))
-	require.Equal(t, "recorder.observability.svc", at(cluster, "tls-server-name"))
-	require.Equal(t, base64.StdEncoding.EncodeToString(ca), at(cluster, "certificate-authority-data"))
-	require.Nil(t, at(cluster, "certificate-authority"))
+	cluster := findPath(generateManifest(t, deploy.AuditWebhook, service)["Config"], "clusters", "cluster")
+	require.Equal(t, "https://recorder.observability.svc:8443/audit", findPath(cluster, "server"))
+	require.Equal(t, "recorder.observability.svc", findPath(cluster, "tls-server-name"))
+	require.Equal(t, base64.StdEncoding.EncodeToString(ca), findPath(cluster, "certificate-authority-data"))
+	require.Nil(t, findPath(cluster, "certificate-authority"))
 
-	client := at(generate(t, deploy.Observer, service)["ValidatingWebhookConfiguration"], "webhooks", "clientConfig")
-	require.Equal(t, map[string]any{"namespace": "observability", "name": "recorder", "port": 9443., "path": "/admission"}, at(client, "service"), "a port of its own")
-	require.Equal(t, base64.StdEncoding.EncodeToString(ca), at(client, "caBundle"))
-	require.Nil(t, at(client, "url"))
+	client := findPath(generateManifest(t, deploy.Observer, service)["ValidatingWebhookConfiguration"], "webhooks", "clientConfig")
+	require.Equal(t, map[string]any{"namespace": "observability", "name": "recorder", "port": 9443., "path": "/admission"}, findPath(client, "service"), "a port of its own")
+	require.Equal(t, base64.StdEncoding.EncodeToString(ca), findPath(client, "caBundle"))
+	require.Nil(t, findPath(client, "url"))
 
 	outside := deploy.DefaultOptions()
 	outside.URL = "https://evictrail.example:8443/prod/"
-	cluster = at(generate(t, deploy.AuditWebhook, outside)["Config"], "clusters", "cluster")
-	require.Equal(t, "https://evictrail.example:8443/prod/audit", at(cluster, "server"))
-	require.Nil(t, at(cluster, "tls-server-name"))
-	require.Nil(t, at(cluster, "certificate-authority-data"))
-	require.NotEmpty(t, at(cluster, "certificate-authority"), "a path to fill in")
+	cluster = findPath(generateManifest(t, deploy.AuditWebhook, outside)["Config"], "clusters", "cluster")
+	require.Equal(t, "https://evictrail.example:8443/prod/audit", findPath(cluster, "server"))
+	require.Nil(t, findPath(cluster, "tls-server-name"))
+	require.Nil(t, findPath(cluster, "certificate-authority-data"))
+	require.NotEmpty(t, findPath(cluster, "certificate-authority"), "a path to fill in")
 
 	outside.ObserverURL, outside.Secret = "https://evictrail.example:9443/prod/", "not-guessed-by-anybody"
-	client = at(generate(t, deploy.Observer, outside)["ValidatingWebhookConfiguration"], "webhooks", "clientConfig")
+	client = findPath(generateManifest(t, deploy.Observer, outside)["ValidatingWebhookConfiguration"], "webhooks", "clientConfig")
 	require.Equal(t, map[string]any{"url": "https://evictrail.example:9443/prod/admission/not-guessed-by-anybody"}, client)
 }
 
 func TestOnlyCertificatesGetIntoAManifest(t *testing.T) {
 	t.Parallel()
-	ca := certificate(t)
+	ca := newCertificate(t)
 	o := deploy.DefaultOptions()
-	o.CA = slices.Concat([]byte("# our CA\n"), block("PRIVATE KEY", []byte("secret")), ca)
-	cluster := at(generate(t, deploy.AuditWebhook, o)["Config"], "clusters", "cluster")
-	require.Equal(t, base64.StdEncoding.EncodeToString(ca), at(cluster, "certificate-authority-data"))
-	client := at(generate(t, deploy.Observer, o)["ValidatingWebhookConfiguration"], "webhooks", "clientConfig")
-	require.Equal(t, base64.StdEncoding.EncodeToString(ca), at(client, "caBundle"))
+	o.CA = slices.Concat([]byte("# our CA\n"), encodePEM("PRIVATE KEY", []byte("secret")), ca)
+	cluster := findPath(generateManifest(t, deploy.AuditWebhook, o)["Config"], "clusters", "cluster")
+	require.Equal(t, base64.StdEncoding.EncodeToString(ca), findPath(cluster, "certificate-authority-data"))
+	client := findPath(generateManifest(t, deploy.Observer, o)["ValidatingWebhookConfiguration"], "webhooks", "clientConfig")
+	require.Equal(t, base64.StdEncoding.EncodeToString(ca), findPath(client, "caBundle"))
 }
 
 func TestThePolicyAndItsBindingHaveOneName(t *testing.T) {
 	t.Parallel()
 	o := deploy.DefaultOptions()
 	o.PolicyName = "why.example.com"
-	documents := generate(t, deploy.EvictionReason, o)
-	require.Equal(t, "why.example.com", at(documents["ValidatingAdmissionPolicy"], "metadata", "name"))
-	require.Equal(t, "why.example.com", at(documents["ValidatingAdmissionPolicyBinding"], "spec", "policyName"))
+	documents := generateManifest(t, deploy.EvictionReason, o)
+	require.Equal(t, "why.example.com", findPath(documents["ValidatingAdmissionPolicy"], "metadata", "name"))
+	require.Equal(t, "why.example.com", findPath(documents["ValidatingAdmissionPolicyBinding"], "spec", "policyName"))
 }
 
 func TestUnknownManifest(t *testing.T) {

@@ -35,12 +35,12 @@ func DefaultOptions() Options {
 // Check says what makes the options unusable: one line for each mistake.
 func (o Options) Check() error {
 	return errors.Join(
-		named("namespace", o.Namespace, validation.IsDNS1123Label),
-		named("service", o.Service, validation.IsDNS1035Label),
+		checkName("namespace", o.Namespace, validation.IsDNS1123Label),
+		checkName("service", o.Service, validation.IsDNS1035Label),
 		checkPort("port", o.Port), checkPort("observer port", o.ObserverPort), checkURL("url", o.URL), checkURL("observer url", o.ObserverURL), o.checkCA(), o.checkPolicyName())
 }
 
-func named(what, name string, check func(string) []string) error {
+func checkName(what, name string, check func(string) []string) error {
 	if wrong := check(name); len(wrong) > 0 {
 		return fmt.Errorf("%s %q: %s", what, name, wrong[0])
 	}
@@ -93,7 +93,7 @@ func (o Options) checkPolicyName() error {
 	if strings.HasSuffix(o.PolicyName, serverSuffix) {
 		return fmt.Errorf("policy name %q: must not end in %s: annotations of such names are the API server's own", o.PolicyName, serverSuffix)
 	}
-	return named("policy name", o.PolicyName, validation.IsDNS1123Subdomain)
+	return checkName("policy name", o.PolicyName, validation.IsDNS1123Subdomain)
 }
 
 // onlyCertificates leaves out whatever else is in a file of certificates, a private key above all.

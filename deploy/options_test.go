@@ -13,18 +13,18 @@ import (
 	"github.com/evictrail/evictrail/deploy"
 )
 
-// certificate makes a certificate, as PEM.
-func certificate(t *testing.T) []byte {
+// newCertificate makes a certificate, as PEM.
+func newCertificate(t *testing.T) []byte {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
 	require.NoError(t, err)
-	return block("CERTIFICATE", der)
+	return encodePEM("CERTIFICATE", der)
 }
 
-func block(kind string, bytes []byte) []byte {
+func encodePEM(kind string, bytes []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: bytes})
 }
 
@@ -36,7 +36,7 @@ func TestCheck(t *testing.T) {
 		problem string // empty: none
 	}{
 		{"the defaults", func(*deploy.Options) {}, ""},
-		{"a CA", func(o *deploy.Options) { o.CA = certificate(t) }, ""},
+		{"a CA", func(o *deploy.Options) { o.CA = newCertificate(t) }, ""},
 		{"a URL with a path", func(o *deploy.Options) { o.URL = "https://10.0.0.7:8443/evictrail" }, ""},
 		{"a namespace that would break the YAML", func(o *deploy.Options) { o.Namespace = "a: b\nc" }, `namespace "a: b\nc"`},
 		{"no service", func(o *deploy.Options) { o.Service = "" }, `service ""`},
@@ -47,8 +47,8 @@ func TestCheck(t *testing.T) {
 		{"a URL with a password", func(o *deploy.Options) { o.URL = "https://u:p@evictrail.example" }, "without user"},
 		{"a URL with a query", func(o *deploy.Options) { o.URL = "https://evictrail.example/?a=b" }, "query"},
 		{"an empty CA", func(o *deploy.Options) { o.CA = []byte{} }, "no certificate"},
-		{"a key for a CA", func(o *deploy.Options) { o.CA = block("PRIVATE KEY", []byte("secret")) }, "no certificate"},
-		{"a CA that is none", func(o *deploy.Options) { o.CA = block("CERTIFICATE", []byte("secret")) }, "CA: x509"},
+		{"a key for a CA", func(o *deploy.Options) { o.CA = encodePEM("PRIVATE KEY", []byte("secret")) }, "no certificate"},
+		{"a CA that is none", func(o *deploy.Options) { o.CA = encodePEM("CERTIFICATE", []byte("secret")) }, "CA: x509"},
 		{"a policy name with a space", func(o *deploy.Options) { o.PolicyName = "eviction reason" }, `policy name "eviction reason"`},
 		{"a policy name of the API server", func(o *deploy.Options) { o.PolicyName = "evictions.k8s.io" }, "must not end in .k8s.io"},
 	}

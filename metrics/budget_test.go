@@ -145,11 +145,11 @@ func bigState(exceptional int) trail.State {
 	return s
 }
 
-// series counts the lines of a scrape: what a Prometheus that keeps classic buckets would store.
-func series(t *testing.T, reg *prometheus.Registry) int {
+// countSeries counts the lines of a scrape: what a Prometheus that keeps classic buckets would store.
+func countSeries(t *testing.T, reg *prometheus.Registry) int {
 	t.Helper()
 	w := httptest.NewRecorder()
-	handler(reg).ServeHTTP(w, scrape())
+	newScrapeHandler(reg).ServeHTTP(w, newScrapeRequest())
 	n := 0
 	for line := range strings.Lines(w.Body.String()) {
 		if !strings.HasPrefix(line, "#") {
@@ -159,11 +159,11 @@ func series(t *testing.T, reg *prometheus.Registry) int {
 	return n
 }
 
-func handler(reg *prometheus.Registry) http.Handler {
+func newScrapeHandler(reg *prometheus.Registry) http.Handler {
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true, DisableCompression: true})
 }
 
-func scrape() *http.Request {
+func newScrapeRequest() *http.Request {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.Header.Set("Accept", "application/openmetrics-text;version=1.0.0")
 	return r
@@ -171,7 +171,7 @@ func scrape() *http.Request {
 
 func TestSeriesOfALargeCluster(t *testing.T) {
 	t.Parallel()
-	n := series(t, bigCluster(bigState(200)))
+	n := countSeries(t, bigCluster(bigState(200)))
 	t.Logf("%d nodes, %d VMs, 200 in every exceptional state: %d series", bigNodes, bigVMs, n)
 	require.Less(t, n, budget)
 }
@@ -180,7 +180,7 @@ func TestSeriesWhereEveryVMIsMarked(t *testing.T) {
 	t.Parallel()
 	s := bigState(bigVMs)
 	s.Moves, s.Returns, s.Cooling, s.DrainBlocked = nil, nil, nil, nil
-	n := series(t, bigCluster(s))
+	n := countSeries(t, bigCluster(s))
 	t.Logf("%d nodes, %d VMs, all marked: %d series", bigNodes, bigVMs, n)
 	require.Less(t, n, hostile)
 }
@@ -209,11 +209,11 @@ func TestSeriesOfSingleVMsAreCapped(t *testing.T) {
 // BenchmarkScrape scrapes a large cluster with 200 exceptional VMs. Beside what each scrape allocates it reports what the very
 // first one did.
 func BenchmarkScrape(b *testing.B) {
-	h := handler(bigCluster(bigState(200)))
+	h := newScrapeHandler(bigCluster(bigState(200)))
 	size := 0
 	once := func() {
 		w := &httptest.ResponseRecorder{Body: new(bytes.Buffer)}
-		h.ServeHTTP(w, scrape())
+		h.ServeHTTP(w, newScrapeRequest())
 		size = w.Body.Len()
 	}
 	var before, after runtime.MemStats

@@ -157,7 +157,7 @@ var byName = func() map[string]Metric {
 	return out
 }()
 
-func describe(name string) Metric {
+func findMetric(name string) Metric {
 	m, known := byName[name]
 	if !known {
 		panic("metric " + name + " is not in the catalogue")
@@ -184,27 +184,27 @@ type LabelSet struct {
 // names.go.
 func LabelSets() []LabelSet {
 	return []LabelSet{
-		{LabelRequester, "", texts(trail.Requesters())},
-		{LabelAnswer, "", texts(trail.Answers())},
+		{LabelRequester, "", toStrings(trail.Requesters())},
+		{LabelAnswer, "", toStrings(trail.Answers())},
 		{LabelResult, EvacuationsEndedTotal + ", " + EvacuationDurationSeconds, evacuationResults},
 		{LabelResult, EvacuationObjectiveTotal, objectiveResults},
 		{LabelResult, "evictrail_migration*", migrationResults},
-		{LabelClass, "", append([]string{ClassNone}, texts(trail.FailureClasses())...)},
-		{LabelTrigger, "", texts(trail.Triggers())},
+		{LabelClass, "", append([]string{ClassNone}, toStrings(trail.FailureClasses())...)},
+		{LabelTrigger, "", toStrings(trail.Triggers())},
 		{LabelPhase, "", append(trail.Phases(), labelOther)},
 		{LabelReason, "evictrail_cooldown_decisions_total, evictrail_eviction_blocks_total", []string{trail.DecidedCooldown, trail.DecidedInProgress, labelOther}},
 		{LabelReason, VMIDrainBlocked, append(trail.NotMigratableReasons(), labelOther)},
-		{LabelCause, EpochsTotal, texts(trail.BreakCauses())},
-		{LabelCause, GuestsEndedTotal, texts(trail.PlatformEndings())},
+		{LabelCause, EpochsTotal, toStrings(trail.BreakCauses())},
+		{LabelCause, GuestsEndedTotal, toStrings(trail.PlatformEndings())},
 		{LabelOrigin, "", []string{trail.OriginDerived, trail.OriginObserved}},
-		{LabelKind, "evictrail_loops*", texts(trail.LoopKinds())},
-		{LabelBlocker, "evictrail_migration*", texts(trail.WaitReasons())},
-		{LabelBlocker, "evictrail_node_drain_remaining_vmis, " + VMIDrainBlocked, texts(trail.Blockers())},
+		{LabelKind, "evictrail_loops*", toStrings(trail.LoopKinds())},
+		{LabelBlocker, "evictrail_migration*", toStrings(trail.WaitReasons())},
+		{LabelBlocker, "evictrail_node_drain_remaining_vmis, " + VMIDrainBlocked, toStrings(trail.Blockers())},
 		{LabelAnnotationMode, "", []string{trail.AnnotatedByAttempt, trail.AnnotatedByMark, trail.AnnotatedUnknown}},
 	}
 }
 
-func texts[S ~string](values []S) []string {
+func toStrings[S ~string](values []S) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
 		out[i] = string(v)

@@ -50,39 +50,39 @@ func (m *Metrics) Count(n trail.News, now time.Time) {
 	l := m.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	m.facts(n, now)
+	m.countFacts(n, now)
 	for _, t := range n.Requests {
 		r := t.Row
-		post(l, "request ", t, t.Began(), !r.DryRun, r.RequestedAt, now, func() { m.request(r) })
+		updateLedger(l, "request ", t, t.Began(), !r.DryRun, r.RequestedAt, now, func() { m.countRequest(r) })
 	}
 	for _, t := range n.Evacuations {
 		e := t.Row
-		post(l, "marked ", t, t.Began(), true, e.MarkedAt, now, func() { m.marked(e) })
-		post(l, "ended ", t, t.Ended(string(e.Outcome)), e.Outcome != "", e.EndedAt, now, func() { m.evacuated(e) })
-		post(l, "judged ", t, !t.Judged, e.ObjectiveMet != nil, e.JudgedAt(), now, func() { m.judged(e) })
+		updateLedger(l, "marked ", t, t.Began(), true, e.MarkedAt, now, func() { m.countMark(e) })
+		updateLedger(l, "ended ", t, t.Ended(string(e.Outcome)), e.Outcome != "", e.EndedAt, now, func() { m.countEvacuation(e) })
+		updateLedger(l, "judged ", t, !t.Judged, e.ObjectiveMet != nil, e.JudgedAt(), now, func() { m.countObjective(e) })
 	}
 	for _, t := range n.Migrations {
 		x := t.Row
-		post(l, "migration ", t, t.Ended(string(x.Outcome)), x.Outcome != "", x.FinishedAt, now, func() { m.migrated(x) })
-		post(l, "move ", t, !t.Judged, x.BenefitFinal && x.Benefit != "", x.FinishedAt.Add(judgedAfter), now, func() { m.moves.WithLabelValues(string(x.AskedBy), string(x.Benefit)).Inc() })
+		updateLedger(l, "migration ", t, t.Ended(string(x.Outcome)), x.Outcome != "", x.FinishedAt, now, func() { m.countMigration(x) })
+		updateLedger(l, "move ", t, !t.Judged, x.BenefitFinal && x.Benefit != "", x.FinishedAt.Add(judgedAfter), now, func() { m.moves.WithLabelValues(string(x.AskedBy), string(x.Benefit)).Inc() })
 	}
 	for _, t := range n.Placements {
 		p := t.Row
 		isNew := t.Change != trail.ChangeGone && !trail.Ending(t.Was).ByPlatform() // what was told of the end before may have been less
-		post(l, "guest ", t, isNew, p.EndedBy.ByPlatform(), p.ToAt, now, func() { m.guestEnded(p) })
+		updateLedger(l, "guest ", t, isNew, p.EndedBy.ByPlatform(), p.ToAt, now, func() { m.guestEnded(p) })
 	}
 	for _, t := range n.Decisions {
 		d := t.Row
-		post(l, "decision ", t, t.Began(), true, d.DecidedAt, now, func() { m.decided(d) })
+		updateLedger(l, "decision ", t, t.Began(), true, d.DecidedAt, now, func() { m.countDecision(d) })
 	}
 	for _, t := range n.Loops {
 		k := t.Row.Kind
-		post(l, "loop ", t, t.Began(), true, t.Row.OpenedAt, now, func() { m.loops.WithLabelValues(string(k)).Inc() })
+		updateLedger(l, "loop ", t, t.Began(), true, t.Row.OpenedAt, now, func() { m.loops.WithLabelValues(string(k)).Inc() })
 	}
-	l.settle(now)
+	l.countDue(now)
 	for node, due := range l.gone {
 		if !due.After(now) {
-			m.forget(node)
+			m.removeNodeSeries(node)
 			delete(l.gone, node)
 		}
 	}
@@ -92,13 +92,13 @@ func (m *Metrics) Count(n trail.News, now time.Time) {
 func (m *Metrics) CountRest() {
 	m.ledger.mu.Lock()
 	defer m.ledger.mu.Unlock()
-	m.ledger.settle(time.Time{})
+	m.ledger.countDue(time.Time{})
 }
 
-// post notes a thing to count where it is new, puts right what was noted of it, also under another ID before, and forgets it
+// updateLedger notes a thing to count where it is new, puts right what was noted of it, also under another ID before, and forgets it
 // where it is told no more or holds no more: an evacuation that ended may turn out to go on. What was told under another ID and is
 // not noted here was counted, or another replica will.
-func post[R any](l *ledger, what string, t trail.Told[R], isNew, holds bool, at, now time.Time, count func()) {
+func updateLedger[R any](l *ledger, what string, t trail.Told[R], isNew, holds bool, at, now time.Time, count func()) {
 	key := what + t.ID
 	if e, noted := l.entries[what+t.Instead]; noted && t.Instead != "" {
 		delete(l.entries, what+t.Instead)
@@ -115,8 +115,8 @@ func post[R any](l *ledger, what string, t trail.Told[R], isNew, holds bool, at,
 	}
 }
 
-// settle counts what is due, or everything where no time is given.
-func (l *ledger) settle(now time.Time) {
+// countDue counts what is due, or everything where no time is given.
+func (l *ledger) countDue(now time.Time) {
 	for key, e := range l.entries {
 		if now.IsZero() || !e.due.After(now) {
 			e.count()
@@ -125,8 +125,8 @@ func (l *ledger) settle(now time.Time) {
 	}
 }
 
-// facts counts the facts that were new, and the phases that migrations reached.
-func (m *Metrics) facts(n trail.News, now time.Time) {
+// countFacts counts the facts that were new, and the phases that migrations reached.
+func (m *Metrics) countFacts(n trail.News, now time.Time) {
 	triggers := map[string]trail.Trigger{}
 	for _, t := range n.Migrations {
 		triggers[t.Row.UID] = t.Row.Trigger
@@ -137,7 +137,7 @@ func (m *Metrics) facts(n trail.News, now time.Time) {
 		if f.OccurredAt.Before(n.Settled) {
 			m.Facts.WithLabelValues(kind, StageSettled).Inc()
 		}
-		exemplar(m.commitLag.WithLabelValues(kind), max(now.Sub(f.ObservedAt), 0), f.ID.String())
+		observeWithExemplar(m.commitLag.WithLabelValues(kind), max(now.Sub(f.ObservedAt), 0), f.ID.String())
 		if f.Late && !f.OccurredAt.Before(m.ledger.since) {
 			m.recovered.WithLabelValues(string(f.Object.Kind)).Inc()
 		}
@@ -161,24 +161,24 @@ func (m *Metrics) facts(n trail.News, now time.Time) {
 	}
 }
 
-func (m *Metrics) request(r trail.EvictionRequest) {
+func (m *Metrics) countRequest(r trail.EvictionRequest) {
 	m.requests.WithLabelValues(string(r.RequesterClass), string(r.Answer)).Inc()
 }
 
-func (m *Metrics) marked(e trail.Evacuation) {
+func (m *Metrics) countMark(e trail.Evacuation) {
 	m.started.WithLabelValues(e.Node, string(e.RequesterClass)).Inc()
 }
 
-func (m *Metrics) evacuated(e trail.Evacuation) {
+func (m *Metrics) countEvacuation(e trail.Evacuation) {
 	m.ended.WithLabelValues(e.Node, string(e.Outcome)).Inc()
-	exemplar(m.evacuationTime.WithLabelValues(string(e.RequesterClass), string(e.Outcome)), e.EndedAt.Sub(e.MarkedAt), e.ID.String())
+	observeWithExemplar(m.evacuationTime.WithLabelValues(string(e.RequesterClass), string(e.Outcome)), e.EndedAt.Sub(e.MarkedAt), e.ID.String())
 }
 
 func (m *Metrics) guestEnded(p trail.Placement) {
 	m.guestsEnded.WithLabelValues(string(p.EndedBy), string(cmp.Or(p.EndedRequesterClass, trail.RequesterUnknown))).Inc()
 }
 
-func (m *Metrics) judged(e trail.Evacuation) {
+func (m *Metrics) countObjective(e trail.Evacuation) {
 	result := ObjectiveMissed
 	if *e.ObjectiveMet {
 		result = ObjectiveMet
@@ -186,7 +186,7 @@ func (m *Metrics) judged(e trail.Evacuation) {
 	m.objectives.WithLabelValues(string(e.RequesterClass), result).Inc()
 }
 
-func (m *Metrics) migrated(x trail.Migration) {
+func (m *Metrics) countMigration(x trail.Migration) {
 	event := eventID(x.EndEvent)
 	class := cmp.Or(string(x.FailureClass), ClassNone)
 	if x.Outcome == trail.OutcomeAborted {
@@ -201,23 +201,23 @@ func (m *Metrics) migrated(x trail.Migration) {
 	if x.FailureClass == trail.FailurePostCopy {
 		m.postCopy.WithLabelValues(x.SourceNode).Inc()
 	}
-	exemplar(m.migrationTime.WithLabelValues(string(x.Outcome), string(x.Trigger)), x.FinishedAt.Sub(x.CreatedAt), event)
+	observeWithExemplar(m.migrationTime.WithLabelValues(string(x.Outcome), string(x.Trigger)), x.FinishedAt.Sub(x.CreatedAt), event)
 	if !x.SchedulingAt.IsZero() {
-		exemplar(m.queueWait.WithLabelValues(string(x.Trigger)), x.SchedulingAt.Sub(x.CreatedAt), event)
+		observeWithExemplar(m.queueWait.WithLabelValues(string(x.Trigger)), x.SchedulingAt.Sub(x.CreatedAt), event)
 	}
 	for i := range x.Phases {
 		if i+1 < len(x.Phases) {
-			exemplar(m.phaseTime.WithLabelValues(phaseLabel(x.Phases[i].Phase)), x.Phases[i+1].At.Sub(x.Phases[i].At), event)
+			observeWithExemplar(m.phaseTime.WithLabelValues(phaseLabel(x.Phases[i].Phase)), x.Phases[i+1].At.Sub(x.Phases[i].At), event)
 		}
 	}
 }
 
-// decided counts what an act met, and cooldowns as they begin. What the counters of the descheduler say comes as facts, too;
+// countDecision counts what an act met, and cooldowns as they begin. What the counters of the descheduler say comes as facts, too;
 // where they are not read, the blocks that were derived stand for them.
-func (m *Metrics) decided(d trail.Decision) {
+func (m *Metrics) countDecision(d trail.Decision) {
 	switch {
 	case d.Verdict == trail.VerdictHolds && d.Layer == trail.LayerCooldown && d.Reason == trail.DecidedCompleted:
-		exemplar(m.cooldowns.WithLabelValues(d.Origin), time.Duration(d.Effective), eventID(d.EventID))
+		observeWithExemplar(m.cooldowns.WithLabelValues(d.Origin), time.Duration(d.Effective), eventID(d.EventID))
 	case d.Verdict != trail.VerdictBlocked:
 	case d.Origin == trail.OriginObserved:
 		m.decisions.WithLabelValues(string(trail.BlockReason(d.Inputs.ObservedReason)), d.Origin).Add(float64(d.Count))
@@ -247,9 +247,9 @@ func eventID(of *trail.FactID) string {
 	return of.String()
 }
 
-// exemplar observes a time, with the fact to look at where there is one. Clocks of the cluster may be apart: no time is
+// observeWithExemplar observes a time, with the fact to look at where there is one. Clocks of the cluster may be apart: no time is
 // less than zero.
-func exemplar(o prometheus.Observer, d time.Duration, event string) {
+func observeWithExemplar(o prometheus.Observer, d time.Duration, event string) {
 	seconds := max(d, 0).Seconds()
 	if e, ok := o.(prometheus.ExemplarObserver); ok && event != "" {
 		e.ObserveWithExemplar(seconds, eventExemplar(event))

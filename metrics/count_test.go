@@ -27,11 +27,11 @@ func newCounting() *counting {
 	return c
 }
 
-// after counts some news at a time after the start.
-func (c *counting) after(d time.Duration, n trail.News) { c.Count(n, start.Add(d)) }
+// countAfter counts some news at a time after the start.
+func (c *counting) countAfter(d time.Duration, n trail.News) { c.Count(n, start.Add(d)) }
 
-// value returns the value of the series of a metric whose text contains some labels; zero where there is none.
-func (c *counting) value(t *testing.T, metric string, labels ...string) float64 {
+// readValue returns the value of the series of a metric whose text contains some labels; zero where there is none.
+func (c *counting) readValue(t *testing.T, metric string, labels ...string) float64 {
 	t.Helper()
 	families, err := c.reg.Gather()
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func (c *counting) value(t *testing.T, metric string, labels ...string) float64 
 	return sum
 }
 
-func failed(id string, class trail.FailureClass, was string, change trail.Change) trail.News {
+func newFailedMigration(id string, class trail.FailureClass, was string, change trail.Change) trail.News {
 	return trail.News{Migrations: []trail.Told[trail.Migration]{{ID: id, Was: was, Change: change, Row: trail.Migration{
 		UID: id, Trigger: trail.TriggerDescheduler, Outcome: trail.OutcomeFailed, FailureClass: class, SourceNode: "worker-1",
 		CreatedAt: start, FinishedAt: start.Add(time.Minute),
@@ -60,19 +60,19 @@ func failed(id string, class trail.FailureClass, was string, change trail.Change
 func TestWhatIsToldLateIsCountedRight(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
-	c.after(0, failed("m1", trail.FailureUnknown, "", trail.ChangeOther))
-	require.Zero(t, c.value(t, metrics.MigrationsTotal), "it has not settled")
-	c.after(30*time.Second, failed("m1", trail.FailurePostCopy, "failed", trail.ChangeOther))
-	c.after(39*time.Second, trail.News{})
-	require.Zero(t, c.value(t, metrics.MigrationsTotal))
-	c.after(40*time.Second, trail.News{})
-	require.InDelta(t, 1, c.value(t, metrics.MigrationsTotal), 0)
-	require.InDelta(t, 1, c.value(t, metrics.MigrationsTotal, "post_copy", "failed", "descheduler"), 0)
-	require.InDelta(t, 1, c.value(t, metrics.PostCopyFailuresTotal, "worker-1"), 0)
-	require.InDelta(t, 1, c.value(t, metrics.MigrationDurationSeconds, "failed"), 0)
-	c.after(time.Hour, failed("m1", trail.FailureUnknown, "failed", trail.ChangeOther))
+	c.countAfter(0, newFailedMigration("m1", trail.FailureUnknown, "", trail.ChangeOther))
+	require.Zero(t, c.readValue(t, metrics.MigrationsTotal), "it has not settled")
+	c.countAfter(30*time.Second, newFailedMigration("m1", trail.FailurePostCopy, "failed", trail.ChangeOther))
+	c.countAfter(39*time.Second, trail.News{})
+	require.Zero(t, c.readValue(t, metrics.MigrationsTotal))
+	c.countAfter(40*time.Second, trail.News{})
+	require.InDelta(t, 1, c.readValue(t, metrics.MigrationsTotal), 0)
+	require.InDelta(t, 1, c.readValue(t, metrics.MigrationsTotal, "post_copy", "failed", "descheduler"), 0)
+	require.InDelta(t, 1, c.readValue(t, metrics.PostCopyFailuresTotal, "worker-1"), 0)
+	require.InDelta(t, 1, c.readValue(t, metrics.MigrationDurationSeconds, "failed"), 0)
+	c.countAfter(time.Hour, newFailedMigration("m1", trail.FailureUnknown, "failed", trail.ChangeOther))
 	c.CountRest()
-	require.InDelta(t, 1, c.value(t, metrics.MigrationsTotal), 0, "what was counted is not counted again")
+	require.InDelta(t, 1, c.readValue(t, metrics.MigrationsTotal), 0, "what was counted is not counted again")
 }
 
 func TestWhatIsTakenBackIsNotCounted(t *testing.T) {
@@ -83,22 +83,22 @@ func TestWhatIsTakenBackIsNotCounted(t *testing.T) {
 			RequestedAt: start, RequesterClass: class, Answer: trail.AnswerMarked,
 		}}}}
 	}
-	c.after(0, mark("refuted", trail.ChangeNew, trail.RequesterUnknown))
-	c.after(time.Second, mark("refuted", trail.ChangeGone, ""))
+	c.countAfter(0, mark("refuted", trail.ChangeNew, trail.RequesterUnknown))
+	c.countAfter(time.Second, mark("refuted", trail.ChangeGone, ""))
 	c.CountRest()
-	require.Zero(t, c.value(t, metrics.EvictionRequestsTotal))
+	require.Zero(t, c.readValue(t, metrics.EvictionRequestsTotal))
 
 	here, there := newCounting(), newCounting()
-	here.after(0, mark("seen in the audit log", trail.ChangeNew, trail.RequesterUnknown))
+	here.countAfter(0, mark("seen in the audit log", trail.ChangeNew, trail.RequesterUnknown))
 	both := mark("seen by the observer, too", trail.ChangeNew, trail.RequesterKubectl)
 	both.Requests[0].Instead = "seen in the audit log"
-	here.after(time.Second, both)
-	there.after(time.Second, both)
+	here.countAfter(time.Second, both)
+	there.countAfter(time.Second, both)
 	here.CountRest()
 	there.CountRest()
-	require.InDelta(t, 1, here.value(t, metrics.EvictionRequestsTotal), 0)
-	require.InDelta(t, 1, here.value(t, metrics.EvictionRequestsTotal, "kubectl", "marked"), 0)
-	require.Zero(t, there.value(t, metrics.EvictionRequestsTotal), "the replica that noted it first counts it")
+	require.InDelta(t, 1, here.readValue(t, metrics.EvictionRequestsTotal), 0)
+	require.InDelta(t, 1, here.readValue(t, metrics.EvictionRequestsTotal, "kubectl", "marked"), 0)
+	require.Zero(t, there.readValue(t, metrics.EvictionRequestsTotal), "the replica that noted it first counts it")
 }
 
 func TestWhatGoesOnAfterAllHasNotEnded(t *testing.T) {
@@ -107,13 +107,13 @@ func TestWhatGoesOnAfterAllHasNotEnded(t *testing.T) {
 	told := func(change trail.Change, was string, outcome trail.Outcome) trail.News {
 		return trail.News{Evacuations: []trail.Told[trail.Evacuation]{{ID: "e", Change: change, Was: was, Row: trail.Evacuation{Node: "n", MarkedAt: start, EndedAt: start, Outcome: outcome}}}}
 	}
-	c.after(0, told(trail.ChangeNew, "", trail.OutcomeCancelled))
-	c.after(time.Second, told(trail.ChangeOther, "cancelled", ""))
-	c.after(time.Hour, told(trail.ChangeOther, "", trail.OutcomeMigrated))
+	c.countAfter(0, told(trail.ChangeNew, "", trail.OutcomeCancelled))
+	c.countAfter(time.Second, told(trail.ChangeOther, "cancelled", ""))
+	c.countAfter(time.Hour, told(trail.ChangeOther, "", trail.OutcomeMigrated))
 	c.CountRest()
-	require.InDelta(t, 1, c.value(t, metrics.EvacuationsEndedTotal), 0)
-	require.InDelta(t, 1, c.value(t, metrics.EvacuationsEndedTotal, "migrated"), 0)
-	require.InDelta(t, 1, c.value(t, metrics.EvacuationsStartedTotal), 0)
+	require.InDelta(t, 1, c.readValue(t, metrics.EvacuationsEndedTotal), 0)
+	require.InDelta(t, 1, c.readValue(t, metrics.EvacuationsEndedTotal, "migrated"), 0)
+	require.InDelta(t, 1, c.readValue(t, metrics.EvacuationsStartedTotal), 0)
 }
 
 // TestObjectiveIsCountedOnce follows one evacuation that is told late: missed while it went on, and again when it ended.
@@ -127,36 +127,36 @@ func TestObjectiveIsCountedOnce(t *testing.T) {
 		return trail.News{Evacuations: []trail.Told[trail.Evacuation]{{ID: "e", Change: trail.ChangeOther, Judged: judged, Row: e}}}
 	}
 	counts := func(c *counting) (met, missed float64) {
-		return c.value(t, metrics.EvacuationObjectiveTotal, "kured", "met"), c.value(t, metrics.EvacuationObjectiveTotal, "kured", "missed")
+		return c.readValue(t, metrics.EvacuationObjectiveTotal, "kured", "met"), c.readValue(t, metrics.EvacuationObjectiveTotal, "kured", "missed")
 	}
 	late := newCounting()
-	late.after(0, told(false, nil, ""))
-	late.after(time.Minute, told(false, new(false), ""))
-	late.after(3*time.Minute, trail.News{})
-	late.after(4*time.Minute, told(true, new(false), trail.OutcomeMigrated))
+	late.countAfter(0, told(false, nil, ""))
+	late.countAfter(time.Minute, told(false, new(false), ""))
+	late.countAfter(3*time.Minute, trail.News{})
+	late.countAfter(4*time.Minute, told(true, new(false), trail.OutcomeMigrated))
 	late.CountRest()
 	met, missed := counts(late)
 	require.InDelta(t, 0, met, 0)
 	require.InDelta(t, 1, missed, 0, "that it ended makes it no other")
 
 	right := newCounting()
-	right.after(time.Minute, told(false, new(false), ""))
-	right.after(time.Minute+30*time.Second, told(true, new(true), trail.OutcomeMigrated)) // its end was told late
+	right.countAfter(time.Minute, told(false, new(false), ""))
+	right.countAfter(time.Minute+30*time.Second, told(true, new(true), trail.OutcomeMigrated)) // its end was told late
 	right.CountRest()
 	met, missed = counts(right)
 	require.InDelta(t, 1, met, 0)
 	require.InDelta(t, 0, missed, 0, "it had left in time")
 
 	back := newCounting()
-	back.after(time.Minute, told(false, new(false), ""))
-	back.after(time.Minute+30*time.Second, told(true, nil, trail.OutcomeCancelled))
+	back.countAfter(time.Minute, told(false, new(false), ""))
+	back.countAfter(time.Minute+30*time.Second, told(true, nil, trail.OutcomeCancelled))
 	back.CountRest()
 	met, missed = counts(back)
 	require.Zero(t, met+missed, "it was cancelled in time")
 
 	before := newCounting()
 	before.CountSince(start.Add(time.Minute + time.Second))
-	before.after(2*time.Minute, told(false, new(false), ""))
+	before.countAfter(2*time.Minute, told(false, new(false), ""))
 	before.CountRest()
 	_, missed = counts(before)
 	require.Zero(t, missed, "its time was over before we came")
@@ -172,26 +172,26 @@ func TestObjectivesStartAtZero(t *testing.T) {
 func TestHistoryIsNotCounted(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
-	before := failed("m1", trail.FailureDataPlane, "", trail.ChangeNew)
+	before := newFailedMigration("m1", trail.FailureDataPlane, "", trail.ChangeNew)
 	before.Migrations[0].Row.FinishedAt = start.Add(-time.Second)
 	before.Evacuations = []trail.Told[trail.Evacuation]{{ID: "e1", Row: trail.Evacuation{Node: "worker-1", MarkedAt: start.Add(-time.Hour)}}}
-	c.after(0, before)
+	c.countAfter(0, before)
 	ended := trail.News{Evacuations: []trail.Told[trail.Evacuation]{{ID: "e1", Change: trail.ChangeOther, Row: trail.Evacuation{
 		Node: "worker-1", MarkedAt: start.Add(-time.Hour), EndedAt: start.Add(time.Minute), Outcome: trail.OutcomeMigrated,
 	}}}}
-	c.after(time.Minute, ended)
+	c.countAfter(time.Minute, ended)
 	c.CountRest()
-	require.Zero(t, c.value(t, metrics.MigrationsTotal), "it ended before we came")
-	require.Zero(t, c.value(t, metrics.EvacuationsStartedTotal))
-	require.InDelta(t, 1, c.value(t, metrics.EvacuationsEndedTotal, "migrated", "worker-1"), 0, "that end we saw")
+	require.Zero(t, c.readValue(t, metrics.MigrationsTotal), "it ended before we came")
+	require.Zero(t, c.readValue(t, metrics.EvacuationsStartedTotal))
+	require.InDelta(t, 1, c.readValue(t, metrics.EvacuationsEndedTotal, "migrated", "worker-1"), 0, "that end we saw")
 }
 
 func TestDryRunsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
-	c.after(0, trail.News{Requests: []trail.Told[trail.EvictionRequest]{{ID: "r", Row: trail.EvictionRequest{RequestedAt: start, DryRun: true}}}})
+	c.countAfter(0, trail.News{Requests: []trail.Told[trail.EvictionRequest]{{ID: "r", Row: trail.EvictionRequest{RequestedAt: start, DryRun: true}}}})
 	c.CountRest()
-	require.Zero(t, c.value(t, metrics.EvictionRequestsTotal))
+	require.Zero(t, c.readValue(t, metrics.EvictionRequestsTotal))
 }
 
 func TestBlocks(t *testing.T) {
@@ -202,9 +202,9 @@ func TestBlocks(t *testing.T) {
 	t.Run("derived ones stand for a descheduler whose metrics are not read", func(t *testing.T) {
 		t.Parallel()
 		c := newCounting()
-		c.after(0, derived)
+		c.countAfter(0, derived)
 		c.CountRest()
-		require.InDelta(t, 1, c.value(t, metrics.EvictionBlocksTotal, "cooldown", "worker-1", "shop"), 0)
+		require.InDelta(t, 1, c.readValue(t, metrics.EvictionBlocksTotal, "cooldown", "worker-1", "shop"), 0)
 	})
 	t.Run("else its own count is ours", func(t *testing.T) {
 		t.Parallel()
@@ -215,27 +215,27 @@ func TestBlocks(t *testing.T) {
 			Kind: trail.KindBlocksObserved, Reason: trail.ReasonCooldown, Node: "worker-1", Namespace: "shop", OccurredAt: start, ObservedAt: start,
 			Detail: &trail.BlocksDetail{Reason: "cooldown", Increase: 7},
 		}}
-		c.after(0, n)
+		c.countAfter(0, n)
 		c.CountRest()
-		require.InDelta(t, 7, c.value(t, metrics.EvictionBlocksTotal, "cooldown", "worker-1", "shop"), 0)
-		require.InDelta(t, 1, c.value(t, metrics.CooldownDecisionsTotal, "cooldown", "derived"), 0)
+		require.InDelta(t, 7, c.readValue(t, metrics.EvictionBlocksTotal, "cooldown", "worker-1", "shop"), 0)
+		require.InDelta(t, 1, c.readValue(t, metrics.CooldownDecisionsTotal, "cooldown", "derived"), 0)
 	})
 }
 
 func TestLabelsStayClosed(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
-	c.after(0, trail.News{Facts: []trail.Fact{{Kind: trail.KindMigrationPhase, Value: "Levitating", OccurredAt: start, ObservedAt: start}}})
-	require.InDelta(t, 1, c.value(t, metrics.PhaseTransitionsTotal, "other", "unknown"), 0)
+	c.countAfter(0, trail.News{Facts: []trail.Fact{{Kind: trail.KindMigrationPhase, Value: "Levitating", OccurredAt: start, ObservedAt: start}}})
+	require.InDelta(t, 1, c.readValue(t, metrics.PhaseTransitionsTotal, "other", "unknown"), 0)
 }
 
 func TestExemplarsAndCreatedTimestamps(t *testing.T) {
 	t.Parallel()
 	c := newCounting()
 	event := trail.FactID{1, 2, 3}
-	n := failed("m1", trail.FailureDataPlane, "", trail.ChangeNew)
+	n := newFailedMigration("m1", trail.FailureDataPlane, "", trail.ChangeNew)
 	n.Migrations[0].Row.EndEvent = &event
-	c.after(0, n)
+	c.countAfter(0, n)
 	c.CountRest()
 	families, err := c.reg.Gather()
 	require.NoError(t, err)
@@ -285,13 +285,13 @@ evictrail_migration_postcopy_failures_total{node="worker-1"} 0
 evictrail_migration_postcopy_failures_total{node="worker-2"} 0
 `), metrics.PostCopyFailuresTotal))
 	gone := trail.News{Facts: []trail.Fact{{Kind: trail.KindNodeGone, Node: "worker-1", OccurredAt: start, ObservedAt: start}, {Kind: trail.KindNodeGone, Node: "worker-2", OccurredAt: start, ObservedAt: start}}}
-	c.after(0, gone)
+	c.countAfter(0, gone)
 	c.Node("worker-2") // it is back
-	c.after(4*time.Minute, trail.News{})
+	c.countAfter(4*time.Minute, trail.News{})
 	n, err := testutil.GatherAndCount(c.reg, metrics.PostCopyFailuresTotal)
 	require.NoError(t, err)
 	require.Equal(t, 2, n, "what ended with a node is still to be seen")
-	c.after(6*time.Minute, trail.News{})
+	c.countAfter(6*time.Minute, trail.News{})
 	n, err = testutil.GatherAndCount(c.reg, metrics.PostCopyFailuresTotal, metrics.EvacuationsStartedTotal, metrics.EvacuationsEndedTotal)
 	require.NoError(t, err)
 	require.Equal(t, 1+4+3, n, "also where nobody knows who asked: then the audit log is silent")
@@ -304,19 +304,19 @@ func TestGuestsAreCountedOnceTheirEndIsKnown(t *testing.T) {
 	told := func(id string, by trail.Ending, was string, change trail.Change) trail.News {
 		return trail.News{Placements: []trail.Told[trail.Placement]{{ID: id, Was: was, Change: change, Row: trail.Placement{Node: "worker-1", EndedBy: by, ToAt: start}}}}
 	}
-	c.after(0, told("p1", "", "", trail.ChangeNew))
-	c.after(0, told("p2", trail.EndingStopped, "", trail.ChangeOther))
-	c.after(0, told("p1", trail.EndingFailed, "", trail.ChangeOther))
-	c.after(time.Minute, told("p1", trail.EndingTaint, "failed", trail.ChangeOther))
-	c.after(90*time.Second, trail.News{})
-	require.Zero(t, c.value(t, metrics.GuestsEndedTotal), "who began it may be told late")
-	c.after(2*time.Minute, trail.News{})
-	require.InDelta(t, 1, c.value(t, metrics.GuestsEndedTotal, "taint_manager", "unknown"), 0)
-	c.after(3*time.Minute, told("p1", trail.EndingEvicted, "taint_manager", trail.ChangeOther))
-	c.after(4*time.Minute, told("p3", trail.EndingPreempted, "", trail.ChangeOther))
-	c.after(4*time.Minute, told("p3", "", "preempted", trail.ChangeOther)) // a restore of the cluster undid it
+	c.countAfter(0, told("p1", "", "", trail.ChangeNew))
+	c.countAfter(0, told("p2", trail.EndingStopped, "", trail.ChangeOther))
+	c.countAfter(0, told("p1", trail.EndingFailed, "", trail.ChangeOther))
+	c.countAfter(time.Minute, told("p1", trail.EndingTaint, "failed", trail.ChangeOther))
+	c.countAfter(90*time.Second, trail.News{})
+	require.Zero(t, c.readValue(t, metrics.GuestsEndedTotal), "who began it may be told late")
+	c.countAfter(2*time.Minute, trail.News{})
+	require.InDelta(t, 1, c.readValue(t, metrics.GuestsEndedTotal, "taint_manager", "unknown"), 0)
+	c.countAfter(3*time.Minute, told("p1", trail.EndingEvicted, "taint_manager", trail.ChangeOther))
+	c.countAfter(4*time.Minute, told("p3", trail.EndingPreempted, "", trail.ChangeOther))
+	c.countAfter(4*time.Minute, told("p3", "", "preempted", trail.ChangeOther)) // a restore of the cluster undid it
 	c.CountRest()
-	require.InDelta(t, 1, c.value(t, metrics.GuestsEndedTotal), 0, "what was counted is not counted again")
+	require.InDelta(t, 1, c.readValue(t, metrics.GuestsEndedTotal), 0, "what was counted is not counted again")
 }
 
 // TestMovesAreCountedOnceJudged counts a move when it is known for good what came of it.
@@ -329,14 +329,14 @@ func TestMovesAreCountedOnceJudged(t *testing.T) {
 			Benefit: benefit, BenefitFinal: final,
 		}}}}
 	}
-	c.after(0, told(trail.Helped, false, "", false, trail.ChangeNew))
-	c.after(time.Minute, trail.News{})
-	require.Zero(t, c.value(t, metrics.MovesTotal), "it may change")
-	c.after(15*time.Minute, told(trail.Harmed, true, "succeeded", false, trail.ChangeOther))
-	c.after(16*time.Minute, trail.News{})
-	require.InDelta(t, 1, c.value(t, metrics.MovesTotal, "descheduler", "harmed"), 0)
-	c.after(17*time.Minute, told(trail.Helped, true, "succeeded", true, trail.ChangeOther))
+	c.countAfter(0, told(trail.Helped, false, "", false, trail.ChangeNew))
+	c.countAfter(time.Minute, trail.News{})
+	require.Zero(t, c.readValue(t, metrics.MovesTotal), "it may change")
+	c.countAfter(15*time.Minute, told(trail.Harmed, true, "succeeded", false, trail.ChangeOther))
+	c.countAfter(16*time.Minute, trail.News{})
+	require.InDelta(t, 1, c.readValue(t, metrics.MovesTotal, "descheduler", "harmed"), 0)
+	c.countAfter(17*time.Minute, told(trail.Helped, true, "succeeded", true, trail.ChangeOther))
 	c.CountRest()
-	require.InDelta(t, 1, c.value(t, metrics.MovesTotal), 0, "what was counted is not counted again")
-	require.InDelta(t, 1, c.value(t, metrics.MigrationsTotal), 0)
+	require.InDelta(t, 1, c.readValue(t, metrics.MovesTotal), 0, "what was counted is not counted again")
+	require.InDelta(t, 1, c.readValue(t, metrics.MigrationsTotal), 0)
 }

@@ -22,7 +22,7 @@ const documentation = "../docs/metrics.md"
 // TestDocumentation compares docs/metrics.md with the catalogue.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
-	text := document()
+	text := renderDocument()
 	if *update {
 		require.NoError(t, os.WriteFile(documentation, []byte(text), 0o644))
 	}
@@ -31,7 +31,7 @@ func TestDocumentation(t *testing.T) {
 	require.Equal(t, text, string(written), "run make generate")
 }
 
-func document() string {
+func renderDocument() string {
 	var out strings.Builder
 	out.WriteString(`# Metrics
 

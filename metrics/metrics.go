@@ -86,30 +86,30 @@ type Metrics struct {
 func New(reg prometheus.Registerer) *Metrics {
 	f := factory{reg}
 	m := &Metrics{
-		requests: f.counters(EvictionRequestsTotal), started: f.counters(EvacuationsStartedTotal), ended: f.counters(EvacuationsEndedTotal),
-		evacuationTime: f.histograms(EvacuationDurationSeconds), objectives: f.counters(EvacuationObjectiveTotal), phases: f.counters(PhaseTransitionsTotal),
-		migrations: f.counters(MigrationsTotal), moves: f.counters(MovesTotal),
-		postCopy: f.counters(PostCopyFailuresTotal), guestsEnded: f.counters(GuestsEndedTotal), migrationTime: f.histograms(MigrationDurationSeconds),
-		phaseTime: f.histograms(MigrationPhaseDurationSeconds), queueWait: f.histograms(MigrationQueueWaitSeconds),
-		decisions: f.counters(CooldownDecisionsTotal), cooldowns: f.histograms(EffectiveCooldownSeconds), blocks: f.counters(EvictionBlocksTotal),
-		loops: f.counters(LoopsTotal), commitLag: f.histograms(CommitLagSeconds), recovered: f.counters(WatchRelistRecoveredTotal),
-		unrecoverable: f.counters(WatchRelistUnrecoverableTotal), ledger: newLedger(), seriesDropped: f.counters(SeriesDroppedTotal),
-		partitionsAhead: f.gauges(PartitionAheadSeconds), strayRows: f.gauges(DefaultPartitionRows), underived: f.gauges(UnderivedSubjects),
-		schema: f.gauges(SchemaVersion), schemaExpected: f.gauges(SchemaVersionExpected),
-		factsFrom: f.gauges(FactsFromTimestamp), Dropped: f.counters(RetentionDroppedTotal), RetentionLast: f.gauges(RetentionLastTimestamp),
-		RecorderState: f.gauges(RecorderState), RecorderStateSince: f.gauges(RecorderStateSince),
+		requests: f.newCounters(EvictionRequestsTotal), started: f.newCounters(EvacuationsStartedTotal), ended: f.newCounters(EvacuationsEndedTotal),
+		evacuationTime: f.newHistograms(EvacuationDurationSeconds), objectives: f.newCounters(EvacuationObjectiveTotal), phases: f.newCounters(PhaseTransitionsTotal),
+		migrations: f.newCounters(MigrationsTotal), moves: f.newCounters(MovesTotal),
+		postCopy: f.newCounters(PostCopyFailuresTotal), guestsEnded: f.newCounters(GuestsEndedTotal), migrationTime: f.newHistograms(MigrationDurationSeconds),
+		phaseTime: f.newHistograms(MigrationPhaseDurationSeconds), queueWait: f.newHistograms(MigrationQueueWaitSeconds),
+		decisions: f.newCounters(CooldownDecisionsTotal), cooldowns: f.newHistograms(EffectiveCooldownSeconds), blocks: f.newCounters(EvictionBlocksTotal),
+		loops: f.newCounters(LoopsTotal), commitLag: f.newHistograms(CommitLagSeconds), recovered: f.newCounters(WatchRelistRecoveredTotal),
+		unrecoverable: f.newCounters(WatchRelistUnrecoverableTotal), ledger: newLedger(), seriesDropped: f.newCounters(SeriesDroppedTotal),
+		partitionsAhead: f.newGauges(PartitionAheadSeconds), strayRows: f.newGauges(DefaultPartitionRows), underived: f.newGauges(UnderivedSubjects),
+		schema: f.newGauges(SchemaVersion), schemaExpected: f.newGauges(SchemaVersionExpected),
+		factsFrom: f.newGauges(FactsFromTimestamp), Dropped: f.newCounters(RetentionDroppedTotal), RetentionLast: f.newGauges(RetentionLastTimestamp),
+		RecorderState: f.newGauges(RecorderState), RecorderStateSince: f.newGauges(RecorderStateSince),
 		state: newStateGauges(),
 
-		Facts: f.counters(FactsTotal), Lost: f.counters(EventsLostTotal), Epochs: f.counters(EpochsTotal), SpoolBytes: f.gauge(SpoolBytes), SpoolCapacity: f.gauge(SpoolCapacityBytes),
-		SpoolFacts: f.gauge(SpoolFacts), SpoolOldest: f.gauges(SpoolOldestEventTimestamp), SpoolWritable: f.gauges(SpoolWritable),
-		DeadLetters: f.gauges(DeadLetters),
-		SpoolFsync:  f.histograms(SpoolFsyncDurationSeconds), QueueLength: f.gauge(QueueLength), StoreUp: f.gauge(StoreUp), StorePool: f.gauges(StorePoolConnections),
-		StoreErrors: f.counters(StoreErrorsTotal), StoreWrite: f.histograms(StoreWriteDurationSeconds),
-		WatchLastActivity: f.gauges(WatchLastActivityTimestamp), WatchRestarts: f.counters(WatchRestartsTotal), WatchSynced: f.gauges(WatchSynced),
-		DisplacedEvents: f.counters(DisplacedEventsTotal), TrackedObjects: f.gauges(TrackedObjects), Leader: f.gauge(Leader), DeriveLag: f.gauges(DeriveLagSeconds), ClockSkew: f.gauges(ClockSkewSeconds),
-		AuditEvents: f.counters(AuditEventsTotal), AuditLastEvent: f.gauge(AuditLastEventTimestamp), AuditEnabled: f.gauge(AuditEnabled),
-		Reviews: f.counters(AdmissionReviewsTotal), Scrapes: f.counters(ScrapesTotal),
-		HTTPRequests: f.histograms(HTTPRequestDurationSeconds), Denied: f.counters(AuthzDeniedTotal), HTTPShed: f.counters(HTTPShedTotal),
+		Facts: f.newCounters(FactsTotal), Lost: f.newCounters(EventsLostTotal), Epochs: f.newCounters(EpochsTotal), SpoolBytes: f.newGauge(SpoolBytes), SpoolCapacity: f.newGauge(SpoolCapacityBytes),
+		SpoolFacts: f.newGauge(SpoolFacts), SpoolOldest: f.newGauges(SpoolOldestEventTimestamp), SpoolWritable: f.newGauges(SpoolWritable),
+		DeadLetters: f.newGauges(DeadLetters),
+		SpoolFsync:  f.newHistograms(SpoolFsyncDurationSeconds), QueueLength: f.newGauge(QueueLength), StoreUp: f.newGauge(StoreUp), StorePool: f.newGauges(StorePoolConnections),
+		StoreErrors: f.newCounters(StoreErrorsTotal), StoreWrite: f.newHistograms(StoreWriteDurationSeconds),
+		WatchLastActivity: f.newGauges(WatchLastActivityTimestamp), WatchRestarts: f.newCounters(WatchRestartsTotal), WatchSynced: f.newGauges(WatchSynced),
+		DisplacedEvents: f.newCounters(DisplacedEventsTotal), TrackedObjects: f.newGauges(TrackedObjects), Leader: f.newGauge(Leader), DeriveLag: f.newGauges(DeriveLagSeconds), ClockSkew: f.newGauges(ClockSkewSeconds),
+		AuditEvents: f.newCounters(AuditEventsTotal), AuditLastEvent: f.newGauge(AuditLastEventTimestamp), AuditEnabled: f.newGauge(AuditEnabled),
+		Reviews: f.newCounters(AdmissionReviewsTotal), Scrapes: f.newCounters(ScrapesTotal),
+		HTTPRequests: f.newHistograms(HTTPRequestDurationSeconds), Denied: f.newCounters(AuthzDeniedTotal), HTTPShed: f.newCounters(HTTPShedTotal),
 	}
 	reg.MustRegister(m.state)
 	m.startAtZero()
@@ -119,21 +119,21 @@ func New(reg prometheus.Registerer) *Metrics {
 // factory makes instruments as the catalogue describes them.
 type factory struct{ reg prometheus.Registerer }
 
-func (f factory) counters(name string) *prometheus.CounterVec {
-	d := describe(name)
+func (f factory) newCounters(name string) *prometheus.CounterVec {
+	d := findMetric(name)
 	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: d.Help}, d.Labels)
 	f.reg.MustRegister(c)
 	return c
 }
 
-func (f factory) gauges(name string) *prometheus.GaugeVec {
-	d := describe(name)
+func (f factory) newGauges(name string) *prometheus.GaugeVec {
+	d := findMetric(name)
 	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: d.Help}, d.Labels)
 	f.reg.MustRegister(g)
 	return g
 }
 
-func (f factory) gauge(name string) prometheus.Gauge { return f.gauges(name).WithLabelValues() }
+func (f factory) newGauge(name string) prometheus.Gauge { return f.newGauges(name).WithLabelValues() }
 
 // The native histograms: buckets a tenth apart, as many as a scrape can bear, and narrower again after an hour at the earliest.
 const (
@@ -142,8 +142,8 @@ const (
 	nativeReset   = time.Hour
 )
 
-func (f factory) histograms(name string) *prometheus.HistogramVec {
-	d := describe(name)
+func (f factory) newHistograms(name string) *prometheus.HistogramVec {
+	d := findMetric(name)
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: d.Help, Buckets: d.Buckets, NativeHistogramBucketFactor: nativeFactor,
 		NativeHistogramMaxBucketNumber: nativeBuckets, NativeHistogramMinResetDuration: nativeReset,
@@ -153,7 +153,7 @@ func (f factory) histograms(name string) *prometheus.HistogramVec {
 }
 
 func (m *Metrics) startAtZero() {
-	zero(m.Epochs, texts(trail.BreakCauses())...)
+	initCounters(m.Epochs, toStrings(trail.BreakCauses())...)
 	for _, k := range trail.Kinds() { // an increase of what is lost is an alert; of facts it is none, and they have no series before the first
 		for _, cause := range []string{LostSpoolFull, LostStoreReject, LostShutdownDeadline} {
 			m.Lost.WithLabelValues(string(k.Kind), cause)
@@ -165,11 +165,11 @@ func (m *Metrics) startAtZero() {
 	m.SpoolFsync.WithLabelValues()
 	m.DisplacedEvents.WithLabelValues()
 	m.Lost.WithLabelValues(string(trail.ObjectMigration), LostGCBeforeSeen)
-	zero(m.Dropped, DroppedFacts, DroppedRows, DroppedRequesters)
-	zero(m.AuditEvents, AuditTaken, AuditSkipped, AuditRefused)
-	zero(m.Reviews, ReviewTaken, ReviewSkipped, ReviewDropped)
-	zero(m.Scrapes, ScrapeOK, ScrapeFailed)
-	zero(m.HTTPShed, ShedShare, ShedCrowded, ShedBytes, ShedSlow, ShedConnections)
+	initCounters(m.Dropped, DroppedFacts, DroppedRows, DroppedRequesters)
+	initCounters(m.AuditEvents, AuditTaken, AuditSkipped, AuditRefused)
+	initCounters(m.Reviews, ReviewTaken, ReviewSkipped, ReviewDropped)
+	initCounters(m.Scrapes, ScrapeOK, ScrapeFailed)
+	initCounters(m.HTTPShed, ShedShare, ShedCrowded, ShedBytes, ShedSlow, ShedConnections)
 	for _, op := range []string{OpAppend, OpAlive, OpResume, OpState, OpRetry} {
 		m.StoreErrors.WithLabelValues(op, ClassNone)
 	}
@@ -212,7 +212,7 @@ func (m *Metrics) startAtZero() {
 	}
 }
 
-func zero(c *prometheus.CounterVec, values ...string) {
+func initCounters(c *prometheus.CounterVec, values ...string) {
 	for _, v := range values {
 		c.WithLabelValues(v)
 	}
@@ -253,8 +253,8 @@ func (m *Metrics) Node(name string) {
 	m.postCopy.WithLabelValues(name)
 }
 
-// forget ends the series of a node.
-func (m *Metrics) forget(name string) {
+// removeNodeSeries ends the series of a node.
+func (m *Metrics) removeNodeSeries(name string) {
 	of := prometheus.Labels{LabelNode: name}
 	for _, c := range []*prometheus.CounterVec{m.started, m.ended, m.postCopy, m.blocks} {
 		c.DeletePartialMatch(of)

@@ -54,11 +54,11 @@ func (g *stateGauges) Collect(out chan<- prometheus.Metric) {
 // SetState shows how it stands with the cluster, until the next time.
 func (m *Metrics) SetState(s trail.State) {
 	w := &stateWriter{g: m.state, made: make([]prometheus.Metric, 0, 8*len(s.Nodes)+1024), known: map[string]bool{}, perVM: map[string]int{}}
-	w.rules(s)
-	w.nodes(s)
-	w.migrations(s)
-	w.evacuations(s)
-	w.vms(s)
+	w.putRules(s)
+	w.putNodes(s)
+	w.putMigrations(s)
+	w.putEvacuations(s)
+	w.putVMs(s)
 	for at, n := range s.Loops {
 		w.put(LoopsOpen, float64(n), string(at.Kind), at.Node)
 	}
@@ -81,38 +81,38 @@ type stateWriter struct {
 
 // put makes a series.
 func (w *stateWriter) put(name string, value float64, labels ...string) {
-	if w.first(name, labels) {
-		w.make(name, value, labels)
+	if w.isFirst(name, labels) {
+		w.addMetric(name, value, labels)
 	}
 }
 
 // putVM is put for a metric about single VMs: those that come first are kept.
 func (w *stateWriter) putVM(name string, value float64, labels ...string) {
-	if !w.first(name, labels) {
+	if !w.isFirst(name, labels) {
 		return
 	}
 	if w.perVM[name]++; w.perVM[name] <= w.g.maxVMs {
-		w.make(name, value, labels)
+		w.addMetric(name, value, labels)
 	}
 }
 
-// first reports whether a series was not asked for before. Of two with the same labels the first is kept: the same VM in two lives,
+// isFirst reports whether a series was not asked for before. Of two with the same labels the first is kept: the same VM in two lives,
 // of which the State begins with the one that needs somebody more. Two would fail the whole scrape.
-func (w *stateWriter) first(name string, labels []string) bool {
+func (w *stateWriter) isFirst(name string, labels []string) bool {
 	key := name + "\xff" + strings.Join(labels, "\xff")
 	known := w.known[key]
 	w.known[key] = true
 	return !known
 }
 
-func (w *stateWriter) make(name string, value float64, labels []string) {
+func (w *stateWriter) addMetric(name string, value float64, labels []string) {
 	for i, l := range labels {
 		labels[i] = strings.ToValidUTF8(l, "\uFFFD") // a version may be any text
 	}
 	w.made = append(w.made, prometheus.MustNewConstMetric(w.g.descs[name], prometheus.GaugeValue, value, labels...))
 }
 
-func (w *stateWriter) rules(s trail.State) {
+func (w *stateWriter) putRules(s trail.State) {
 	w.put(MigrationLimit, float64(s.PerCluster), ScopeCluster)
 	w.put(MigrationLimit, float64(s.PerNode), ScopeNodeOutbound)
 	if s.KubeVirt.Version != "" {
@@ -138,7 +138,7 @@ func (w *stateWriter) rules(s trail.State) {
 	}
 }
 
-func (w *stateWriter) nodes(s trail.State) {
+func (w *stateWriter) putNodes(s trail.State) {
 	for name, n := range s.Nodes {
 		w.put(NodeVMIs, float64(n.VMIs), name)
 		w.put(NodeVMIsInCooldown, float64(n.InCooldown), name)
@@ -146,7 +146,7 @@ func (w *stateWriter) nodes(s trail.State) {
 		w.put(NodeEvacuationsRetrying, float64(n.Retrying), name)
 		w.put(NodeMigrations, float64(n.Outgoing), name, DirectionOut)
 		w.put(NodeMigrations, float64(n.Incoming), name, DirectionIn)
-		w.slots(n.Slots, ScopeNode, name)
+		w.putSlots(n.Slots, ScopeNode, name)
 		if n.DrainSince.IsZero() {
 			continue
 		}
@@ -156,17 +156,17 @@ func (w *stateWriter) nodes(s trail.State) {
 			w.put(NodeDrainRemaining, float64(n.Remaining[b]), name, string(b))
 		}
 	}
-	w.slots(s.Slots, ScopeTotal, "")
+	w.putSlots(s.Slots, ScopeTotal, "")
 }
 
-func (w *stateWriter) slots(s trail.SlotState, scope, node string) {
+func (w *stateWriter) putSlots(s trail.SlotState, scope, node string) {
 	w.put(SlotsInUse, float64(s.InUse), scope, node)
 	if !s.Oldest.IsZero() {
 		w.put(SlotOldestTimestamp, Unix(s.Oldest), scope, node)
 	}
 }
 
-func (w *stateWriter) migrations(s trail.State) {
+func (w *stateWriter) putMigrations(s trail.State) {
 	w.put(MigrationsRunning, float64(s.Running))
 	for _, reason := range trail.WaitReasons() {
 		p := s.Pending[reason]
@@ -184,13 +184,13 @@ func (w *stateWriter) migrations(s trail.State) {
 	}
 }
 
-func (w *stateWriter) evacuations(s trail.State) {
+func (w *stateWriter) putEvacuations(s trail.State) {
 	for i := range s.Evacuations {
 		e := &s.Evacuations[i]
 		w.putVM(VMIMarkedTimestamp, Unix(e.MarkedAt), e.Namespace, e.VMI, e.Node, string(e.RequesterClass), e.Strategy)
 		w.putVM(VMIFailedAttempts, float64(e.FailedAttempts), e.Namespace, e.VMI, e.Node)
 		if shown, known := e.AnnotationShown(); known {
-			w.putVM(VMIAnnotationPresent, truth(shown), e.Namespace, e.VMI, e.Node)
+			w.putVM(VMIAnnotationPresent, boolToFloat(shown), e.Namespace, e.VMI, e.Node)
 		}
 		if e.NextRetryAt.After(s.At) {
 			w.putVM(VMINextRetryTimestamp, Unix(e.NextRetryAt), e.Namespace, e.VMI, e.Node)
@@ -198,7 +198,7 @@ func (w *stateWriter) evacuations(s trail.State) {
 	}
 }
 
-func (w *stateWriter) vms(s trail.State) {
+func (w *stateWriter) putVMs(s trail.State) {
 	for _, c := range s.Returns {
 		w.putVM(VMIPingPongReturns, float64(c.Count), c.Namespace, c.VMI, Window6h)
 	}
@@ -216,7 +216,7 @@ func (w *stateWriter) vms(s trail.State) {
 	}
 }
 
-func truth(b bool) float64 {
+func boolToFloat(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -48,7 +48,7 @@ func New(o Options) (*Client, error) {
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" {
 		return nil, errors.New("server URL: expected http://HOST:PORT or https://HOST")
 	}
-	if o.TokenFile != "" && base.Scheme == "http" && !loopback(base.Hostname()) {
+	if o.TokenFile != "" && base.Scheme == "http" && !isLoopback(base.Hostname()) {
 		return nil, errors.New("server URL: the token would be sent in the clear: use https, or no token")
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -62,7 +62,7 @@ func New(o Options) (*Client, error) {
 			return nil, fmt.Errorf("read CA of the server: %s: expected certificates in PEM", o.CAFile)
 		}
 	}
-	c := &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: stay}}
+	c := &Client{base: base, http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: refuseRedirect}}
 	if o.TokenFile != "" {
 		raw, err := os.ReadFile(o.TokenFile)
 		if err != nil {
@@ -76,14 +76,14 @@ func New(o Options) (*Client, error) {
 	return c, nil
 }
 
-// loopback reports whether only this machine is between us and a host.
-func loopback(host string) bool {
+// isLoopback reports whether only this machine is between us and a host.
+func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// stay follows no redirect: evictrail sends none, and a token is not for others.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// refuseRedirect follows no redirect: evictrail sends none, and a token is not for others.
+func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close gives back the connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -101,11 +101,11 @@ func (e *remoteError) Unwrap() error { return e.sentinel }
 // get asks for a path below the server's URL, and returns the body and the headers of an answer of a media type. A problem becomes
 // the error that it tells of; *api.Problem where that is none of the sentinels.
 func (c *Client) get(ctx context.Context, at *url.URL, mediaType string) ([]byte, http.Header, error) {
-	return c.send(ctx, http.MethodGet, at, mediaType, http.NoBody)
+	return c.sendRequest(ctx, http.MethodGet, at, mediaType, http.NoBody)
 }
 
-// send is get with a method and a body.
-func (c *Client) send(ctx context.Context, method string, at *url.URL, mediaType string, body io.Reader) ([]byte, http.Header, error) {
+// sendRequest is get with a method and a body.
+func (c *Client) sendRequest(ctx context.Context, method string, at *url.URL, mediaType string, body io.Reader) ([]byte, http.Header, error) {
 	target := c.base.JoinPath(at.EscapedPath())
 	target.RawQuery = at.RawQuery
 	r, err := http.NewRequestWithContext(ctx, method, target.String(), body)
@@ -137,13 +137,13 @@ func (c *Client) send(ctx context.Context, method string, at *url.URL, mediaType
 	case answer.StatusCode == http.StatusOK && sort == mediaType:
 		return got, answer.Header, nil
 	case sort == "application/problem+json":
-		return nil, nil, c.problem(got)
+		return nil, nil, c.parseProblem(got)
 	}
 	return nil, nil, fmt.Errorf("ask %s: it does not answer as evictrail does (%s, %s): is the URL right?", c.base, answer.Status, sort)
 }
 
-// problem returns the error that a problem tells of.
-func (c *Client) problem(body []byte) error {
+// parseProblem returns the error that a problem tells of.
+func (c *Client) parseProblem(body []byte) error {
 	var p api.Problem
 	if err := json.Unmarshal(body, &p); err != nil {
 		return fmt.Errorf("ask %s: read problem: %w", c.base, err)
@@ -163,8 +163,8 @@ func (c *Client) problem(body []byte) error {
 	return fmt.Errorf("ask %s: %w", c.base, &p)
 }
 
-// decode reads JSON.
-func (c *Client) decode(body []byte, into any) error {
+// parseJSON reads JSON.
+func (c *Client) parseJSON(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return fmt.Errorf("read answer of %s: %w", c.base, err)
 	}

@@ -35,7 +35,7 @@ func (c *Client) ListJSON(ctx context.Context, v trail.View, q trail.Query) (tra
 		return at, err
 	}
 	p := pager[json.RawMessage]{client: c, view: v, format: "json", read: read, at: at, size: pageRows}
-	return p.all(ctx, q)
+	return p.fetchAll(ctx, q)
 }
 
 // ListText is Store.ListText, but for empty cells: CSV does not tell them from NULL, and so they are nil.
@@ -54,7 +54,7 @@ func (c *Client) ListText(ctx context.Context, v trail.View, q trail.Query) (tra
 		return time.Parse(trail.CellTime, *row[i])
 	}
 	p := pager[[]*string]{client: c, view: v, format: "csv", read: read, at: at, size: pageRows}
-	page, err := p.all(ctx, q)
+	page, err := p.fetchAll(ctx, q)
 	t.Page = page
 	return t, err
 }
@@ -71,9 +71,9 @@ type pager[Row any] struct {
 	size   int                          // of the next page
 }
 
-// all asks page after page until there are as many rows as wanted, or no more. A server refuses ranges of more than 31
+// fetchAll asks page after page until there are as many rows as wanted, or no more. A server refuses ranges of more than 31
 // days: of those it asks without since, and stops at the first row that is older.
-func (p *pager[Row]) all(ctx context.Context, q trail.Query) (trail.Page[Row], error) {
+func (p *pager[Row]) fetchAll(ctx context.Context, q trail.Query) (trail.Page[Row], error) {
 	var got trail.Page[Row]
 	wanted, since := q.Limit, time.Time{}
 	if longerThanAllowed(q) {
@@ -84,7 +84,7 @@ func (p *pager[Row]) all(ctx context.Context, q trail.Query) (trail.Page[Row], e
 		if wanted > 0 {
 			q.Limit = min(p.size, wanted-len(got.Rows))
 		}
-		page, err := p.page(ctx, q)
+		page, err := p.fetchPage(ctx, q)
 		if err != nil {
 			return trail.Page[Row]{}, err
 		}
@@ -112,14 +112,14 @@ func longerThanAllowed(q trail.Query) bool {
 	return !q.Since.IsZero() && until.Sub(q.Since) > api.MaxRange-24*time.Hour
 }
 
-// page asks for one page, for fewer rows where so many are too large.
-func (p *pager[Row]) page(ctx context.Context, q trail.Query) (trail.Page[Row], error) {
+// fetchPage asks for one page, for fewer rows where so many are too large.
+func (p *pager[Row]) fetchPage(ctx context.Context, q trail.Query) (trail.Page[Row], error) {
 	body, header, err := p.client.get(ctx, api.ListURL(p.view, q, p.format), mediaTypes[p.format])
 	var large *api.Problem
 	if errors.As(err, &large) && large.Type == api.ProblemTooLarge && large.FittingLimit < q.Limit {
 		p.size = max(1, large.FittingLimit)
 		q.Limit = p.size
-		return p.page(ctx, q)
+		return p.fetchPage(ctx, q)
 	}
 	if err != nil {
 		return trail.Page[Row]{}, err
@@ -128,7 +128,7 @@ func (p *pager[Row]) page(ctx context.Context, q trail.Query) (trail.Page[Row], 
 	if err != nil {
 		return trail.Page[Row]{}, fmt.Errorf("read answer of %s: %w", p.client.base, err)
 	}
-	key, err := next(header)
+	key, err := parseNextKey(header)
 	if err != nil {
 		return trail.Page[Row]{}, fmt.Errorf("read answer of %s: %w", p.client.base, err)
 	}
@@ -149,8 +149,8 @@ func (p *pager[Row]) firstBefore(rows []Row, since time.Time) (int, error) {
 	return len(rows), nil
 }
 
-// next returns the key that the header Link names; nil where there are no older rows.
-func next(header http.Header) (*trail.Key, error) {
+// parseNextKey returns the key that the header Link names; nil where there are no older rows.
+func parseNextKey(header http.Header) (*trail.Key, error) {
 	link := header.Get("Link")
 	if link == "" {
 		return nil, nil

@@ -19,10 +19,10 @@ func (c *Client) WhatIf(ctx context.Context, q whatif.Question) (whatif.Answer, 
 	if err != nil {
 		return a, fmt.Errorf("write question: %w", err)
 	}
-	body, _, err := c.send(ctx, http.MethodPost, &url.URL{Path: api.WhatIfPath}, "application/json", bytes.NewReader(question))
+	body, _, err := c.sendRequest(ctx, http.MethodPost, &url.URL{Path: api.WhatIfPath}, "application/json", bytes.NewReader(question))
 	if err != nil {
 		return a, err
 	}
-	err = c.decode(body, &a)
+	err = c.parseJSON(body, &a)
 	return a, err
 }

@@ -15,7 +15,7 @@ func (c *Client) Why(ctx context.Context, q trail.Question) (trail.Answer, error
 	if err != nil {
 		return a, err
 	}
-	err = c.decode(body, &a)
+	err = c.parseJSON(body, &a)
 	return a, err
 }
 
@@ -26,7 +26,7 @@ func (c *Client) WhyNot(ctx context.Context, q trail.Question) (trail.NotAnswer,
 	if err != nil {
 		return a, err
 	}
-	err = c.decode(body, &a)
+	err = c.parseJSON(body, &a)
 	return a, err
 }
 
@@ -37,7 +37,7 @@ func (c *Client) Names(ctx context.Context, q trail.NameQuery) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	err = c.decode(body, &names)
+	err = c.parseJSON(body, &names)
 	return names, err
 }
 
@@ -48,7 +48,7 @@ func (c *Client) Recorders(ctx context.Context, cluster string, from, to time.Ti
 	if err != nil {
 		return nil, err
 	}
-	err = c.decode(body, &all)
+	err = c.parseJSON(body, &all)
 	return all, err
 }
 
@@ -59,6 +59,6 @@ func (c *Client) Settings(ctx context.Context, q trail.SettingsQuery) ([]trail.S
 	if err != nil {
 		return nil, err
 	}
-	err = c.decode(body, &all)
+	err = c.parseJSON(body, &all)
 	return all, err
 }

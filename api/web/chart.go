@@ -68,43 +68,43 @@ type tick struct{ X, Text string }
 // key explains a colour.
 type key struct{ Class, Text string }
 
-func percent(p float64) string { return strconv.FormatFloat(p, 'f', 3, 64) + "%" }
+func formatPercent(p float64) string { return strconv.FormatFloat(p, 'f', 3, 64) + "%" }
 
-// at returns where a time lies, from 0 to 100, no further than the edges.
-func (w window) at(t time.Time) float64 {
+// positionOf returns where a time lies, from 0 to 100, no further than the edges.
+func (w window) positionOf(t time.Time) float64 {
 	return min(max(float64(t.Sub(w.From))/float64(w.To.Sub(w.From))*100, 0), 100)
 }
 
-// shows reports whether any part of a span lies in the window; a zero end is not reached yet.
-func (w window) shows(from, to time.Time) bool {
+// overlapsSpan reports whether any part of a span lies in the window; a zero end is not reached yet.
+func (w window) overlapsSpan(from, to time.Time) bool {
 	return from.Before(w.To) && (to.IsZero() || !to.Before(w.From))
 }
 
-// lasting is a mark from one time to another; a zero end is not reached yet.
-func (w window) lasting(shape, class string, from, to time.Time) mark {
+// newSpanMark is a mark from one time to another; a zero end is not reached yet.
+func (w window) newSpanMark(shape, class string, from, to time.Time) mark {
 	if to.IsZero() {
 		to = w.Now
 	}
-	x := w.at(from)
-	width := max(w.at(to)-x, 0)
-	return mark{Shape: shape, Class: class, X: percent(x), W: percent(width), from: from, to: to}
+	x := w.positionOf(from)
+	width := max(w.positionOf(to)-x, 0)
+	return mark{Shape: shape, Class: class, X: formatPercent(x), W: formatPercent(width), from: from, to: to}
 }
 
-// moment is a mark at one time.
-func (w window) moment(shape, class string, at time.Time) mark {
-	return mark{Shape: shape, Class: class, X: percent(w.at(at)), from: at, to: at}
+// newPointMark is a mark at one time.
+func (w window) newPointMark(shape, class string, at time.Time) mark {
+	return mark{Shape: shape, Class: class, X: formatPercent(w.positionOf(at)), from: at, to: at}
 }
 
-// add puts a mark on a lane where any of it is shown, from one time to another, of which a zero one is not reached yet; flags and ticks are at the first.
+// addMark puts a mark on a lane where any of it is shown, from one time to another, of which a zero one is not reached yet; flags and ticks are at the first.
 // Where the mark lies is computed; the rest of it is kept.
-func (l *lane) add(w window, from, to time.Time, m mark) {
+func (l *lane) addMark(w window, from, to time.Time, m mark) {
 	point := m.Shape == shapeFlag || m.Shape == shapeTick
-	if point && (from.Before(w.From) || from.After(w.To)) || !point && !w.shows(from, to) {
+	if point && (from.Before(w.From) || from.After(w.To)) || !point && !w.overlapsSpan(from, to) {
 		return
 	}
-	placed := w.moment(m.Shape, m.Class, from)
+	placed := w.newPointMark(m.Shape, m.Class, from)
 	if !point {
-		placed = w.lasting(m.Shape, m.Class, from, to)
+		placed = w.newSpanMark(m.Shape, m.Class, from, to)
 	}
 	m.X, m.W, m.from, m.to = placed.X, placed.W, placed.from, placed.to
 	m.what = cmp.Or(m.what, m.of)
@@ -125,7 +125,7 @@ func (m *mark) fitLabel(w window) {
 	if m.Shape != shapeBar && m.Shape != shapeMany {
 		return
 	}
-	room := int((w.at(m.to)-w.at(m.from))/100*plotWidth) - 6
+	room := int((w.positionOf(m.to)-w.positionOf(m.from))/100*plotWidth) - 6
 	for _, text := range []string{m.Label, m.Short} {
 		if utf8.RuneCountInString(text)*labelWidth <= room {
 			m.Label = text
@@ -144,8 +144,8 @@ var steps = []time.Duration{
 // ticksWanted is about how many ticks fit the narrowest screen.
 const ticksWanted = 5
 
-// ticks returns times that are easy to read, at most some more than wanted.
-func (w window) ticks() []tick {
+// buildTicks returns times that are easy to read, at most some more than wanted.
+func (w window) buildTicks() []tick {
 	step := steps[len(steps)-1]
 	for _, s := range steps {
 		if w.To.Sub(w.From)/s <= ticksWanted {
@@ -164,11 +164,11 @@ func (w window) ticks() []tick {
 	}
 	var out []tick
 	for t := w.From.Truncate(step).Add(step); t.Before(w.To); t = t.Add(step) {
-		x, text := w.at(t), t.UTC().Format(form)
+		x, text := w.positionOf(t), t.UTC().Format(form)
 		if edge := float64(len(text) * tickWidth); x < edge || x > 100-edge {
 			text = ""
 		}
-		out = append(out, tick{percent(x), text})
+		out = append(out, tick{formatPercent(x), text})
 	}
 	return out
 }

@@ -11,13 +11,13 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-func hour() window {
+func newHourWindow() window {
 	return window{From: noon, To: noon.Add(time.Hour), Now: noon.Add(45 * time.Minute)}
 }
 
 func TestWindowPlacesMarks(t *testing.T) {
 	t.Parallel()
-	w := hour()
+	w := newHourWindow()
 	for _, c := range []struct {
 		name     string
 		from, to time.Duration // after noon; a negative end is not reached
@@ -38,7 +38,7 @@ func TestWindowPlacesMarks(t *testing.T) {
 				to = time.Time{}
 			}
 			var l lane
-			l.add(w, noon.Add(c.from), to, mark{Shape: shapeBar, Class: "good", Label: "label", Title: "title", Href: "/facts"})
+			l.addMark(w, noon.Add(c.from), to, mark{Shape: shapeBar, Class: "good", Label: "label", Title: "title", Href: "/facts"})
 			if c.x == "" {
 				require.Empty(t, l.Marks)
 				return
@@ -51,7 +51,7 @@ func TestWindowPlacesMarks(t *testing.T) {
 	}
 	var flags lane
 	for _, at := range []time.Duration{-time.Second, 0, time.Hour, time.Hour + time.Second} {
-		flags.add(w, noon.Add(at), noon.Add(at), mark{Shape: shapeFlag, Class: "drain"})
+		flags.addMark(w, noon.Add(at), noon.Add(at), mark{Shape: shapeFlag, Class: "drain"})
 	}
 	require.Len(t, flags.Marks, 2, "a moment is drawn where it lies within")
 }
@@ -68,7 +68,7 @@ func TestLabelsAreNotCut(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var l lane
-			l.add(hour(), noon, noon.Add(c.lasts), mark{Shape: shapeBar, Label: "12 ✗", Short: "✗"})
+			l.addMark(newHourWindow(), noon, noon.Add(c.lasts), mark{Shape: shapeBar, Label: "12 ✗", Short: "✗"})
 			require.Equal(t, c.want, l.Marks[0].Label)
 		})
 	}
@@ -90,7 +90,7 @@ func TestTicksAreFewAndEasy(t *testing.T) {
 	} {
 		w := window{From: noon, To: noon.Add(c.span)}
 		var texts []string
-		for _, tick := range w.ticks() {
+		for _, tick := range w.buildTicks() {
 			texts = append(texts, cmp.Or(tick.Text, "-"))
 		}
 		require.Equal(t, c.want, strings.Join(texts, " "), c.span)
@@ -103,13 +103,13 @@ func TestSpansAreSaidInTwoUnits(t *testing.T) {
 		-time.Second: "0 s", 59 * time.Second: "59 s", 90 * time.Second: "1 min 30 s", 11 * time.Minute: "11 min", 90 * time.Minute: "1 h 30 min",
 		47 * time.Hour: "47 h 0 min", 50 * time.Hour: "2 d 2 h",
 	} {
-		require.Equal(t, want, span(d))
+		require.Equal(t, want, formatSpan(d))
 	}
 }
 
 func TestAdviceIsParted(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []block{{"Cancel it:", false}, {"kubectl a\nkubectl b", true}, {"Or wait.", false}},
-		paragraphs("Cancel it:\n  kubectl a\n  kubectl b\n\nOr wait."))
-	require.Empty(t, paragraphs(""))
+		parseParagraphs("Cancel it:\n  kubectl a\n  kubectl b\n\nOr wait."))
+	require.Empty(t, parseParagraphs(""))
 }

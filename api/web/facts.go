@@ -40,10 +40,10 @@ func factsPage(v *visit) error {
 		return fmt.Errorf("%w: vm=%q, node=%q: expected vm=NAMESPACE/NAME or node=NAME", errBadQuestion, vm, b.Node)
 	}
 	var err error
-	if b.From, err = v.moment("from"); err != nil {
+	if b.From, err = v.parseTimeParam("from"); err != nil {
 		return err
 	}
-	if b.To, err = v.moment("to"); err != nil {
+	if b.To, err = v.parseTimeParam("to"); err != nil {
 		return err
 	}
 	if b.To.IsZero() {
@@ -54,12 +54,12 @@ func factsPage(v *visit) error {
 		return err
 	}
 	if len(facts) > factsKept {
-		b.Later = v.with("from", stamp(facts[factsKept].OccurredAt))
+		b.Later = v.linkWith("from", formatTimestamp(facts[factsKept].OccurredAt))
 		facts = facts[:factsKept]
 	}
 	for _, f := range facts {
 		if b.Migration == "" || f.MigrationUID == b.Migration {
-			b.Facts = append(b.Facts, fact{f, pretty(f.Detail)})
+			b.Facts = append(b.Facts, fact{f, formatDetail(f.Detail)})
 		}
 	}
 	cluster := v.Cluster
@@ -70,10 +70,10 @@ func factsPage(v *visit) error {
 		return err
 	}
 	v.Title, v.Content = "Facts of "+strings.TrimSpace(vm+" "+b.Node), b
-	return v.render("facts", http.StatusOK)
+	return v.renderPage("facts", http.StatusOK)
 }
 
-func pretty(detail trail.Detail) string {
+func formatDetail(detail trail.Detail) string {
 	if detail == nil {
 		return ""
 	}

@@ -49,7 +49,7 @@ var spans = []struct {
 // spanShown is the one that is shown where none is chosen.
 const spanShown = "6h"
 
-func front(v *visit) error {
+func frontPage(v *visit) error {
 	v.Title = "Overview"
 	cluster := v.Cluster
 	if cluster == "" && len(v.Clusters) == 1 {
@@ -74,8 +74,8 @@ func front(v *visit) error {
 	if !slices.ContainsFunc(v.Clusters, func(c trail.ClusterSummary) bool { return c.Name == cluster }) {
 		if v.recorderOf(cluster) != nil { // its recorder runs
 			v.Content = frontBody{}
-			v.live("all", "")
-			return v.render("front", http.StatusOK)
+			v.followLive("all", "")
+			return v.renderPage("front", http.StatusOK)
 		}
 		return fmt.Errorf("cluster %s: %w", cluster, trail.ErrNotFound)
 	}
@@ -87,9 +87,9 @@ func front(v *visit) error {
 	if err != nil {
 		return err
 	}
-	b := frontBody{Overview: &o, Moves: movesOf(o), Missing: missing(o)}
+	b := frontBody{Overview: &o, Moves: movesOf(o), Missing: listMissingSources(o)}
 	for _, s := range spans {
-		address := v.with("span", s.name)
+		address := v.linkWith("span", s.name)
 		if s.name == chosen {
 			address = ""
 		}
@@ -108,8 +108,8 @@ func front(v *visit) error {
 		b.Drains = append(b.Drains, card)
 	}
 	v.Cluster, v.AsOf, v.Content = cluster, o.At, b
-	v.live("all", "")
-	return v.render("front", http.StatusOK)
+	v.followLive("all", "")
+	return v.renderPage("front", http.StatusOK)
 }
 
 // loopsShown bounds the loops that the page of all clusters names of each.
@@ -119,8 +119,8 @@ const loopsShown = 3
 func (v *visit) allClusters() error {
 	var b frontBody
 	for _, c := range v.Clusters {
-		card := clusterCard{ClusterSummary: c, Href: href("/", "cluster", c.Name), Recorder: v.recorderOf(c.Name)}
-		card.Certain = card.Recorder != nil && certain(*card.Recorder)
+		card := clusterCard{ClusterSummary: c, Href: buildHref("/", "cluster", c.Name), Recorder: v.recorderOf(c.Name)}
+		card.Certain = card.Recorder != nil && isCertain(*card.Recorder)
 		if c.Loops > 0 {
 			o, err := v.reader.Overview(v.Context(), c.Name, time.Hour, time.Hour)
 			if err != nil {
@@ -131,12 +131,12 @@ func (v *visit) allClusters() error {
 		b.All = append(b.All, card)
 	}
 	v.Content = b
-	v.live("all", "")
-	return v.render("front", http.StatusOK)
+	v.followLive("all", "")
+	return v.renderPage("front", http.StatusOK)
 }
 
-// missing says which sources are not there, and what is unknown without them.
-func missing(o trail.Overview) []string {
+// listMissingSources says which sources are not there, and what is unknown without them.
+func listMissingSources(o trail.Overview) []string {
 	var out []string
 	if !o.Seen.Audit && !o.Seen.Observer {
 		out = append(out, "No audit events and no observer: who asked for an eviction, with which words, and what was refused is not known. "+
@@ -168,7 +168,7 @@ type moveTotal struct {
 // movesOf stacks the migrations of each step, moves below and failed attempts above.
 func movesOf(o trail.Overview) movesChart {
 	c := movesChart{window: window{From: o.From, To: o.At, Now: o.At}}
-	c.Ticks = c.ticks()
+	c.Ticks = c.buildTicks()
 	height := map[time.Time]int{}
 	totals := map[trail.Trigger]*moveTotal{}
 	for _, m := range o.Moves {
@@ -190,21 +190,21 @@ func movesOf(o trail.Overview) movesChart {
 	}
 	moved := slices.Clone(o.Moves)
 	slices.SortStableFunc(moved, func(a, b trail.MoveCount) int {
-		return last(a.Outcome != trail.OutcomeSucceeded, b.Outcome != trail.OutcomeSucceeded)
+		return compareBools(a.Outcome != trail.OutcomeSucceeded, b.Outcome != trail.OutcomeSucceeded)
 	})
 	clear(height)
 	for _, m := range moved {
 		class, done := causeClass(m.Trigger), "moved"
 		if m.Outcome != trail.OutcomeSucceeded {
-			class, _ = look(m.Outcome)
+			class, _ = styleOutcome(m.Outcome)
 			done = string(m.Outcome)
 		}
 		below := height[m.At]
 		height[m.At] += m.Count
-		x, share := c.at(m.At), func(n int) string { return percent(float64(n) / float64(c.Most) * 100) }
+		x, share := c.positionOf(m.At), func(n int) string { return formatPercent(float64(n) / float64(c.Most) * 100) }
 		c.Bars = append(c.Bars, moveBar{
-			X: percent(x), W: percent(max(c.at(m.At.Add(o.Step))-x, 0.4)), Y: share(c.Most - below - m.Count), H: share(m.Count), Class: class,
-			Title: fmt.Sprintf("%s: %d %s, trigger %s", clock(m.At), m.Count, done, m.Trigger),
+			X: formatPercent(x), W: formatPercent(max(c.positionOf(m.At.Add(o.Step))-x, 0.4)), Y: share(c.Most - below - m.Count), H: share(m.Count), Class: class,
+			Title: fmt.Sprintf("%s: %d %s, trigger %s", formatTime(m.At), m.Count, done, m.Trigger),
 		})
 	}
 	for _, t := range totals {

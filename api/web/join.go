@@ -51,7 +51,7 @@ func (l *lane) joinMarks(w window, closer func(from, to time.Time) string) bool 
 			older := n - marksKept + bandsKept
 			slices.SortStableFunc(marks, func(a, b mark) int { return cmp.Or(a.to.Compare(b.to), a.from.Compare(b.from)) })
 			for _, b := range bandsOf(marks[:older], w) {
-				l.Marks = append(l.Marks, b.mark(w, k, closer))
+				l.Marks = append(l.Marks, b.drawMark(w, k, closer))
 			}
 			cut[k.Of] = max(cut[k.Of], older)
 			marks = marks[older:]
@@ -63,7 +63,7 @@ func (l *lane) joinMarks(w window, closer func(from, to time.Time) string) bool 
 	}
 	var text []string
 	for _, of := range slices.Sorted(maps.Keys(cut)) {
-		text = append(text, counted(cut[of], of))
+		text = append(text, formatCount(cut[of], of))
 	}
 	l.Text = strings.Join(text, " and ") + " joined into bands: zoom in to see each"
 	return true
@@ -81,8 +81,8 @@ func bandOf(m mark) band {
 	return band{m.from, m.to, map[string]int{m.what: 1}, map[string]time.Duration{m.Class: m.to.Sub(m.from)}, map[string]int{m.Class: 1}}
 }
 
-// join adds what another band stands for.
-func (b *band) join(o band) {
+// mergeBand adds what another band stands for.
+func (b *band) mergeBand(o band) {
 	if o.from.Before(b.from) {
 		b.from = o.from
 	}
@@ -119,8 +119,8 @@ func bandsOf(marks []mark, w window) []band {
 func joinNeighbours(bands []band, within time.Duration, sameColour bool) []band {
 	var out []band
 	for _, b := range bands {
-		if n := len(out); n > 0 && b.from.Sub(out[n-1].to) <= within && (!sameColour || out[n-1].class() == b.class()) {
-			out[n-1].join(b)
+		if n := len(out); n > 0 && b.from.Sub(out[n-1].to) <= within && (!sameColour || out[n-1].dominantClass() == b.dominantClass()) {
+			out[n-1].mergeBand(b)
 		} else {
 			out = append(out, b)
 		}
@@ -128,35 +128,35 @@ func joinNeighbours(bands []band, within time.Duration, sameColour bool) []band 
 	return out
 }
 
-// class returns the colour of most of the band's time; of moments, which last for none, that of most of them.
-func (b band) class() string {
+// dominantClass returns the colour of most of the band's time; of moments, which last for none, that of most of them.
+func (b band) dominantClass() string {
 	return slices.MaxFunc(slices.Sorted(maps.Keys(b.lasts)), func(x, y string) int {
 		return cmp.Or(cmp.Compare(b.lasts[x], b.lasts[y]), cmp.Compare(b.marks[x], b.marks[y]))
 	})
 }
 
-// counts says how many of what the band stands for, the most first: "245 failed, 3 succeeded".
-func (b band) counts() string {
+// formatCounts says how many of what the band stands for, the most first: "245 failed, 3 succeeded".
+func (b band) formatCounts() string {
 	whats := slices.SortedFunc(maps.Keys(b.count), func(x, y string) int {
 		return cmp.Or(cmp.Compare(b.count[y], b.count[x]), cmp.Compare(x, y))
 	})
 	var text []string
 	for _, what := range whats {
-		text = append(text, counted(b.count[what], what))
+		text = append(text, formatCount(b.count[what], what))
 	}
 	return strings.Join(text, ", ")
 }
 
-// mark draws the band.
-func (b band) mark(w window, k kind, closer func(from, to time.Time) string) mark {
+// drawMark draws the band.
+func (b band) drawMark(w window, k kind, closer func(from, to time.Time) string) mark {
 	shape := k.Shape
 	if shape == shapeFlag || shape == shapeTick {
 		shape = shapeMany
 	}
-	m := w.lasting(shape, b.class()+" joined", b.from, b.to)
+	m := w.newSpanMark(shape, b.dominantClass()+" joined", b.from, b.to)
 	m.of = k.Of
-	counts := b.counts()
-	m.Title = fmt.Sprintf("%s, %s to %s", counts, clock(b.from), clock(b.to))
+	counts := b.formatCounts()
+	m.Title = fmt.Sprintf("%s, %s to %s", counts, formatTime(b.from), formatTime(b.to))
 	if m.Quiet = shape == shapeStrip; !m.Quiet {
 		m.Label = counts
 		m.fitLabel(w)
@@ -169,8 +169,8 @@ func (b band) mark(w window, k kind, closer func(from, to time.Time) string) mar
 	return m
 }
 
-// counted says how many of something there are. what is an adjective, or a noun in the plural.
-func counted(n int, what string) string {
+// formatCount says how many of something there are. what is an adjective, or a noun in the plural.
+func formatCount(n int, what string) string {
 	if n == 1 {
 		what = strings.TrimSuffix(what, "s")
 	}

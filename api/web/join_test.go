@@ -11,22 +11,24 @@ import (
 	"github.com/evictrail/evictrail/trail"
 )
 
-// closer is the address of a page that shows a span of time.
-func closer(from, to time.Time) string { return "/?from=" + stamp(from) + "&to=" + stamp(to) }
+// formatCloserHref is the address of a page that shows a span of time.
+func formatCloserHref(from, to time.Time) string {
+	return "/?from=" + formatTimestamp(from) + "&to=" + formatTimestamp(to)
+}
 
-// day is a window of a day that began at noon, and is over.
-func day() window {
+// newDayWindow is a window of a day that began at noon, and is over.
+func newDayWindow() window {
 	return window{From: noon, To: noon.Add(24 * time.Hour), Now: noon.Add(24 * time.Hour)}
 }
 
-// retries draws a lane with so many failed attempts, one every few minutes, over a whole window.
-func retries(w window, n int) lane {
+// drawRetries draws a lane with so many failed attempts, one every few minutes, over a whole window.
+func drawRetries(w window, n int) lane {
 	var l lane
-	d := draft{window: w, cluster: &trail.Cluster{Name: "c"}, closer: closer}
+	d := draft{window: w, cluster: &trail.Cluster{Name: "c"}, closer: formatCloserHref}
 	each := w.To.Sub(w.From) / time.Duration(n)
 	for i := range n {
 		at := w.From.Add(time.Duration(i) * each)
-		d.tried(&l, trail.Migration{
+		d.drawMigration(&l, trail.Migration{
 			Name: fmt.Sprint("m-", i), Attempt: i + 1, CreatedAt: at, FinishedAt: at.Add(each / 2), Outcome: trail.OutcomeFailed,
 			Phases: []trail.PhaseTime{
 				{Phase: trail.PhasePending, At: at}, {Phase: trail.PhaseScheduling, At: at.Add(each / 8)}, {Phase: trail.PhaseRunning, At: at.Add(each / 4)},
@@ -39,12 +41,12 @@ func retries(w window, n int) lane {
 // TestLanesThatFitAreLeft joins nothing of 245 attempts: their phases, of which there are more, take no place from them.
 func TestLanesThatFitAreLeft(t *testing.T) {
 	t.Parallel()
-	l := retries(day(), 245)
-	require.True(t, l.joinMarks(day(), closer))
+	l := drawRetries(newDayWindow(), 245)
+	require.True(t, l.joinMarks(newDayWindow(), formatCloserHref))
 	require.Equal(t, 245, marksOf(l, shapeBar))
 	require.LessOrEqual(t, marksOf(l, shapeStrip), marksKept)
 	require.Contains(t, l.Text, "phases joined into bands")
-	requireNoWhite(t, day(), l, shapeStrip)
+	requireNoWhite(t, newDayWindow(), l, shapeStrip)
 }
 
 func TestLanesJoinWhatDoesNotFit(t *testing.T) {
@@ -52,13 +54,13 @@ func TestLanesJoinWhatDoesNotFit(t *testing.T) {
 	for _, n := range []int{301, 738, 5000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			l := retries(day(), n)
-			c := chart{window: day(), Lanes: []lane{l}}
-			c.joinMarks(closer)
+			l := drawRetries(newDayWindow(), n)
+			c := chart{window: newDayWindow(), Lanes: []lane{l}}
+			c.joinMarks(formatCloserHref)
 			l = c.Lanes[0]
 			require.LessOrEqual(t, marksOf(l, shapeBar), marksKept)
 			require.Equal(t, []key{{"joined", "several, joined"}}, c.Legend)
-			requireNoWhite(t, day(), l, shapeBar)
+			requireNoWhite(t, newDayWindow(), l, shapeBar)
 
 			joined, last := n-marksKept+bandsKept, l.Marks[0]
 			counted := 0
@@ -85,7 +87,7 @@ func TestLanesJoinWhatDoesNotFit(t *testing.T) {
 // TestBandsKeepApart joins neither colours, as long as they are few, nor what lies far from each other.
 func TestBandsKeepApart(t *testing.T) {
 	t.Parallel()
-	w := day()
+	w := newDayWindow()
 	var l lane
 	for i := range 600 {
 		at, m := noon.Add(time.Duration(i)*time.Minute), mark{Shape: shapeBar, Class: "bad", of: "migrations", what: "failed"}
@@ -95,9 +97,9 @@ func TestBandsKeepApart(t *testing.T) {
 		if i >= 200 {
 			at = at.Add(3 * time.Hour)
 		}
-		l.add(w, at, at.Add(30*time.Second), m)
+		l.addMark(w, at, at.Add(30*time.Second), m)
 	}
-	l.joinMarks(w, closer)
+	l.joinMarks(w, formatCloserHref)
 	var bands []string
 	for _, m := range l.Marks {
 		if strings.HasSuffix(m.Class, " joined") {
@@ -116,13 +118,13 @@ func TestBandsKeepApart(t *testing.T) {
 // TestFlagsAreJoined joins moments: what they come to lasts.
 func TestFlagsAreJoined(t *testing.T) {
 	t.Parallel()
-	w := day()
+	w := newDayWindow()
 	var l lane
 	d := draft{window: w, cluster: &trail.Cluster{Name: "c"}}
 	for i := range 1000 {
-		d.asked(&l, trail.EvictionRequest{RequestedAt: noon.Add(time.Duration(i) * time.Minute), RequesterClass: trail.RequesterDescheduler, Answer: trail.AnswerMarked})
+		d.drawRequest(&l, trail.EvictionRequest{RequestedAt: noon.Add(time.Duration(i) * time.Minute), RequesterClass: trail.RequesterDescheduler, Answer: trail.AnswerMarked})
 	}
-	l.joinMarks(w, closer)
+	l.joinMarks(w, formatCloserHref)
 	require.Equal(t, "760 requests", l.Marks[0].Label)
 	require.Equal(t, shapeMany, l.Marks[0].Shape)
 	require.Equal(t, marksKept-bandsKept, marksOf(l, shapeFlag))

@@ -16,13 +16,13 @@ type draft struct {
 	closer  func(from, to time.Time) string // address of the same page with another span of time
 }
 
-func (v *visit) draft(w window, c *trail.Cluster) draft { return draft{w, c, v.span} }
+func (v *visit) newDraft(w window, c *trail.Cluster) draft { return draft{w, c, v.linkToSpan} }
 
 // around is how much time before and after a mark the facts that it leads to may lie.
 const around = 5 * time.Second
 
-// facts returns the address of the raw facts of a VM in a span of time; id is marked among them.
-func (d draft) facts(namespace, vmi string, from, to time.Time, id *trail.FactID, migration string) string {
+// linkToFacts returns the address of the raw facts of a VM in a span of time; id is marked among them.
+func (d draft) linkToFacts(namespace, vmi string, from, to time.Time, id *trail.FactID, migration string) string {
 	if to.IsZero() {
 		to = d.Now
 	}
@@ -30,7 +30,7 @@ func (d draft) facts(namespace, vmi string, from, to time.Time, id *trail.FactID
 }
 
 func factsHref(cluster, vm, node string, from, to time.Time, id *trail.FactID, migration string) string {
-	address := href("/facts", "cluster", cluster, "vm", vm, "node", node, "from", stamp(from), "to", stamp(to), "migration", migration)
+	address := buildHref("/facts", "cluster", cluster, "vm", vm, "node", node, "from", formatTimestamp(from), "to", formatTimestamp(to), "migration", migration)
 	if id != nil {
 		address += "#e-" + id.String()
 	}
@@ -72,8 +72,8 @@ func requesterClass(c trail.RequesterClass) string {
 	return "drain"
 }
 
-// look is how an outcome is drawn: in which colour, and what it bears so that colour is not all.
-func look(o trail.Outcome) (class, sign string) {
+// styleOutcome is how an outcome is drawn: in which colour, and what it bears so that colour is not all.
+func styleOutcome(o trail.Outcome) (class, sign string) {
 	switch o {
 	case trail.OutcomeSucceeded, trail.OutcomeMigrated:
 		return "good", "✓"
@@ -85,47 +85,47 @@ func look(o trail.Outcome) (class, sign string) {
 	return "running", "…"
 }
 
-// placed draws where a guest ran.
-func (d draft) placed(l *lane, p trail.Placement) {
-	title := fmt.Sprintf("%s/%s ran on %s from %s", p.Namespace, p.VMI, p.Node, clock(p.FromAt))
+// drawPlacement draws where a guest ran.
+func (d draft) drawPlacement(l *lane, p trail.Placement) {
+	title := fmt.Sprintf("%s/%s ran on %s from %s", p.Namespace, p.VMI, p.Node, formatTime(p.FromAt))
 	if !p.ToAt.IsZero() {
-		title += " to " + clock(p.ToAt)
+		title += " to " + formatTime(p.ToAt)
 	}
-	l.add(d.window, p.FromAt, p.ToAt, mark{
-		Shape: shapeBar, Class: "placed", Title: title, Href: d.facts(p.Namespace, p.VMI, p.FromAt, p.FromAt, &p.ID, ""), of: "placements",
+	l.addMark(d.window, p.FromAt, p.ToAt, mark{
+		Shape: shapeBar, Class: "placed", Title: title, Href: d.linkToFacts(p.Namespace, p.VMI, p.FromAt, p.FromAt, &p.ID, ""), of: "placements",
 	})
 }
 
-// evacuated draws an evacuation as long as it is open.
-func (d draft) evacuated(l *lane, e trail.Evacuation) {
+// drawEvacuation draws an evacuation as long as it is open.
+func (d draft) drawEvacuation(l *lane, e trail.Evacuation) {
 	class := causeClass(e.Trigger)
 	if e.FailedAttempts > 0 {
 		class += " stuck"
 	}
-	title := fmt.Sprintf("%s/%s was to leave %s from %s", e.Namespace, e.VMI, e.Node, clock(e.MarkedAt))
+	title := fmt.Sprintf("%s/%s was to leave %s from %s", e.Namespace, e.VMI, e.Node, formatTime(e.MarkedAt))
 	if e.Outcome != "" {
-		title += fmt.Sprintf(" to %s: %s", clock(e.EndedAt), strings.ReplaceAll(string(e.Outcome), "_", " "))
+		title += fmt.Sprintf(" to %s: %s", formatTime(e.EndedAt), strings.ReplaceAll(string(e.Outcome), "_", " "))
 	}
 	title += fmt.Sprintf("; trigger %s, %d attempts, %d failed", e.Trigger, e.Attempts, e.FailedAttempts)
 	id := &e.ID
 	if e.MarkedBy != trail.MarkedByMark {
 		id = nil // no fact of its own opened it
 	}
-	l.add(d.window, e.MarkedAt, e.EndedAt, mark{
-		Shape: shapeBar, Class: class, Title: title, Href: d.facts(e.Namespace, e.VMI, e.MarkedAt, e.EndedAt, id, ""), of: "evacuations",
+	l.addMark(d.window, e.MarkedAt, e.EndedAt, mark{
+		Shape: shapeBar, Class: class, Title: title, Href: d.linkToFacts(e.Namespace, e.VMI, e.MarkedAt, e.EndedAt, id, ""), of: "evacuations",
 	})
 }
 
-// tried draws a migration from its creation to its end, and its phases below.
-func (d draft) tried(l *lane, m trail.Migration) {
-	class, sign := look(m.Outcome)
+// drawMigration draws a migration from its creation to its end, and its phases below.
+func (d draft) drawMigration(l *lane, m trail.Migration) {
+	class, sign := styleOutcome(m.Outcome)
 	label := sign
 	if m.Attempt > 0 {
 		label = fmt.Sprintf("%d %s", m.Attempt, sign)
 	}
-	l.add(d.window, m.CreatedAt, m.FinishedAt, mark{
-		Shape: shapeBar, Class: class, Label: label, Short: sign, Title: migrationTitle(m), Href: d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID),
-		of: "migrations", what: state(m),
+	l.addMark(d.window, m.CreatedAt, m.FinishedAt, mark{
+		Shape: shapeBar, Class: class, Label: label, Short: sign, Title: migrationTitle(m), Href: d.linkToFacts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID),
+		of: "migrations", what: formatState(m),
 	})
 	for i, p := range m.Phases {
 		if p.Phase == trail.PhaseSucceeded || p.Phase == trail.PhaseFailed {
@@ -135,15 +135,15 @@ func (d draft) tried(l *lane, m trail.Migration) {
 		if i+1 < len(m.Phases) {
 			until = m.Phases[i+1].At
 		}
-		l.add(d.window, p.At, until, mark{
-			Shape: shapeStrip, Class: phaseClass(p.Phase), Title: p.Phase + " from " + clock(p.At), Href: d.facts(m.Namespace, m.VMI, p.At, p.At, nil, m.UID), of: "phases",
+		l.addMark(d.window, p.At, until, mark{
+			Shape: shapeStrip, Class: phaseClass(p.Phase), Title: p.Phase + " from " + formatTime(p.At), Href: d.linkToFacts(m.Namespace, m.VMI, p.At, p.At, nil, m.UID), of: "phases",
 		})
 	}
 }
 
 // migrationTitle returns a migration in a line.
 func migrationTitle(m trail.Migration) string {
-	title := fmt.Sprintf("%s: %s, trigger %s, created %s", m.Name, state(m), m.Trigger, clock(m.CreatedAt))
+	title := fmt.Sprintf("%s: %s, trigger %s, created %s", m.Name, formatState(m), m.Trigger, formatTime(m.CreatedAt))
 	if m.Attempt > 0 {
 		title = fmt.Sprintf("Attempt %d, %s", m.Attempt, title)
 	}
@@ -156,7 +156,7 @@ func migrationTitle(m trail.Migration) string {
 	return title
 }
 
-func state(m trail.Migration) string {
+func formatState(m trail.Migration) string {
 	if m.Outcome == "" {
 		return "under way"
 	}
@@ -173,8 +173,8 @@ func phaseClass(phase string) string {
 	return "prepares"
 }
 
-// asked draws requests as flags. Those that only repeat another are drawn small.
-func (d draft) asked(l *lane, r trail.EvictionRequest) {
+// drawRequest draws requests as flags. Those that only repeat another are drawn small.
+func (d draft) drawRequest(l *lane, r trail.EvictionRequest) {
 	shape, class, of := shapeFlag, requesterClass(r.RequesterClass), "requests"
 	if r.RepeatOf != nil {
 		shape, of = shapeTick, "repeats of requests"
@@ -186,18 +186,18 @@ func (d draft) asked(l *lane, r trail.EvictionRequest) {
 	if who == "" {
 		who = string(r.RequesterClass)
 	}
-	title := fmt.Sprintf("%s asked to evict %s/%s from %s at %s: %s", who, r.Namespace, r.VMI, r.Node, clock(r.RequestedAt),
+	title := fmt.Sprintf("%s asked to evict %s/%s from %s at %s: %s", who, r.Namespace, r.VMI, r.Node, formatTime(r.RequestedAt),
 		strings.ReplaceAll(string(r.Answer), "_", " "))
 	if r.StatedReason != "" {
 		title += fmt.Sprintf(", saying %q", strings.TrimSpace(r.StatedReason))
 	}
-	l.add(d.window, r.RequestedAt, r.RequestedAt, mark{
-		Shape: shape, Class: class, Title: title, Href: d.facts(r.Namespace, r.VMI, r.RequestedAt, r.AnsweredAt, r.EventID, ""), of: of,
+	l.addMark(d.window, r.RequestedAt, r.RequestedAt, mark{
+		Shape: shape, Class: class, Title: title, Href: d.linkToFacts(r.Namespace, r.VMI, r.RequestedAt, r.AnsweredAt, r.EventID, ""), of: of,
 	})
 }
 
-// held draws what held a VM back, until it was over or released.
-func (d draft) held(l *lane, decisions []trail.Decision) {
+// drawHolds draws what held a VM back, until it was over or released.
+func (d draft) drawHolds(l *lane, decisions []trail.Decision) {
 	for i, h := range decisions {
 		if h.Verdict != trail.VerdictHolds {
 			continue
@@ -212,10 +212,10 @@ func (d draft) held(l *lane, decisions []trail.Decision) {
 		if h.Layer == trail.LayerBackoff {
 			class, name, what = "backoff", "KubeVirt's backoff", "backoffs"
 		}
-		title := fmt.Sprintf("%s of %s holds %s/%s until %s", name, span(time.Duration(h.Effective)), h.Namespace, h.VMI, clock(h.Until))
-		l.add(d.window, h.DecidedAt, until, mark{
-			Shape: shapeBar, Class: class, Label: span(time.Duration(h.Effective)), Title: title,
-			Href: d.facts(h.Namespace, h.VMI, h.DecidedAt, h.DecidedAt, h.EventID, ""), of: "waits", what: what,
+		title := fmt.Sprintf("%s of %s holds %s/%s until %s", name, formatSpan(time.Duration(h.Effective)), h.Namespace, h.VMI, formatTime(h.Until))
+		l.addMark(d.window, h.DecidedAt, until, mark{
+			Shape: shapeBar, Class: class, Label: formatSpan(time.Duration(h.Effective)), Title: title,
+			Href: d.linkToFacts(h.Namespace, h.VMI, h.DecidedAt, h.DecidedAt, h.EventID, ""), of: "waits", what: what,
 		})
 	}
 }
@@ -223,20 +223,20 @@ func (d draft) held(l *lane, decisions []trail.Decision) {
 // loopLanes draws loops, a lane for each kind, and bands behind all lanes in their time.
 func (d draft) loopLanes(loops []trail.Loop) (lanes []lane, bands []mark) {
 	for _, x := range loops {
-		if x.ClosedBy == trail.LoopRefuted || !d.shows(x.OpenedAt, x.ClosedAt) {
+		if x.ClosedBy == trail.LoopRefuted || !d.overlapsSpan(x.OpenedAt, x.ClosedAt) {
 			continue
 		}
-		title := fmt.Sprintf("%s from %s", x.Name(), clock(x.OpenedAt))
+		title := fmt.Sprintf("%s from %s", x.Name(), formatTime(x.OpenedAt))
 		if !x.Open() {
-			title += fmt.Sprintf(" to %s: %s", clock(x.ClosedAt), strings.ReplaceAll(string(x.ClosedBy), "_", " "))
+			title += fmt.Sprintf(" to %s: %s", formatTime(x.ClosedAt), strings.ReplaceAll(string(x.ClosedBy), "_", " "))
 		}
 		i := slices.IndexFunc(lanes, func(l lane) bool { return l.Name == x.Kind.Name() })
 		if i < 0 {
 			i = len(lanes)
 			lanes = append(lanes, lane{Name: x.Kind.Name()})
 		}
-		lanes[i].add(d.window, x.OpenedAt, x.ClosedAt, mark{Shape: shapeBar, Class: "loop", Label: x.Name(), Title: title, Href: loopHref(d.cluster.Name, x.ID), of: "loops"})
-		bands = append(bands, d.lasting(shapeBand, "loop", x.OpenedAt, x.ClosedAt))
+		lanes[i].addMark(d.window, x.OpenedAt, x.ClosedAt, mark{Shape: shapeBar, Class: "loop", Label: x.Name(), Title: title, Href: loopHref(d.cluster.Name, x.ID), of: "loops"})
+		bands = append(bands, d.newSpanMark(shapeBand, "loop", x.OpenedAt, x.ClosedAt))
 	}
 	return lanes, bands
 }

@@ -1,10 +1,10 @@
 package web
 
-// live has the page follow what is new: of a VM, of a node, or of the whole cluster. A page about a span of time that somebody chose
+// followLive has the page follow what is new: of a VM, of a node, or of the whole cluster. A page about a span of time that somebody chose
 // stays as it is.
-func (v *visit) live(what, name string) {
+func (v *visit) followLive(what, name string) {
 	if v.param("from") != "" || v.param("to") != "" {
 		return
 	}
-	v.Live = href("/api/v1/stream", "cluster", v.Cluster, what, name)
+	v.Live = buildHref("/api/v1/stream", "cluster", v.Cluster, what, name)
 }

@@ -71,24 +71,24 @@ func loopPage(v *visit) error {
 	}
 	v.Title, v.Cluster, v.AsOf, v.Content = b.Name, cluster, seen, b
 	if l.Open() {
-		v.live("node", l.Node)
+		v.followLive("node", l.Node)
 	}
-	return v.render("loop", http.StatusOK)
+	return v.renderPage("loop", http.StatusOK)
 }
 
 // drawLoop draws what is asked for of a loop, else all of it, or the last of it where it is long.
 func (v *visit) drawLoop(b *loopBody, of trail.Subject, seen time.Time) error {
-	begin, to := told(b.Loop, seen)
+	begin, to := findEvidenceSpan(b.Loop, seen)
 	from := begin
 	if latest := to.Add(-drawnMost); begin.Before(latest) {
 		from = latest
 	}
-	w, err := v.window(from, to, seen)
+	w, err := v.parseWindow(from, to, seen)
 	if err != nil {
 		return err
 	}
 	if w.From.After(begin) && from.After(begin) {
-		b.Whole = v.with("from", stamp(begin), "to", stamp(to))
+		b.Whole = v.linkWith("from", formatTimestamp(begin), "to", formatTimestamp(to))
 	}
 	at := w.To
 	if seen.Before(at) {
@@ -98,13 +98,13 @@ func (v *visit) drawLoop(b *loopBody, of trail.Subject, seen time.Time) error {
 	if err != nil {
 		return err
 	}
-	b.draw(v.draft(w, c), of)
+	b.drawChart(v.newDraft(w, c), of)
 	b.Chart.Range = v.rangeOf(w)
 	return nil
 }
 
-// told returns the span of time that a loop's evidence covers, with what was before and after.
-func told(l trail.Loop, now time.Time) (from, to time.Time) {
+// findEvidenceSpan returns the span of time that a loop's evidence covers, with what was before and after.
+func findEvidenceSpan(l trail.Loop, now time.Time) (from, to time.Time) {
 	from, to = l.OpenedAt, now
 	if n := len(l.Evidence); n > 0 && l.Evidence[0].At.Before(from) {
 		from = l.Evidence[0].At
@@ -129,7 +129,7 @@ func proofOf(cluster string, l trail.Loop, x trail.Exhibit) proof {
 		node = l.Node
 	}
 	if vm != "" {
-		p.VMHref = href("/vms/"+vm, "cluster", cluster)
+		p.VMHref = buildHref("/vms/"+vm, "cluster", cluster)
 	}
 	if x.EventID != nil {
 		p.Href = factsHref(cluster, vm, node, x.At.Add(-around), x.At.Add(around), x.EventID, "")
@@ -137,8 +137,8 @@ func proofOf(cluster string, l trail.Loop, x trail.Exhibit) proof {
 	return p
 }
 
-// draw lays out the picture that fits the kind of loop.
-func (b *loopBody) draw(d draft, of trail.Subject) {
+// drawChart lays out the picture that fits the kind of loop.
+func (b *loopBody) drawChart(d draft, of trail.Subject) {
 	namespace, vmi := of.VM()
 	switch {
 	case b.Loop.Kind == trail.LoopDualRetry:
@@ -160,15 +160,15 @@ func (b *loopBody) draw(d draft, of trail.Subject) {
 // twoLanes draws a dual retry loop so that it is seen at once: the VM that is stuck above, those that were evicted in its place below,
 // then how many slots of the descheduler are in use, and whether it sees that the stuck one is under way.
 func twoLanes(d draft, l trail.Loop) chart {
-	c := chart{window: d.window, Ticks: d.ticks()}
-	c.Bands = []mark{d.lasting(shapeBand, "loop", l.OpenedAt, l.ClosedAt)}
+	c := chart{window: d.window, Ticks: d.buildTicks()}
+	c.Bands = []mark{d.newSpanMark(shapeBand, "loop", l.OpenedAt, l.ClosedAt)}
 	c.Lanes = d.stuckLanes(l)
 	others := 0
 	for _, vm := range d.vmsOf(l.Node) {
 		switch {
 		case vm.namespace == l.Namespace && vm.name == l.VMI || !d.takenFrom(l.Node, vm, d.From):
 			continue
-		case vm.hidden():
+		case vm.isHidden():
 			others++
 			continue
 		}
@@ -201,11 +201,11 @@ func (d draft) stuckLanes(l trail.Loop) []lane {
 	tried := lane{Name: name, Href: href, Class: "vm stuck", Note: couldNot(l) + " leave: attempts"}
 	asked := lane{Name: name, Href: href, Class: "vm stuck", Note: "asked to leave, held back"}
 	for _, m := range rows.Migrations {
-		d.tried(&tried, m)
+		d.drawMigration(&tried, m)
 	}
-	d.held(&asked, rows.Decisions)
+	d.drawHolds(&asked, rows.Decisions)
 	for _, r := range rows.Requests {
-		d.asked(&asked, r)
+		d.drawRequest(&asked, r)
 	}
 	return []lane{tried, asked}
 }
@@ -230,9 +230,9 @@ func (d draft) annotationLane(l trail.Loop) lane {
 	out := lane{Name: "annotation", Note: "by which the descheduler counts"}
 	for _, s := range d.cluster.Annotated(l.Node) {
 		if s.Namespace == l.Namespace && s.VMI == l.VMI {
-			out.add(d.window, s.From, s.To, mark{
-				Shape: shapeBar, Class: "annotated", Title: "The pod of " + l.Namespace + "/" + l.VMI + " bears eviction-in-progress from " + clock(s.From),
-				Href: d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, ""), of: "annotations",
+			out.addMark(d.window, s.From, s.To, mark{
+				Shape: shapeBar, Class: "annotated", Title: "The pod of " + l.Namespace + "/" + l.VMI + " bears eviction-in-progress from " + formatTime(s.From),
+				Href: d.linkToFacts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, ""), of: "annotations",
 			})
 		}
 	}

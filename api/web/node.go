@@ -33,11 +33,11 @@ const vmLanesKept = 60
 const nodeSpan = time.Hour
 
 func nodePage(v *visit) error {
-	at, err := v.moment("at")
+	at, err := v.parseTimeParam("at")
 	if err != nil {
 		return err
 	}
-	since, err := v.moment("from")
+	since, err := v.parseTimeParam("from")
 	if err != nil {
 		return err
 	}
@@ -47,22 +47,22 @@ func nodePage(v *visit) error {
 		return err
 	}
 	rows := c.Node(node)
-	w, err := v.window(beginning(c, node), c.Now, c.Now)
+	w, err := v.parseWindow(findStoryStart(c, node), c.Now, c.Now)
 	if err != nil {
 		return err
 	}
 	b := nodeBody{Cluster: c.Name, Node: node, WhyNot: c.WhyNotNode(node), Drains: rows.Drains, Blockers: rows.Blockers}
 	for _, l := range rows.Loops {
-		if l.ClosedBy != trail.LoopRefuted && w.shows(l.OpenedAt, l.ClosedAt) {
+		if l.ClosedBy != trail.LoopRefuted && w.overlapsSpan(l.OpenedAt, l.ClosedAt) {
 			b.Loops = append(b.Loops, l)
 		}
 	}
-	b.Drains = slices.DeleteFunc(slices.Clone(rows.Drains), func(x trail.Drain) bool { return !w.shows(x.StartedAt, x.EndedAt) })
-	b.Chart = nodeChart(v.draft(w, c), node, rows)
+	b.Drains = slices.DeleteFunc(slices.Clone(rows.Drains), func(x trail.Drain) bool { return !w.overlapsSpan(x.StartedAt, x.EndedAt) })
+	b.Chart = nodeChart(v.newDraft(w, c), node, rows)
 	b.Chart.Title = "Who came to " + node + ", who left, and who could not"
 	b.Chart.Range = v.rangeOf(w)
 	b.Lines, b.Cut = linesIn(w, rows.Timeline, func(l trail.Line) string {
-		id, href := behind(c, l, rows)
+		id, href := findLineSource(c, l, rows)
 		if href != "" {
 			return href
 		}
@@ -74,14 +74,14 @@ func nodePage(v *visit) error {
 	b.Facts = factsHref(c.Name, "", node, w.From, w.To, nil, "")
 	v.Title, v.Cluster, v.AsOf, v.Content = node, c.Name, c.Now, b
 	if at.IsZero() {
-		v.live("node", node)
+		v.followLive("node", node)
 	}
-	return v.render("node", http.StatusOK)
+	return v.renderPage("node", http.StatusOK)
 }
 
-// beginning returns from when on the story of a node is told: from the first of what happened in the last hour, and of what is
+// findStoryStart returns from when on the story of a node is told: from the first of what happened in the last hour, and of what is
 // still going on.
-func beginning(c *trail.Cluster, node string) time.Time {
+func findStoryStart(c *trail.Cluster, node string) time.Time {
 	from, recent := c.Now, c.Now.Add(-nodeSpan)
 	since := func(t time.Time, open bool) {
 		if t.Before(from) && (open || t.After(recent)) {
@@ -107,7 +107,7 @@ func beginning(c *trail.Cluster, node string) time.Time {
 
 // nodeChart draws what holds for the node, then a lane for each VM that came or went: those that cannot leave above.
 func nodeChart(d draft, node string, rows trail.Derived) chart {
-	c := chart{window: d.window, Ticks: d.ticks()}
+	c := chart{window: d.window, Ticks: d.buildTicks()}
 	c.Lanes, c.Bands = d.loopLanes(rows.Loops)
 	for _, l := range []lane{d.drainLane(rows.Drains), d.slotLane(node)} {
 		if len(l.Marks) > 0 {
@@ -115,7 +115,7 @@ func nodeChart(d draft, node string, rows trail.Derived) chart {
 		}
 	}
 	all := d.vmsOf(node)
-	vms := slices.DeleteFunc(slices.Clone(all), vmOn.hidden)
+	vms := slices.DeleteFunc(slices.Clone(all), vmOn.isHidden)
 	c.More = max(len(vms)-vmLanesKept, 0)
 	for _, vm := range vms[:len(vms)-c.More] {
 		c.Lanes = append(c.Lanes, d.vmLane(node, vm))
@@ -137,17 +137,17 @@ func (d draft) drainLane(drains []trail.Drain) lane {
 		if until.IsZero() {
 			until = d.Now
 		}
-		title := fmt.Sprintf("Drained from %s by %s: %d of %d VMs left", clock(x.StartedAt), cmp.Or(x.Requester, string(x.RequesterClass)), x.VMIsLeft, x.VMIsTotal)
+		title := fmt.Sprintf("Drained from %s by %s: %d of %d VMs left", formatTime(x.StartedAt), cmp.Or(x.Requester, string(x.RequesterClass)), x.VMIsLeft, x.VMIsTotal)
 		if x.Outcome != "" {
-			title += fmt.Sprintf(", %s at %s", strings.ReplaceAll(string(x.Outcome), "_", " "), clock(x.EndedAt))
+			title += fmt.Sprintf(", %s at %s", strings.ReplaceAll(string(x.Outcome), "_", " "), formatTime(x.EndedAt))
 		}
 		href := factsHref(d.cluster.Name, "", x.Node, x.StartedAt.Add(-around), x.StartedAt.Add(time.Minute), nil, "")
-		moments := append(d.departures(x.Node, x.StartedAt, until), until)
+		moments := append(d.listDepartures(x.Node, x.StartedAt, until), until)
 		for i, from := range slices.Concat([]time.Time{x.StartedAt}, moments[:len(moments)-1]) {
 			if from.Before(moments[i]) {
-				left := d.guests(x.Node, from)
-				l.add(d.window, from, moments[i], mark{
-					Shape: shapeBar, Class: "drain", Label: fmt.Sprint(left), Title: fmt.Sprintf("%d left from %s on. %s", left, clock(from), title), Href: href, of: "departures",
+				left := d.countGuests(x.Node, from)
+				l.addMark(d.window, from, moments[i], mark{
+					Shape: shapeBar, Class: "drain", Label: fmt.Sprint(left), Title: fmt.Sprintf("%d left from %s on. %s", left, formatTime(from), title), Href: href, of: "departures",
 				})
 			}
 		}
@@ -155,8 +155,8 @@ func (d draft) drainLane(drains []trail.Drain) lane {
 	return l
 }
 
-// departures returns when guests left a node between two times, in order.
-func (d draft) departures(node string, from, to time.Time) []time.Time {
+// listDepartures returns when guests left a node between two times, in order.
+func (d draft) listDepartures(node string, from, to time.Time) []time.Time {
 	var out []time.Time
 	for _, rows := range d.cluster.Rows {
 		for _, p := range rows.Placements {
@@ -169,8 +169,8 @@ func (d draft) departures(node string, from, to time.Time) []time.Time {
 	return out
 }
 
-// guests counts the guests of a node at a time.
-func (d draft) guests(node string, at time.Time) int {
+// countGuests counts the guests of a node at a time.
+func (d draft) countGuests(node string, at time.Time) int {
 	n := 0
 	for _, rows := range d.cluster.Rows {
 		for _, p := range rows.Placements {
@@ -197,7 +197,7 @@ func (d draft) slotLane(node string) lane {
 	for _, s := range d.cluster.Annotated(node) {
 		var from, to string
 		if s.VMI != "" { // else the visitor may not see whose it is
-			from, to = d.facts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, ""), d.facts(s.Namespace, s.VMI, s.To, s.To, nil, "")
+			from, to = d.linkToFacts(s.Namespace, s.VMI, s.From, s.From, &s.EventID, ""), d.linkToFacts(s.Namespace, s.VMI, s.To, s.To, nil, "")
 		}
 		edges = append(edges, edge{s.From, 1, from})
 		if !s.To.IsZero() {
@@ -215,14 +215,14 @@ func (d draft) slotLane(node string) lane {
 		if used == 0 || until.Equal(e.at) {
 			continue
 		}
-		title, class := fmt.Sprintf("The descheduler counts %d evictions from %s as under way since %s", used, node, clock(e.at)), "slots"
+		title, class := fmt.Sprintf("The descheduler counts %d evictions from %s as under way since %s", used, node, formatTime(e.at)), "slots"
 		if limit := d.cluster.SlotLimit(e.at); limit > 0 {
 			title += fmt.Sprintf("; its limit is %d", limit)
 			if used >= limit {
 				class = "slots full"
 			}
 		}
-		l.add(d.window, e.at, until, mark{Shape: shapeBar, Class: class, Label: fmt.Sprint(used), Title: title, Href: e.href, of: "changes"})
+		l.addMark(d.window, e.at, until, mark{Shape: shapeBar, Class: class, Label: fmt.Sprint(used), Title: title, Href: e.href, of: "changes"})
 	}
 	return l
 }
@@ -248,12 +248,12 @@ func (d draft) vmsOf(node string) []vmOn {
 		vm.namespace, vm.name = s.VM()
 		there := false
 		for _, p := range rows.Placements {
-			if p.Node == node && d.shows(p.FromAt, p.ToAt) {
+			if p.Node == node && d.overlapsSpan(p.FromAt, p.ToAt) {
 				there, vm.came, vm.left = true, p.FromAt, p.ToAt
 			}
 		}
 		for _, e := range rows.Evacuations {
-			if e.Node == node && d.shows(e.MarkedAt, e.EndedAt) {
+			if e.Node == node && d.overlapsSpan(e.MarkedAt, e.EndedAt) {
 				there, vm.stuck = true, vm.stuck || e.FailedAttempts > 0
 			}
 		}
@@ -262,25 +262,25 @@ func (d draft) vmsOf(node string) []vmOn {
 		}
 	}
 	slices.SortFunc(out, func(a, b vmOn) int {
-		return cmp.Or(last(!a.stuck, !b.stuck), last(a.left.IsZero(), b.left.IsZero()), a.left.Compare(b.left), a.came.Compare(b.came),
+		return cmp.Or(compareBools(!a.stuck, !b.stuck), compareBools(a.left.IsZero(), b.left.IsZero()), a.left.Compare(b.left), a.came.Compare(b.came),
 			strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name))
 	})
 	return out
 }
 
-// hidden reports whether the visitor may not see which VM it is.
-func (vm vmOn) hidden() bool { return vm.namespace == "" }
+// isHidden reports whether the visitor may not see which VM it is.
+func (vm vmOn) isHidden() bool { return vm.namespace == "" }
 
 // othersLane stands for so many VMs that the visitor may not see; none for none.
 func othersLane(n int) []lane {
 	if n == 0 {
 		return nil
 	}
-	return []lane{{Name: fmt.Sprintf("and %d VM%s", n, plural(n)), Note: "of other namespaces", Class: "vm"}}
+	return []lane{{Name: fmt.Sprintf("and %d VM%s", n, pluralSuffix(n)), Note: "of other namespaces", Class: "vm"}}
 }
 
-// last orders those for which something holds after those for which it does not.
-func last(a, b bool) int {
+// compareBools orders those for which something holds after those for which it does not.
+func compareBools(a, b bool) int {
 	switch {
 	case a == b:
 		return 0
@@ -298,31 +298,31 @@ func (d draft) vmLane(node string, vm vmOn) lane {
 	}
 	for _, p := range vm.rows.Placements {
 		if p.Node == node {
-			d.placed(&l, p)
+			d.drawPlacement(&l, p)
 		}
 	}
 	for _, e := range vm.rows.Evacuations {
 		if e.Node == node {
-			d.evacuated(&l, e)
+			d.drawEvacuation(&l, e)
 		}
 	}
 	for _, m := range vm.rows.Migrations {
 		if m.SourceNode == node {
-			class, sign := look(m.Outcome)
+			class, sign := styleOutcome(m.Outcome)
 			tried := mark{
-				Shape: shapeStrip, Class: class, Title: migrationTitle(m), Href: d.facts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID),
-				of: "migrations", what: state(m),
+				Shape: shapeStrip, Class: class, Title: migrationTitle(m), Href: d.linkToFacts(m.Namespace, m.VMI, m.CreatedAt, m.FinishedAt, nil, m.UID),
+				of: "migrations", what: formatState(m),
 			}
-			l.add(d.window, m.CreatedAt, m.FinishedAt, tried)
+			l.addMark(d.window, m.CreatedAt, m.FinishedAt, tried)
 			if !m.FinishedAt.IsZero() {
 				tried.Shape, tried.Label = shapeTick, sign
-				l.add(d.window, m.FinishedAt, m.FinishedAt, tried)
+				l.addMark(d.window, m.FinishedAt, m.FinishedAt, tried)
 			}
 		}
 	}
 	for _, r := range vm.rows.Requests {
 		if r.Node == node {
-			d.asked(&l, r)
+			d.drawRequest(&l, r)
 		}
 	}
 	return l

@@ -22,8 +22,8 @@ const shortest = 10 * time.Second
 // layouts are how a time may be written in the address of a page; all are UTC.
 var layouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02"}
 
-// moment reads a time among the parameters; zero where it is not given.
-func (v *visit) moment(name string) (time.Time, error) {
+// parseTimeParam reads a time among the parameters; zero where it is not given.
+func (v *visit) parseTimeParam(name string) (time.Time, error) {
 	text := v.param(name)
 	if text == "" {
 		return time.Time{}, nil
@@ -36,13 +36,13 @@ func (v *visit) moment(name string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%w: %s=%q: expected a time such as 2026-11-21T00:30:00Z", errBadQuestion, name, text)
 }
 
-// window reads which span of time is to be shown; without parameters it is the one given, widened a little, and no shorter than a minute.
-func (v *visit) window(from, to, now time.Time) (window, error) {
-	asked, err := v.moment("from")
+// parseWindow reads which span of time is to be shown; without parameters it is the one given, widened a little, and no shorter than a minute.
+func (v *visit) parseWindow(from, to, now time.Time) (window, error) {
+	asked, err := v.parseTimeParam("from")
 	if err != nil {
 		return window{}, err
 	}
-	until, err := v.moment("to")
+	until, err := v.parseTimeParam("to")
 	if err != nil {
 		return window{}, err
 	}
@@ -61,18 +61,18 @@ func (v *visit) window(from, to, now time.Time) (window, error) {
 		w.To = until
 	}
 	if w.To.Sub(w.From) < shortest {
-		return w, fmt.Errorf("%w: from %s to %s: expected at least %s", errBadQuestion, clock(w.From), clock(w.To), shortest)
+		return w, fmt.Errorf("%w: from %s to %s: expected at least %s", errBadQuestion, formatTime(w.From), formatTime(w.To), shortest)
 	}
 	return w, nil
 }
 
 // rangeOf returns the ways from one window to others.
 func (v *visit) rangeOf(w window) timeRange {
-	to := v.span
+	to := v.linkToSpan
 	d := w.To.Sub(w.From)
 	r := timeRange{
 		Out: to(w.From.Add(-d/2), w.To.Add(d/2)), Earlier: to(w.From.Add(-d/2), w.To.Add(-d/2)), Later: to(w.From.Add(d/2), w.To.Add(d/2)),
-		Whole: v.with("from", "", "to", ""),
+		Whole: v.linkWith("from", "", "to", ""),
 	}
 	if d >= 2*shortest {
 		r.In = to(w.From.Add(d/4), w.To.Add(-d/4))
@@ -86,7 +86,9 @@ func (v *visit) rangeOf(w window) timeRange {
 	return r
 }
 
-// span returns the address of this page with another span of time.
-func (v *visit) span(from, to time.Time) string { return v.with("from", stamp(from), "to", stamp(to)) }
+// linkToSpan returns the address of this page with another span of time.
+func (v *visit) linkToSpan(from, to time.Time) string {
+	return v.linkWith("from", formatTimestamp(from), "to", formatTimestamp(to))
+}
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z") }
+func formatTimestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.999Z") }

@@ -36,8 +36,8 @@ func recorderClass(s trail.RecorderStatus) string {
 	return "bad"
 }
 
-// certain reports whether an empty list of a cluster may be read as "there is none": everything was observed and derived.
-func certain(s trail.RecorderStatus) bool { return s.Healthy() || s.Replayed }
+// isCertain reports whether an empty list of a cluster may be read as "there is none": everything was observed and derived.
+func isCertain(s trail.RecorderStatus) bool { return s.Healthy() || s.Replayed }
 
 // bannerOf returns the banner of a page about one cluster, or about all where cluster is empty; nil where no recorder is known.
 func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
@@ -48,7 +48,7 @@ func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
 	if !known {
 		return nil
 	}
-	b := &banner{Class: recorderClass(worst), State: worst.State, Headline: worst.Headline(), Certain: certain(worst), Live: slices.ContainsFunc(all, trail.RecorderStatus.Live)}
+	b := &banner{Class: recorderClass(worst), State: worst.State, Headline: worst.Headline(), Certain: isCertain(worst), Live: slices.ContainsFunc(all, trail.RecorderStatus.Live)}
 	if len(all) == 1 {
 		if !b.Certain {
 			b.Recorder = &worst
@@ -56,7 +56,7 @@ func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
 		return b
 	}
 	for _, s := range all {
-		if !certain(s) {
+		if !isCertain(s) {
 			b.Troubled = append(b.Troubled, s)
 		}
 	}
@@ -72,7 +72,7 @@ func bannerOf(all []trail.RecorderStatus, cluster string) *banner {
 		b.Headline = fmt.Sprintf("%d recordings, replayed", len(all))
 	default:
 		newest := slices.MaxFunc(recorded, func(a, b trail.RecorderStatus) int { return a.LastEventAt.Compare(b.LastEventAt) })
-		b.Headline = fmt.Sprintf("Recording %d cluster%s; %s", len(recorded), plural(len(recorded)), newest.LastEvent())
+		b.Headline = fmt.Sprintf("Recording %d cluster%s; %s", len(recorded), pluralSuffix(len(recorded)), newest.LastEvent())
 	}
 	return b
 }
@@ -105,5 +105,5 @@ func (v *visit) nameGaps(cluster string, w window, present bool) error {
 // recorderPage shows the banner alone.
 func recorderPage(v *visit) error {
 	v.Banner = bannerOf(v.recorders, v.Cluster)
-	return v.execute("front", "recorder", http.StatusOK)
+	return v.executeTemplate("front", "recorder", http.StatusOK)
 }

@@ -52,7 +52,7 @@ func TestBanner(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	t.Parallel()
-	require.EqualValues(t, "<b>0</b>", count(0, true))
-	require.EqualValues(t, "<b>3</b>", count(3, false))
-	require.EqualValues(t, `<b title="not known">?</b>`, count(0, false))
+	require.EqualValues(t, "<b>0</b>", renderCount(0, true))
+	require.EqualValues(t, "<b>3</b>", renderCount(3, false))
+	require.EqualValues(t, `<b title="not known">?</b>`, renderCount(0, false))
 }

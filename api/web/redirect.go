@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// redirect leads the browser to a page of this site: to target, or to the front page where target is not a path of ours. Every redirect
+// redirectToPath leads the browser to a page of this site: to target, or to the front page where target is not a path of ours. Every redirect
 // whose target came with a request goes through it.
-func redirect(w http.ResponseWriter, r *http.Request, target string) {
+func redirectToPath(w http.ResponseWriter, r *http.Request, target string) {
 	http.Redirect(w, r, ownPath(target), http.StatusSeeOther) //nolint:gosec // a path of our own
 }
 

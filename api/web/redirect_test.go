@@ -41,7 +41,7 @@ func FuzzOwnPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, target string) {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodPost, "https://evictrail.example/signin", nil)
-		redirect(w, r, target)
+		redirectToPath(w, r, target)
 		location := w.Header().Get("Location")
 		if seen := asBrowser(location); !strings.HasPrefix(seen, "/") || strings.HasPrefix(seen, "//") {
 			t.Fatalf("%q leads to %q, which a browser reads as %q", target, location, seen)

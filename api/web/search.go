@@ -37,7 +37,7 @@ func searchPage(v *visit) error {
 		}
 	}
 	v.Content = b
-	return v.render("search", http.StatusOK)
+	return v.renderPage("search", http.StatusOK)
 }
 
 // hitOf returns what was found with its page: of a migration, the one of its VM in the time of that migration.
@@ -48,7 +48,7 @@ func hitOf(f trail.Found) hit {
 	case trail.FoundNode:
 		return hit{f, f.Name, nodeHref(f.Cluster, f.Name)}
 	case trail.FoundMigration:
-		return hit{f, f.Name + " of " + f.Namespace + "/" + f.VMI, href("/vms/"+f.Namespace+"/"+f.VMI, "cluster", f.Cluster, "migration", f.UID)}
+		return hit{f, f.Name + " of " + f.Namespace + "/" + f.VMI, buildHref("/vms/"+f.Namespace+"/"+f.VMI, "cluster", f.Cluster, "migration", f.UID)}
 	}
 	return hit{f, f.Name, ""}
 }

@@ -51,8 +51,8 @@ type signInBody struct {
 	CreateToken string // the command that makes one
 }
 
-// admit says who the visitor is, and what they may see.
-func (v *visit) admit() error {
+// authorizeVisitor says who the visitor is, and what they may see.
+func (v *visit) authorizeVisitor() error {
 	visitor := Visitor{Scope: trail.Everything()}
 	if v.site.Admit != nil {
 		var err error
@@ -64,12 +64,12 @@ func (v *visit) admit() error {
 	return nil
 }
 
-// refused answers who is not let in: with where to sign in or, where that would not help, with why.
-func (v *visit) refused(r *Refusal) error {
+// renderRefusal answers who is not let in: with where to sign in or, where that would not help, with why.
+func (v *visit) renderRefusal(r *Refusal) error {
 	if r.Status == http.StatusUnauthorized {
 		return v.askWho(http.StatusUnauthorized, signInBody{Back: ownPath(v.Here)})
 	}
-	v.Title, v.Content = "Not for you", failure{What: r.Text, Choose: []choice{{"Sign in as somebody else", href(signInPath, "back", v.Here)}}}
+	v.Title, v.Content = "Not for you", failure{What: r.Text, Choose: []choice{{"Sign in as somebody else", buildHref(signInPath, "back", v.Here)}}}
 	if r.Status >= http.StatusInternalServerError || r.Status == http.StatusTooManyRequests {
 		v.Title, v.Content = "Not available now", failure{What: asSentence(r.Text), Advice: "Load the page again in a moment."}
 		if r.Retry > 0 {
@@ -78,7 +78,7 @@ func (v *visit) refused(r *Refusal) error {
 			v.Content = failure{What: asSentence(r.Text), Advice: "Load the page again after " + seconds + " s."}
 		}
 	}
-	return v.render("error", r.Status)
+	return v.renderPage("error", r.Status)
 }
 
 // asSentence writes an error for people.
@@ -89,19 +89,19 @@ func asSentence(text string) string {
 func (v *visit) askWho(status int, b signInBody) error {
 	b.CreateToken = v.site.CreateToken
 	v.Title, v.Content = "Sign in", b
-	return v.render("signin", status)
+	return v.renderPage("signin", status)
 }
 
-// door is GET /signin.
-func (s *Site) door(w http.ResponseWriter, r *http.Request) {
-	s.open(w, r, func(v *visit) error { return v.askWho(http.StatusOK, signInBody{Back: ownPath(v.param("back"))}) })
+// serveSignIn is GET /signin.
+func (s *Site) serveSignIn(w http.ResponseWriter, r *http.Request) {
+	s.serveVisit(w, r, func(v *visit) error { return v.askWho(http.StatusOK, signInBody{Back: ownPath(v.param("back"))}) })
 }
 
 // signIn is POST /signin: it keeps a token that the cluster knows, and goes back to the page.
 func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 32<<10)
 	token, back := strings.TrimSpace(r.PostFormValue("token")), ownPath(r.PostFormValue("back"))
-	s.open(w, r, func(v *visit) error {
+	s.serveVisit(w, r, func(v *visit) error {
 		cookie := &http.Cookie{Name: signInCookie, Value: token, Path: "/", HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode}
 		switch {
 		case token == "":
@@ -121,7 +121,7 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 			return err
 		}
 		http.SetCookie(w, cookie)
-		redirect(w, r, back)
+		redirectToPath(w, r, back)
 		return nil
 	})
 }
@@ -129,5 +129,5 @@ func (s *Site) signIn(w http.ResponseWriter, r *http.Request) {
 // signOut is POST /signout: it has the browser forget the token.
 func signOut(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: signInCookie, Path: "/", MaxAge: -1, Expires: time.Unix(1, 0), HttpOnly: true, Secure: true, SameSite: http.SameSiteStrictMode})
-	redirect(w, r, signInPath)
+	redirectToPath(w, r, signInPath)
 }

@@ -66,23 +66,23 @@ var files embed.FS
 func (s *Site) Route(r *mux.Router) {
 	assets, _ := fs.Sub(files, "assets")
 	get := func(path string, show func(*visit) error) {
-		r.Path(path).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.page(show))
+		r.Path(path).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.newPageHandler(show))
 	}
-	get("/", front)
+	get("/", frontPage)
 	get("/vms/{namespace}/{name}", vmPage)
 	get("/nodes/{node}", nodePage)
 	get("/loops/{id}", loopPage)
 	get("/facts", factsPage)
 	get("/search", searchPage)
 	get(recorderPath, recorderPage)
-	r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.pageWithin(whatif.Within, s.LongTurn, whatIfPage))
+	r.Path("/whatif").Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.newPageHandlerWithin(whatif.Within, s.LongTurn, whatIfPage))
 	if s.Guarded {
-		r.Path(signInPath).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.door)
+		r.Path(signInPath).Methods(http.MethodGet, http.MethodHead).HandlerFunc(s.serveSignIn)
 		r.Path(signInPath).Methods(http.MethodPost).HandlerFunc(s.signIn)
 		r.Path("/signout").Methods(http.MethodPost).HandlerFunc(signOut)
 	}
 	r.Path("/theme").Methods(http.MethodPost).HandlerFunc(chooseTheme)
-	r.PathPrefix("/assets/").Methods(http.MethodGet, http.MethodHead).Handler(http.StripPrefix("/assets/", cached(http.FileServerFS(assets))))
+	r.PathPrefix("/assets/").Methods(http.MethodGet, http.MethodHead).Handler(http.StripPrefix("/assets/", cacheAssets(http.FileServerFS(assets))))
 }
 
 // visit is one request for a page: what it asks with, and what it is answered with.
@@ -119,29 +119,29 @@ type frame struct {
 // Certain reports whether an empty list of the page may be read as "there is none".
 func (f frame) Certain() bool { return f.Banner != nil && f.Banner.Certain }
 
-// page makes a handler of what shows a page. Answers are whole or an error page, never half of one.
-func (s *Site) page(show func(*visit) error) http.HandlerFunc {
-	return s.pageWithin(pageTimeout, s.Turn, show)
+// newPageHandler makes a handler of what shows a page. Answers are whole or an error page, never half of one.
+func (s *Site) newPageHandler(show func(*visit) error) http.HandlerFunc {
+	return s.newPageHandlerWithin(pageTimeout, s.Turn, show)
 }
 
-// pageWithin is page with bounds of its own.
-func (s *Site) pageWithin(timeout time.Duration, turn Turn, show func(*visit) error) http.HandlerFunc {
+// newPageHandlerWithin is page with bounds of its own.
+func (s *Site) newPageHandlerWithin(timeout time.Duration, turn Turn, show func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s.open(w, r, func(v *visit) error {
-			err := v.admit()
+		s.serveVisit(w, r, func(v *visit) error {
+			err := v.authorizeVisitor()
 			if err == nil {
 				err = v.inTurn(timeout, turn, show)
 			}
 			if refusal, is := errors.AsType[*Refusal](err); is {
-				return v.refused(refusal)
+				return v.renderRefusal(refusal)
 			}
 			return err
 		})
 	}
 }
 
-// open answers with what shows a page, or else with an error page. Nobody was asked yet who they are.
-func (s *Site) open(w http.ResponseWriter, r *http.Request, show func(*visit) error) {
+// serveVisit answers with what shows a page, or else with an error page. Nobody was asked yet who they are.
+func (s *Site) serveVisit(w http.ResponseWriter, r *http.Request, show func(*visit) error) {
 	v := &visit{Request: r, site: s, w: w, asked: time.Now().UTC(), frame: frame{Theme: Theme(r), Here: r.URL.RequestURI(), Cluster: r.URL.Query().Get("cluster")}}
 	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Referrer-Policy", "same-origin")
@@ -149,13 +149,13 @@ func (s *Site) open(w http.ResponseWriter, r *http.Request, show func(*visit) er
 	w.Header().Set("Cache-Control", "private, no-cache")
 	w.Header().Add("Vary", "Authorization, Cookie")
 	if err := show(v); err != nil {
-		v.fail(err)
+		v.renderFailure(err)
 	}
-	v.send()
+	v.sendPage()
 }
 
-// send sends the page that was made, if one was: its turn is over by then, so that who reads slowly holds up nobody.
-func (v *visit) send() {
+// sendPage sends the page that was made, if one was: its turn is over by then, so that who reads slowly holds up nobody.
+func (v *visit) sendPage() {
 	if v.sent != nil {
 		defer v.sent()
 	}
@@ -187,7 +187,7 @@ func (v *visit) inTurn(timeout time.Duration, turn Turn, show func(*visit) error
 			}
 		}()
 	}
-	if err := v.summaries(); err != nil {
+	if err := v.loadSummaries(); err != nil {
 		return err
 	}
 	return show(v)
@@ -195,14 +195,14 @@ func (v *visit) inTurn(timeout time.Duration, turn Turn, show func(*visit) error
 
 // Unknown answers that there is no such page.
 func (s *Site) Unknown(w http.ResponseWriter, r *http.Request) {
-	s.page(func(v *visit) error { return fmt.Errorf("page %s: %w", v.URL.Path, trail.ErrNotFound) })(w, r)
+	s.newPageHandler(func(v *visit) error { return fmt.Errorf("page %s: %w", v.URL.Path, trail.ErrNotFound) })(w, r)
 }
 
 // policy lets a page load nothing but our own style, script and pictures.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// summaries reads what every page shows: which clusters there are, and the state of their recorders.
-func (v *visit) summaries() (err error) {
+// loadSummaries reads what every page shows: which clusters there are, and the state of their recorders.
+func (v *visit) loadSummaries() (err error) {
 	if v.recorders, err = v.reader.Recorders(v.Context(), "", time.Time{}, time.Time{}); err != nil {
 		return err
 	}
@@ -213,14 +213,14 @@ func (v *visit) summaries() (err error) {
 // param returns a parameter of the query, without space around it.
 func (v *visit) param(name string) string { return strings.TrimSpace(v.URL.Query().Get(name)) }
 
-// render makes the page of a template, in place of what was made before.
-func (v *visit) render(name string, status int) error {
+// renderPage makes the page of a template, in place of what was made before.
+func (v *visit) renderPage(name string, status int) error {
 	v.Banner = bannerOf(v.recorders, v.Cluster)
-	return v.execute(name, "layout", status)
+	return v.executeTemplate(name, "layout", status)
 }
 
-// execute executes a template of a page, in place of what was made before.
-func (v *visit) execute(page, name string, status int) error {
+// executeTemplate executes a template of a page, in place of what was made before.
+func (v *visit) executeTemplate(page, name string, status int) error {
 	v.body.Reset()
 	if err := pages[page].ExecuteTemplate(&v.body, name, v.frame); err != nil {
 		v.body.Reset()
@@ -242,8 +242,8 @@ type choice struct{ Name, Href string }
 // errBadQuestion is wrapped by an error that says what is wrong with the parameters of a page.
 var errBadQuestion = errors.New("the address of this page cannot be read")
 
-// fail answers with an error page that says what to do.
-func (v *visit) fail(err error) {
+// renderFailure answers with an error page that says what to do.
+func (v *visit) renderFailure(err error) {
 	var ambiguous *trail.AmbiguousError
 	var f failure
 	status := http.StatusServiceUnavailable
@@ -251,7 +251,7 @@ func (v *visit) fail(err error) {
 	case errors.As(err, &ambiguous):
 		status, v.Title, f.What = http.StatusMultipleChoices, "Choose a cluster", ambiguous.Name+" is known in several clusters. Which one do you mean?"
 		for _, c := range ambiguous.Clusters {
-			f.Choose = append(f.Choose, choice{c, v.with("cluster", c)})
+			f.Choose = append(f.Choose, choice{c, v.linkWith("cluster", c)})
 		}
 	case errors.Is(err, trail.ErrNotFound):
 		status, v.Title, f.What = http.StatusNotFound, "Nothing found", "Nothing is known of what this page is about."
@@ -266,13 +266,13 @@ func (v *visit) fail(err error) {
 		}
 	}
 	v.Content, v.Live, v.AsOf = f, "", time.Time{}
-	if v.render("error", status) != nil {
+	if v.renderPage("error", status) != nil {
 		http.Error(v.w, f.What, http.StatusInternalServerError)
 	}
 }
 
-// with returns the address of this page with parameters set to other values; an empty one is left out.
-func (v *visit) with(pairs ...string) string {
+// linkWith returns the address of this page with parameters set to other values; an empty one is left out.
+func (v *visit) linkWith(pairs ...string) string {
 	q := v.URL.Query()
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] == "" {
@@ -285,8 +285,8 @@ func (v *visit) with(pairs ...string) string {
 	return u.String()
 }
 
-// cached lets browsers keep assets for an hour.
-func cached(next http.Handler) http.Handler {
+// cacheAssets lets browsers keep assets for an hour.
+func cacheAssets(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=3600")
 		w.Header().Set("X-Content-Type-Options", "nosniff")

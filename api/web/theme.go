@@ -27,5 +27,5 @@ func chooseTheme(w http.ResponseWriter, r *http.Request) {
 			Secure: r.TLS != nil,
 		})
 	}
-	redirect(w, r, back)
+	redirectToPath(w, r, back)
 }

@@ -32,11 +32,11 @@ type line struct {
 const linesKept = 500
 
 func vmPage(v *visit) error {
-	at, err := v.moment("at")
+	at, err := v.parseTimeParam("at")
 	if err != nil {
 		return err
 	}
-	since, err := v.moment("from")
+	since, err := v.parseTimeParam("from")
 	if err != nil {
 		return err
 	}
@@ -52,23 +52,23 @@ func vmPage(v *visit) error {
 	if m := migrationOf(rows, v.param("migration")); m != nil {
 		from, to = m.CreatedAt, m.FinishedAt
 	}
-	w, err := v.window(from, to, c.Now)
+	w, err := v.parseWindow(from, to, c.Now)
 	if err != nil {
 		return err
 	}
-	d := v.draft(w, c)
+	d := v.newDraft(w, c)
 	b.Chart = vmChart(d, rows)
 	b.Chart.Title = "The life of " + namespace + "/" + name
 	b.Chart.Range = v.rangeOf(w)
 	b.Lines, b.Cut = linesIn(w, rows.Timeline, func(l trail.Line) string {
-		id, href := behind(c, l, rows)
+		id, href := findLineSource(c, l, rows)
 		if href != "" {
 			return href
 		}
-		return d.facts(namespace, name, l.At, l.At, id, "")
+		return d.linkToFacts(namespace, name, l.At, l.At, id, "")
 	})
 	for _, m := range rows.Migrations {
-		if w.shows(m.CreatedAt, m.FinishedAt) {
+		if w.overlapsSpan(m.CreatedAt, m.FinishedAt) {
 			b.Attempts = append(b.Attempts, m)
 		}
 	}
@@ -78,13 +78,13 @@ func vmPage(v *visit) error {
 	b.Facts = factsHref(c.Name, namespace+"/"+name, "", w.From, w.To, nil, "")
 	v.Title, v.Cluster, v.AsOf, v.Content = namespace+"/"+name, c.Name, c.Now, b
 	if at.IsZero() {
-		v.live("vm", namespace+"/"+name)
+		v.followLive("vm", namespace+"/"+name)
 	}
-	return v.render("vm", http.StatusOK)
+	return v.renderPage("vm", http.StatusOK)
 }
 
-// behind returns the fact behind a line of a timeline, nil where no single one is, or the address of the loop that the line is about.
-func behind(c *trail.Cluster, l trail.Line, rows trail.Derived) (id *trail.FactID, href string) {
+// findLineSource returns the fact behind a line of a timeline, nil where no single one is, or the address of the loop that the line is about.
+func findLineSource(c *trail.Cluster, l trail.Line, rows trail.Derived) (id *trail.FactID, href string) {
 	switch l.Kind {
 	case trail.KindLoopOpened, trail.KindLoopClosed:
 		for _, x := range rows.Loops {
@@ -145,19 +145,19 @@ func linesIn(w window, all []trail.Line, href func(trail.Line) string) (shown []
 
 // vmChart is the one-line life of a VM: where it ran, who asked it to leave, what was tried, what held it back.
 func vmChart(d draft, rows trail.Derived) chart {
-	c := chart{window: d.window, Ticks: d.ticks()}
+	c := chart{window: d.window, Ticks: d.buildTicks()}
 	c.Lanes, c.Bands = d.loopLanes(d.loopsAbout(rows))
 	asked, tried, held, marked := lane{Name: "asked to leave"}, lane{Name: "migrations"}, lane{Name: "held back"}, lane{Name: "to be moved"}
 	for _, r := range rows.Requests {
-		d.asked(&asked, r)
+		d.drawRequest(&asked, r)
 	}
 	for _, e := range rows.Evacuations {
-		d.evacuated(&marked, e)
+		d.drawEvacuation(&marked, e)
 	}
 	for _, m := range rows.Migrations {
-		d.tried(&tried, m)
+		d.drawMigration(&tried, m)
 	}
-	d.held(&held, rows.Decisions)
+	d.drawHolds(&held, rows.Decisions)
 	c.Lanes = append(c.Lanes, asked, marked, tried, held)
 	c.Lanes = append(c.Lanes, d.nodeLanes(rows.Placements)...)
 	c.Legend = slices.Concat(keysOfCauses, keysOfAttempts, keysOfPhases, keysOfHolds, keyOfPlacement)
@@ -180,7 +180,7 @@ func (d draft) loopsAbout(rows trail.Derived) []trail.Loop {
 func (d draft) nodeLanes(placements []trail.Placement) []lane {
 	var out []lane
 	for _, p := range placements {
-		if !d.shows(p.FromAt, p.ToAt) {
+		if !d.overlapsSpan(p.FromAt, p.ToAt) {
 			continue
 		}
 		i := slices.IndexFunc(out, func(l lane) bool { return l.Name == p.Node })
@@ -188,7 +188,7 @@ func (d draft) nodeLanes(placements []trail.Placement) []lane {
 			i = len(out)
 			out = append(out, lane{Name: p.Node, Href: nodeHref(d.cluster.Name, p.Node), Class: "node"})
 		}
-		d.placed(&out[i], p)
+		d.drawPlacement(&out[i], p)
 	}
 	return out
 }

@@ -56,19 +56,19 @@ func whatIfPage(v *visit) error {
 	}
 	status := http.StatusOK
 	if len(ticked) > 0 || b.Other != "" || b.Sweep != "" {
-		q, err := b.question(v, ticked)
+		q, err := b.parseQuestion(v, ticked)
 		if err != nil {
 			b.Problem, status = err.Error(), http.StatusBadRequest
-		} else if err := b.ask(v, q); err != nil {
+		} else if err := b.loadAnswer(v, q); err != nil {
 			return err
 		}
 	}
 	v.Content = b
-	return v.render("whatif", status)
+	return v.renderPage("whatif", status)
 }
 
-// question reads the form.
-func (b *whatIfBody) question(v *visit, policies []string) (whatif.Question, error) {
+// parseQuestion reads the form.
+func (b *whatIfBody) parseQuestion(v *visit, policies []string) (whatif.Question, error) {
 	now := time.Now().UTC()
 	q := whatif.Question{Cluster: v.Cluster, Namespace: v.param("namespace"), Node: v.param("node")}
 	var err error
@@ -94,8 +94,8 @@ func (b *whatIfBody) question(v *visit, policies []string) (whatif.Question, err
 	return q, q.Bound(now)
 }
 
-// ask gets the answer. That nothing is found is one, too.
-func (b *whatIfBody) ask(v *visit, q whatif.Question) error {
+// loadAnswer gets the answer. That nothing is found is one, too.
+func (b *whatIfBody) loadAnswer(v *visit, q whatif.Question) error {
 	a, err := v.reader.WhatIf(v.Context(), q)
 	switch {
 	case errors.Is(err, trail.ErrNotFound):
@@ -163,20 +163,20 @@ func curveOf(of string, swept []whatif.Result) curve {
 				y = 96 - 88*value(r)/most
 			}
 			l.Points += fmt.Sprintf("%.2f,%.2f ", x, y)
-			l.Dots = append(l.Dots, dot{percent(x), percent(y), r.Name + ": " + text(r)})
+			l.Dots = append(l.Dots, dot{formatPercent(x), formatPercent(y), r.Name + ": " + text(r)})
 		}
 		return l
 	}
 	c.Saved = draw(func(r *whatif.Result) float64 { return float64(r.MigrationsSaved) },
 		func(r *whatif.Result) string {
-			return fmt.Sprintf("%d migration%s saved", r.MigrationsSaved, plural(r.MigrationsSaved))
+			return fmt.Sprintf("%d migration%s saved", r.MigrationsSaved, pluralSuffix(r.MigrationsSaved))
 		})
 	c.Wait = draw(func(r *whatif.Result) float64 { return r.WaitMean().Seconds() },
-		func(r *whatif.Result) string { return span(r.WaitMean()) + " of waiting on average" })
+		func(r *whatif.Result) string { return formatSpan(r.WaitMean()) + " of waiting on average" })
 	every := (len(swept) + ticksWanted - 1) / ticksWanted
 	for i := 0; i < len(swept); i += every {
 		x := 4 + 92*(swept[i].Value-first)/(last-first)
-		c.Ticks = append(c.Ticks, tick{percent(x), settingText(of, &swept[i])})
+		c.Ticks = append(c.Ticks, tick{formatPercent(x), settingText(of, &swept[i])})
 	}
 	return c
 }

@@ -12,21 +12,21 @@ import (
 
 // words are what templates write with.
 var words = template.FuncMap{
-	"clock":    clock,
+	"clock":    formatTime,
 	"rfc":      func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"input":    func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") },
-	"s":        plural,
-	"span":     span,
-	"since":    func(at, now time.Time) string { return span(now.Sub(at)) },
+	"s":        pluralSuffix,
+	"span":     formatSpan,
+	"since":    func(at, now time.Time) string { return formatSpan(now.Sub(at)) },
 	"vmHref":   vmHref,
 	"nodeHref": nodeHref,
 	"loopHref": loopHref,
-	"advice":   paragraphs,
+	"advice":   parseParagraphs,
 	"spaced":   func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 	"age":      func(at, now time.Time) string { return trail.Age(now.Sub(at)) },
 	"upper":    upperFirst,
 	"code":     codeSpans,
-	"count":    count,
+	"count":    renderCount,
 
 	"recorderClass": func(s *trail.RecorderStatus) string { return recorderClass(*s) },
 
@@ -35,11 +35,11 @@ var words = template.FuncMap{
 	"id": func(id *trail.FactID) string { return id.String() },
 }
 
-// clock writes a time to the second, UTC.
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+// formatTime writes a time to the second, UTC.
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
-// span writes a duration as people say it: two units at most.
-func span(d time.Duration) string {
+// formatSpan writes a duration as people say it: two units at most.
+func formatSpan(d time.Duration) string {
 	d = max(d, 0).Round(time.Second)
 	switch {
 	case d >= 48*time.Hour:
@@ -54,8 +54,8 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%d s", d/time.Second)
 }
 
-// plural returns what makes a noun say that there are so many.
-func plural(n int) string {
+// pluralSuffix returns what makes a noun say that there are so many.
+func pluralSuffix(n int) string {
 	if n == 1 {
 		return ""
 	}
@@ -68,8 +68,8 @@ type block struct {
 	Code bool
 }
 
-// paragraphs parts an advice: indented lines can be pasted.
-func paragraphs(advice string) []block {
+// parseParagraphs parts an advice: indented lines can be pasted.
+func parseParagraphs(advice string) []block {
 	var out []block
 	for line := range strings.SplitSeq(advice, "\n") {
 		code := strings.HasPrefix(line, " ")
@@ -124,8 +124,8 @@ func codeSpans(sentence string) []block {
 	return out
 }
 
-// count renders a number. A zero that is not certain is a question mark.
-func count(n int, certain bool) template.HTML {
+// renderCount renders a number. A zero that is not certain is a question mark.
+func renderCount(n int, certain bool) template.HTML {
 	if n == 0 && !certain {
 		return `<b title="not known">?</b>`
 	}
@@ -139,7 +139,7 @@ func upperFirst(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-func href(path string, pairs ...string) string {
+func buildHref(path string, pairs ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
@@ -151,11 +151,11 @@ func href(path string, pairs ...string) string {
 }
 
 func vmHref(cluster, namespace, name string) string {
-	return href("/vms/"+namespace+"/"+name, "cluster", cluster)
+	return buildHref("/vms/"+namespace+"/"+name, "cluster", cluster)
 }
 
-func nodeHref(cluster, node string) string { return href("/nodes/"+node, "cluster", cluster) }
+func nodeHref(cluster, node string) string { return buildHref("/nodes/"+node, "cluster", cluster) }
 
 func loopHref(cluster string, id trail.FactID) string {
-	return href("/loops/"+id.String(), "cluster", cluster)
+	return buildHref("/loops/"+id.String(), "cluster", cluster)
 }

@@ -61,9 +61,9 @@ func PromQL(expr string, rateInterval, timeRange time.Duration, vars Values) (st
 	expr = plain.ReplaceAllStringFunc(expr, func(found string) string {
 		switch name := found[1:]; name {
 		case "__rate_interval":
-			return seconds(rateInterval)
+			return formatSeconds(rateInterval)
 		case "__range":
-			return seconds(timeRange)
+			return formatSeconds(timeRange)
 		default:
 			values, ok := vars[name]
 			if !ok {
@@ -85,4 +85,4 @@ func PromQL(expr string, rateInterval, timeRange time.Duration, vars Values) (st
 	return expr, bad
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }
+func formatSeconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }

@@ -42,12 +42,12 @@ func watchLimits(pid int, within time.Duration, memory int64) (stop func() strin
 			case <-deadline:
 				why = "ran out of time"
 			case <-tick.C:
-				if taken := memoryOf(append(descendants(pid), pid)); taken > memory {
+				if taken := memoryOf(append(findDescendants(pid), pid)); taken > memory {
 					why = fmt.Sprintf("took more than %d MiB", memory>>20)
 				}
 			}
 			if why != "" {
-				all := descendants(pid)
+				all := findDescendants(pid)
 				_ = syscall.Kill(-pid, syscall.SIGKILL)
 				for _, below := range all {
 					_ = syscall.Kill(below, syscall.SIGKILL)
@@ -61,8 +61,8 @@ func watchLimits(pid int, within time.Duration, memory int64) (stop func() strin
 	return func() string { close(ended); return <-said }
 }
 
-// descendants returns the processes below one.
-func descendants(pid int) []int {
+// findDescendants returns the processes below one.
+func findDescendants(pid int) []int {
 	children := map[int][]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
@@ -103,7 +103,7 @@ func memoryOf(pids []int) (bytes int64) {
 // killDescendants kills all processes below one and waits for them.
 func killDescendants(pid int) {
 	for range 50 {
-		left := descendants(pid)
+		left := findDescendants(pid)
 		if len(left) == 0 {
 			return
 		}

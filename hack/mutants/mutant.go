@@ -82,8 +82,8 @@ func parseMutant(text string) (m mutant, err error) {
 	return m, nil
 }
 
-// mutate returns the mutant's file as it makes it.
-func (m mutant) mutate(root string) ([]byte, error) {
+// mutateFile returns the mutant's file as it makes it.
+func (m mutant) mutateFile(root string) ([]byte, error) {
 	raw, err := os.ReadFile(filepath.Join(root, m.file))
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func TestMutantsApply(t *testing.T) {
 	for _, m := range all {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := m.mutate(root)
+			_, err := m.mutateFile(root)
 			require.NoError(t, err)
 			files, err := filepath.Glob(filepath.Join(root, m.pkg, "*_test.go"))
 			require.NoError(t, err)

@@ -35,7 +35,7 @@ type runner struct {
 // run runs the test of a mutant without it and with it.
 func (r *runner) run(m mutant) result {
 	out := result{mutant: m}
-	changed, err := m.mutate(r.root)
+	changed, err := m.mutateFile(r.root)
 	if err != nil {
 		out.problem = err.Error()
 		return out
@@ -56,9 +56,9 @@ func (r *runner) run(m mutant) result {
 	}
 	started := time.Now()
 	// By the environment, so that it holds for what a test builds, too.
-	e := r.test(m, []string{"-count=1"}, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	e := r.runTest(m, []string{"-count=1"}, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	out.took, out.output = time.Since(started), e.output
-	out.noticed, out.problem = e.judge()
+	out.noticed, out.problem = e.evaluateResult()
 	return out
 }
 
@@ -78,7 +78,7 @@ func (r *runner) runSound(m mutant) (problem string) {
 	if problem, done := r.sound[key]; done {
 		return problem
 	}
-	switch e := r.test(m, nil); {
+	switch e := r.runTest(m, nil); {
 	case e.stopped != "":
 		problem = "without the mutant the test " + e.stopped
 	case e.failed:
@@ -97,8 +97,8 @@ type execution struct {
 	stopped string // why it was stopped, if it was
 }
 
-// test runs the test of a mutant with more arguments and environment. Whatever it leaves running is killed.
-func (r *runner) test(m mutant, args []string, env ...string) (e execution) {
+// runTest runs the test of a mutant with more arguments and environment. Whatever it leaves running is killed.
+func (r *runner) runTest(m mutant, args []string, env ...string) (e execution) {
 	dir, pkg := r.root, m.pkg
 	if below, is := strings.CutPrefix(pkg, "./test/"); is { // a module of its own
 		dir, pkg = filepath.Join(r.root, "test"), "./"+below
@@ -126,8 +126,8 @@ const buildTime = 5 * time.Minute
 // failures finds the tests of the first level that failed.
 var failures = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
 
-// judge returns by which tests a mutant was noticed, or why it was not.
-func (e execution) judge() (noticed, problem string) {
+// evaluateResult returns by which tests a mutant was noticed, or why it was not.
+func (e execution) evaluateResult() (noticed, problem string) {
 	switch {
 	case e.stopped != "":
 		return "", e.stopped
