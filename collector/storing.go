@@ -144,7 +144,7 @@ func (s *Storing) setAsideFact(f trail.Fact, err error) {
 	s.lost.Add(f.Source(), trail.ReasonRefused, f.ObservedAt, f.ObservedAt, f.Kind, 1)
 }
 
-// recordLost stores gaps for what was refused and nobody keeps. Its error is that of store.
+// recordLost stores gaps for what was refused and nobody keeps. Its error is that of storeBatch.
 func (s *Storing) recordLost(ctx context.Context) error {
 	if len(s.lost) == 0 {
 		return nil

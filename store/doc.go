@@ -27,7 +27,7 @@
 //   - Fold and flush: deriver.go has subjects derived that are dirty or due, in memory; load reads what that lacks, and flush.go writes what changed.
 //     failures.go leaves out for a while what cannot be derived.
 //
-// A Store reads all of its database (read.Whole), and returns callers Readers of what they see; package retention works on its DB. Package storetest gives tests a
+// A Store reads all of its database (read.Whole), and returns Readers of what callers see (SeenBy); package retention works on its DB. Package storetest gives tests a
 // database each.
 //
 // Every call may fail with the errors of package pg: pg.ErrUnavailable (try again), pg.ErrSchema (the database and this program do not

@@ -97,7 +97,7 @@ func (l *Loop) prove(all []Exhibit) {
 // Open reports whether the loop goes on.
 func (l Loop) Open() bool { return l.ClosedBy == "" }
 
-// ofEvacuation begins a loop about an evacuation; ordinal tells those of one kind apart.
+// loop returns a new loop about an evacuation; ordinal tells those of one kind apart.
 func (e *Evacuation) loop(kind LoopKind, ordinal int, openedAt time.Time) Loop {
 	return Loop{
 		ID: hashID("loop", string(kind), e.ID.String(), strconv.Itoa(ordinal)), Kind: kind, Namespace: e.Namespace, VMI: e.VMI,

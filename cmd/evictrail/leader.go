@@ -282,7 +282,7 @@ func (l *lease) Update(ctx context.Context, record resourcelock.LeaderElectionRe
 	return l.judge(ctx, l.Interface.Update(ctx, record))
 }
 
-// judge logs how it went when that is other than before. It returns the error back.
+// judge logs how it went when that is other than before. It returns the error.
 func (l *lease) judge(ctx context.Context, err error) error {
 	problem, brief := "", ""
 	switch {

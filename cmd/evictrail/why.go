@@ -192,7 +192,7 @@ func writeNotAnswer(out io.Writer, a trail.NotAnswer) error {
 	return err
 }
 
-// restsText says what an answer must not be taken for: where the cluster is not recorded as it should be, and what could not be observed.
+// recordingText says what an answer must not be taken for: where the cluster is not recorded as it should be, and what could not be observed.
 func recordingText(note *trail.RecorderNote, gaps []trail.Gap) string {
 	text := ""
 	for _, line := range []string{note.Notice(), trail.DescribeGaps(gaps)} {

@@ -312,7 +312,7 @@ func (j *journal) deleteDrained(before uint64) error {
 	return nil
 }
 
-// close closes the files, and returns the lock back.
+// close closes the files and releases the lock.
 func (j *journal) close() error {
 	j.seal()
 	err := j.syncMark()

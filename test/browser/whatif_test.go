@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWhatIf ticks a policy and returns a setting to go through, with the keyboard, and reads what would have been different, with and without
+// TestWhatIf ticks a policy and names a setting to sweep, with the keyboard, and reads what would have been different, with and without
 // JavaScript.
 func TestWhatIf(t *testing.T) {
 	t.Parallel()

@@ -79,7 +79,7 @@ func (d dice) between(lo, hi time.Duration) time.Duration {
 // from returns a number from lo to hi, both inclusive.
 func (d dice) from(lo, hi int) int { return lo + d.IntN(hi-lo+1) }
 
-// any gives one of the choices.
+// pick returns one of the choices.
 func pick[T any](d dice, choices ...T) T { return choices[d.IntN(len(choices))] }
 
 // letters that Kubernetes uses for generated names.

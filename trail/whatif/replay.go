@@ -92,7 +92,7 @@ func (r *Replay) inPeriod(t time.Time) bool {
 	return !t.Before(r.history.Since) && t.Before(r.history.Until)
 }
 
-// reports whether what concerns a VM and a node now is told and counted.
+// tells reports whether what concerns a VM and a node now is reported and counted.
 func (r *Replay) tells(namespace, node string) bool {
 	return r.inPeriod(r.now) && (r.history.Tells == nil || r.history.Tells(namespace, node))
 }
